@@ -1,0 +1,1 @@
+//! Finished invocations: batched into SQLite, counted in histograms, pushed to whoever listens.

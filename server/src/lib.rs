@@ -1,0 +1,22 @@
+//! Hearth: a function platform for one Linux host.
+//!
+//! The modules are in the order in which an invocation passes them.
+
+#![deny(unsafe_code)]
+
+pub mod config;
+pub mod model;
+
+pub mod http;
+
+pub mod engine;
+pub mod scheduler;
+
+pub mod instance;
+pub mod sandbox;
+
+pub mod channel;
+
+pub mod history;
+pub mod package;
+pub mod store;

@@ -1,0 +1,2 @@
+//! The `hearth` server.
+fn main() {}

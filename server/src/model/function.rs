@@ -1,0 +1,207 @@
+//! Functions and their versions: what a user asks for, and what the API shows of it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The language runtime a function is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Runtime {
+    /// CPython 3, the distribution's own.
+    Python3,
+    /// Node.js.
+    Node,
+}
+
+/// What a function may reach over the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// Nothing at all: an empty network namespace.
+    #[default]
+    None,
+    /// Connections outwards.
+    Outbound,
+}
+
+/// The settings of one function version: what `POST /api/v1/functions` takes, without the code.
+///
+/// Every field obeys its rule by construction: see [`crate::http`]'s parser.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FunctionSpec {
+    /// 1 to 64 of `[a-z0-9-]`, starting with a letter.
+    pub name: String,
+    /// The language runtime.
+    pub runtime: Runtime,
+    /// `module.function`, `main.handler` by default.
+    pub handler: String,
+    /// Memory of one instance in MiB, 32 to 16384.
+    pub memory_mb: u32,
+    /// Longest run time of one invocation in ms, 1 to 900000.
+    pub timeout_ms: u32,
+    /// Most instances at one time, 1 to 1000.
+    pub max_concurrency: u32,
+    /// An instance that is idle for this many seconds is stopped, 1 to 86400.
+    pub idle_timeout_s: u32,
+    /// Instances kept even when idle, 0 to `max_concurrency`.
+    pub min_instances: u32,
+    /// Network access.
+    pub network: Network,
+    /// Whether `/fn/{name}` answers without a token.
+    pub public: bool,
+    /// Environment variables; secret, write-only in the API.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A change of settings: `PATCH /api/v1/functions/{name}`. Absent fields stay as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FunctionPatch {
+    /// See [`FunctionSpec::handler`].
+    pub handler: Option<String>,
+    /// See [`FunctionSpec::memory_mb`].
+    pub memory_mb: Option<u32>,
+    /// See [`FunctionSpec::timeout_ms`].
+    pub timeout_ms: Option<u32>,
+    /// See [`FunctionSpec::max_concurrency`].
+    pub max_concurrency: Option<u32>,
+    /// See [`FunctionSpec::idle_timeout_s`].
+    pub idle_timeout_s: Option<u32>,
+    /// See [`FunctionSpec::min_instances`].
+    pub min_instances: Option<u32>,
+    /// See [`FunctionSpec::network`].
+    pub network: Option<Network>,
+    /// See [`FunctionSpec::public`].
+    pub public: Option<bool>,
+    /// Variables to set (`Some`) or to remove (`None`); others stay.
+    pub env: Option<BTreeMap<String, Option<String>>>,
+}
+
+/// Uploaded code, not yet unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Code {
+    /// Source text of the handler's module.
+    Inline(String),
+    /// A zip archive with the handler's module at its root.
+    Zip(bytes::Bytes),
+}
+
+/// A field of a request that breaks its rule: answered with 422 `invalid_field`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {value} is not valid: {rule}")]
+pub struct InvalidField {
+    /// Name of the field, dotted for nested ones (`env.FOO`, `code.inline`).
+    pub field: String,
+    /// What was sent, as JSON, shortened to 100 characters.
+    pub value: String,
+    /// What would be right.
+    pub rule: String,
+}
+
+/// Whether a function can answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FunctionState {
+    /// The template is up.
+    Ready,
+    /// The template is being booted.
+    Starting,
+    /// The last boot of the template failed; the next invocation tries again.
+    Failed,
+    /// Nothing is kept in memory; the next invocation boots it.
+    Asleep,
+}
+
+/// Live instances by state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InstanceCounts {
+    /// Waiting for a request.
+    pub idle: u32,
+    /// Serving a request.
+    pub busy: u32,
+    /// Being started.
+    pub starting: u32,
+}
+
+/// A function as the API shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FunctionView {
+    /// Its name.
+    pub name: String,
+    /// Its language runtime.
+    pub runtime: Runtime,
+    /// `module.function`.
+    pub handler: String,
+    /// The version that answers.
+    pub active_version: u32,
+    /// Whether it can answer.
+    pub state: FunctionState,
+    /// Why `state` is `failed`; null otherwise.
+    pub state_reason: Option<String>,
+    /// Live instances by state.
+    pub instances: InstanceCounts,
+    /// Requests waiting for an instance.
+    pub queued: u32,
+    /// Whether a template is up, so that a start is a fork.
+    pub template: bool,
+    /// MiB.
+    pub memory_mb: u32,
+    /// Milliseconds.
+    pub timeout_ms: u32,
+    /// Most instances at one time.
+    pub max_concurrency: u32,
+    /// Seconds.
+    pub idle_timeout_s: u32,
+    /// Instances kept even when idle.
+    pub min_instances: u32,
+    /// Network access.
+    pub network: Network,
+    /// Whether `/fn/{name}` answers without a token.
+    pub public: bool,
+    /// Names of the environment variables; the values are write-only and always null.
+    pub env: BTreeMap<String, Option<String>>,
+    /// When the function was created.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When its settings or code last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+    /// Path of its HTTP trigger, `/fn/{name}`.
+    pub url: String,
+}
+
+/// An immutable version of a function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VersionView {
+    /// 1, 2, 3 … in order of creation.
+    pub version: u32,
+    /// Whether it is the one that answers.
+    pub active: bool,
+    /// SHA-256 of the code package, hex.
+    pub code_sha256: String,
+    /// Bytes of the unpacked code.
+    pub code_bytes: u64,
+    /// `module.function`.
+    pub handler: String,
+    /// MiB.
+    pub memory_mb: u32,
+    /// Milliseconds.
+    pub timeout_ms: u32,
+    /// Most instances at one time.
+    pub max_concurrency: u32,
+    /// Seconds.
+    pub idle_timeout_s: u32,
+    /// Instances kept even when idle.
+    pub min_instances: u32,
+    /// Network access.
+    pub network: Network,
+    /// Whether `/fn/{name}` answers without a token.
+    pub public: bool,
+    /// Names of the environment variables; the values are write-only and always null.
+    pub env: BTreeMap<String, Option<String>>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+}

@@ -1,0 +1,23 @@
+//! What every module speaks of: functions, versions, invocations, and the names the API gives them.
+//!
+//! These types are the vocabulary of `docs` and of the REST API; they hold no behaviour beyond their own rules.
+
+mod function;
+mod invocation;
+mod stats;
+
+pub use function::{
+    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, InstanceCounts, InvalidField, Network, Runtime,
+    VersionView,
+};
+pub use invocation::{FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status, Trigger};
+pub use stats::{Percentiles, StageStats, StartCounts, Stats};
+
+/// One page of a list, newest first; `next` is what to pass as `before` for the following page.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+pub struct Page<T> {
+    /// The items of this page.
+    pub items: Vec<T>,
+    /// Opaque key of the next page, or null on the last one.
+    pub next: Option<String>,
+}
