@@ -10,8 +10,8 @@ use futures_util::stream::BoxStream;
 use serde_json::Value;
 
 use crate::model::{
-    Code, FunctionError, FunctionPatch, FunctionSpec, FunctionView, InvalidField, InvocationId, LogLine, Stages,
-    StartRung, Trigger, VersionView,
+    Code, FunctionError, FunctionPatch, FunctionSpec, FunctionView, InvalidField, InvocationId,
+    LogLine, Stages, StartRung, Trigger, VersionView,
 };
 use crate::package::PackageError;
 
@@ -22,7 +22,9 @@ pub enum EngineError {
     #[error("there is no {0}")]
     NotFound(String),
     /// 409 `already_exists`.
-    #[error("a function named \"{0}\" exists already; upload new code with PUT /api/v1/functions/{0}/code, or delete it first")]
+    #[error(
+        "a function named \"{0}\" exists already; upload new code with PUT /api/v1/functions/{0}/code, or delete it first"
+    )]
     AlreadyExists(String),
     /// 422 `invalid_field`.
     #[error(transparent)]
@@ -144,11 +146,20 @@ pub struct Engine;
 #[allow(unused_variables, clippy::unimplemented)]
 impl Engine {
     /// Deploys a new function. Answers when its template is up.
-    pub async fn create(&self, spec: FunctionSpec, code: Code) -> Result<FunctionView, EngineError> {
+    pub async fn create(
+        &self,
+        spec: FunctionSpec,
+        code: Code,
+    ) -> Result<FunctionView, EngineError> {
         unimplemented!()
     }
     /// Makes a new version with other settings or code (either may be absent, not both) and activates it.
-    pub async fn update(&self, name: &str, patch: FunctionPatch, code: Option<Code>) -> Result<FunctionView, EngineError> {
+    pub async fn update(
+        &self,
+        name: &str,
+        patch: FunctionPatch,
+        code: Option<Code>,
+    ) -> Result<FunctionView, EngineError> {
         unimplemented!()
     }
     /// Makes an existing version the one that answers.
@@ -176,7 +187,10 @@ impl Engine {
         unimplemented!()
     }
     /// Runs a function once. Dropping the future cancels the invocation.
-    pub async fn invoke(&self, request: InvokeRequest) -> (InvokeMeta, Result<InvokeReply, InvokeError>) {
+    pub async fn invoke(
+        &self,
+        request: InvokeRequest,
+    ) -> (InvokeMeta, Result<InvokeReply, InvokeError>) {
         unimplemented!()
     }
     /// Capabilities of this node for `GET /api/v1/node`: name → `{"available": bool, "reason": "…"|null, "version": …?}`.

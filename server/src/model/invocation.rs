@@ -6,9 +6,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Identity of an invocation: a UUIDv7, so that ids sort by time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(transparent)]
-pub struct InvocationId(#[schema(value_type = String, format = Uuid)] pub Uuid);
+#[schema(value_type = String, format = "uuid")]
+pub struct InvocationId(pub Uuid);
 
 impl InvocationId {
     /// A new id, later than any this process made before.

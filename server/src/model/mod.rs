@@ -7,10 +7,13 @@ mod invocation;
 mod stats;
 
 pub use function::{
-    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, InstanceCounts, InvalidField, Network, Runtime,
-    VersionView,
+    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, InstanceCounts, InvalidField,
+    Network, Runtime, VersionView,
 };
-pub use invocation::{FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status, Trigger};
+pub use invocation::{
+    FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,
+    Trigger,
+};
 pub use stats::{Percentiles, StageStats, StartCounts, Stats};
 
 /// One page of a list, newest first; `next` is what to pass as `before` for the following page.

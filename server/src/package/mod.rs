@@ -24,6 +24,11 @@ pub enum PackageError {
 /// Unpacks `code` into the existing empty directory `dest` (files 0444 or 0555, directories 0555), blocking.
 /// Inline source becomes `{module}.{extension}`.
 #[allow(unused_variables, clippy::unimplemented)]
-pub fn unpack(code: &Code, module: &str, extension: &str, dest: &Path) -> Result<Unpacked, PackageError> {
+pub fn unpack(
+    code: &Code,
+    module: &str,
+    extension: &str,
+    dest: &Path,
+) -> Result<Unpacked, PackageError> {
     unimplemented!()
 }
