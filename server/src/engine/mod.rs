@@ -174,6 +174,10 @@ impl Engine {
     pub async fn get(&self, name: &str) -> Result<FunctionView, EngineError> {
         unimplemented!()
     }
+    /// Row id of a function, for the history. Cheap.
+    pub fn id_of(&self, name: &str) -> Option<i64> {
+        unimplemented!()
+    }
     /// Whether `/fn/{name}` needs no token; `None` when there is no such function. Cheap.
     pub fn is_public(&self, name: &str) -> Option<bool> {
         unimplemented!()

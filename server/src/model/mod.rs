@@ -5,6 +5,7 @@
 mod function;
 mod invocation;
 mod stats;
+mod token;
 
 pub use function::{
     Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, InstanceCounts, InvalidField,
@@ -15,6 +16,7 @@ pub use invocation::{
     Trigger,
 };
 pub use stats::{Percentiles, StageStats, StartCounts, Stats};
+pub use token::{Right, TokenView};
 
 /// One page of a list, newest first; `next` is what to pass as `before` for the following page.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
