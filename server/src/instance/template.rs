@@ -276,7 +276,7 @@ impl Template {
                     match waiting.exits.remove(&pid) {
                         Some(sender) => drop(sender.send(status)),
                         None if waiting.early.len() < MAX_EARLY_EXITS => {
-                            drop(waiting.early.insert(pid, status))
+                            let _ = waiting.early.insert(pid, status);
                         }
                         None => {}
                     }
