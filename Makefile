@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test lint audit bench fuzz fmt clean
+.PHONY: help setup build run test lint audit bench install fuzz fmt clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -32,8 +32,11 @@ audit: ## check the dependencies against published advisories (needs the network
 bench: setup ## measure a release build; QUICK=1 only shows that the harness works
 	@QUICK=$(QUICK) scripts/bench.sh $(ARGS)
 
-fuzz: setup ## feed the channel's reader hostile bytes for SECONDS (default 60)
-	@scripts/fuzz.sh $(SECONDS)
+install: ## lay the built release out under PREFIX (default /opt/hearth); packaging/hearth.service starts it
+	@scripts/install.sh $(PREFIX)
+
+fuzz: setup ## feed the channel's reader hostile bytes for DURATION seconds (default 60)
+	@scripts/fuzz.sh $(DURATION)
 
 fmt: ## lay out the Rust code
 	@cargo fmt --all

