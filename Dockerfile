@@ -16,7 +16,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 FROM debian:trixie-slim
 # python3 runs functions; ca-certificates is what functions with a network check servers against.
 RUN apt-get update \
-    && apt-get install -y --no-install-recommends ca-certificates python3 \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates python3 \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/hearth /opt/hearth
 ENV HEARTH_LISTEN=0.0.0.0:8080 \

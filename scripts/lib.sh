@@ -42,3 +42,15 @@ as_root() {
     die "this needs root and there is no sudo; run as root: $*"
   fi
 }
+
+# Tests and benchmarks set up sandboxes, which only root may. Building stays with the user who runs the script; cargo
+# starts what it has built through sudo.
+run_as_root_what_cargo_runs() {
+  [[ $EUID -ne 0 ]] || return 0
+  command -v sudo >/dev/null || die "this sets up sandboxes, which needs root, and there is no sudo: run it as root"
+  say "cargo will start its programs as root through sudo: they set up sandboxes"
+  sudo -v
+  local triple
+  triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+  export "CARGO_TARGET_${triple}_RUNNER=sudo -E"
+}

@@ -63,17 +63,6 @@ finish() {
   ((failed == 0)) || exit 1
 }
 
-# Test programs set up sandboxes, which only root may. Building stays with the user who runs this.
-use_root_for_tests() {
-  [[ $EUID -ne 0 ]] || return 0
-  command -v sudo >/dev/null || die "the tests set up sandboxes, which needs root, and there is no sudo: run as root"
-  say "running the test programs as root through sudo: they set up sandboxes"
-  sudo -v
-  local triple
-  triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
-  export "CARGO_TARGET_${triple}_RUNNER=sudo -E"
-}
-
 loom() {
   # `--cfg loom` changes every crate's flags, so the model lives in a target directory of its own.
   RUSTFLAGS="--cfg loom" cargo test --locked --target-dir "$TARGET/loom" -p hearth-abi loom
@@ -81,7 +70,7 @@ loom() {
 
 python_runtime() { "$PYTHON" -m unittest discover -s runtimes/python/tests; }
 
-use_root_for_tests
+run_as_root_what_cargo_runs
 rm -rf "$LOGS"
 mkdir -p "$LOGS"
 
