@@ -17,10 +17,10 @@ use core::ops::Deref;
 
 use crate::error::Violation;
 use crate::layout::{FRAME_ALIGN, RingControl};
-use crate::sync::{Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Loads the peer's position `shared`, which was `last` before and can be `to` at most.
-fn load_position(shared: &crate::sync::AtomicU64, last: u64, to: u64) -> Result<u64, Violation> {
+fn load_position(shared: &AtomicU64, last: u64, to: u64) -> Result<u64, Violation> {
     let position = shared.load(Ordering::Acquire);
     if !position.is_multiple_of(FRAME_ALIGN) {
         return Err(Violation::Misaligned {
@@ -36,6 +36,15 @@ fn load_position(shared: &crate::sync::AtomicU64, last: u64, to: u64) -> Result<
         });
     }
     Ok(position)
+}
+
+/// Takes an announcement, if there is one. It writes only over a 1, so that it cannot undo an announcement that it has
+/// not seen; and it reads first, so that a peer that does not sleep costs no exclusive access.
+fn take(announcement: &AtomicU32) -> bool {
+    announcement.load(Ordering::Relaxed) == 1
+        && announcement
+            .compare_exchange(1, 0, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
 }
 
 /// The producer's end of a ring. `C` leads to the shared words.
@@ -99,15 +108,23 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
     pub fn take_consumer_waiting(&mut self) -> bool {
         // SYNC POINT: data wake-up
         fence(Ordering::SeqCst);
-        let waiting = &self.control.consumer_waiting.0;
-        waiting.load(Ordering::Relaxed) != 0 && waiting.swap(0, Ordering::Relaxed) != 0
+        take(&self.control.consumer_waiting.0)
     }
 
-    /// Announces that this side will sleep until there is more space. Look again before sleeping.
-    pub fn announce_wait(&mut self) {
+    /// Announces that this side is about to sleep until `want` bytes are free, and looks once more. `false`: they are
+    /// free now, nothing is announced.
+    ///
+    /// # Errors
+    /// The consumer's position cannot be true; nothing is announced.
+    pub fn prepare_wait(&mut self, want: u64) -> Result<bool, Violation> {
         self.control.producer_waiting.0.store(1, Ordering::Relaxed);
         // SYNC POINT: space wake-up
         fence(Ordering::SeqCst);
+        let full = self.free(want).map(|free| free < want);
+        if full != Ok(true) {
+            self.cancel_wait();
+        }
+        full
     }
 
     /// Takes the announcement back.
@@ -175,15 +192,23 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
     pub fn take_producer_waiting(&mut self) -> bool {
         // SYNC POINT: space wake-up
         fence(Ordering::SeqCst);
-        let waiting = &self.control.producer_waiting.0;
-        waiting.load(Ordering::Relaxed) != 0 && waiting.swap(0, Ordering::Relaxed) != 0
+        take(&self.control.producer_waiting.0)
     }
 
-    /// Announces that this side will sleep until there is data. Look again before sleeping.
-    pub fn announce_wait(&mut self) {
+    /// Announces that this side is about to sleep until there is data, and looks once more. `false`: there is data now,
+    /// nothing is announced.
+    ///
+    /// # Errors
+    /// The producer's position cannot be true; nothing is announced.
+    pub fn prepare_wait(&mut self) -> Result<bool, Violation> {
         self.control.consumer_waiting.0.store(1, Ordering::Relaxed);
         // SYNC POINT: data wake-up
         fence(Ordering::SeqCst);
+        let empty = self.available().map(|available| available == 0);
+        if empty != Ok(true) {
+            self.cancel_wait();
+        }
+        empty
     }
 
     /// Takes the announcement back.
