@@ -109,3 +109,38 @@ impl Buckets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_are_eight_a_decade() {
+        let mut exact: Vec<u64> = (0..=72)
+            .map(|k| 10_f64.powf(f64::from(k) / 8.0).round() as u64)
+            .collect();
+        exact.dedup();
+        assert_eq!(exact, BOUNDS);
+    }
+
+    #[test]
+    fn bounds_are_inclusive_and_the_ends_are_open() {
+        let mut buckets = Buckets::default();
+        for duration in [0, 1, 2, 3, 5, 100, 101, u64::MAX] {
+            buckets.record(duration);
+        }
+        let live = buckets.live(8, 1);
+        assert_eq!(
+            live.buckets,
+            [
+                (1, 2),
+                (2, 1),
+                (3, 1),
+                (6, 1),
+                (100, 1),
+                (133, 1),
+                (1_000_000_000, 1)
+            ]
+        );
+    }
+}

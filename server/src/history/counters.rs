@@ -91,7 +91,8 @@ impl Counters {
         }
         self.total_us = self.total_us.saturating_add(record.stages_us.total);
         self.buckets.record(record.stages_us.total);
-        self.minute(minute_of(record)).record(record);
+        self.minute(minute_of(record))
+            .record(record.status, record.start, &record.stages_us);
     }
 
     /// The slice of a minute, made when it is first asked for. The newest is the one that is nearly always meant.

@@ -7,9 +7,13 @@
 
 mod buckets;
 mod counters;
+mod recount;
 mod rollup;
 mod slice;
 mod writer;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +29,7 @@ use crate::model::{InvocationId, InvocationRecord, LogLine, Page, Stats, Status}
 use crate::store::{RollupRow, Store, StoreError};
 use counters::{Function, minute_at};
 use slice::{Slice, SliceError};
-use writer::{Item, Queue};
+use writer::{Item, QUEUE_UNITS, Queue};
 
 /// How long a read waits for what was recorded before it. When the disk is slower than this, it answers with what is
 /// there.
@@ -94,17 +98,29 @@ struct Inner {
     /// By row id. Reading takes no lock; a new function swaps in a new map.
     functions: ArcSwap<HashMap<i64, Arc<Function>>>,
     /// Held for writing while minutes move from memory into the database, so that a reader counts each once.
-    moving: tokio::sync::RwLock<()>,
+    moving: Arc<tokio::sync::RwLock<()>>,
 }
 
 impl History {
     /// Starts the batching writer and the per-minute rollup on the current tokio runtime.
     pub fn start(store: Store) -> Self {
+        let moving = Arc::new(tokio::sync::RwLock::new(()));
+        // Statistics wait until the rollups that a crash left behind are right again, and so does the writer: nothing is
+        // in the table by then that is in memory too.
+        let recounting = moving.clone().try_write_owned();
+        let (queue, writer) = writer::queue(store.clone(), QUEUE_UNITS);
+        let recounted = store.clone();
+        tokio::spawn(async move {
+            recount::run(&recounted).await;
+            drop(recounting);
+            drop(recounted);
+            writer.run().await;
+        });
         let inner = Arc::new(Inner {
-            queue: Queue::start(store.clone()),
+            queue,
             store,
             functions: ArcSwap::default(),
-            moving: tokio::sync::RwLock::default(),
+            moving,
         });
         tokio::spawn(rollup::run(Arc::downgrade(&inner)));
         Self { inner }

@@ -38,3 +38,16 @@ fn until_next(now: i64) -> Duration {
     let into_minute = now.rem_euclid(60_000_000).unsigned_abs();
     Duration::from_micros(60_000_000 - into_minute) + GRACE
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_is_stored_a_second_after_its_end() {
+        for (now, expected_s) in [(0, 61), (1_000_000, 60), (59_000_000, 2), (60_000_000, 61)] {
+            assert_eq!(until_next(now), Duration::from_secs(expected_s));
+        }
+        assert_eq!(until_next(-1_000_000), Duration::from_secs(2));
+    }
+}

@@ -5,9 +5,7 @@
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 
-use crate::model::{
-    InvocationRecord, Percentiles, StageStats, StartCounts, StartRung, Stats, Status,
-};
+use crate::model::{Percentiles, StageStats, Stages, StartCounts, StartRung, Stats, Status};
 use crate::store::{RollupCounts, RollupRow};
 
 /// Two significant digits: a percentile is at most 1 % above what was observed.
@@ -52,13 +50,10 @@ impl Slice {
 
     /// Counts a finished invocation. Every stage counts, also one that took no time or was not reached (0): the
     /// percentiles of `queue` and `start` are over all invocations.
-    pub(super) fn record(&mut self, record: &InvocationRecord) {
-        let s = &record.stages_us;
+    pub(super) fn record(&mut self, status: Status, start: Option<StartRung>, s: &Stages) {
         self.counts.count += 1;
-        if record.status != Status::Succeeded {
-            self.counts.errors += 1;
-        }
-        if let Some(rung) = record.start {
+        self.counts.errors += u64::from(status != Status::Succeeded);
+        if let Some(rung) = start {
             self.counts.starts[rung_index(rung)] += 1;
         }
         let durations = [s.queue, s.start, s.send, s.run, s.recv, s.total];
@@ -192,4 +187,86 @@ fn percentiles(histogram: &Histogram<u64>, max: u64) -> Percentiles {
 fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, HIGHEST, DIGITS)
         .expect("constant bounds: 1 ≤ low, 2 low ≤ high, at most 5 digits")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(totals: &[u64]) -> Slice {
+        let mut slice = Slice::new();
+        for total in totals {
+            let stages = Stages {
+                total: *total,
+                ..Stages::default()
+            };
+            slice.record(Status::Succeeded, Some(StartRung::Fork), &stages);
+        }
+        slice
+    }
+
+    #[test]
+    fn nothing_recorded_is_all_zeros() {
+        assert_eq!(
+            Slice::new().stats(60),
+            Stats {
+                window_s: 60,
+                ..Stats::default()
+            }
+        );
+    }
+
+    #[test]
+    fn one_value_is_every_percentile_exactly() {
+        for value in [0, 1, 255, 256, 12_345_678, HIGHEST, u64::MAX] {
+            let stats = of(&[value]).stats(60);
+            let total = stats.total_us;
+            assert_eq!(total.max, value);
+            if value <= HIGHEST {
+                assert_eq!([total.p50, total.p90, total.p99, total.p999], [value; 4]);
+                assert_eq!(stats.tail_to_median, if value == 0 { 0.0 } else { 1.0 });
+            }
+        }
+    }
+
+    #[test]
+    fn a_rollup_that_cannot_be_read_changes_nothing() {
+        let row = of(&[10, 20]).to_row(1, 2).unwrap();
+        let mut sum = of(&[5]);
+        for length in [0, 3, row.stages[5].len() - 1] {
+            let mut broken = row.clone();
+            broken.stages[5].truncate(length);
+            assert!(sum.add_row(&broken).is_err());
+        }
+        assert_eq!(sum.stats(1), of(&[5]).stats(1));
+    }
+
+    proptest! {
+        /// Percentiles are those of the sorted list (nearest rank), not below and at most 1 % above; and it makes no
+        /// difference whether the values were counted in one slice, in two, or in one that was stored.
+        #[test]
+        fn percentiles_are_those_of_the_sorted_list(
+            mut left in proptest::collection::vec(0..900_000_000_u64, 1..200),
+            right in proptest::collection::vec(0..2_000_u64, 0..200),
+        ) {
+            let mut sum = of(&left);
+            sum.add(&of(&right)).unwrap();
+            let mut read = of(&right);
+            read.add_row(&of(&left).to_row(1, 2).unwrap()).unwrap();
+            prop_assert_eq!(read.stats(9), sum.stats(9));
+
+            left.extend(right);
+            left.sort_unstable();
+            let total = sum.stats(9).total_us;
+            prop_assert_eq!(total.max, left[left.len() - 1]);
+            let ranked = [(0.5, total.p50), (0.9, total.p90), (0.99, total.p99), (0.999, total.p999)];
+            for (quantile, shown) in ranked {
+                let rank = (quantile * left.len() as f64).ceil() as usize;
+                let exact = left[rank - 1];
+                prop_assert!(exact <= shown && shown <= exact + exact / 100 + 1, "{quantile}: {exact} {shown}");
+            }
+        }
+    }
 }

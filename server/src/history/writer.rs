@@ -66,7 +66,6 @@ impl Item {
 }
 
 /// The end of the queue that is written to.
-#[derive(Clone)]
 pub(super) struct Queue {
     items: mpsc::UnboundedSender<Item>,
     state: Arc<State>,
@@ -74,6 +73,8 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct State {
+    /// Units that may wait before callers do.
+    most: usize,
     /// Units put in and not yet written.
     waiting: AtomicUsize,
     /// Wakes the writer before its batch is due: enough is there, or someone waits at a barrier.
@@ -82,21 +83,23 @@ struct State {
     room: Notify,
 }
 
-impl Queue {
-    /// Starts the writer on the current tokio runtime. It ends when the last clone of the queue is gone.
-    pub(super) fn start(store: Store) -> Self {
-        let (items, queue) = mpsc::unbounded_channel();
-        let state = Arc::new(State::default());
-        let writer = Writer {
-            store,
-            queue,
-            state: state.clone(),
-            failing: false,
-        };
-        tokio::spawn(writer.run());
-        Self { items, state }
-    }
+/// A queue with room for `most` units ([`QUEUE_UNITS`] but in tests), and the writer that empties it.
+pub(super) fn queue(store: Store, most: usize) -> (Queue, Writer) {
+    let (items, queue) = mpsc::unbounded_channel();
+    let state = Arc::new(State {
+        most,
+        ..State::default()
+    });
+    let writer = Writer {
+        store,
+        queue,
+        state: state.clone(),
+        failing: false,
+    };
+    (Queue { items, state }, writer)
+}
 
+impl Queue {
     /// Puts an item in, then waits while there is more in the queue than it should hold.
     pub(super) async fn put(&self, item: Item) {
         let units = item.units();
@@ -109,7 +112,7 @@ impl Queue {
         if before < BATCH_ENOUGH && now >= BATCH_ENOUGH {
             self.state.due.notify_one();
         }
-        if now > QUEUE_UNITS {
+        if now > self.state.most {
             self.wait_for_room().await;
         }
     }
@@ -120,7 +123,7 @@ impl Queue {
             tokio::pin!(notified);
             // Registered before the count is read, so that a write that ends in between is not missed.
             notified.as_mut().enable();
-            if self.state.waiting.load(Ordering::SeqCst) <= QUEUE_UNITS {
+            if self.state.waiting.load(Ordering::SeqCst) <= self.state.most {
                 return;
             }
             notified.await;
@@ -141,7 +144,8 @@ impl Queue {
     }
 }
 
-struct Writer {
+/// The task that writes.
+pub(super) struct Writer {
     store: Store,
     queue: mpsc::UnboundedReceiver<Item>,
     state: Arc<State>,
@@ -150,7 +154,8 @@ struct Writer {
 }
 
 impl Writer {
-    async fn run(mut self) {
+    /// Writes until the queue's other end is gone.
+    pub(super) async fn run(mut self) {
         while let Some(first) = self.queue.recv().await {
             let barrier = matches!(first, Item::Barrier(_));
             if !barrier && self.state.waiting.load(Ordering::SeqCst) < BATCH_ENOUGH {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use sqlx::SqliteConnection;
 
 use super::codes::{decode_error, narrow, signed, timestamp, unsigned};
-use super::{During, Store, StoreError, StoredFunction, StoredVersion};
+use super::{During, Store, StoreError, StoredFunction, StoredVersion, to_the_end};
 use crate::model::FunctionSpec;
 
 /// A version as its columns hold it.
@@ -203,8 +203,9 @@ impl Store {
     /// invocations, logs and rollups themselves are removed in the background, in pieces, so that the writer is never
     /// held for long. Nothing happens when there is no such function.
     pub async fn delete_function(&self, function: i64) -> Result<(), StoreError> {
-        let work = async {
-            let mut transaction = self.write().await?;
+        let store = self.clone();
+        let work = async move {
+            let mut transaction = store.write().await?;
             let deleted = sqlx::query!("DELETE FROM functions WHERE id = ?1", function)
                 .execute(&mut *transaction)
                 .await?
@@ -215,11 +216,11 @@ impl Store {
             sqlx::query!("INSERT INTO deleted_functions (id) VALUES (?1)", function)
                 .execute(&mut *transaction)
                 .await?;
-            transaction.commit().await
+            transaction.commit().await?;
+            store.sweep_in_background();
+            Ok(())
         };
-        work.await.during("delete a function")?;
-        self.sweep_in_background();
-        Ok(())
+        to_the_end(async { work.await.during("delete a function") }).await
     }
 
     /// Hashes of all code packages some version refers to.

@@ -10,10 +10,14 @@ mod functions;
 mod history_batch;
 mod invocations;
 mod logs;
+mod recount;
 mod rollups;
 mod sessions;
 mod sweep;
 mod tokens;
+
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -50,6 +54,21 @@ trait During<T> {
 impl<T> During<T> for Result<T, sqlx::Error> {
     fn during(self, operation: &'static str) -> Result<T, StoreError> {
         self.map_err(|source| StoreError::Sqlx { operation, source })
+    }
+}
+
+/// Runs a change to its end even when the caller's future is dropped (a client that hangs up does that to its request),
+/// because something in memory must follow what is committed.
+async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::spawn(change).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(sqlx::Error::WorkerCrashed)
+                .during("finish a change: the runtime is shutting down"),
+        },
     }
 }
 
@@ -131,6 +150,12 @@ impl Store {
         self.inner.pools.readers.close().await;
         // Closing the last connection copies the log into the database and removes it.
         self.inner.pools.writer.close().await;
+    }
+
+    /// The connection that writes, for tests that break it.
+    #[cfg(test)]
+    pub(crate) fn writer(&self) -> &sqlx::SqlitePool {
+        &self.inner.pools.writer
     }
 
     /// The connections for queries that only read.

@@ -119,7 +119,8 @@ impl Store {
     }
 }
 
-async fn insert(
+/// Stores one rollup, unless its function is gone.
+pub(super) async fn insert(
     connection: &mut sqlx::SqliteConnection,
     row: &RollupRow,
 ) -> Result<(), sqlx::Error> {

@@ -20,7 +20,7 @@ impl Store {
     }
 
     /// [`Self::create_session`] at a given time, in µs since 1970.
-    async fn create_session_at(
+    pub(super) async fn create_session_at(
         &self,
         token: i64,
         lifetime: Duration,
@@ -64,7 +64,11 @@ impl Store {
     }
 
     /// [`Self::find_session`] at a given time, in µs since 1970.
-    async fn find_session_at(&self, cookie: &str, now: i64) -> Result<Option<Session>, StoreError> {
+    pub(super) async fn find_session_at(
+        &self,
+        cookie: &str,
+        now: i64,
+    ) -> Result<Option<Session>, StoreError> {
         let hash = hash(cookie);
         let hash = hash.as_slice();
         let row = sqlx::query!(

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use sqlx::SqlitePool;
 
 use super::codes::{decode_error, timestamp};
-use super::{During, Store, StoreError};
+use super::{During, Store, StoreError, to_the_end};
 use crate::model::{Right, TokenView};
 
 /// Begins every token, so that one that leaks into a log or a repository can be searched for.
@@ -185,19 +185,20 @@ impl Store {
 
     /// Deletes a token and its sessions; false when there is none.
     pub async fn delete_token(&self, id: i64) -> Result<bool, StoreError> {
-        let work = async {
-            let _changing = self.inner.tokens.changing.lock().await;
-            let mut transaction = self.write().await?;
+        let store = self.clone();
+        let work = async move {
+            let _changing = store.inner.tokens.changing.lock().await;
+            let mut transaction = store.write().await?;
             let deleted = sqlx::query!("DELETE FROM tokens WHERE id = ?1", id)
                 .execute(&mut *transaction)
                 .await?
                 .rows_affected();
             let tokens = read_all(&mut *transaction).await?;
             transaction.commit().await?;
-            self.inner.tokens.replace(tokens);
+            store.inner.tokens.replace(tokens);
             Ok(deleted > 0)
         };
-        work.await.during("delete a token")
+        to_the_end(async { work.await.during("delete a token") }).await
     }
 
     /// The token with this secret. Answered from memory: it is on every request's path.
