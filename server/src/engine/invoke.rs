@@ -8,13 +8,14 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
+use hearth_abi::Kind;
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use self::exchange::Exchange;
 use super::{Engine, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
-use crate::model::{FunctionError, InvocationId, Stages, Trigger};
-use crate::scheduler::{Lease, LeaseError};
-use hearth_abi::Kind;
+use crate::model::{FunctionError, InvocationId, Stages, Status, Trigger};
+use crate::scheduler::{Deployment, Lease, LeaseError};
 
 /// Largest result of `invoke`, as Lambda's: it is held in memory whole.
 pub const MAX_RESULT: u64 = 6 * 1024 * 1024;
@@ -81,7 +82,11 @@ impl Engine {
                     return (meta, Err(refusal));
                 }
                 Err(LeaseError::Boot(failure)) => {
-                    return (meta, Err(InvokeError::Unavailable(failure.reason.clone())));
+                    let error = InvokeError::Unavailable(failure.reason.clone());
+                    meta.stages = self
+                        .record_unserved(&deployment, id, request.trigger, received, &error)
+                        .await;
+                    return (meta, Err(error));
                 }
                 Ok(lease) => break lease,
             }
@@ -115,6 +120,35 @@ impl Engine {
             id,
             trigger,
         )
+    }
+}
+
+impl Engine {
+    /// An admitted invocation that no instance could be started for is part of the history, too.
+    async fn record_unserved(
+        &self,
+        deployment: &Deployment,
+        id: InvocationId,
+        trigger: Trigger,
+        received: Instant,
+        error: &InvokeError,
+    ) -> Stages {
+        let mut record = exchange::new_record(deployment, id, trigger, received);
+        let waited = exchange::micros(received.elapsed());
+        record.stages_us = Stages {
+            queue: waited,
+            total: waited,
+            ..Stages::default()
+        };
+        record.status = Status::Failed;
+        record.error = Some(exchange::described("Runtime.Unavailable", error));
+        record.finished_at = Some(Timestamp::now());
+        let stages = record.stages_us;
+        self.inner
+            .history
+            .record(deployment.function.get(), record)
+            .await;
+        stages
     }
 }
 

@@ -14,7 +14,7 @@ use crate::engine::InvokeError;
 use crate::history::History;
 use crate::instance::Death;
 use crate::model::{FunctionError, InvocationId, InvocationRecord, Stages, Status, Trigger};
-use crate::scheduler::Lease;
+use crate::scheduler::{Deployment, Lease};
 
 /// Longest pause between two pieces of a streamed request body; a client that is slower loses its instance.
 const BODY_PAUSE: Duration = Duration::from_secs(30);
@@ -37,7 +37,35 @@ pub(super) struct Exchange {
     recorded: bool,
 }
 
-fn micros(duration: Duration) -> u64 {
+/// The record of an invocation that has just begun.
+pub(super) fn new_record(
+    deployment: &Deployment,
+    id: InvocationId,
+    trigger: Trigger,
+    received: Instant,
+) -> InvocationRecord {
+    let received_at = Timestamp::now()
+        .saturating_sub(received.elapsed())
+        .unwrap_or_default();
+    InvocationRecord {
+        id,
+        function: deployment.spec.name.clone(),
+        version: deployment.version,
+        trigger,
+        status: Status::Running,
+        start: None,
+        received_at,
+        finished_at: None,
+        stages_us: Stages::default(),
+        request_bytes: 0,
+        response_bytes: 0,
+        attempts: 1,
+        error: None,
+        logs: Vec::new(),
+    }
+}
+
+pub(super) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
@@ -51,28 +79,10 @@ impl Exchange {
         trigger: Trigger,
     ) -> Self {
         let deployment = lease.deployment();
-        let waited = received.elapsed();
-        let received_at = Timestamp::now().saturating_sub(waited).unwrap_or_default();
-        let record = InvocationRecord {
-            id,
-            function: deployment.spec.name.clone(),
-            version: deployment.version,
-            trigger,
-            status: Status::Running,
-            start: Some(lease.rung),
-            received_at,
-            finished_at: None,
-            stages_us: Stages {
-                queue: micros(lease.queue),
-                start: micros(lease.start),
-                ..Stages::default()
-            },
-            request_bytes: 0,
-            response_bytes: 0,
-            attempts: 1,
-            error: None,
-            logs: Vec::new(),
-        };
+        let mut record = new_record(deployment, id, trigger, received);
+        record.start = Some(lease.rung);
+        record.stages_us.queue = micros(lease.queue);
+        record.stages_us.start = micros(lease.start);
         let timeout_ms = deployment.spec.timeout_ms;
         lease.logs.begin(Some(id));
         Self {
@@ -412,7 +422,7 @@ impl Drop for Exchange {
     }
 }
 
-fn described(error_type: &str, error: &InvokeError) -> FunctionError {
+pub(super) fn described(error_type: &str, error: &InvokeError) -> FunctionError {
     FunctionError {
         error_type: error_type.into(),
         error_message: error.to_string(),
