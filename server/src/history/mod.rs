@@ -1,12 +1,13 @@
 //! Finished invocations: batched into SQLite, counted in histograms, pushed to whoever listens.
 //!
 //! [`History::record`] does three things with a record, none of which waits for the disk: it counts it (`counters`,
-//! `slice`, `buckets`), it gives it to whoever listens, and it puts it into the queue of the writer (`writer`). Reading
+//! `slice`, `buckets`), it gives it to whoever listens, and it puts it into a `queue` for the `writer`. Reading
 //! waits until what was recorded before is written. Each minute's histograms are stored when the minute is over
 //! (`rollup`); statistics over a window are the sum of the stored minutes and those still in memory.
 
 mod buckets;
 mod counters;
+mod queue;
 mod recount;
 mod rollup;
 mod slice;
@@ -28,8 +29,9 @@ use uuid::Uuid;
 use crate::model::{InvocationId, InvocationRecord, LogLine, Page, Stats, Status};
 use crate::store::{RollupRow, Store, StoreError};
 use counters::{Function, minute_at};
+use queue::{Item, QUEUE_UNITS, Queue};
 use slice::{Slice, SliceError};
-use writer::{Item, QUEUE_UNITS, Queue};
+use writer::Writer;
 
 /// How long a read waits for what was recorded before it. When the disk is slower than this, it answers with what is
 /// there.
@@ -108,13 +110,12 @@ impl History {
         // Statistics wait until the rollups that a crash left behind are right again, and so does the writer: nothing is
         // in the table by then that is in memory too.
         let recounting = moving.clone().try_write_owned();
-        let (queue, writer) = writer::queue(store.clone(), QUEUE_UNITS);
-        let recounted = store.clone();
+        let (queue, outlet) = queue::queue(QUEUE_UNITS);
+        let written = store.clone();
         tokio::spawn(async move {
-            recount::run(&recounted).await;
+            recount::run(&written).await;
             drop(recounting);
-            drop(recounted);
-            writer.run().await;
+            Writer::new(written).run(outlet).await;
         });
         let inner = Arc::new(Inner {
             queue,
