@@ -60,17 +60,13 @@ impl Receiver {
     /// protocol ([`Receiver::try_recv`] tells); nothing is announced.
     #[must_use = "sleep only after `true`"]
     pub fn prepare_wait(&mut self) -> bool {
-        self.ring.announce_wait();
-        let empty = self.broken.is_none()
-            && self
-                .ring
-                .available()
-                .inspect_err(|&violation| self.broken = Some(violation))
-                == Ok(0);
-        if !empty {
-            self.ring.cancel_wait();
+        if self.broken.is_some() {
+            return false;
         }
-        empty
+        self.ring.prepare_wait().unwrap_or_else(|violation| {
+            self.fail(violation);
+            false
+        })
     }
 
     /// Takes the announcement back: called after waking up.
@@ -249,3 +245,6 @@ impl Drop for Frame<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

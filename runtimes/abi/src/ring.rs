@@ -17,10 +17,10 @@ use core::ops::Deref;
 
 use crate::error::Violation;
 use crate::layout::{FRAME_ALIGN, RingControl};
-use crate::sync::{Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Loads the peer's position `shared`, which was `last` before and can be `to` at most.
-fn load_position(shared: &crate::sync::AtomicU64, last: u64, to: u64) -> Result<u64, Violation> {
+fn load_position(shared: &AtomicU64, last: u64, to: u64) -> Result<u64, Violation> {
     let position = shared.load(Ordering::Acquire);
     if !position.is_multiple_of(FRAME_ALIGN) {
         return Err(Violation::Misaligned {
@@ -36,6 +36,15 @@ fn load_position(shared: &crate::sync::AtomicU64, last: u64, to: u64) -> Result<
         });
     }
     Ok(position)
+}
+
+/// Takes an announcement, if there is one. It writes only over a 1, so that it cannot undo an announcement that it has
+/// not seen; and it reads first, so that a peer that does not sleep costs no exclusive access.
+fn take(announcement: &AtomicU32) -> bool {
+    announcement.load(Ordering::Relaxed) == 1
+        && announcement
+            .compare_exchange(1, 0, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
 }
 
 /// The producer's end of a ring. `C` leads to the shared words.
@@ -99,15 +108,23 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
     pub fn take_consumer_waiting(&mut self) -> bool {
         // SYNC POINT: data wake-up
         fence(Ordering::SeqCst);
-        let waiting = &self.control.consumer_waiting.0;
-        waiting.load(Ordering::Relaxed) != 0 && waiting.swap(0, Ordering::Relaxed) != 0
+        take(&self.control.consumer_waiting.0)
     }
 
-    /// Announces that this side will sleep until there is more space. Look again before sleeping.
-    pub fn announce_wait(&mut self) {
+    /// Announces that this side is about to sleep until `want` bytes are free, and looks once more. `false`: they are
+    /// free now, nothing is announced.
+    ///
+    /// # Errors
+    /// The consumer's position cannot be true; nothing is announced.
+    pub fn prepare_wait(&mut self, want: u64) -> Result<bool, Violation> {
         self.control.producer_waiting.0.store(1, Ordering::Relaxed);
         // SYNC POINT: space wake-up
         fence(Ordering::SeqCst);
+        let full = self.free(want).map(|free| free < want);
+        if full != Ok(true) {
+            self.cancel_wait();
+        }
+        full
     }
 
     /// Takes the announcement back.
@@ -175,19 +192,135 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
     pub fn take_producer_waiting(&mut self) -> bool {
         // SYNC POINT: space wake-up
         fence(Ordering::SeqCst);
-        let waiting = &self.control.producer_waiting.0;
-        waiting.load(Ordering::Relaxed) != 0 && waiting.swap(0, Ordering::Relaxed) != 0
+        take(&self.control.producer_waiting.0)
     }
 
-    /// Announces that this side will sleep until there is data. Look again before sleeping.
-    pub fn announce_wait(&mut self) {
+    /// Announces that this side is about to sleep until there is data, and looks once more. `false`: there is data now,
+    /// nothing is announced.
+    ///
+    /// # Errors
+    /// The producer's position cannot be true; nothing is announced.
+    pub fn prepare_wait(&mut self) -> Result<bool, Violation> {
         self.control.consumer_waiting.0.store(1, Ordering::Relaxed);
         // SYNC POINT: data wake-up
         fence(Ordering::SeqCst);
+        let empty = self.available().map(|available| available == 0);
+        if empty != Ok(true) {
+            self.cancel_wait();
+        }
+        empty
     }
 
     /// Takes the announcement back.
     pub fn cancel_wait(&mut self) {
         self.control.consumer_waiting.0.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Four slots.
+    const CAPACITY: u64 = 4 * FRAME_ALIGN;
+
+    fn ring() -> (Producer<Arc<RingControl>>, Consumer<Arc<RingControl>>) {
+        let control = Arc::new(RingControl::default());
+        (
+            Producer::new(Arc::clone(&control), CAPACITY),
+            Consumer::new(control, CAPACITY),
+        )
+    }
+
+    #[test]
+    fn positions_go_round() {
+        let (mut producer, mut consumer) = ring();
+        for step in 0..50 {
+            assert_eq!(producer.free(CAPACITY), Ok(CAPACITY));
+            assert_eq!(producer.offset(), step * 3 * FRAME_ALIGN % CAPACITY);
+            producer.publish(3 * FRAME_ALIGN);
+            assert_eq!(producer.free(CAPACITY), Ok(FRAME_ALIGN));
+            assert_eq!(consumer.available(), Ok(3 * FRAME_ALIGN));
+            assert_eq!(consumer.offset(), step * 3 * FRAME_ALIGN % CAPACITY);
+            consumer.release(FRAME_ALIGN);
+            consumer.release(2 * FRAME_ALIGN);
+            assert_eq!(consumer.available(), Ok(0));
+        }
+    }
+
+    #[test]
+    fn the_peers_position_is_loaded_only_when_it_matters() {
+        let (mut producer, mut consumer) = ring();
+        producer.publish(FRAME_ALIGN);
+        assert_eq!(consumer.available(), Ok(FRAME_ALIGN));
+        producer.publish(FRAME_ALIGN);
+        assert_eq!(consumer.available(), Ok(FRAME_ALIGN), "the cached position");
+        consumer.release(FRAME_ALIGN);
+        assert_eq!(
+            producer.free(2 * FRAME_ALIGN),
+            Ok(2 * FRAME_ALIGN),
+            "the cached position"
+        );
+        assert_eq!(producer.free(3 * FRAME_ALIGN), Ok(3 * FRAME_ALIGN));
+    }
+
+    #[test]
+    fn an_announcement_is_taken_once_and_only_if_there_is_one() {
+        let (mut producer, mut consumer) = ring();
+        assert!(!producer.take_consumer_waiting() && !consumer.take_producer_waiting());
+        assert_eq!(consumer.prepare_wait(), Ok(true));
+        assert_eq!(producer.prepare_wait(CAPACITY), Ok(false));
+        assert!(!consumer.take_producer_waiting());
+        producer.publish(CAPACITY);
+        assert!(producer.take_consumer_waiting() && !producer.take_consumer_waiting());
+        assert_eq!(consumer.prepare_wait(), Ok(false));
+        assert!(!producer.take_consumer_waiting());
+        assert_eq!(producer.prepare_wait(FRAME_ALIGN), Ok(true));
+        consumer.release(FRAME_ALIGN);
+        assert!(consumer.take_producer_waiting() && !consumer.take_producer_waiting());
+        assert_eq!(producer.prepare_wait(FRAME_ALIGN), Ok(false));
+        assert_eq!(producer.prepare_wait(2 * FRAME_ALIGN), Ok(true));
+        producer.cancel_wait();
+        assert!(!consumer.take_producer_waiting());
+    }
+
+    #[test]
+    fn positions_that_cannot_be_true_are_refused() {
+        let (mut producer, mut consumer) = ring();
+        producer.publish(2 * FRAME_ALIGN);
+        assert_eq!(consumer.available(), Ok(2 * FRAME_ALIGN));
+        consumer.release(2 * FRAME_ALIGN);
+        for (position, ok) in [
+            (0, false),
+            (32, false),
+            (64, true),
+            (65, false),
+            (192, true),
+            (224, false),
+        ] {
+            producer.control.head.0.store(position, Ordering::Relaxed);
+            let mut consumer = Consumer {
+                control: Arc::clone(&consumer.control),
+                ..consumer
+            };
+            assert_eq!(consumer.available().is_ok(), ok, "head {position}");
+        }
+        for (position, ok) in [
+            (0, true),
+            (32, true),
+            (33, false),
+            (64, true),
+            (96, false),
+            (u64::MAX - 31, false),
+        ] {
+            producer.control.tail.0.store(position, Ordering::Relaxed);
+            let mut producer = Producer {
+                control: Arc::clone(&producer.control),
+                ..producer
+            };
+            assert_eq!(producer.free(CAPACITY).is_ok(), ok, "tail {position}");
+        }
     }
 }

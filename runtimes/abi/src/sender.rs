@@ -121,12 +121,9 @@ impl Sender {
     #[must_use = "sleep only after `true`"]
     pub fn prepare_wait(&mut self, len: usize) -> bool {
         let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.max_payload);
-        self.ring.announce_wait();
-        let full = matches!(self.guarded(|sender| sender.place_whole(len)), Ok(None));
-        if !full {
-            self.ring.cancel_wait();
-        }
-        full
+        let (pad, frame) = self.span_of(len);
+        self.guarded(|sender| sender.ring.prepare_wait(pad + frame))
+            .unwrap_or(false)
     }
 
     /// Takes the announcement back: called after waking up.
@@ -156,11 +153,16 @@ impl Sender {
             })
     }
 
-    /// Room for a frame of `len` bytes of payload, after filler if need be.
-    fn place_whole(&mut self, len: u32) -> Result<Option<Place>, Violation> {
+    /// Bytes of filler and of frame that `len` bytes of payload take at the present position.
+    fn span_of(&self, len: u32) -> (u64, u64) {
         let frame = frame_bytes(len);
         let left = self.ring.capacity() - self.ring.offset();
-        let pad = if frame <= left { 0 } else { left };
+        (if frame <= left { 0 } else { left }, frame)
+    }
+
+    /// Room for a frame of `len` bytes of payload, after filler if need be.
+    fn place_whole(&mut self, len: u32) -> Result<Option<Place>, Violation> {
+        let (pad, frame) = self.span_of(len);
         let fits = self.ring.free(pad + frame)? >= pad + frame;
         Ok(fits.then_some(Place { pad, len }))
     }
