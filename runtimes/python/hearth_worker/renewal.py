@@ -1,9 +1,10 @@
 """What siblings must not share: random state, identifiers, event loops.
 
-The template finds out once what there is to renew (`prepare`); each instance then runs only those steps (`renew`).
-Nothing is needed here for `random`, which registers an at-fork handler of its own, for `secrets` and `os.urandom`, which
-ask the kernel, for `tempfile`, which looks at the process id, nor for `ssl`: OpenSSL (1.1.1 and later) seeds its generators
-anew when it finds itself in another process. Doing that ahead would add more than a millisecond to every start.
+The template finds out once what there is to renew (`prepare`); each instance then runs only those
+steps (`renew`). Nothing is needed here for `random`, which registers an at-fork handler of its own,
+for `secrets` and `os.urandom`, which ask the kernel, for `tempfile`, which looks at the process id,
+nor for `ssl`: OpenSSL (1.1.1 and later) seeds its generators anew when it finds itself in another
+process. Doing that ahead would add more than a millisecond to every start.
 """
 
 import os
@@ -19,8 +20,8 @@ def prepare():
     modules = sys.modules
     uuid = modules.get("uuid")
     if uuid is not None:
-        # libuuid keeps clock sequence and node in memory that forks copy. Without it, `uuid1` takes the node below and
-        # a new random clock sequence for every value.
+        # libuuid keeps clock sequence and node in memory that forks copy. Without it, `uuid1` takes
+        # the node below and a new random clock sequence for every value.
         uuid._generate_time_safe = None
         uuid._last_timestamp = None
         _steps.append(_renew_uuid)
