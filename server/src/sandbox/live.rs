@@ -127,12 +127,19 @@ impl Live {
         }
     }
 
-    /// Kills PID 1, and with it everything inside; before there is one, the process that would make it.
-    pub fn kill(&mut self) {
+    /// Kills PID 1, and with it everything inside. Before there is one there is nothing to kill: the builder is let be,
+    /// since PID 1 may be there already, as a child that nobody could reap without the pidfd that is on its way.
+    pub fn kill(&self) {
         if let Some(init) = &self.init {
             // Already dead is as good.
             let _ = rustix::process::pidfd_send_signal(init, Signal::KILL);
-        } else if let Some(builder) = &mut self.builder {
+        }
+    }
+
+    /// Kills the process that builds the sandbox: for one that hangs.
+    pub fn kill_builder(&mut self) {
+        if let Some(builder) = &mut self.builder {
+            // Already dead is as good.
             let _ = builder.kill();
         }
     }
