@@ -169,7 +169,7 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
         url: format!("http://127.0.0.1:8080/fn/{name}"),
         public: false,
         curl: format!(
-            "curl http://127.0.0.1:8080/api/v1/functions/{name}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -H 'Content-Type: application/json' -d '{{\"name\":\"world\"}}'"
+            "curl http://127.0.0.1:8080/api/v1/functions/{name}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -d '{{\"name\":\"world\"}}'"
         ),
         event: "{\n  \"name\": \"world\"\n}".into(),
         outcome: None,
@@ -360,7 +360,7 @@ pub fn error() -> ErrorPage {
     ErrorPage {
         chrome: Some(chrome()),
         status: 404,
-        title: "There is no such thing".into(),
+        title: "Not found".into(),
         detail: "There is no function \"helo\".".into(),
         request_id: "5f2c7d0a9b3e41f800000000000000a1".into(),
     }

@@ -77,7 +77,7 @@ pub async fn show(
         url: format!("{base}{}", function.url),
         public: function.public,
         curl: format!(
-            "curl {base}/api/v1/functions/{}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -H 'Content-Type: application/json' -d '{{\"name\":\"world\"}}'",
+            "curl {base}/api/v1/functions/{}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -d '{{\"name\":\"world\"}}'",
             function.name
         ),
         event,

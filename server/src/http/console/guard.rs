@@ -123,7 +123,10 @@ fn present(problem: Problem, chrome: Option<Chrome>, htmx: bool, id: &str) -> Re
     let page = ErrorPage {
         chrome,
         status: code.status().as_u16(),
-        title: code.title().to_owned(),
+        title: match code {
+            Code::NotFound => "Not found".to_owned(),
+            _ => code.title().to_owned(),
+        },
         detail: sentence(problem.detail()),
         request_id: id.to_owned(),
     };
