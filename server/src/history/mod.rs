@@ -101,11 +101,17 @@ struct Inner {
     functions: ArcSwap<HashMap<i64, Arc<Function>>>,
     /// Held for writing while minutes move from memory into the database, so that a reader counts each once.
     moving: Arc<tokio::sync::RwLock<()>>,
+    /// [`READ_WAIT`] but in tests.
+    read_wait: Duration,
 }
 
 impl History {
     /// Starts the batching writer and the per-minute rollup on the current tokio runtime.
     pub fn start(store: Store) -> Self {
+        Self::start_with(store, READ_WAIT)
+    }
+
+    fn start_with(store: Store, read_wait: Duration) -> Self {
         let moving = Arc::new(tokio::sync::RwLock::new(()));
         // Statistics wait until the rollups that a crash left behind are right again, and so does the writer: nothing is
         // in the table by then that is in memory too.
@@ -122,6 +128,7 @@ impl History {
             store,
             functions: ArcSwap::default(),
             moving,
+            read_wait,
         });
         tokio::spawn(rollup::run(Arc::downgrade(&inner)));
         Self { inner }
@@ -219,7 +226,7 @@ impl History {
             Err(_) => return Ok(None),
         };
         let limit = limit.clamp(1, LONGEST_PAGE);
-        self.inner.queue.written(READ_WAIT).await;
+        self.inner.caught_up().await;
         // One more than asked for tells whether there is a further page.
         let mut items = self
             .inner
@@ -237,13 +244,13 @@ impl History {
 
     /// One invocation with its log lines. Sees everything recorded before the call, as [`Self::list`] does.
     pub async fn get(&self, id: InvocationId) -> Result<Option<InvocationRecord>, StoreError> {
-        self.inner.queue.written(READ_WAIT).await;
+        self.inner.caught_up().await;
         self.inner.store.invocation(id).await
     }
 
     /// The newest `limit` log lines, oldest first. Sees everything recorded before the call, as [`Self::list`] does.
     pub async fn logs(&self, function: i64, limit: u32) -> Result<Vec<LogEntry>, StoreError> {
-        self.inner.queue.written(READ_WAIT).await;
+        self.inner.caught_up().await;
         self.inner.store.newest_logs(function, limit).await
     }
 
@@ -272,6 +279,11 @@ impl History {
 }
 
 impl Inner {
+    /// Waits until what was recorded before is written, but not for ever.
+    async fn caught_up(&self) {
+        self.queue.written(self.read_wait).await;
+    }
+
     /// The function's counters, made when they are first needed.
     fn function(&self, id: i64) -> Arc<Function> {
         if let Some(function) = self.functions.load().get(&id) {
