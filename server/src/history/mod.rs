@@ -11,7 +11,10 @@ mod queue;
 mod recount;
 mod rollup;
 mod slice;
+mod types;
 mod writer;
+
+pub use types::{Event, LiveHistogram, LogEntry, Totals};
 
 #[cfg(test)]
 mod tests;
@@ -22,11 +25,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use serde::Serialize;
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use crate::model::{InvocationId, InvocationRecord, LogLine, Page, Stats, Status};
+use crate::model::{InvocationId, InvocationRecord, Page, Stats, Status};
 use crate::store::{RollupRow, Store, StoreError};
 use counters::{Function, minute_at};
 use queue::{Item, QUEUE_UNITS, Queue};
@@ -42,51 +44,6 @@ const FLUSH_WAIT: Duration = Duration::from_secs(10);
 
 /// Most items of a page.
 const LONGEST_PAGE: u32 = 1000;
-
-/// A log line with the invocation that wrote it.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct LogEntry {
-    /// Who wrote it; null for what the function printed while it was imported.
-    pub invocation: Option<InvocationId>,
-    /// The line.
-    #[serde(flatten)]
-    pub line: LogLine,
-}
-
-/// What a listener hears of one function.
-#[derive(Debug, Clone)]
-pub enum Event {
-    /// An invocation ended.
-    Finished(Arc<InvocationRecord>),
-    /// A line was written, possibly by an invocation that still runs.
-    Log(Arc<LogEntry>),
-}
-
-/// The live histogram of a function since the server started, for the console.
-#[derive(Debug, Clone, Default, Serialize, utoipa::ToSchema)]
-pub struct LiveHistogram {
-    /// Finished invocations.
-    pub count: u64,
-    /// Those that did not succeed.
-    pub errors: u64,
-    /// Non-empty buckets of total latency: upper bound in µs (inclusive) and count; log-scaled, about 8 a decade.
-    pub buckets: Vec<(u64, u64)>,
-}
-
-/// Totals for `/metrics`, since the server started.
-#[derive(Debug, Clone)]
-pub struct Totals {
-    /// Name of the function.
-    pub function: String,
-    /// Finished invocations by status.
-    pub by_status: Vec<(Status, u64)>,
-    /// Finished invocations by start rung: warm, fork, restore, boot.
-    pub by_start: [u64; 4],
-    /// Sum of total latency, µs.
-    pub total_us: u64,
-    /// The live histogram.
-    pub histogram: LiveHistogram,
-}
 
 /// The history. Cheap to clone.
 #[derive(Clone)]

@@ -7,7 +7,9 @@ mod statistics;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::model::{FunctionSpec, LogStream, Network, Runtime, Stages, StartRung, Trigger};
+use crate::model::{
+    FunctionSpec, LogLine, LogStream, Network, Runtime, Stages, StartRung, Trigger,
+};
 
 /// 2023-11-14T22:13:20Z: 20 s into a minute.
 const T0: i64 = 1_700_000_000_000_000;
