@@ -10,6 +10,7 @@ mod finish;
 mod functions;
 mod health;
 mod invocations;
+mod linger;
 mod metrics;
 mod node;
 mod openapi;
