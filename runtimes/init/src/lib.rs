@@ -1,1 +1,108 @@
-//! Skeleton.
+//! What the server and `hearth-init` say to each other.
+//!
+//! `hearth-init` is the jail and PID 1 of a sandbox. The server starts it with one end of a SEQPACKET socket pair as
+//! its standard input, and sends one [`START`] datagram with four descriptors. Every later datagram from the server is
+//! a one-byte command ([`SWEEP`]); every datagram to the server is a [`Report`] in JSON. The end of the socket means
+//! that the other side is gone.
+
+#![deny(unsafe_code)]
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub mod wire;
+
+/// First datagram to init: comes with the descriptors of [`START_FDS`].
+pub const START: u8 = b'S';
+/// Command to PID 1: kill every process that was reparented to it, which is what dead instances leave behind.
+pub const SWEEP: u8 = b'W';
+/// The template finds its control socket under this number.
+pub const TEMPLATE_CONTROL_FD: i32 = 3;
+/// Descriptors that come with [`START`]: the [`JailSpec`] as JSON in a memfd, then the template's control socket,
+/// stdout and stderr.
+pub const START_FDS: usize = 4;
+/// Longest [`Report`] in bytes; protects the server's receive buffer. Details are cut to fit.
+pub const MAX_REPORT: usize = 4096;
+/// User and group of the template and the instances, as they see it. Host id: `uid_base + 1`.
+pub const INNER_UID: u32 = 1000;
+
+/// Everything `hearth-init` needs to know to build one sandbox.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct JailSpec {
+    /// Existing private directory that becomes the root; init fills it.
+    pub root: PathBuf,
+    /// `cgroup.procs` (or v1 `cgroup.procs`) files into which init writes itself before it does anything else.
+    pub cgroup_procs: Vec<PathBuf>,
+    /// Host name inside.
+    pub hostname: String,
+    /// Host uid and gid of PID 1 (0 inside); the next one is that of template and instances (1000 inside).
+    pub uid_base: u32,
+    /// Host directory bound read-only to `/var/task`.
+    pub code_dir: PathBuf,
+    /// Host directory bound read-only to `/opt/hearth/<runtime_name>`.
+    pub runtime_dir: PathBuf,
+    /// Directory name below `/opt/hearth`.
+    pub runtime_name: String,
+    /// Program and arguments of the template, as seen inside; the program is an absolute path.
+    pub argv: Vec<String>,
+    /// The template's whole environment.
+    pub env: Vec<(String, String)>,
+    /// Size of `/tmp` in bytes.
+    pub tmp_bytes: u64,
+    /// Size of `/dev/shm` in bytes.
+    pub shm_bytes: u64,
+    /// Most processes and threads of the sandbox's user (`RLIMIT_NPROC`), a second guard beside the cgroup's.
+    pub max_processes: u64,
+    /// Largest file in bytes (`RLIMIT_FSIZE`).
+    pub max_file_bytes: u64,
+}
+
+/// What init tells the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Report {
+    /// PID 1 exists; comes with its pidfd. It is a child of the server.
+    Spawned,
+    /// The template's program runs.
+    Ready,
+    /// The sandbox could not be made.
+    Failed {
+        /// The step, a stable word: `cgroup`, `mount`, `namespaces` …
+        step: String,
+        /// What was tried and what the kernel said.
+        detail: String,
+    },
+    /// The template ended; PID 1 exits next, and the kernel kills what is left in the sandbox.
+    TemplateEnded {
+        /// Its exit status, if it exited.
+        code: Option<i32>,
+        /// The signal that killed it, if one did.
+        signal: Option<i32>,
+    },
+}
+
+/// What `hearth-init probe` prints on its standard output: one entry for each thing the sandbox needs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ProbeReport {
+    /// In the order in which they were tried; those after a failed one that they depend on are absent.
+    pub checks: Vec<Check>,
+}
+
+/// The result of trying one thing.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Check {
+    /// `root`, `seccomp`, `landlock`, `namespaces`, `id_map`, `mounts`, `proc`.
+    pub name: String,
+    /// The version, where there is one.
+    pub version: Option<String>,
+    /// Why not, or null when it works.
+    pub error: Option<String>,
+}
+
+/// What `hearth-init favordynmods DIR` prints: null, or why attaching to cgroups stays slow.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DynmodsReport {
+    /// Why not, or null when it is on.
+    pub error: Option<String>,
+}

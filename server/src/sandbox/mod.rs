@@ -81,6 +81,10 @@ impl Host {
     pub fn start(dir: &Path, init: &Path) -> Result<Self, SandboxError> {
         unimplemented!()
     }
+    /// Destroys all sandboxes and waits until nothing is left of them.
+    pub async fn shut_down(&self) {
+        unimplemented!()
+    }
     /// What was probed.
     pub fn capabilities(&self) -> &[Capability] {
         unimplemented!()
@@ -139,4 +143,13 @@ impl Cell {
     pub fn oom_killed(&self) -> bool {
         unimplemented!()
     }
+}
+
+/// Finds the `hearth-init` program beside the executable.
+///
+/// # Errors
+/// [`SandboxError::Missing`] says where it was looked for.
+#[allow(clippy::unimplemented)]
+pub fn find_init() -> Result<PathBuf, SandboxError> {
+    unimplemented!()
 }

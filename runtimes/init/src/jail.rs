@@ -1,0 +1,316 @@
+//! The jail, read top to bottom: from the host's root to a template that may do nothing. `server/docs/sandbox.md` has
+//! the same steps as a list.
+//!
+//! Three processes take part, each made by the one before it:
+//! - *stage 0* is what the server started: root on the host, in the host's namespaces. It builds the root and goes.
+//! - *PID 1* is root inside the sandbox only, in namespaces of its own, a child of the server.
+//! - *the template* is an ordinary user inside the sandbox, and becomes the function's interpreter.
+
+use std::fs::{self, File};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use hearth_init::{
+    INNER_UID, JailSpec, MAX_REPORT, Report, START, START_FDS, TEMPLATE_CONTROL_FD, wire,
+};
+use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use rustix::process::{DumpableBehavior, Pid, Signal};
+use rustix::thread::CapabilitySet;
+
+use crate::error::JailError;
+use crate::sys::{self, Fork};
+use crate::{confine, pid1, rootfs};
+
+/// Badness of PID 1 and template for the kernel's out-of-memory killer, in thousandths of all memory; instances get
+/// more when they are attached to their cells. Protects the server, whose own is 0.
+const OOM_SCORE: &str = "100";
+
+/// What the server sends to stage 0.
+struct Order {
+    spec: JailSpec,
+    template_control: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+    /// Descriptor 3, kept taken so that nothing else gets the number the template's control socket will have.
+    slot: OwnedFd,
+}
+
+/// Builds the sandbox described on standard input's socket, and then is its PID 1.
+pub fn run() -> ExitCode {
+    let Ok((control, slot)) = take_control() else {
+        return ExitCode::from(2);
+    };
+    match jail(&control, slot) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // When the server is gone, nobody is left to be told.
+            let _ = pid1::send(&control, &error.report());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
+    // ---- Stage 0: root on the host ----
+    let order = receive_order(control, slot)?;
+    let spec = &order.spec;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+
+    // 1. Into the sandbox's cgroup first: whatever follows is limited and accounted for.
+    for path in &spec.cgroup_procs {
+        fs::write(path, "0").map_err(|source| JailError::Cgroup {
+            path: path.display().to_string(),
+            source,
+        })?;
+    }
+    //    When memory runs out, the kernel shall take a sandbox and not the server.
+    fs::write("/proc/self/oom_score_adj", OOM_SCORE)
+        .map_err(JailError::privileges("raising oom_score_adj"))?;
+    // 2. Nothing of the server's login: keys, supplementary groups. The pipes become the template's own, so that it can
+    //    open /dev/stdout.
+    sys::forget_session_keyring();
+    rustix::thread::set_thread_groups(&[]).map_err(JailError::privileges("dropping groups"))?;
+    for pipe in [&order.stdout, &order.stderr] {
+        let owner = rustix::fs::Uid::from_raw(spec.uid_base + 1);
+        rustix::fs::fchown(pipe, Some(owner), None)
+            .map_err(JailError::privileges("giving the pipes to the template"))?;
+    }
+    // 3. The root, in a mount namespace of this process alone.
+    sys::unshare_mounts().map_err(JailError::mount("a mount namespace"))?;
+    rootfs::open_up(&spec.root)?;
+    rootfs::build(spec)?;
+    // 4. New user, mount, pid, ipc, uts, net and cgroup namespaces. The child is PID 1 in them and the server's child.
+    //    The network namespace is empty and its loopback stays down: the system call filter allows Unix sockets only.
+    let (mut mapped, map) = io::pipe().map_err(JailError::Control)?;
+    if let Fork::Parent(pid, pidfd) =
+        sys::fork_into_namespaces(true).map_err(JailError::Namespaces)?
+    {
+        // 5. Two users exist inside: root is uid_base, the template uid_base + 1. Stage 0 ends here.
+        return map_users(control, pid, pidfd, map, spec.uid_base);
+    }
+
+    // ---- PID 1: root inside the sandbox only ----
+    drop(map);
+    if mapped.read(&mut [0]).map_err(JailError::Control)? == 0 {
+        return Ok(()); // stage 0 failed, and has told the server so
+    }
+    drop(mapped);
+    become_inner_root()?;
+    // The server may have died before this; then the control socket has ended, which PID 1 sees as soon as it listens.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(JailError::privileges("dying with the server"))?;
+    rustix::process::setsid().map_err(JailError::privileges("a session"))?;
+    rustix::system::sethostname(spec.hostname.as_bytes())
+        .map_err(JailError::privileges("the host name"))?;
+    // 6. /proc, /tmp and /dev/shm of its own; the prepared root becomes the root, and the host's tree is let go.
+    enter_root(spec)?;
+    // 7. From here on no program start and no change of user can give capabilities, and most can never be had again.
+    confine::lock_capabilities()?;
+    // 8. The template is forked while PID 1 can still make it another user.
+    let (failure, failed) = io::pipe().map_err(JailError::Control)?;
+    let template = match sys::fork().map_err(JailError::Namespaces)? {
+        Fork::Parent(pid, _) => pid,
+        Fork::Child => {
+            drop(failure);
+            let error = template(order);
+            report_from_template(failed, &error);
+            std::process::exit(1);
+        }
+    };
+    drop(failed);
+    drop(order);
+    // 9. PID 1 keeps the one capability it needs, to kill the sandbox's other user's processes, and can get no other.
+    give_up_privileges(CapabilitySet::KILL)?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(JailError::privileges("hiding from /proc"))?;
+    // Changing users has cleared it.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(JailError::privileges("dying with the server"))?;
+
+    wait_for_exec(failure)?;
+    pid1::send(control, &Report::Ready).map_err(JailError::Control)?;
+    pid1::serve(control, template).map_err(JailError::Control)
+}
+
+/// The template's side of the fork: an ordinary user that can gain nothing, and then the interpreter. Returns only when
+/// something failed.
+fn template(mut order: Order) -> JailError {
+    let program = order.spec.argv.first().cloned().unwrap_or_default();
+    let mut start = || -> Result<io::Error, JailError> {
+        let spec = &order.spec;
+        // 10. uid 1000 without capabilities, for good.
+        let uid = rustix::thread::Uid::from_raw(INNER_UID);
+        let gid = rustix::thread::Gid::from_raw(INNER_UID);
+        rustix::thread::set_thread_res_gid(gid, gid, gid)
+            .map_err(JailError::id_map("becoming group 1000"))?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid)
+            .map_err(JailError::id_map("becoming user 1000"))?;
+        give_up_privileges(CapabilitySet::empty())?;
+        // 11. Limits that hold for each process.
+        confine::limit_resources(spec)?;
+        // 12. Standard streams and the control socket; every other descriptor closes at exec.
+        let null = File::open("/dev/null").map_err(JailError::Control)?;
+        rustix::stdio::dup2_stdin(&null).map_err(|e| JailError::Control(e.into()))?;
+        rustix::stdio::dup2_stdout(&order.stdout).map_err(|e| JailError::Control(e.into()))?;
+        rustix::stdio::dup2_stderr(&order.stderr).map_err(|e| JailError::Control(e.into()))?;
+        rustix::process::chdir("/var/task").map_err(JailError::mount("entering /var/task"))?;
+        // 13. Files: Landlock says again what the mounts say, and holds where a mount would not.
+        confine::restrict_files()?;
+        // 14. System calls: the last step, since it forbids most of the above.
+        let filters = crate::seccomp::compile()?;
+        sys::close_on_exec_from(3).map_err(JailError::Control)?;
+        rustix::io::dup2(&order.template_control, &mut order.slot)
+            .map_err(|e| JailError::Control(e.into()))?;
+        crate::seccomp::install(&filters)?;
+        Ok(Command::new(&program)
+            .args(spec.argv.iter().skip(1))
+            .env_clear()
+            .envs(spec.env.iter().map(|(name, value)| (name, value)))
+            .exec())
+    };
+    match start() {
+        Err(error) => error,
+        Ok(source) => JailError::Exec { program, source },
+    }
+}
+
+/// Takes the control socket off standard input, where no program started from here shall find it, and keeps descriptor 3
+/// free for the template's.
+fn take_control() -> io::Result<(OwnedFd, OwnedFd)> {
+    sys::close_from(TEMPLATE_CONTROL_FD)?;
+    let slot = OwnedFd::from(File::open("/dev/null")?);
+    if slot.as_raw_fd() != TEMPLATE_CONTROL_FD {
+        return Err(io::ErrorKind::InvalidInput.into()); // standard input was closed
+    }
+    let control = io::stdin().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdin(&slot)?;
+    Ok((control, slot))
+}
+
+fn receive_order(control: &OwnedFd, slot: OwnedFd) -> Result<Order, JailError> {
+    let mut buffer = [0; 16];
+    let (length, fds) = wire::receive(control, &mut buffer).map_err(JailError::Control)?;
+    if buffer[..length] != [START] {
+        return Err(JailError::Spec("not a start message".into()));
+    }
+    let [spec, template_control, stdout, stderr] = <[OwnedFd; START_FDS]>::try_from(fds)
+        .map_err(|fds| JailError::Spec(format!("{} descriptors, not {START_FDS}", fds.len())))?;
+    let mut text = Vec::new();
+    File::from(spec)
+        .read_to_end(&mut text)
+        .map_err(JailError::Control)?;
+    let spec: JailSpec =
+        serde_json::from_slice(&text).map_err(|error| JailError::Spec(error.to_string()))?;
+    if spec.argv.is_empty() {
+        return Err(JailError::Spec("no program".into()));
+    }
+    Ok(Order {
+        spec,
+        template_control,
+        stdout,
+        stderr,
+        slot,
+    })
+}
+
+/// Stage 0's last step: maps the two users, hands the server PID 1's pidfd, and lets PID 1 go on.
+fn map_users(
+    control: &OwnedFd,
+    pid: Pid,
+    pidfd: Option<OwnedFd>,
+    mut map: PipeWriter,
+    base: u32,
+) -> Result<(), JailError> {
+    let proc = format!("/proc/{}", pid.as_raw_nonzero());
+    let lines = format!("0 {base} 1\n{INNER_UID} {} 1\n", base + 1);
+    fs::write(format!("{proc}/setgroups"), "deny").map_err(JailError::id_map("setgroups"))?;
+    fs::write(format!("{proc}/uid_map"), &lines).map_err(JailError::id_map("uid_map"))?;
+    fs::write(format!("{proc}/gid_map"), &lines).map_err(JailError::id_map("gid_map"))?;
+    let spawned = serde_json::to_vec(&Report::Spawned)
+        .map_err(|error| JailError::Control(io::Error::from(error)))?;
+    let fds: Vec<_> = pidfd.iter().map(AsFd::as_fd).collect();
+    wire::send(control, &spawned, &fds).map_err(JailError::Control)?;
+    map.write_all(&[1]).map_err(JailError::Control)
+}
+
+fn become_inner_root() -> Result<(), JailError> {
+    let (uid, gid) = (rustix::thread::Uid::ROOT, rustix::thread::Gid::ROOT);
+    rustix::thread::set_thread_res_gid(gid, gid, gid)
+        .map_err(JailError::id_map("becoming group 0 inside"))?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid)
+        .map_err(JailError::id_map("becoming user 0 inside"))
+}
+
+/// Mounts what is the sandbox's own and makes the working directory the root.
+fn enter_root(spec: &JailSpec) -> Result<(), JailError> {
+    // The mounts copied from stage 0 are locked, the root's among them, and a locked mount cannot become the root: a
+    // copy of the whole tree, laid over it, can.
+    let tree = rustix::mount::open_tree(
+        rustix::fs::CWD,
+        ".",
+        OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::AT_RECURSIVE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC,
+    )
+    .map_err(JailError::mount("copying the root's mounts"))?;
+    rustix::mount::move_mount(
+        &tree,
+        "",
+        rustix::fs::CWD,
+        ".",
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+    )
+    .map_err(JailError::mount("mounting the root"))?;
+    rustix::process::fchdir(&tree).map_err(JailError::mount("entering the root"))?;
+    drop(tree);
+
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    // While the host's /proc is still in sight: the kernel gives no less restricted view than one already there.
+    rustix::mount::mount("proc", "proc", "proc", flags | MountFlags::NOEXEC, None)
+        .map_err(JailError::mount("mounting /proc"))?;
+    let tmpfs = |path: &str, bytes: u64, flags| {
+        let options = std::ffi::CString::new(format!("mode=1777,size={bytes}"))
+            .map_err(|error| JailError::Spec(error.to_string()))?;
+        rustix::mount::mount("tmpfs", path, "tmpfs", flags, options.as_c_str())
+            .map_err(JailError::mount(format!("mounting /{path}")))
+    };
+    tmpfs("tmp", spec.tmp_bytes, flags)?;
+    tmpfs("dev/shm", spec.shm_bytes, flags | MountFlags::NOEXEC)?;
+
+    rustix::process::pivot_root(".", ".").map_err(JailError::mount("pivot_root"))?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH)
+        .map_err(JailError::mount("letting go of the host's tree"))?;
+    rustix::process::chdir("/").map_err(JailError::mount("entering the new root"))
+}
+
+/// Keeps `keep` and nothing else, for good.
+fn give_up_privileges(keep: CapabilitySet) -> Result<(), JailError> {
+    confine::keep_capabilities(keep)?;
+    rustix::thread::set_no_new_privs(true).map_err(JailError::privileges("no_new_privs"))
+}
+
+/// Tells PID 1 why there is no template.
+fn report_from_template(mut failed: PipeWriter, error: &JailError) {
+    if let Ok(text) = serde_json::to_vec(&error.report()) {
+        // If PID 1 is gone, so is everything else in a moment.
+        let _ = failed.write_all(&text);
+    }
+}
+
+/// The pipe ends without a word when the template's exec has closed it.
+fn wait_for_exec(failure: PipeReader) -> Result<(), JailError> {
+    let mut text = Vec::new();
+    failure
+        .take(MAX_REPORT as u64)
+        .read_to_end(&mut text)
+        .map_err(JailError::Control)?;
+    if text.is_empty() {
+        return Ok(());
+    }
+    match serde_json::from_slice(&text) {
+        Ok(Report::Failed { step, detail }) => Err(JailError::Template { step, detail }),
+        other => Err(JailError::Spec(format!("unexpected report: {other:?}"))),
+    }
+}

@@ -1,0 +1,50 @@
+//! `hearth-init`: builds a sandbox and is its PID 1.
+//!
+//! Started by the server in one of three ways:
+//! - without arguments, its control socket as standard input: [`jail`], the only place where privileges are dropped;
+//! - `probe`: tries what a sandbox needs and prints a report;
+//! - `favordynmods DIR`: makes moving processes between cgroups fast, see [`dynmods`].
+
+#![deny(unsafe_code)]
+
+mod confine;
+mod dynmods;
+mod error;
+mod jail;
+mod pid1;
+mod probe;
+mod rootfs;
+mod seccomp;
+mod sys;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    match (
+        arguments.next().as_deref().and_then(|name| name.to_str()),
+        arguments.next(),
+    ) {
+        (None, None) => jail::run(),
+        (Some("probe"), None) => print(&probe::run()),
+        (Some("favordynmods"), Some(dir)) => print(&dynmods::run(dir.as_ref())),
+        _ => {
+            let _ = writeln!(
+                std::io::stderr(),
+                "hearth-init is started by the hearth server, not by hand"
+            );
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Prints a report for the server, which reads standard output.
+fn print(report: &impl Serialize) -> ExitCode {
+    match serde_json::to_string(report) {
+        Ok(text) if writeln!(std::io::stdout(), "{text}").is_ok() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}

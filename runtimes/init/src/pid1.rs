@@ -1,0 +1,136 @@
+//! PID 1 at work: reaps, sweeps up after dead instances, and ends with the template or with the server. When it ends,
+//! the kernel kills everything else in the sandbox.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use hearth_init::{Report, SWEEP, wire};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::time::Timespec;
+
+use crate::sys;
+
+/// When to look again after a [`SWEEP`]: a process that is being killed hands its children to PID 1 only when it is
+/// gone, and its children's children follow when those are.
+const SWEEP_AGAIN: [Duration; 3] = [
+    Duration::from_millis(2),
+    Duration::from_millis(20),
+    Duration::from_millis(200),
+];
+
+/// Sends a report to the server.
+pub fn send(control: &OwnedFd, report: &Report) -> io::Result<()> {
+    wire::send(control, &serde_json::to_vec(report)?, &[])
+}
+
+/// Runs until the template ends (tells the server how) or the server is gone.
+pub fn serve(control: &OwnedFd, template: Pid) -> io::Result<()> {
+    let children = sys::child_events()?;
+    let mut sweeps: Vec<Instant> = Vec::new();
+    loop {
+        // Before the first wait too: a child may have ended before its signal was blocked.
+        if let Some(ended) = reap(template, !sweeps.is_empty())? {
+            return send(control, &ended);
+        }
+        let now = Instant::now();
+        let due = sweeps.iter().filter(|at| **at <= now).count();
+        if due > 0 {
+            sweeps.retain(|at| *at > now);
+            sweep(template);
+        }
+        let timeout = match sweeps.iter().min() {
+            Some(at) => Some(timespec(at.saturating_duration_since(Instant::now()))?),
+            None => None,
+        };
+
+        let mut fds = [
+            PollFd::new(control, PollFlags::IN),
+            PollFd::new(&children, PollFlags::IN),
+        ];
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Err(rustix::io::Errno::INTR) => continue,
+            other => other?,
+        };
+        if !fds[1].revents().is_empty() {
+            // Which child it was comes out of waiting; the record only has to be taken away.
+            let mut record = [0_u8; 128];
+            match rustix::io::read(&children, &mut record) {
+                Ok(_) | Err(rustix::io::Errno::AGAIN) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !fds[0].revents().is_empty() {
+            let mut command = [0_u8; 16];
+            match wire::receive(control, &mut command)? {
+                (0, _) => return Ok(()), // the server is gone
+                (1, _) if command[0] == SWEEP => {
+                    sweep(template);
+                    let now = Instant::now();
+                    sweeps = SWEEP_AGAIN.iter().map(|after| now + *after).collect();
+                }
+                _ => {} // a newer server's command
+            }
+        }
+    }
+}
+
+/// Takes the status of every child that has ended. Returns the template's.
+fn reap(template: Pid, sweeping: bool) -> io::Result<Option<Report>> {
+    let mut reaped = false;
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == template => {
+                return Ok(Some(Report::TemplateEnded {
+                    code: status.exit_status(),
+                    signal: status.terminating_signal(),
+                }));
+            }
+            Ok(Some(_)) => reaped = true,
+            Ok(None) | Err(rustix::io::Errno::CHILD) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if reaped && sweeping {
+        sweep(template);
+    }
+    Ok(None)
+}
+
+/// Kills every child of PID 1 except the template. Instances are the template's children, and adopt their own orphans
+/// while they live: whatever PID 1 has adopted belongs to an instance that is dead.
+fn sweep(template: Pid) {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let Some(pid) = pid.and_then(Pid::from_raw) else {
+            continue;
+        };
+        // A child keeps its number until PID 1 itself reaps it: the number cannot have passed to another process.
+        if pid != Pid::INIT && pid != template && parent(pid) == Some(1) {
+            // It may have ended by itself meanwhile.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Parent of a process, from `/proc/PID/stat`: the second field after the name, which is in parentheses and may hold
+/// any character.
+fn parent(pid: Pid) -> Option<i32> {
+    let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+fn timespec(duration: Duration) -> io::Result<Timespec> {
+    Timespec::try_from(duration).map_err(io::Error::other)
+}

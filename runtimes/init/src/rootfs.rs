@@ -1,0 +1,227 @@
+//! The root as the function sees it: a prepared directory, filled with read-only binds.
+//!
+//! Runs as the host's root in a mount namespace that only this process has. Every mount is made and sealed here, so
+//! that the kernel locks it when the sandbox's own, less privileged mount namespace is copied from this one: nothing
+//! inside can make it writable again or take it away to see what is below.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use hearth_init::{INNER_UID, JailSpec};
+use rustix::mount::{MountFlags, MountPropagationFlags};
+
+use crate::error::JailError;
+
+/// Directories of the root, parents first.
+const DIRECTORIES: &[&str] = &[
+    "dev",
+    "dev/shm",
+    "etc",
+    "etc/ssl",
+    "opt",
+    "opt/hearth",
+    "proc",
+    "tmp",
+    "usr",
+    "var",
+    "var/task",
+];
+/// Links that every program expects in `/dev`.
+const DEVICE_LINKS: &[(&str, &str)] = &[
+    ("dev/fd", "/proc/self/fd"),
+    ("dev/stdin", "/proc/self/fd/0"),
+    ("dev/stdout", "/proc/self/fd/1"),
+    ("dev/stderr", "/proc/self/fd/2"),
+];
+/// The only devices.
+pub const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
+/// Top-level names that are links into `/usr` on a merged system, and directories of their own on others.
+const USR_NAMES: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+/// What is shown of the host's `/etc`, where it exists. None of it is secret.
+const ETC_BINDS: &[&str] = &["etc/ld.so.cache", "etc/ssl/certs"];
+
+const NSSWITCH: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
+
+/// Fills `spec.root`, mounts everything that the host gives to it, seals it and makes it the working directory.
+pub fn build(spec: &JailSpec) -> Result<(), JailError> {
+    rustix::mount::mount_change(
+        "/",
+        MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
+    )
+    .map_err(JailError::mount("making all mounts private"))?;
+
+    let root = Root {
+        path: &spec.root,
+        owner: spec.uid_base,
+    };
+    root.own("")?;
+    for name in DIRECTORIES {
+        root.directory(name)?;
+    }
+    root.directory(&format!("opt/hearth/{}", spec.runtime_name))?;
+    for (name, target) in DEVICE_LINKS {
+        root.link(name, target)?;
+    }
+    root.file("etc/passwd", &passwd())?;
+    root.file("etc/group", &format!("root:x:0:\nsandbox:x:{INNER_UID}:\n"))?;
+    root.file("etc/nsswitch.conf", NSSWITCH)?;
+    root.file("etc/hosts", &hosts(&spec.hostname))?;
+    for device in DEVICES {
+        root.file(&format!("dev/{device}"), "")?;
+    }
+
+    // From here on the paths lead into this mount, which alone becomes the sandbox's root.
+    rustix::mount::mount_bind(&spec.root, &spec.root)
+        .map_err(JailError::mount("binding the root on itself"))?;
+    let sealed = MountFlags::RDONLY | MountFlags::NOSUID;
+    root.bind(Path::new("/usr"), "usr", sealed | MountFlags::NODEV)?;
+    for name in USR_NAMES {
+        root.usr_name(name, sealed | MountFlags::NODEV)?;
+    }
+    for name in ETC_BINDS {
+        let source = Path::new("/").join(name);
+        if source.exists() {
+            root.mount_point(&source, name)?;
+            root.bind(
+                &source,
+                name,
+                sealed | MountFlags::NODEV | MountFlags::NOEXEC,
+            )?;
+        }
+    }
+    root.local_time(sealed | MountFlags::NODEV | MountFlags::NOEXEC)?;
+    for device in DEVICES {
+        let name = format!("dev/{device}");
+        root.bind(
+            &Path::new("/").join(&name),
+            &name,
+            sealed | MountFlags::NOEXEC,
+        )?;
+    }
+    root.bind(&spec.code_dir, "var/task", sealed | MountFlags::NODEV)?;
+    root.bind(
+        &spec.runtime_dir,
+        &format!("opt/hearth/{}", spec.runtime_name),
+        sealed | MountFlags::NODEV,
+    )?;
+    root.seal("", sealed | MountFlags::NODEV)?;
+    rustix::process::chdir(&spec.root).map_err(JailError::mount("entering the root"))
+}
+
+fn passwd() -> String {
+    format!(
+        "root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:{INNER_UID}:{INNER_UID}:sandbox:/tmp:/usr/sbin/nologin\n"
+    )
+}
+
+fn hosts(hostname: &str) -> String {
+    format!("127.0.0.1 localhost {hostname}\n::1 localhost\n")
+}
+
+/// The directory that becomes the root, and the host user to whom its files belong.
+struct Root<'a> {
+    path: &'a Path,
+    owner: u32,
+}
+
+impl Root<'_> {
+    fn at(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Gives a file to the sandbox's own root user, so that it does not show as nobody's. It cannot write there: the
+    /// mount is read-only.
+    fn own(&self, name: &str) -> Result<(), JailError> {
+        std::os::unix::fs::lchown(self.at(name), Some(self.owner), Some(self.owner))
+            .map_err(JailError::mount(format!("owning /{name}")))
+    }
+
+    fn directory(&self, name: &str) -> Result<(), JailError> {
+        fs::DirBuilder::new()
+            .mode(0o755)
+            .create(self.at(name))
+            .map_err(JailError::mount(format!("making /{name}")))?;
+        self.own(name)
+    }
+
+    fn link(&self, name: &str, target: impl AsRef<Path>) -> Result<(), JailError> {
+        std::os::unix::fs::symlink(target, self.at(name))
+            .map_err(JailError::mount(format!("linking /{name}")))?;
+        self.own(name)
+    }
+
+    fn file(&self, name: &str, content: &str) -> Result<(), JailError> {
+        let write = || {
+            let mut file = fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o644)
+                .open(self.at(name))?;
+            std::io::Write::write_all(&mut file, content.as_bytes())
+        };
+        write().map_err(JailError::mount(format!("writing /{name}")))?;
+        self.own(name)
+    }
+
+    /// An empty directory or file to mount `source` on.
+    fn mount_point(&self, source: &Path, name: &str) -> Result<(), JailError> {
+        if source.is_dir() {
+            self.directory(name)
+        } else {
+            self.file(name, "")
+        }
+    }
+
+    /// Binds one mount (not what is mounted below it) and seals it.
+    fn bind(&self, source: &Path, name: &str, flags: MountFlags) -> Result<(), JailError> {
+        rustix::mount::mount_bind(source, self.at(name)).map_err(JailError::mount(format!(
+            "binding {} to /{name}",
+            source.display()
+        )))?;
+        self.seal(name, flags)
+    }
+
+    fn seal(&self, name: &str, flags: MountFlags) -> Result<(), JailError> {
+        rustix::mount::mount_remount(self.at(name), MountFlags::BIND | flags, c"").map_err(
+            JailError::mount(format!("making /{name} read-only, nosuid, nodev")),
+        )
+    }
+
+    /// Shows `/bin`, `/lib` … the way the host has them.
+    fn usr_name(&self, name: &str, flags: MountFlags) -> Result<(), JailError> {
+        let host = Path::new("/").join(name);
+        match fs::symlink_metadata(&host) {
+            Err(_) => Ok(()),
+            Ok(meta) if meta.is_symlink() => {
+                let target = fs::read_link(&host)
+                    .map_err(JailError::mount(format!("reading {}", host.display())))?;
+                self.link(name, target)
+            }
+            Ok(_) => {
+                self.directory(name)?;
+                self.bind(&host, name, flags)
+            }
+        }
+    }
+
+    /// `/etc/localtime`: a link when the host's zone file is below `/usr`, else a bind; UTC without one.
+    fn local_time(&self, flags: MountFlags) -> Result<(), JailError> {
+        const NAME: &str = "etc/localtime";
+        let Ok(zone) = fs::canonicalize("/etc/localtime") else {
+            return Ok(());
+        };
+        if zone.starts_with("/usr") {
+            self.link(NAME, zone)
+        } else {
+            self.file(NAME, "")?;
+            self.bind(&zone, NAME, flags)
+        }
+    }
+}
+
+/// Opens up the directory's permissions for the sandbox's users, whatever the server's umask made them.
+pub fn open_up(root: &Path) -> Result<(), JailError> {
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755))
+        .map_err(JailError::mount("opening up the root's permissions"))
+}

@@ -1,0 +1,184 @@
+//! System calls that need `unsafe`: the only module of this crate that has any.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+
+use rustix::process::Pid;
+
+/// Which side of a fork this is.
+pub enum Fork {
+    /// The caller. The pidfd is absent for a plain fork.
+    Parent(Pid, Option<OwnedFd>),
+    /// The new process.
+    Child,
+}
+
+/// All namespaces of a sandbox.
+const NAMESPACES: i32 = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWCGROUP;
+
+/// Forks into new user, mount, pid, ipc, uts, net and cgroup namespaces.
+///
+/// With `sibling`, the child's parent is the caller's parent (`CLONE_PARENT`), which is how PID 1 becomes a child of
+/// the server while the process that built its root goes away.
+///
+/// The caller must have one thread only.
+pub fn fork_into_namespaces(sibling: bool) -> io::Result<Fork> {
+    let mut pidfd: RawFd = -1;
+    let (parent, exit_signal) = if sibling {
+        (libc::CLONE_PARENT, 0) // the kernel takes over the caller's exit signal
+    } else {
+        (0, libc::SIGCHLD)
+    };
+    // SAFETY: `clone_args` is plain data, and all zeroes is its documented empty value.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = (NAMESPACES | parent | libc::CLONE_PIDFD) as u64;
+    args.pidfd = (&raw mut pidfd) as u64;
+    args.exit_signal = exit_signal as u64;
+    // SAFETY: without CLONE_VM and with no stack given this is fork(2): the child runs on a copy of this address space.
+    // `hearth-init` has one thread, so no lock can be held by a thread that does not exist in the child. `args` and
+    // `pidfd` outlive the call.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw mut args,
+            size_of::<libc::clone_args>(),
+        )
+    };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        pid => {
+            let pid = Pid::from_raw(pid as i32).ok_or(io::ErrorKind::Other)?;
+            // SAFETY: the kernel has just stored a new descriptor there, which nobody else owns.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Fork::Parent(pid, Some(pidfd)))
+        }
+    }
+}
+
+/// Forks. The caller must have one thread only.
+pub fn fork() -> io::Result<Fork> {
+    // SAFETY: `hearth-init` has one thread, so the child may do whatever the parent could.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(
+            Pid::from_raw(pid).ok_or(io::ErrorKind::Other)?,
+            None,
+        )),
+    }
+}
+
+/// Leaves the parent's mounts behind.
+pub fn unshare_mounts() -> io::Result<()> {
+    // SAFETY: CLONE_NEWNS touches no memory; descriptors stay valid, and this process has one thread.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })
+}
+
+/// Leaves the session keyring that came from the server's own login session, so that none of its keys shows in
+/// `/proc/keys`. A kernel without keyrings has nothing to hide.
+pub fn forget_session_keyring() {
+    const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;
+    // SAFETY: a null name asks for a new anonymous keyring; no memory is passed.
+    unsafe {
+        libc::syscall(
+            libc::SYS_keyctl,
+            KEYCTL_JOIN_SESSION_KEYRING,
+            std::ptr::null::<libc::c_char>(),
+        );
+    }
+}
+
+/// A descriptor that is readable when a child has changed state; SIGCHLD is blocked from here on.
+pub fn child_events() -> io::Result<OwnedFd> {
+    // SAFETY: `sigset_t` is plain data that `sigemptyset` fills; both calls get pointers to live locals.
+    let fd = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        check(libc::sigprocmask(
+            libc::SIG_BLOCK,
+            &raw const set,
+            std::ptr::null_mut(),
+        ))?;
+        libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+    };
+    check(fd)?;
+    // SAFETY: the kernel has just made this descriptor; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Closes every descriptor from `first` on. For the start of the program, before it has opened any.
+pub fn close_from(first: RawFd) -> io::Result<()> {
+    // SAFETY: called before this process owns any descriptor but the standard ones; what is closed was inherited by
+    // mistake and has no owner here.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            first as libc::c_uint,
+            libc::c_uint::MAX,
+            0 as libc::c_uint,
+        )
+    } as i32)
+}
+
+/// Marks every descriptor from `first` on to be closed at exec.
+pub fn close_on_exec_from(first: RawFd) -> io::Result<()> {
+    // SAFETY: only sets a flag on descriptors, closes none.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            first as libc::c_uint,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC as libc::c_uint,
+        )
+    };
+    check(result as i32)
+}
+
+/// The kernel's Landlock ABI.
+pub fn landlock_abi() -> io::Result<i32> {
+    const LANDLOCK_CREATE_RULESET_VERSION: u32 = 1;
+    // SAFETY: with this flag the call takes no memory and only returns a number.
+    let abi = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0_usize,
+            LANDLOCK_CREATE_RULESET_VERSION,
+        )
+    } as i32;
+    check(abi)?;
+    Ok(abi)
+}
+
+/// Whether the kernel can filter system calls with an errno.
+pub fn seccomp_available() -> io::Result<()> {
+    let action: u32 = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: the call reads four bytes from `action`, which outlives it.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_GET_ACTION_AVAIL,
+            0,
+            &raw const action,
+        )
+    };
+    check(result as i32)
+}
+
+fn check(result: i32) -> io::Result<()> {
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
