@@ -138,6 +138,29 @@ mod tests {
         assert_eq!(read_after_drop(3, true).await, 10);
     }
 
+    /// Over a real connection: an upload that is refused unread, whose sender writes everything before it reads.
+    #[tokio::test]
+    async fn a_refused_upload_gets_its_answer() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let router: axum::Router = axum::Router::new().route(
+            "/",
+            axum::routing::post(|_: Request| async { axum::http::StatusCode::UNAUTHORIZED }),
+        );
+        let router = crate::http::router::wrap(router);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+
+        let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+        let length = 16 << 20;
+        let head = format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+        client.write_all(head.as_bytes()).await.unwrap();
+        client.write_all(&vec![b'x'; length]).await.unwrap();
+        let mut answer = [0; 12];
+        client.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 401");
+    }
+
     #[test]
     fn small_bodies_are_left_alone_and_sizes_are_kept() {
         let request = wrap(Request::new(Body::from(vec![0; 100_000])));

@@ -14,6 +14,7 @@ mod linger;
 mod metrics;
 mod node;
 mod openapi;
+mod path;
 pub mod problem;
 mod query;
 pub mod request_id;

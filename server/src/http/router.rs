@@ -85,11 +85,13 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+    use crate::http::path::Path;
 
     async fn ask(method: &str, path: &str) -> (StatusCode, Option<String>, Value) {
         let router = Router::new()
             .route("/a", get(|| async {}).put(|| async {}))
-            .route("/b", post(|| async {}));
+            .route("/b", post(|| async {}))
+            .route("/p/{name}", get(|_: Path<String>| async {}));
         let request = Request::builder().method(method).uri(path);
         let request = request.body(Body::empty()).unwrap();
         let response = wrap(router).oneshot(request).await.unwrap();
@@ -116,6 +118,11 @@ mod tests {
         assert_eq!(allow.as_deref(), Some("GET,HEAD,PUT"));
         assert_eq!(problem["code"], "method_not_allowed");
 
+        let (status, _, problem) = ask("GET", "/p/%ff").await;
+        assert_eq!(status, 404);
+        assert_eq!(problem["code"], "not_found");
+
+        assert_eq!(ask("GET", "/p/%61").await.0, 200);
         assert_eq!(ask("GET", "/b").await.0, 405);
         assert_eq!(ask("PUT", "/a").await.0, 200);
     }
