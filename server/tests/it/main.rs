@@ -4,5 +4,7 @@
 
 mod support;
 
+mod functions;
 mod invoke;
 mod lifecycle;
+mod versions;

@@ -1,6 +1,9 @@
 //! A real server for one test.
 
 mod client;
+mod raw;
+mod stream;
+mod zips;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -8,7 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use client::{Answer, Client, deploy_form};
+pub use raw::{RawAnswer, exchange, half_a_request};
+pub use stream::Lines;
 use tempfile::TempDir;
+pub use zips::{Entry, archive, handmade};
 
 /// The admin token of every test server.
 pub const TOKEN: &str = "hth_test_token_for_integration_tests";
@@ -88,6 +94,13 @@ impl Server {
     /// Where its state is.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
+    }
+
+    /// How many packages and half-unpacked uploads its code directory holds.
+    pub fn packages(&self) -> usize {
+        std::fs::read_dir(self.data_dir.join("code"))
+            .expect("the code directory")
+            .count()
     }
 
     /// Its process id.
