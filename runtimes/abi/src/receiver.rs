@@ -245,3 +245,6 @@ impl Drop for Frame<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -248,3 +248,6 @@ fn check(header: &RegionHeader, file_bytes: u64) -> Result<(), AbiError> {
         })
     }
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests;

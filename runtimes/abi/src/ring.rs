@@ -216,3 +216,111 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
         self.control.consumer_waiting.0.store(0, Ordering::Relaxed);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Four slots.
+    const CAPACITY: u64 = 4 * FRAME_ALIGN;
+
+    fn ring() -> (Producer<Arc<RingControl>>, Consumer<Arc<RingControl>>) {
+        let control = Arc::new(RingControl::default());
+        (
+            Producer::new(Arc::clone(&control), CAPACITY),
+            Consumer::new(control, CAPACITY),
+        )
+    }
+
+    #[test]
+    fn positions_go_round() {
+        let (mut producer, mut consumer) = ring();
+        for step in 0..50 {
+            assert_eq!(producer.free(CAPACITY), Ok(CAPACITY));
+            assert_eq!(producer.offset(), step * 3 * FRAME_ALIGN % CAPACITY);
+            producer.publish(3 * FRAME_ALIGN);
+            assert_eq!(producer.free(CAPACITY), Ok(FRAME_ALIGN));
+            assert_eq!(consumer.available(), Ok(3 * FRAME_ALIGN));
+            assert_eq!(consumer.offset(), step * 3 * FRAME_ALIGN % CAPACITY);
+            consumer.release(FRAME_ALIGN);
+            consumer.release(2 * FRAME_ALIGN);
+            assert_eq!(consumer.available(), Ok(0));
+        }
+    }
+
+    #[test]
+    fn the_peers_position_is_loaded_only_when_it_matters() {
+        let (mut producer, mut consumer) = ring();
+        producer.publish(FRAME_ALIGN);
+        assert_eq!(consumer.available(), Ok(FRAME_ALIGN));
+        producer.publish(FRAME_ALIGN);
+        assert_eq!(consumer.available(), Ok(FRAME_ALIGN), "the cached position");
+        consumer.release(FRAME_ALIGN);
+        assert_eq!(
+            producer.free(2 * FRAME_ALIGN),
+            Ok(2 * FRAME_ALIGN),
+            "the cached position"
+        );
+        assert_eq!(producer.free(3 * FRAME_ALIGN), Ok(3 * FRAME_ALIGN));
+    }
+
+    #[test]
+    fn an_announcement_is_taken_once_and_only_if_there_is_one() {
+        let (mut producer, mut consumer) = ring();
+        assert!(!producer.take_consumer_waiting() && !consumer.take_producer_waiting());
+        assert_eq!(consumer.prepare_wait(), Ok(true));
+        assert_eq!(producer.prepare_wait(CAPACITY), Ok(false));
+        assert!(!consumer.take_producer_waiting());
+        producer.publish(CAPACITY);
+        assert!(producer.take_consumer_waiting() && !producer.take_consumer_waiting());
+        assert_eq!(consumer.prepare_wait(), Ok(false));
+        assert!(!producer.take_consumer_waiting());
+        assert_eq!(producer.prepare_wait(FRAME_ALIGN), Ok(true));
+        consumer.release(FRAME_ALIGN);
+        assert!(consumer.take_producer_waiting() && !consumer.take_producer_waiting());
+        assert_eq!(producer.prepare_wait(FRAME_ALIGN), Ok(false));
+        assert_eq!(producer.prepare_wait(2 * FRAME_ALIGN), Ok(true));
+        producer.cancel_wait();
+        assert!(!consumer.take_producer_waiting());
+    }
+
+    #[test]
+    fn positions_that_cannot_be_true_are_refused() {
+        let (mut producer, mut consumer) = ring();
+        producer.publish(2 * FRAME_ALIGN);
+        assert_eq!(consumer.available(), Ok(2 * FRAME_ALIGN));
+        consumer.release(2 * FRAME_ALIGN);
+        for (position, ok) in [
+            (0, false),
+            (32, false),
+            (64, true),
+            (65, false),
+            (192, true),
+            (224, false),
+        ] {
+            producer.control.head.0.store(position, Ordering::Relaxed);
+            let mut consumer = Consumer {
+                control: Arc::clone(&consumer.control),
+                ..consumer
+            };
+            assert_eq!(consumer.available().is_ok(), ok, "head {position}");
+        }
+        for (position, ok) in [
+            (0, true),
+            (32, true),
+            (33, false),
+            (64, true),
+            (96, false),
+            (u64::MAX - 31, false),
+        ] {
+            producer.control.tail.0.store(position, Ordering::Relaxed);
+            let mut producer = Producer {
+                control: Arc::clone(&producer.control),
+                ..producer
+            };
+            assert_eq!(producer.free(CAPACITY).is_ok(), ok, "tail {position}");
+        }
+    }
+}
