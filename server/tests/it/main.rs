@@ -4,7 +4,9 @@
 
 mod support;
 
+mod fields;
 mod functions;
 mod invoke;
 mod lifecycle;
+mod packages;
 mod versions;
