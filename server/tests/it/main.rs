@@ -9,4 +9,6 @@ mod functions;
 mod invoke;
 mod lifecycle;
 mod packages;
+mod trigger;
+mod trigger_answer;
 mod versions;
