@@ -4,10 +4,13 @@
 
 mod support;
 
+mod access;
 mod fields;
 mod functions;
+mod history;
 mod invoke;
 mod lifecycle;
+mod node;
 mod packages;
 mod trigger;
 mod trigger_answer;

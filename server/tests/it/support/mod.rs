@@ -49,9 +49,22 @@ impl Server {
         Self::launch(dir.to_owned(), None, Vec::new())
     }
 
+    /// Starts a server that makes its admin token itself, in a directory that outlives it.
+    pub fn start_with_generated_token(dir: &Path) -> Self {
+        let env = vec![("HEARTH_ADMIN_TOKEN".into(), String::new())];
+        Self::launch(dir.to_owned(), None, env)
+    }
+
     fn launch(data_dir: PathBuf, owned: Option<TempDir>, env: Vec<(String, String)>) -> Self {
-        let mut process = command(&data_dir)
-            .envs(env.iter().map(|(name, value)| (name, value)))
+        let mut command = command(&data_dir);
+        for (name, value) in &env {
+            // An empty value takes the test's own setting away.
+            match value.as_str() {
+                "" => command.env_remove(name),
+                value => command.env(name, value),
+            };
+        }
+        let mut process = command
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server's binary");
