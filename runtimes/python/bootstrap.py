@@ -1,4 +1,6 @@
-"""Entry of a function's template: `/usr/bin/python3 -I bootstrap.py` with the control socket on descriptor 3."""
+"""Entry of a function's template: `/usr/bin/python3 -I bootstrap.py` with the control socket on
+descriptor 3.
+"""
 
 import sys
 
@@ -8,4 +10,6 @@ sys.path.insert(0, __file__.rpartition("/")[0] or ".")
 
 from hearth_worker import template  # noqa: E402  (found through the line above)
 
-template.main()
+# `multiprocessing` runs this file again, under another name, in the processes that it spawns.
+if __name__ == "__main__":
+    template.main()

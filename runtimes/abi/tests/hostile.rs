@@ -135,10 +135,10 @@ impl Host {
 }
 
 const WORDS: [Word; 4] = [
-    Word::ToHostHead,
-    Word::ToWorkerTail,
-    Word::ToHostTail,
-    Word::ToWorkerHead,
+    Word::WorkerSent,
+    Word::WorkerTook,
+    Word::HostTook,
+    Word::HostSent,
 ];
 
 /// One write of the peer's: anything, or something near the truth, which gets further.
@@ -159,18 +159,18 @@ fn write(peer: &Peer, script: &mut Script<'_>) -> Option<()> {
         // An honest worker's sending and taking, so that the two rings move on and wrap around.
         5 => {
             let payload = vec![7; usize::from(script.byte()?) * 8];
-            let position = peer.load(Word::ToHostTail) & !31;
+            let position = peer.load(Word::HostTook) & !31;
             if position % RING + 32 + payload.len() as u64 <= RING {
                 peer.send(position, Kind::ResponseBody, &payload, |_| {});
             }
         }
-        6 => peer.store(Word::ToWorkerTail, peer.load(Word::ToWorkerHead)),
+        6 => peer.store(Word::WorkerTook, peer.load(Word::HostSent)),
         // A frame with a good checksum and a header that may be anything.
         _ => {
             let payload = script.bytes()?;
             let (at, value) = (script.byte()?, script.word()?);
             peer.send(
-                peer.load(Word::ToHostTail) & !31,
+                peer.load(Word::HostTook) & !31,
                 Kind::ResponseResult,
                 payload,
                 |header| {

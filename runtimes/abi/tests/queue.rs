@@ -199,10 +199,8 @@ proptest! {
         let mut worker: Endpoint = Region::attach(fd.as_fd()).expect("the region").worker();
         let mut host = region.host();
         let mut queues = [VecDeque::new(), VecDeque::new()];
-        let mut count = 0;
         let drain = (0..400).map(|index| (index % 2 == 0, Step::Receive { how: 2 }));
-        for (to_worker, step) in steps.into_iter().chain(drain) {
-            count += 1;
+        for (count, (to_worker, step)) in (0..).zip(steps.into_iter().chain(drain)) {
             let [down, up] = &mut queues;
             let mut pair = if to_worker {
                 Pair { tx: &mut host.tx, rx: &mut worker.rx, queue: down, count }

@@ -15,7 +15,7 @@ fn violation_of(mut host: Endpoint, peer: &Peer) -> Violation {
         other => other.expect_err("a bad frame"),
     };
     assert!(copy.is_empty());
-    peer.store(Word::ToHostHead, 0);
+    peer.store(Word::WorkerSent, 0);
     assert!(!host.rx.prepare_wait(), "nobody sleeps on a broken channel");
     assert_eq!(host.rx.try_recv().expect_err("still broken"), violation);
     violation
@@ -44,7 +44,7 @@ fn an_honest_frame_is_none() {
     );
     assert_eq!((frame.id(), copy.as_slice()), (&[9; 16], b"{}".as_slice()));
     frame.consume();
-    assert_eq!(peer.load(Word::ToHostTail), 64);
+    assert_eq!(peer.load(Word::HostTook), 64);
     assert!(host.rx.try_recv().expect("no violation").is_none());
 }
 
@@ -52,7 +52,7 @@ fn an_honest_frame_is_none() {
 fn a_position_off_the_frames_is_misaligned() {
     for position in [1, 8, 31, 33, u64::MAX] {
         let (host, peer) = Peer::new();
-        peer.store(Word::ToHostHead, position);
+        peer.store(Word::WorkerSent, position);
         assert_eq!(
             violation_of(host, &peer),
             Violation::Misaligned {
@@ -67,7 +67,7 @@ fn a_position_off_the_frames_is_misaligned() {
 fn a_position_beyond_the_ring_or_behind_the_last_is_out_of_range() {
     for position in [RING + FRAME_ALIGN, 1 << 40, u64::MAX - 31] {
         let (host, peer) = Peer::new();
-        peer.store(Word::ToHostHead, position);
+        peer.store(Word::WorkerSent, position);
         let expected = Violation::PositionOutOfRange {
             position,
             from: 0,
@@ -82,7 +82,7 @@ fn a_position_beyond_the_ring_or_behind_the_last_is_out_of_range() {
         .expect("no violation")
         .expect("a frame")
         .consume();
-    peer.store(Word::ToHostHead, 32);
+    peer.store(Word::WorkerSent, 32);
     let expected = Violation::PositionOutOfRange {
         position: 32,
         from: 64,
@@ -222,7 +222,7 @@ fn a_wrong_checksum_is_found_on_the_copy() {
     assert_eq!(copy, b"before");
     drop(frame);
     assert_eq!(
-        peer.load(Word::ToHostTail),
+        peer.load(Word::HostTook),
         0,
         "a broken frame is not released"
     );
@@ -238,7 +238,7 @@ fn a_header_changed_after_the_check_changes_nothing() {
     frame.copy_to(&mut copy).expect("the copied header counts");
     frame.consume();
     assert_eq!(
-        (copy.as_slice(), peer.load(Word::ToHostTail)),
+        (copy.as_slice(), peer.load(Word::HostTook)),
         (b"{}".as_slice(), 64)
     );
 }
@@ -246,7 +246,7 @@ fn a_header_changed_after_the_check_changes_nothing() {
 #[test]
 fn the_hosts_own_positions_are_never_read_back() {
     let (mut host, peer) = Peer::new();
-    for word in [Word::ToWorkerHead, Word::ToHostTail] {
+    for word in [Word::HostSent, Word::HostTook] {
         peer.store(word, 12_345);
     }
     assert!(
@@ -254,14 +254,14 @@ fn the_hosts_own_positions_are_never_read_back() {
             .try_send(Kind::RequestEvent, Flags::NONE, &[0; 16], b"{}")
             .expect("sent")
     );
-    assert_eq!(peer.load(Word::ToWorkerHead), 64);
+    assert_eq!(peer.load(Word::HostSent), 64);
     peer.send(0, Kind::ResponseResult, b"{}", |_| {});
     host.rx
         .try_recv()
         .expect("no violation")
         .expect("a frame")
         .consume();
-    assert_eq!(peer.load(Word::ToHostTail), 64);
+    assert_eq!(peer.load(Word::HostTook), 64);
 }
 
 #[test]
@@ -289,13 +289,13 @@ fn the_sender_bounds_the_consumers_position() {
                 .try_send(Kind::RequestEvent, Flags::NONE, &[0; 16], &payload)
         };
         assert!(send().expect("an empty ring") && send().expect("half a ring"));
-        peer.store(Word::ToWorkerTail, position);
+        peer.store(Word::WorkerTook, position);
         let violated = |error| matches!(error, AbiError::Violation(found) if found == expected);
         assert!(
             violated(send().expect_err("a position that cannot be")),
             "{position}"
         );
-        peer.store(Word::ToWorkerTail, RING);
+        peer.store(Word::WorkerTook, RING);
         assert!(violated(send().expect_err("still broken")));
         assert!(
             !host.tx.prepare_wait(1),

@@ -215,7 +215,7 @@ fn receive_order(control: &OwnedFd, slot: OwnedFd) -> Result<Order, JailError> {
     })
 }
 
-/// Stage 0's last step: maps the two users, hands the server PID 1's pidfd, and lets PID 1 go on.
+/// Stage 0's last step: hands the server PID 1's pidfd, maps the two users, and lets PID 1 go on.
 fn map_users(
     control: &OwnedFd,
     pid: Pid,
@@ -223,15 +223,17 @@ fn map_users(
     mut map: PipeWriter,
     base: u32,
 ) -> Result<(), JailError> {
+    // First of all the pidfd: whatever happens next, the server can kill and reap its new child.
+    let spawned = serde_json::to_vec(&Report::Spawned)
+        .map_err(|error| JailError::Control(io::Error::from(error)))?;
+    let fds: Vec<_> = pidfd.iter().map(AsFd::as_fd).collect();
+    wire::send(control, &spawned, &fds).map_err(JailError::Control)?;
+
     let proc = format!("/proc/{}", pid.as_raw_nonzero());
     let lines = format!("0 {base} 1\n{INNER_UID} {} 1\n", base + 1);
     fs::write(format!("{proc}/setgroups"), "deny").map_err(JailError::id_map("setgroups"))?;
     fs::write(format!("{proc}/uid_map"), &lines).map_err(JailError::id_map("uid_map"))?;
     fs::write(format!("{proc}/gid_map"), &lines).map_err(JailError::id_map("gid_map"))?;
-    let spawned = serde_json::to_vec(&Report::Spawned)
-        .map_err(|error| JailError::Control(io::Error::from(error)))?;
-    let fds: Vec<_> = pidfd.iter().map(AsFd::as_fd).collect();
-    wire::send(control, &spawned, &fds).map_err(JailError::Control)?;
     map.write_all(&[1]).map_err(JailError::Control)
 }
 

@@ -11,7 +11,8 @@ def run(awaitable):
     if _loop is None or _loop.is_closed():
         import asyncio
 
-        # A loop that the module got while it was imported has been renewed by `renew`: what it bound to it works on.
+        # A loop that the module got while it was imported has been renewed by `renew`: what it
+        # bound to it works on.
         _loop = current()
         if _loop is None or _loop.is_closed():
             _loop = asyncio.new_event_loop()
@@ -20,7 +21,9 @@ def run(awaitable):
 
 
 async def drain(pieces, send):
-    """Passes every piece of an asynchronous iterator to `send`, which may block: that is the back-pressure."""
+    """Passes every piece of an asynchronous iterator to `send`, which may block: that is the
+    back-pressure.
+    """
     try:
         async for piece in pieces:
             send(piece)
@@ -31,7 +34,9 @@ async def drain(pieces, send):
 
 
 def current():
-    """The loop that is set for the main thread, or None. Never makes one, as `asyncio.get_event_loop` would."""
+    """The loop that is set for the main thread, or None. Never makes one, as
+    `asyncio.get_event_loop` would.
+    """
     events = sys.modules.get("asyncio.events")
     policy = getattr(events, "_event_loop_policy", None)
     return getattr(getattr(policy, "_local", None), "_loop", None)
@@ -40,8 +45,9 @@ def current():
 def renew(loop):
     """Gives a loop that was inherited from the template descriptors of its own.
 
-    The kernel shares an epoll set between parent and children: one instance would be woken for another's sockets. asyncio
-    has no public way to renew it; these names have been the same in every version so far.
+    The kernel shares an epoll set between parent and children: one instance would be woken for
+    another's sockets. asyncio has no public way to renew it; these names have been the same in
+    every version so far.
     """
     import selectors
 

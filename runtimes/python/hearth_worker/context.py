@@ -5,7 +5,9 @@ import time
 
 
 class Context:
-    """One invocation's context. What is the same for every invocation lives on the class, set once by `bind`."""
+    """One invocation's context. What is the same for every invocation lives on the class, set once
+    by `bind`.
+    """
 
     # `__dict__` is made only when a function sets an attribute of its own.
     __slots__ = ("aws_request_id", "traceparent", "_deadline_us", "__dict__")
@@ -48,6 +50,6 @@ class Context:
 
     def __repr__(self):
         return (
-            f"Context(aws_request_id={self.aws_request_id!r}, function_name={self.function_name!r}, "
-            f"function_version={self.function_version!r})"
+            f"Context(aws_request_id={self.aws_request_id!r}, "
+            f"function_name={self.function_name!r}, function_version={self.function_version!r})"
         )

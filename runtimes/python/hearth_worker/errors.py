@@ -3,10 +3,11 @@
 import json
 import sys
 
-# Limits of one error report. It must fit one datagram of the control socket and a frame or two of the ring, and it is
-# stored with the invocation.
+# Limits of one error report. It must fit one datagram of the control socket and a frame or two of
+# the ring, and it is stored with the invocation.
 MESSAGE_BYTES = 16 * 1024
 ENTRY_BYTES = 512
+TYPE_BYTES = 256
 FRAMES = 100
 CAUSES = 8
 REPORT_BYTES = 60 * 1024
@@ -18,7 +19,9 @@ _IMPORTER = "<frozen importlib"
 
 
 class Fault(Exception):
-    """A failure with a type of its own (`Runtime.…`), found by the runtime and not raised by the function."""
+    """A failure with a type of its own (`Runtime.…`), found by the runtime and not raised by the
+    function.
+    """
 
     def __init__(self, error_type, message):
         super().__init__(message)
@@ -26,7 +29,9 @@ class Fault(Exception):
 
 
 def describe(error):
-    """The report of `error`. Never raises: what cannot be told (memory, a failing `__str__`) is left out."""
+    """The report of `error`. Never raises: what cannot be told (memory, a failing `__str__`) is
+    left out.
+    """
     try:
         return {
             "errorType": _type_name(error),
@@ -34,7 +39,8 @@ def describe(error):
             "stackTrace": _stack(error),
         }
     except BaseException:
-        return {"errorType": type(error).__name__, "errorMessage": "", "stackTrace": []}
+        name = type(error).__name__[:TYPE_BYTES]
+        return {"errorType": name, "errorMessage": "", "stackTrace": []}
 
 
 def to_json(report):
@@ -49,7 +55,9 @@ def to_json(report):
 
 
 def _type_name(error):
-    return error.error_type if isinstance(error, Fault) else type(error).__name__
+    if isinstance(error, Fault):
+        return error.error_type
+    return _clip(type(error).__name__, TYPE_BYTES)
 
 
 def _message(error):
@@ -68,7 +76,9 @@ def _clip(text, limit):
 
 
 def _stack(error):
-    """Frames of the function's own code, outermost first, then those of the causes under a line that names them."""
+    """Frames of the function's own code, outermost first, then those of the causes under a line
+    that names them.
+    """
     entries = []
     seen = set()
     heading = None
@@ -96,8 +106,9 @@ def _cause(error):
 
 
 def _frames(traceback):
-    """(code, line number) of each frame that is neither Hearth's, nor the importer's, nor, before the first of the
-    function's frames, the event loop's."""
+    """(code, line number) of each frame that is neither Hearth's, nor the importer's, nor, before
+    the first of the function's frames, the event loop's.
+    """
     frames = []
     event_loop = _event_loop_dir()
     while traceback is not None:
@@ -141,7 +152,9 @@ def _syntax_entry(error):
 
 
 def _source_line(path, number):
-    """The line of a file, stripped. Read here because the standard modules for it would cost every fork their pages."""
+    """The line of a file, stripped. Read here because the standard modules for it would cost every
+    fork their pages.
+    """
     try:
         with open(path, "rb") as file:
             for _ in range(number - 1):

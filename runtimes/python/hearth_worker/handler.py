@@ -4,15 +4,17 @@ import sys
 
 from .errors import Fault
 
-# `co_flags` of `async def` functions, with and without `yield` (inspect.CO_COROUTINE, CO_ASYNC_GENERATOR).
+# `co_flags` of `async def` functions, with and without `yield` (inspect.CO_COROUTINE,
+# CO_ASYNC_GENERATOR).
 _ASYNC_FLAGS = 0x80 | 0x200
 
 
 def load(setting, code_dir):
     """Imports the module of `setting` from `code_dir` and returns its handler.
 
-    The module may be dotted or, as with Lambda, written as a path: `pkg/mod.handler`. Raises `Fault` when the setting
-    is malformed or names nothing callable, and whatever the import itself raises.
+    The module may be dotted or, as with Lambda, written as a path: `pkg/mod.handler`. Raises
+    `Fault` when the setting is malformed or names nothing callable, and whatever the import itself
+    raises.
     """
     module_name, function_name = split(setting)
     sys.path.insert(0, code_dir)

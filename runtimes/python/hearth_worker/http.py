@@ -22,7 +22,9 @@ _TOKEN = frozenset(
 
 
 def add_body(event, body):
-    """Adds `body` and `isBase64Encoded` to the event: text when the content type says so and the bytes are UTF-8."""
+    """Adds `body` and `isBase64Encoded` to the event: text when the content type says so and the
+    bytes are UTF-8.
+    """
     event["isBase64Encoded"] = False
     if not body:
         return
@@ -48,7 +50,9 @@ def _is_textual(headers):
 
 
 def respond(channel, value):
-    """Sends what the handler returned. Raises `Fault` when it is no valid response and nothing was sent yet."""
+    """Sends what the handler returned. Raises `Fault` when it is no valid response and nothing was
+    sent yet.
+    """
     head, body = shape(value)
     if isinstance(body, (str, bytes)):
         streams.flush()
@@ -58,10 +62,11 @@ def respond(channel, value):
 
 
 def shape(value):
-    """(head, body) of a handler's result: the head as JSON text, the body as str, bytes or an iterator of pieces.
+    """(head, body) of a handler's result: the head as JSON text, the body as str, bytes or an
+    iterator of pieces.
 
-    A dict with `statusCode` is a whole response, an iterator is a body that is still being made, and anything else is
-    the body, as JSON.
+    A dict with `statusCode` is a whole response, an iterator is a body that is still being made,
+    and anything else is the body, as JSON.
     """
     if isinstance(value, dict) and "statusCode" in value:
         return _shape_response(value)
@@ -169,7 +174,9 @@ def _invalid(field, value, rule):
 
 
 def _stream(channel, head, pieces):
-    """Sends pieces as they come. The head goes with the first, so that a body that fails at once is a clean error."""
+    """Sends pieces as they come. The head goes with the first, so that a body that fails at once is
+    a clean error.
+    """
     started = False
 
     def send(piece):

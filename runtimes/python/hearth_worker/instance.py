@@ -39,26 +39,32 @@ class Instance:
             self._serve(channel)
         except BaseException:
             _die(EXIT_CHANNEL_BROKEN)
+        os._exit(0)
 
     def _serve(self, channel):
+        """Answers requests until the server is gone."""
         receive, respond = channel.receive, channel.result
         handler, flush = self._handler, streams.flush
         decode, encode = payload.decode, payload.encode
         while True:
-            request_id, trigger, deadline_us, traceparent, event, body = receive()
+            request = receive()
+            if request is None:
+                return
+            request_id, trigger, deadline_us, traceparent, event, body = request
             value = None
             try:
                 event = decode(event)
                 if trigger == TRIGGER_HTTP:
                     http.add_body(event, body)
                 value = handler(event, Context(request_id, deadline_us, traceparent))
-                if hasattr(value, "__await__"):
+                if hasattr(type(value), "__await__"):
                     value = asyncloop.run(value)
                 if trigger == TRIGGER_HTTP:
                     http.respond(channel, value)
                 else:
                     text = encode(value)
-                    # What was printed must be in the pipe before the server sees the end of the response.
+                    # What was printed must be in the pipe before the server sees the end of the
+                    # response.
                     flush()
                     respond(text)
             except ChannelError:
@@ -68,7 +74,7 @@ class Instance:
                 flush()
                 channel.error(errors.to_json(errors.describe(error)))
             # Nothing of a request is kept while waiting for the next.
-            event = body = value = text = None
+            request = event = body = value = text = None
 
 
 def _after_restore():
@@ -80,7 +86,9 @@ def _after_restore():
 
 
 def _die(status):
-    """Leaves with the current exception in the function's log, without the template's exit handlers."""
+    """Leaves with the current exception in the function's log, without the template's exit
+    handlers.
+    """
     sys.excepthook(*sys.exc_info())
     streams.flush()
     os._exit(status)

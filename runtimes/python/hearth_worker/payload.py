@@ -21,7 +21,9 @@ _encode = json.JSONEncoder(
 
 
 def decode(text):
-    """The event. Raises `Fault` when Python cannot hold it (nested too deep, an integer of thousands of digits)."""
+    """The event. Raises `Fault` when Python cannot hold it (nested too deep, an integer of
+    thousands of digits).
+    """
     try:
         return _decode(text)
     except Exception as error:
@@ -29,7 +31,9 @@ def decode(text):
 
 
 def encode(value):
-    """The result as JSON text. Raises `Fault` when JSON cannot say it, NaN, infinity and lone surrogates included."""
+    """The result as JSON text. Raises `Fault` when JSON cannot say it, NaN, infinity and lone
+    surrogates included.
+    """
     try:
         text = _encode(value)
         if not text.isascii():

@@ -1,8 +1,10 @@
 """What siblings must not share: random state, identifiers, event loops.
 
-The template finds out once what there is to renew (`prepare`); each instance then runs only those steps (`renew`).
-`random` needs nothing here (it registers its own at-fork handler), nor do `secrets`, `os.urandom` and `tempfile`, which
-ask the kernel or look at the process id.
+The template finds out once what there is to renew (`prepare`); each instance then runs only those
+steps (`renew`). Nothing is needed here for `random`, which registers an at-fork handler of its own,
+for `secrets` and `os.urandom`, which ask the kernel, for `tempfile`, which looks at the process id,
+nor for `ssl`: OpenSSL (1.1.1 and later) seeds its generators anew when it finds itself in another
+process. Doing that ahead would add more than a millisecond to every start.
 """
 
 import os
@@ -18,15 +20,13 @@ def prepare():
     modules = sys.modules
     uuid = modules.get("uuid")
     if uuid is not None:
-        # libuuid keeps clock sequence and node in memory that forks copy. Without it, `uuid1` takes the node below and
-        # a new random clock sequence for every value.
+        # libuuid keeps clock sequence and node in memory that forks copy. Without it, `uuid1` takes
+        # the node below and a new random clock sequence for every value.
         uuid._generate_time_safe = None
         uuid._last_timestamp = None
         _steps.append(_renew_uuid)
     if "numpy.random" in modules:
         _steps.append(_renew_numpy)
-    if "_ssl" in modules:
-        _steps.append(_renew_ssl)
     if asyncloop.current() is not None:
         _steps.append(_renew_loop)
 
@@ -45,11 +45,6 @@ def _renew_uuid():
 
 def _renew_numpy():
     sys.modules["numpy.random"].seed()
-
-
-def _renew_ssl():
-    # OpenSSL notices the fork by itself; this does not depend on how.
-    sys.modules["_ssl"].RAND_add(os.urandom(32), 32.0)
 
 
 def _renew_loop():

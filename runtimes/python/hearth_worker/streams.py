@@ -16,7 +16,8 @@ def setup():
 def flush():
     """Writes out what is buffered: before a fork, and before the end of a response.
 
-    A function may have replaced or closed the streams; nothing it did there may cost it the response.
+    A function may have replaced or closed the streams; nothing it did there may cost it the
+    response.
     """
     try:
         sys.stdout.flush()

@@ -55,8 +55,9 @@ def _before_snapshot():
 def _freeze():
     """Moves everything that is alive out of the collector's sight.
 
-    A collection in a child would write to every object's header and so copy the template's pages. It stays disabled
-    in the template, which makes no more garbage, and is enabled again in the child.
+    A collection in a child would write to every object's header and so copy the template's pages.
+    It stays disabled in the template, which makes no more garbage, and is enabled again in the
+    child.
     """
     gc.collect()
     gc.disable()

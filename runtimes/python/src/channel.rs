@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use rustix::io::retry_on_intr;
 use rustix::net::{SendFlags, send};
-use rustix::process::{getpid, set_child_subreaper};
+use rustix::process::{Pid, getpid, set_child_subreaper};
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 
 use crate::message::{self, FORK_DESCRIPTORS};
@@ -88,6 +88,8 @@ pub struct Channel {
     blocking: Blocking,
     /// Held open as long as the instance lives: its end tells the server of ours.
     ready: OwnedFd,
+    /// The instance. A process that a handler forks has a copy of the channel and must not use it.
+    owner: Pid,
     /// The request being served.
     id: [u8; 16],
     event: Vec<u8>,
@@ -104,16 +106,21 @@ struct Head {
 impl Channel {
     /// Tells the server that this instance can take a request.
     fn ready(&self) -> PyResult<()> {
-        let pid = getpid().as_raw_nonzero().get().unsigned_abs();
+        let pid = self.owner.as_raw_nonzero().get().unsigned_abs();
         retry_on_intr(|| send(&self.ready, &message::ready(pid), SendFlags::NOSIGNAL))
             .map_err(io::Error::from)?;
         Ok(())
     }
 
     /// Waits for a request: (id, trigger, deadline in µs since 1970, traceparent or None, event as JSON text, body or
-    /// None). Only HTTP requests have a body.
-    fn receive<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let Head { head, traceparent } = py.detach(|| self.receive_request()).map_err(broken)?;
+    /// None). Only HTTP requests have a body. Returns None when the server is gone.
+    fn receive<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.check_owner()?;
+        let Head { head, traceparent } = match py.detach(|| self.receive_request()) {
+            Ok(head) => head,
+            Err(ReceiveError::Channel(AbiError::PeerGone)) => return Ok(None),
+            Err(error) => return Err(broken(error)),
+        };
         let mut text = [0; message::ID_TEXT_BYTES];
         let request = (
             message::id_text(&self.id, &mut text),
@@ -129,7 +136,7 @@ impl Channel {
             buffer.clear();
             buffer.shrink_to(KEPT_BUFFER_BYTES);
         }
-        Ok(request)
+        Ok(Some(request))
     }
 
     /// Answers with one JSON value.
@@ -151,6 +158,7 @@ impl Channel {
         } else {
             return Err(PyTypeError::new_err("a body is str or bytes"));
         };
+        self.check_owner()?;
         // Left for the body's frame to ring for, so that the server wakes once.
         let sent = self.blocking.endpoint().tx.try_send(
             Kind::ResponseHead,
@@ -166,6 +174,7 @@ impl Channel {
 
     /// Begins a streamed HTTP response.
     fn head(&mut self, py: Python<'_>, head: &str) -> PyResult<()> {
+        self.check_owner()?;
         py.detach(|| {
             self.blocking
                 .send_message(Kind::ResponseHead, &self.id, head.as_bytes())
@@ -175,6 +184,7 @@ impl Channel {
 
     /// Sends a piece of a streamed body; waits while the server takes no more.
     fn piece(&mut self, py: Python<'_>, piece: &[u8]) -> PyResult<()> {
+        self.check_owner()?;
         py.detach(|| {
             self.blocking
                 .send_part(Kind::ResponseBody, &self.id, piece, true)
@@ -202,6 +212,7 @@ impl Channel {
                 Bell::from(parts.host_bell),
             ),
             ready: parts.ready,
+            owner: getpid(),
             id: [0; 16],
             event: Vec::new(),
             body: Vec::new(),
@@ -224,9 +235,20 @@ impl Channel {
         Ok(head)
     }
 
+    fn check_owner(&self) -> PyResult<()> {
+        if getpid() == self.owner {
+            Ok(())
+        } else {
+            Err(ChannelError::new_err(
+                "a process that the handler forked came back from the handler",
+            ))
+        }
+    }
+
     /// Sends the message that ends a response. What C code has printed goes out before it, so that the server finds the
     /// invocation's whole log in the pipes.
     fn finish(&mut self, py: Python<'_>, kind: Kind, payload: &[u8]) -> PyResult<()> {
+        self.check_owner()?;
         py.detach(|| {
             sys::flush_c_streams();
             self.blocking.send_message(kind, &self.id, payload)

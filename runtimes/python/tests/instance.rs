@@ -291,6 +291,43 @@ def handler(event, context):
 }
 
 #[test]
+fn a_fork_that_returns_from_the_handler_does_not_answer() {
+    let source = r#"
+import multiprocessing, os
+def work(queue): queue.put(os.getpid())
+def handler(event, context):
+    pid = os.fork()
+    if pid == 0:
+        return "child"
+    os.waitpid(pid, 0)
+    queue = multiprocessing.get_context("spawn").SimpleQueue()
+    process = multiprocessing.get_context("spawn").Process(target=work, args=(queue,))
+    process.start()
+    process.join()
+    return [process.exitcode, queue.get() == process.pid]
+"#;
+    let mut template = boot(source);
+    let mut instance = template.fork();
+    for _ in 0..2 {
+        let reply = instance.invoke(&json!(null));
+        assert_eq!(reply.answer, Answer::Result(json!([0, true])), "{reply:?}");
+        assert!(reply.stderr.contains("forked"), "{reply:?}");
+    }
+}
+
+#[test]
+fn an_instance_ends_quietly_with_its_server() {
+    let mut template = boot("def handler(event, context): pass\n");
+    let instance = template.fork();
+    let pid = instance.pid;
+    drop(instance);
+    assert_eq!(
+        template.message(),
+        json!({"type": "exited", "pid": pid, "code": 0})
+    );
+}
+
+#[test]
 fn an_idle_instance_keeps_nothing_of_a_request() {
     let source = r#"
 import gc, weakref

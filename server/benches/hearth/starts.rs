@@ -71,7 +71,7 @@ async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
         boot as f64 / fork.max(1) as f64,
         "×",
     );
-    host.shut_down().await;
+    host.shutdown().await;
     Ok(())
 }
 

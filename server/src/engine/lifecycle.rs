@@ -125,6 +125,6 @@ impl Engine {
 
     /// Ends all sandboxes and removes what they left.
     pub async fn shut_down(&self) {
-        self.inner.resources.host.shut_down().await;
+        self.inner.resources.host.shutdown().await;
     }
 }

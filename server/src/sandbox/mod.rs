@@ -1,11 +1,46 @@
 //! Sandboxes: made once per function version by a thread of its own, reached by typed messages and passed descriptors.
+//!
+//! ```text
+//! Host::create ─▶ Starting ──Ready──▶ Running ──template ends──▶ Ended
+//!                    │ a step fails       │ destroy, drop           │ destroy, drop
+//!                    ▼                    ▼                         ▼
+//!                 (removed) ◀───────── Destroying ◀─────────────────┘
+//! ```
+//!
+//! - [`limits`]: how much a sandbox may use. [`cgroup`]: who enforces it, v1 and v2.
+//! - [`probe`]: what the host can do. [`launch`]: starts `hearth-init`, which builds the sandbox and is its PID 1.
+//! - [`thread`]: owns the sandboxes' state. [`mailbox`]: what it can be told. [`attach`]: moves instances into cells.
+//!
+//! `server/docs/sandbox.md` says what is contained how.
 
+mod attach;
+mod cgroup;
+mod launch;
+mod limits;
+mod live;
+mod mailbox;
+mod probe;
+mod thread;
+
+use std::fs;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
 
+use parking_lot::Mutex;
 use serde::Serialize;
+use tokio::sync::{oneshot, watch};
 
+use self::attach::Attach;
+use self::cgroup::{Leaf, Tag, Top};
+use self::mailbox::{Key, Mailbox, Message};
+pub use self::probe::find_init;
 use crate::model::Network;
+
+/// Cells kept prepared in each sandbox, so that a start need not wait for one. Each costs the kernel some ten KiB.
+const CELL_POOL: usize = 4;
 
 /// Why a sandbox could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +65,20 @@ pub enum SandboxError {
     },
 }
 
+impl SandboxError {
+    fn step(step: &str, detail: impl ToString) -> Self {
+        Self::Step {
+            step: step.to_owned(),
+            detail: detail.to_string(),
+        }
+    }
+
+    /// The thread that makes sandboxes has ended.
+    fn shut_down() -> Self {
+        Self::step("thread", "the sandboxes are shut down")
+    }
+}
+
 /// What this host can do, for `GET /api/v1/node`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Capability {
@@ -52,9 +101,9 @@ pub struct SandboxSpec {
     pub hostname: String,
     /// First of the two host uids (init; template and instances).
     pub uid_base: u32,
-    /// The unpacked code, bound read-only to `/var/task`.
+    /// The unpacked code, bound read-only to `/var/task`. Readable by everybody, since its owner is nobody inside.
     pub code_dir: PathBuf,
-    /// The runtime's files, bound read-only to `/opt/hearth/python` (or `…/node`): host directory and name.
+    /// The runtime's files, bound read-only to `/opt/hearth/python` (or `…/node`); readable by everybody.
     pub runtime_dir: PathBuf,
     /// Directory name below `/opt/hearth`.
     pub runtime_name: &'static str,
@@ -72,26 +121,80 @@ pub struct SandboxSpec {
 
 /// The narrow interface to everything that needs root: a thread with a mailbox. Cheap to clone.
 #[derive(Clone)]
-pub struct Host;
+pub struct Host(Arc<HostInner>);
 
-#[allow(unused_variables, clippy::unimplemented)]
+struct HostInner {
+    mailbox: Mailbox,
+    capabilities: Vec<Capability>,
+}
+
+impl Drop for HostInner {
+    fn drop(&mut self) {
+        self.mailbox.send(Message::Orphaned);
+    }
+}
+
 impl Host {
     /// Probes the host and starts the sandbox thread. `dir` is a private directory for roots (`DATA_DIR/run`), `init`
-    /// the path of the `hearth-init` binary. Clears what an earlier server left there and in the cgroups.
+    /// the path of the `hearth-init` binary ([`find_init`]). Clears what an earlier server left there and in the cgroups.
+    /// May block for some ten milliseconds, and for seconds when there is much to clear.
+    ///
+    /// # Errors
+    /// [`SandboxError::Missing`] when the host cannot give something that every sandbox needs.
     pub fn start(dir: &Path, init: &Path) -> Result<Self, SandboxError> {
-        unimplemented!()
+        let failed = |step: &'static str| move |error: io::Error| SandboxError::step(step, error);
+        let mut capabilities = probe::kernel(init)?;
+        let tag = Tag::new();
+        let top = Top::open(&tag)?;
+        cgroup::clear_stale_directories(dir);
+        let dir = dir.join(tag.as_str());
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&dir)
+            .map_err(|error| {
+                SandboxError::step("directory", format!("{}: {error}", dir.display()))
+            })?;
+        capabilities.extend(probe::cgroup(init, &top, &dir));
+
+        let attach = attach::start().map_err(failed("thread"))?;
+        let mailbox = thread::start(init.to_owned(), dir, top, attach).map_err(failed("thread"))?;
+        Ok(Self(Arc::new(HostInner {
+            mailbox,
+            capabilities,
+        })))
     }
-    /// Destroys all sandboxes and waits until nothing is left of them.
-    pub async fn shut_down(&self) {
-        unimplemented!()
-    }
+
     /// What was probed.
     pub fn capabilities(&self) -> &[Capability] {
-        unimplemented!()
+        &self.0.capabilities
     }
-    /// Makes a sandbox and starts the template in it.
+
+    /// Makes a sandbox and starts the template in it. Dropping the future undoes it.
+    ///
+    /// # Errors
+    /// [`SandboxError::Step`] with the step that failed; nothing of it is left then.
     pub async fn create(&self, spec: SandboxSpec) -> Result<Sandbox, SandboxError> {
-        unimplemented!()
+        if spec.network == Network::Outbound {
+            return Err(SandboxError::Missing {
+                what: "outbound network",
+                reason: probe::OUTBOUND_REASON.to_owned(),
+                remedy: "use \"network\": \"none\"",
+            });
+        }
+        let (reply, answer) = oneshot::channel();
+        self.0.mailbox.send(Message::Create(Box::new(spec), reply));
+        answer
+            .await
+            .unwrap_or_else(|_| Err(SandboxError::shut_down()))
+    }
+
+    /// Destroys every sandbox and removes all cgroups and directories. Waits until that is done.
+    pub async fn shutdown(&self) {
+        let (reply, answer) = oneshot::channel();
+        self.0.mailbox.send(Message::Shutdown(reply));
+        // An error means that the thread has ended before, with nothing left to do.
+        let _ = answer.await;
     }
 }
 
@@ -103,53 +206,114 @@ pub struct Sandbox {
     pub stdout: Option<OwnedFd>,
     /// Read end of the template's stderr (non-blocking).
     pub stderr: Option<OwnedFd>,
+    key: Key,
+    uid: u32,
+    template: Leaf,
+    /// Filled by the thread, emptied by [`Sandbox::cell`].
+    pool: Arc<Mutex<Vec<Leaf>>>,
+    ended: watch::Receiver<Option<String>>,
+    mailbox: Mailbox,
+    attach: mpsc::Sender<Attach>,
 }
 
-#[allow(unused_variables, clippy::unimplemented)]
 impl Sandbox {
     /// A cgroup leaf for one instance to come; kept prepared ahead, so usually at once.
+    ///
+    /// # Errors
+    /// [`SandboxError::Step`] when the kernel refuses another cgroup, or the sandbox is gone.
     pub async fn cell(&self) -> Result<Cell, SandboxError> {
-        unimplemented!()
+        let (prepared, left) = {
+            let mut pool = self.pool.lock();
+            (pool.pop(), pool.len())
+        };
+        if left <= CELL_POOL / 2 {
+            self.mailbox.send(Message::FillPool(self.key));
+        }
+        let leaf = match prepared {
+            Some(leaf) => leaf,
+            None => {
+                let (reply, answer) = oneshot::channel();
+                self.mailbox.send(Message::Cell(self.key, reply));
+                answer
+                    .await
+                    .unwrap_or_else(|_| Err(SandboxError::shut_down()))?
+            }
+        };
+        Ok(Cell {
+            key: self.key,
+            uid: self.uid,
+            leaf,
+            mailbox: self.mailbox.clone(),
+            attach: self.attach.clone(),
+        })
     }
+
     /// Waits until PID 1 is gone (the template ended or was killed) and says how: "the template was killed by signal
     /// 9", "the template exited with status 1", "…ran out of memory". Cancel-safe.
     pub async fn exited(&self) -> String {
-        unimplemented!()
+        let mut ended = self.ended.clone();
+        match ended.wait_for(Option::is_some).await {
+            Ok(how) => how.clone().unwrap_or_default(),
+            Err(_) => "the sandbox was destroyed".to_owned(),
+        }
     }
+
     /// Whether the template's own leaf met its memory limit.
     pub fn template_oom_killed(&self) -> bool {
-        unimplemented!()
+        self.template.oom_kills() > 0
     }
+
     /// Kills everything in it, waits for it to be gone and removes its cgroups and directories.
     pub async fn destroy(self) {
-        unimplemented!()
+        let (reply, answer) = oneshot::channel();
+        self.mailbox.send(Message::Destroy(self.key, Some(reply)));
+        // An error means that the thread has ended, and everything with it.
+        let _ = answer.await;
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        self.mailbox.send(Message::Destroy(self.key, None));
     }
 }
 
 /// The cgroup leaf of one instance. Dropping it kills what is in it and removes it (asynchronously).
-pub struct Cell;
+pub struct Cell {
+    key: Key,
+    uid: u32,
+    leaf: Leaf,
+    mailbox: Mailbox,
+    attach: mpsc::Sender<Attach>,
+}
 
-#[allow(unused_variables, clippy::unimplemented)]
 impl Cell {
-    /// Moves the instance (host pid) into the leaf; done on the sandbox thread, not waited for.
+    /// Moves the instance (host pid) into the leaf; done on a thread of its own, not waited for.
     pub fn attach(&self, pid: u32) {
-        unimplemented!()
+        // The thread lives as long as this sender.
+        let _ = self.attach.send(Attach {
+            procs: self.leaf.procs(),
+            pid,
+            uid: self.uid,
+        });
     }
-    /// Kills every process of the instance, strays included; not waited for.
+
+    /// Kills every process of the instance, strays included; not waited for. The instance itself, which may not have
+    /// been moved into its leaf yet, is for the caller to kill, who has its pidfd.
     pub fn kill(&self) {
-        unimplemented!()
+        self.mailbox
+            .send(Message::Kill(self.key, self.leaf.clone()));
     }
+
     /// Whether a process in it was killed by the memory limit.
     pub fn oom_killed(&self) -> bool {
-        unimplemented!()
+        self.leaf.oom_kills() > 0
     }
 }
 
-/// Finds the `hearth-init` program beside the executable.
-///
-/// # Errors
-/// [`SandboxError::Missing`] says where it was looked for.
-#[allow(clippy::unimplemented)]
-pub fn find_init() -> Result<PathBuf, SandboxError> {
-    unimplemented!()
+impl Drop for Cell {
+    fn drop(&mut self) {
+        self.mailbox
+            .send(Message::Release(self.key, self.leaf.clone()));
+    }
 }

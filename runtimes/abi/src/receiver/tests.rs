@@ -66,7 +66,7 @@ fn the_largest_frame_fits_an_empty_ring_at_every_position() {
 #[test]
 fn a_grant_is_filled_and_read_in_place() {
     let (mut host, mut worker) = Region::anonymous(MIN_RING_BYTES);
-    drop(host.tx.try_reserve(100).expect("legal").expect("room"));
+    let _uncommitted = host.tx.try_reserve(100).expect("legal").expect("room");
     assert_eq!(
         receive(&mut worker),
         None,
@@ -151,4 +151,35 @@ fn pieces_make_the_message() {
         receive(&mut worker),
         Some((Kind::RequestBody, Flags::NONE, Vec::new()))
     );
+}
+
+/// Miri watches for unordered accesses to the same bytes.
+#[test]
+fn frames_cross_between_threads() {
+    let (mut host, mut worker) = Region::anonymous(MIN_RING_BYTES);
+    let frames = if cfg!(miri) { 60 } else { 20_000_u32 };
+    let payload = |index: u32| vec![index as u8; (index as usize * 37) % 700];
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for index in 0..frames {
+                let payload = payload(index);
+                while !host
+                    .tx
+                    .try_send(Kind::RequestEvent, Flags::NONE, &ID, &payload)
+                    .expect("legal")
+                {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        for index in 0..frames {
+            let received = loop {
+                if let Some((_, _, received)) = receive(&mut worker) {
+                    break received;
+                }
+                std::thread::yield_now();
+            };
+            assert!(received == payload(index), "frame {index}");
+        }
+    });
 }

@@ -18,13 +18,13 @@ pub const RING: u64 = MIN_RING_BYTES as u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
     /// The host's own: what it has sent.
-    ToWorkerHead,
+    HostSent,
     /// What the worker has taken.
-    ToWorkerTail,
+    WorkerTook,
     /// What the worker has sent.
-    ToHostHead,
+    WorkerSent,
     /// The host's own: what it has taken.
-    ToHostTail,
+    HostTook,
 }
 
 /// The raw mapping.
@@ -52,10 +52,10 @@ impl Peer {
     /// A shared position.
     pub fn position(&self, word: Word) -> &AtomicU64 {
         let offset = match word {
-            Word::ToWorkerHead => TO_WORKER_CONTROL,
-            Word::ToWorkerTail => TO_WORKER_CONTROL + LINE_BYTES,
-            Word::ToHostHead => TO_HOST_CONTROL,
-            Word::ToHostTail => TO_HOST_CONTROL + LINE_BYTES,
+            Word::HostSent => TO_WORKER_CONTROL,
+            Word::WorkerTook => TO_WORKER_CONTROL + LINE_BYTES,
+            Word::WorkerSent => TO_HOST_CONTROL,
+            Word::HostTook => TO_HOST_CONTROL + LINE_BYTES,
         };
         // SAFETY: in the mapping, aligned, and used as an atomic by everybody.
         unsafe { &*self.at(offset, 8).cast::<AtomicU64>() }
@@ -120,7 +120,7 @@ impl Peer {
         self.write(position + FRAME_HEADER_BYTES as u64, payload);
         self.write(position, &header.to_bytes());
         self.store(
-            Word::ToHostHead,
+            Word::WorkerSent,
             position.wrapping_add(frame_bytes(payload.len() as u32)),
         );
     }

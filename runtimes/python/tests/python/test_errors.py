@@ -64,7 +64,8 @@ class Describe(unittest.TestCase):
             def __str__(self):
                 raise SystemExit
 
-        self.assertEqual(errors.describe(Odd())["errorMessage"], "<exception str() failed: SystemExit>")
+        message = errors.describe(Odd())["errorMessage"]
+        self.assertEqual(message, "<exception str() failed: SystemExit>")
 
     def test_a_missing_source_is_left_out(self):
         code = compile("def f():\n    raise ValueError\nf()", "/no/such/file.py", "exec")

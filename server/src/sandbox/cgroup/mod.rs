@@ -1,0 +1,335 @@
+//! Cgroups of sandboxes: `hearth-<tag>/<sandbox>/{template,<cell> …}`, on v1 and on v2.
+//!
+//! On v2 all controllers are in one hierarchy. On v1 each is in its own: the memory hierarchy has the whole tree, pids and
+//! CPU have the sandbox only, since every further hierarchy costs one more move per start.
+
+mod mounts;
+mod stale;
+mod v1;
+mod v2;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+pub use stale::{Tag, clear_stale_directories};
+
+use super::SandboxError;
+use super::limits::Limits;
+
+const PROCS: &str = "cgroup.procs";
+const TEMPLATE: &str = "template";
+
+/// Which interface the kernel's controllers have here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// A hierarchy for each controller.
+    V1,
+    /// One hierarchy.
+    V2,
+}
+
+impl Version {
+    /// "v1" or "v2".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        }
+    }
+}
+
+/// The same directory in every hierarchy that is used.
+#[derive(Debug, Clone)]
+struct Directories {
+    version: Version,
+    /// In the memory hierarchy (v2: the only one).
+    memory: PathBuf,
+    /// v1: in those of pids and CPU, which may be one and the same or that of memory.
+    pids: PathBuf,
+    cpu: PathBuf,
+}
+
+impl Directories {
+    fn join(&self, name: &str) -> Self {
+        Self {
+            version: self.version,
+            memory: self.memory.join(name),
+            pids: self.pids.join(name),
+            cpu: self.cpu.join(name),
+        }
+    }
+
+    /// Each directory once.
+    fn distinct(&self) -> Vec<&Path> {
+        let mut all = vec![
+            self.memory.as_path(),
+            self.pids.as_path(),
+            self.cpu.as_path(),
+        ];
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    fn create(&self) -> io::Result<()> {
+        for dir in self.distinct() {
+            fs::create_dir(dir).map_err(|error| about(dir, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// The server's own cgroup, in which every sandbox has one.
+#[derive(Debug)]
+pub struct Top(Directories);
+
+impl Top {
+    /// Finds the controllers, clears what dead servers left, and makes a directory for this server.
+    pub fn open(tag: &Tag) -> Result<Self, SandboxError> {
+        let missing = |reason| SandboxError::Missing {
+            what: "the cgroup controllers memory, pids and cpu",
+            reason,
+            remedy: "mount them (systemd does), and in a container run it privileged with a cgroup namespace of its own",
+        };
+        let place = mounts::find()
+            .and_then(|found| match found {
+                mounts::Found::V1(directories) => Ok(directories),
+                mounts::Found::V2 { mount, own } => v2::place(&mount, &own),
+            })
+            .map_err(missing)?;
+        for parent in place.distinct() {
+            stale::clear_stale_cgroups(parent);
+        }
+        let top = place.join(tag.as_str());
+        let prepared = top.create().and_then(|()| match top.version {
+            Version::V1 => v1::prepare_top(&top),
+            Version::V2 => v2::prepare_top(&top),
+        });
+        prepared.map_err(|error| missing(error.to_string()))?;
+        Ok(Self(top))
+    }
+
+    /// v1 or v2.
+    pub fn version(&self) -> Version {
+        self.0.version
+    }
+
+    /// Makes the cgroups of a sandbox, its template's leaf included.
+    pub fn sandbox(&self, name: &str, limits: &Limits) -> io::Result<Group> {
+        let directories = self.0.join(name);
+        let group = Group {
+            template: directories.memory.join(TEMPLATE),
+            directories,
+            limits: limits.clone(),
+        };
+        group.create().inspect_err(|_| {
+            // Best effort: what is left is cleared at the next start.
+            let _ = group.remove();
+        })?;
+        Ok(group)
+    }
+
+    /// Removes the server's own cgroup; every sandbox must be gone.
+    pub fn remove(&self) -> io::Result<()> {
+        remove_all(&self.0)
+    }
+}
+
+/// The cgroups of one sandbox.
+#[derive(Debug)]
+pub struct Group {
+    directories: Directories,
+    template: PathBuf,
+    limits: Limits,
+}
+
+impl Group {
+    fn create(&self) -> io::Result<()> {
+        self.directories.create()?;
+        match self.directories.version {
+            Version::V1 => v1::limit_sandbox(&self.directories, &self.limits)?,
+            Version::V2 => v2::limit_sandbox(&self.directories, &self.limits)?,
+        }
+        let template = self.template();
+        fs::create_dir(&template.dir).map_err(|error| about(&template.dir, &error))?;
+        template.limit_memory(self.limits.template_memory)
+    }
+
+    /// The leaf of PID 1 and template.
+    pub fn template(&self) -> Leaf {
+        Leaf {
+            version: self.directories.version,
+            dir: self.template.clone(),
+        }
+    }
+
+    /// Files into which init writes itself to join.
+    pub fn procs_of_init(&self) -> Vec<PathBuf> {
+        let mut procs = vec![self.template.join(PROCS)];
+        for dir in self.directories.distinct() {
+            if dir != self.directories.memory {
+                procs.push(dir.join(PROCS));
+            }
+        }
+        procs
+    }
+
+    /// Makes the leaf of one instance.
+    pub fn cell(&self, number: u64) -> io::Result<Leaf> {
+        let leaf = Leaf {
+            version: self.directories.version,
+            dir: self.directories.memory.join(format!("cell-{number}")),
+        };
+        fs::create_dir(&leaf.dir).map_err(|error| about(&leaf.dir, &error))?;
+        let limited =
+            leaf.limit_memory(self.limits.cell_memory)
+                .and_then(|()| match leaf.version {
+                    Version::V1 => Ok(()),
+                    Version::V2 => v2::limit_cell(&leaf.dir),
+                });
+        limited.inspect_err(|_| {
+            // Cleared with the sandbox, if not now.
+            let _ = fs::remove_dir(&leaf.dir);
+        })?;
+        Ok(leaf)
+    }
+
+    /// Removes the sandbox's cgroups. Fails with `EBUSY` while processes are in them.
+    pub fn remove(&self) -> io::Result<()> {
+        remove_all(&self.directories)
+    }
+}
+
+/// A cgroup that holds processes: a template's or an instance's.
+#[derive(Debug, Clone)]
+pub struct Leaf {
+    version: Version,
+    dir: PathBuf,
+}
+
+impl Leaf {
+    /// Write a pid here to move a process in.
+    pub fn procs(&self) -> PathBuf {
+        self.dir.join(PROCS)
+    }
+
+    fn limit_memory(&self, bytes: u64) -> io::Result<()> {
+        match self.version {
+            Version::V1 => v1::limit_memory(&self.dir, bytes),
+            Version::V2 => v2::limit_memory(&self.dir, bytes),
+        }
+    }
+
+    /// How many processes in it the memory limit has killed. 0 when it is gone.
+    pub fn oom_kills(&self) -> u64 {
+        let (file, key) = match self.version {
+            Version::V1 => ("memory.oom_control", "oom_kill"),
+            Version::V2 => ("memory.events", "oom_kill"),
+        };
+        fs::read_to_string(self.dir.join(file))
+            .map(|text| keyed(&text, key))
+            .unwrap_or_default()
+    }
+
+    /// Kills what is in it; processes that appear meanwhile may be missed on v1.
+    pub fn kill(&self) {
+        match self.version {
+            Version::V1 => kill_listed(&self.dir),
+            // The file is missing before Linux 5.14.
+            Version::V2 if fs::write(self.dir.join("cgroup.kill"), "1").is_ok() => {}
+            Version::V2 => kill_listed(&self.dir),
+        }
+    }
+
+    /// Removes it; true when it is gone, false while something is in it.
+    pub fn remove(&self) -> bool {
+        match fs::remove_dir(&self.dir) {
+            Ok(()) => true,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+}
+
+/// The value of `key` in lines of `key value`; 0 when it is not there.
+fn keyed(text: &str, key: &str) -> u64 {
+    text.lines()
+        .filter_map(|line| line.split_once(' '))
+        .find(|(name, _)| *name == key)
+        .and_then(|(_, value)| value.trim().parse().ok())
+        .unwrap_or_default()
+}
+
+/// Kills every process listed in a cgroup directory.
+fn kill_listed(dir: &Path) {
+    for pid in listed(dir) {
+        // The number may pass to another process at any time, the descriptor may not: kill through it, and only if the
+        // process it stands for is still listed.
+        let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
+            continue;
+        };
+        if listed(dir).contains(&pid) {
+            // It may have ended by itself meanwhile.
+            let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
+        }
+    }
+}
+
+/// Processes in a cgroup directory.
+fn listed(dir: &Path) -> Vec<Pid> {
+    fs::read_to_string(dir.join(PROCS))
+        .map(|text| {
+            text.lines()
+                .filter_map(|line| line.parse().ok())
+                .filter_map(Pid::from_raw)
+                .collect()
+        })
+        .unwrap_or_default()
+}
+
+fn remove_all(directories: &Directories) -> io::Result<()> {
+    for dir in directories.distinct() {
+        remove_tree(dir)?;
+    }
+    Ok(())
+}
+
+/// Removes a cgroup and those below it. Only directories can be removed there; files go with them.
+fn remove_tree(dir: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_tree(&entry.path())?;
+        }
+    }
+    fs::remove_dir(dir)
+}
+
+/// Writes one control file.
+fn put(dir: &Path, file: &str, value: impl ToString) -> io::Result<()> {
+    let path = dir.join(file);
+    fs::write(&path, value.to_string()).map_err(|error| about(&path, &error))
+}
+
+/// The error with the path it is about.
+fn about(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keyed_values() {
+        let text = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
+        assert_eq!(keyed(text, "oom_kill"), 3);
+        assert_eq!(keyed(text, "absent"), 0);
+    }
+}

@@ -1,0 +1,165 @@
+//! What a server that died left behind, told apart from what a living one is using.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::{kill_listed, remove_tree};
+
+const PREFIX: &str = "hearth-";
+/// How long the processes of a dead server get to end after they were killed; protects the start of this one.
+const CLEARING_PATIENCE: Duration = Duration::from_secs(3);
+const RETRY: Duration = Duration::from_millis(10);
+
+/// Names one host thread's cgroup and directory: `hearth-<pid>-<start>-<pid namespace>-<n>`. From the pid and its start
+/// time another server sees whether the owner lives; the number tells several owners in one process apart.
+#[derive(Debug, Clone)]
+pub struct Tag(String);
+
+impl Tag {
+    /// A new name.
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let pid = std::process::id();
+        let start = start_time(pid).unwrap_or_default();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self(format!(
+            "{PREFIX}{pid}-{start}-{}-{number}",
+            pid_namespace()
+        ))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Who made something with such a name.
+#[derive(Debug, PartialEq, Eq)]
+enum Owner {
+    Living,
+    Dead,
+    /// It is in another pid namespace, where this process cannot look.
+    Elsewhere,
+}
+
+/// None when the name is not a [`Tag`].
+fn owner(name: &str) -> Option<Owner> {
+    let mut fields = name.strip_prefix(PREFIX)?.split('-');
+    let pid: u32 = fields.next()?.parse().ok()?;
+    let start: u64 = fields.next()?.parse().ok()?;
+    let namespace: u64 = fields.next()?.parse().ok()?;
+    let _number: u32 = fields.next()?.parse().ok()?;
+    Some(if namespace != pid_namespace() {
+        Owner::Elsewhere
+    } else if start_time(pid) == Some(start) {
+        Owner::Living
+    } else {
+        Owner::Dead
+    })
+}
+
+/// Kills and removes what dead servers left in a cgroup directory.
+pub fn clear_stale_cgroups(parent: &Path) {
+    for (name, path) in entries(parent) {
+        if owner(&name) != Some(Owner::Dead) {
+            continue;
+        }
+        let deadline = Instant::now() + CLEARING_PATIENCE;
+        loop {
+            kill_tree(&path);
+            match remove_tree(&path) {
+                Ok(()) => break,
+                Err(_) if Instant::now() < deadline => std::thread::sleep(RETRY),
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "cannot remove the cgroup of a dead server");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Removes what earlier servers left in the directory for roots. It belongs to one server at a time, so an owner in a
+/// pid namespace that is not this one was an earlier container. Nothing is mounted there in this mount namespace.
+pub fn clear_stale_directories(dir: &Path) {
+    for (name, path) in entries(dir) {
+        if matches!(owner(&name), Some(Owner::Dead | Owner::Elsewhere))
+            && let Err(error) = fs::remove_dir_all(&path)
+        {
+            tracing::warn!(path = %path.display(), %error, "cannot remove the directory of a dead server");
+        }
+    }
+}
+
+fn entries(dir: &Path) -> Vec<(String, std::path::PathBuf)> {
+    fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+        .collect()
+}
+
+fn kill_tree(dir: &Path) {
+    kill_listed(dir);
+    for (_, path) in entries(dir) {
+        if path.is_dir() {
+            kill_tree(&path);
+        }
+    }
+}
+
+/// Start time of a process in clock ticks since boot: field 22 of `/proc/PID/stat`, counted after the name, which may
+/// hold any character. None when there is no such process.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Number of this process's pid namespace, 0 when `/proc` does not tell.
+fn pid_namespace() -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners() {
+        let tag = Tag::new();
+        assert_ne!(tag.as_str(), Tag::new().as_str());
+        assert_eq!(owner(tag.as_str()), Some(Owner::Living));
+        let (pid, namespace) = (std::process::id(), pid_namespace());
+        assert_eq!(
+            owner(&format!("hearth-{pid}-1-{namespace}-0")),
+            Some(Owner::Dead)
+        );
+        assert_eq!(
+            owner(&format!("hearth-{pid}-1-12-0")),
+            Some(Owner::Elsewhere)
+        );
+        for other in ["hearth-unit-test-1", "hearth", "server", "hearth-1-2-3"] {
+            assert_eq!(owner(other), None);
+        }
+    }
+
+    #[test]
+    fn only_dead_servers_directories_go() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dead = format!("hearth-{}-1-{}-0", std::process::id(), pid_namespace());
+        let living = Tag::new();
+        for name in [dead.as_str(), living.as_str(), "other"] {
+            fs::create_dir_all(dir.path().join(name).join("root")).expect("mkdir");
+        }
+        clear_stale_directories(dir.path());
+        assert!(!dir.path().join(dead).exists());
+        assert!(dir.path().join(living.as_str()).exists());
+        assert!(dir.path().join("other").exists());
+    }
+}

@@ -1,0 +1,29 @@
+//! Control files of cgroup v1.
+
+use std::io;
+use std::path::Path;
+
+use super::{Directories, put};
+use crate::sandbox::limits::{CPU_PERIOD_US, Limits, SANDBOXES_CPU_SHARES};
+
+/// What all sandboxes together get when the CPUs are contended.
+pub fn prepare_top(top: &Directories) -> io::Result<()> {
+    put(&top.cpu, "cpu.shares", SANDBOXES_CPU_SHARES)
+}
+
+pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {
+    limit_memory(&sandbox.memory, limits.memory)?;
+    put(&sandbox.pids, "pids.max", limits.pids)?;
+    put(&sandbox.cpu, "cpu.cfs_period_us", CPU_PERIOD_US)?;
+    put(&sandbox.cpu, "cpu.cfs_quota_us", limits.cpu_quota_us)
+}
+
+/// Limits memory, and memory plus swap to the same where swap is counted, so that none is swapped out.
+pub fn limit_memory(dir: &Path, bytes: u64) -> io::Result<()> {
+    const WITH_SWAP: &str = "memory.memsw.limit_in_bytes";
+    put(dir, "memory.limit_in_bytes", bytes)?;
+    if dir.join(WITH_SWAP).exists() {
+        put(dir, WITH_SWAP, bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! How much a sandbox may use. Pure arithmetic over named limits.
+
+use super::SandboxSpec;
+
+const MIB: u64 = 1 << 20;
+
+/// Processes and threads of one instance (enforced for each on v2, for the sandbox as a whole on v1). Protects the
+/// host's process table from fork bombs; a pool of threads has room.
+pub const INSTANCE_PIDS: u64 = 64;
+/// Processes and threads of PID 1 and the template, and what is being reaped.
+pub const TEMPLATE_PIDS: u64 = 32;
+/// Most processes and threads of one sandbox, however many instances it may have. Protects the host's process table.
+pub const SANDBOX_PIDS_MAX: u64 = 32_768;
+/// What the template may use beyond one instance's memory: PID 1, the interpreter, and instances that are about to be
+/// moved into their cells.
+pub const TEMPLATE_EXTRA_MEMORY: u64 = 64 * MIB;
+/// Period over which CPU time is counted, µs. Short, so that a function over its quota pauses for milliseconds.
+pub const CPU_PERIOD_US: u64 = 20_000;
+/// Share of one core, in µs of the period, that no single function gets: what the server needs to answer, to kill it
+/// and to serve the others. 20 %.
+pub const CPU_RESERVE_US: u64 = 4_000;
+/// Weight of all sandboxes together (v1 `cpu.shares`; the server's threads have 1024 each).
+pub const SANDBOXES_CPU_SHARES: u64 = 512;
+/// The same on v2 (`cpu.weight`; 100 is the default of everything else).
+pub const SANDBOXES_CPU_WEIGHT: u64 = 50;
+/// `/tmp` is half of an instance's memory within these bounds; it is memory, and counts as such.
+pub const TMP_BYTES: (u64, u64) = (16 * MIB, 512 * MIB);
+/// `/dev/shm` likewise, a quarter.
+pub const SHM_BYTES: (u64, u64) = (8 * MIB, 128 * MIB);
+/// Badness of an instance for the kernel's out-of-memory killer (0 to 1000): before template and PID 1, which have 100,
+/// and long before the server.
+pub const INSTANCE_OOM_SCORE: &str = "500";
+
+/// The limits of one sandbox. Memory in bytes, CPU time in µs per [`CPU_PERIOD_US`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Everything in the sandbox together.
+    pub memory: u64,
+    /// PID 1 and template.
+    pub template_memory: u64,
+    /// One instance.
+    pub cell_memory: u64,
+    /// Everything in the sandbox together.
+    pub pids: u64,
+    /// Everything in the sandbox together.
+    pub cpu_quota_us: u64,
+    /// Size of `/tmp`.
+    pub tmp: u64,
+    /// Size of `/dev/shm`.
+    pub shm: u64,
+}
+
+impl Limits {
+    /// The limits of a sandbox on a host with `cores` CPUs and `physical` bytes of memory.
+    pub fn new(spec: &SandboxSpec, cores: u64, physical: u64) -> Self {
+        let instances = u64::from(spec.max_instances);
+        let cell_memory = spec.memory_bytes.min(physical);
+        let template_memory = cell_memory
+            .saturating_add(TEMPLATE_EXTRA_MEMORY)
+            .min(physical);
+        let memory = cell_memory
+            .saturating_mul(instances)
+            .saturating_add(template_memory)
+            .min(physical);
+        let all_cores = cores.max(1) * CPU_PERIOD_US;
+        Self {
+            memory,
+            template_memory,
+            cell_memory,
+            pids: (TEMPLATE_PIDS + INSTANCE_PIDS * instances).min(SANDBOX_PIDS_MAX),
+            cpu_quota_us: (instances.max(1) * CPU_PERIOD_US).min(all_cores - CPU_RESERVE_US),
+            tmp: (cell_memory / 2).clamp(TMP_BYTES.0, TMP_BYTES.1),
+            shm: (cell_memory / 4).clamp(SHM_BYTES.0, SHM_BYTES.1),
+        }
+    }
+
+    /// The limits on this machine.
+    pub fn here(spec: &SandboxSpec) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let info = rustix::system::sysinfo();
+        let physical = (info.totalram as u64).saturating_mul(u64::from(info.mem_unit));
+        Self::new(spec, cores, physical)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Network;
+
+    fn spec(memory_mib: u64, max_instances: u32) -> SandboxSpec {
+        SandboxSpec {
+            id: "f-1".into(),
+            hostname: "f".into(),
+            uid_base: 1_900_000_000,
+            code_dir: "/c".into(),
+            runtime_dir: "/r".into(),
+            runtime_name: "python",
+            argv: vec!["/bin/true".into()],
+            env: Vec::new(),
+            memory_bytes: memory_mib * MIB,
+            max_instances,
+            network: Network::None,
+        }
+    }
+
+    #[test]
+    fn grows_with_the_instances() {
+        let limits = Limits::new(&spec(128, 8), 4, 16 << 30);
+        assert_eq!(limits.cell_memory, 128 * MIB);
+        assert_eq!(limits.template_memory, 192 * MIB);
+        assert_eq!(limits.memory, (192 + 8 * 128) * MIB);
+        assert_eq!(limits.pids, 32 + 8 * 64);
+        assert_eq!(limits.cpu_quota_us, 4 * 20_000 - 4_000);
+        assert_eq!((limits.tmp, limits.shm), (64 * MIB, 32 * MIB));
+    }
+
+    #[test]
+    fn never_more_than_the_machine_has() {
+        let limits = Limits::new(&spec(16_384, 1000), 1, 2 << 30);
+        assert_eq!(limits.memory, 2 << 30);
+        assert_eq!(limits.template_memory, 2 << 30);
+        assert_eq!(limits.pids, SANDBOX_PIDS_MAX);
+        assert_eq!(limits.cpu_quota_us, 16_000);
+        assert_eq!((limits.tmp, limits.shm), (512 * MIB, 128 * MIB));
+    }
+
+    #[test]
+    fn one_instance_gets_one_core() {
+        assert_eq!(Limits::new(&spec(32, 1), 8, 8 << 30).cpu_quota_us, 20_000);
+    }
+}

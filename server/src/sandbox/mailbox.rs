@@ -1,0 +1,67 @@
+//! How the rest of the server speaks to the sandbox thread.
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+
+use rustix::event::EventfdFlags;
+use tokio::sync::oneshot;
+
+use super::cgroup::Leaf;
+use super::{Sandbox, SandboxError, SandboxSpec};
+
+/// A sandbox, as the thread counts them; never used twice.
+pub type Key = u64;
+
+/// Everything the sandbox thread does.
+pub enum Message {
+    /// Make a sandbox. When nobody waits for the answer any more, it is destroyed again.
+    Create(
+        Box<SandboxSpec>,
+        oneshot::Sender<Result<Sandbox, SandboxError>>,
+    ),
+    /// Make a cell at once.
+    Cell(Key, oneshot::Sender<Result<Leaf, SandboxError>>),
+    /// Prepare cells for later.
+    FillPool(Key),
+    /// Kill what is in a cell, and what it left to PID 1.
+    Kill(Key, Leaf),
+    /// The same, and remove the cell when it is empty.
+    Release(Key, Leaf),
+    /// Destroy a sandbox, and say so when it is gone.
+    Destroy(Key, Option<oneshot::Sender<()>>),
+    /// Destroy all sandboxes, and say so when they are gone. Nothing can be made after that.
+    Shutdown(oneshot::Sender<()>),
+    /// Nobody can ask for a new sandbox any more.
+    Orphaned,
+}
+
+/// Sends messages. Cheap to clone.
+#[derive(Clone)]
+pub struct Mailbox {
+    sender: mpsc::Sender<Message>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Mailbox {
+    /// A mailbox, and the thread's side: where the messages come out, and the eventfd that says so.
+    pub fn new() -> rustix::io::Result<(Self, mpsc::Receiver<Message>, Arc<OwnedFd>)> {
+        let bell = Arc::new(rustix::event::eventfd(
+            0,
+            EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK,
+        )?);
+        let (sender, receiver) = mpsc::channel();
+        let mailbox = Self {
+            sender,
+            bell: Arc::clone(&bell),
+        };
+        Ok((mailbox, receiver, bell))
+    }
+
+    /// Sends a message; false when the thread is gone, which it is after a shutdown only.
+    pub fn send(&self, message: Message) -> bool {
+        let sent = self.sender.send(message).is_ok();
+        // A full counter (2⁶⁴ unread rings) would be a bell that rings already.
+        let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+        sent
+    }
+}

@@ -1,0 +1,186 @@
+//! What this host can do: tried by `hearth-init` in processes of its own, before anything depends on it.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use hearth_init::{DynmodsReport, ProbeReport};
+use serde::de::DeserializeOwned;
+
+use super::cgroup::Top;
+use super::{Capability, SandboxError};
+
+/// Name of the program.
+const INIT: &str = "hearth-init";
+/// Environment variable with the path of the program.
+const INIT_VARIABLE: &str = "HEARTH_INIT";
+/// Network access is not built yet.
+pub const OUTBOUND_REASON: &str = "this version of Hearth gives functions no network";
+
+/// Finds the `hearth-init` binary: `HEARTH_INIT`, else next to this executable, else in a directory above it (tests are
+/// built into `target/debug/deps`).
+pub fn find_init() -> Result<PathBuf, SandboxError> {
+    let missing = |reason: String| SandboxError::Missing {
+        what: "the program hearth-init",
+        reason,
+        remedy: "build it with `cargo build -p hearth-init`, or name it in HEARTH_INIT",
+    };
+    if let Some(path) = std::env::var_os(INIT_VARIABLE) {
+        let path = PathBuf::from(path);
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(missing(format!(
+                "{INIT_VARIABLE} names {}, which is not a file",
+                path.display()
+            )))
+        };
+    }
+    let executable = std::env::current_exe().map_err(|error| missing(error.to_string()))?;
+    executable
+        .ancestors()
+        .skip(1)
+        .take(3)
+        .map(|dir| dir.join(INIT))
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            missing(format!(
+                "it is not next to {} or above it",
+                executable.display()
+            ))
+        })
+}
+
+/// Tries everything a sandbox needs from the kernel. The first thing that is missing is the error.
+pub fn kernel(init: &Path) -> Result<Vec<Capability>, SandboxError> {
+    let report: ProbeReport = run(init, &[OsStr::new("probe")])?;
+    for check in &report.checks {
+        if let Some(reason) = &check.error {
+            return Err(missing(&check.name, reason.clone()));
+        }
+    }
+    let version = |name: &str| {
+        report
+            .checks
+            .iter()
+            .find(|check| check.name == name)
+            .and_then(|check| check.version.clone())
+    };
+    // A check that did not run because of an earlier failure would have been found above; one that did not run at all
+    // means that the two programs do not belong together.
+    for name in [
+        "root",
+        "seccomp",
+        "landlock",
+        "namespaces",
+        "id_map",
+        "mounts",
+        "proc",
+    ] {
+        if !report.checks.iter().any(|check| check.name == name) {
+            return Err(missing(name, format!("{} did not try it", init.display())));
+        }
+    }
+    Ok(vec![
+        available("userns", None),
+        available("landlock", version("landlock")),
+        available("seccomp", None),
+        unavailable("network_outbound", OUTBOUND_REASON.to_owned()),
+    ])
+}
+
+/// The cgroup's version, and whether attaching is fast. Makes it fast if it can; `dir` is a private directory.
+pub fn cgroup(init: &Path, top: &Top, dir: &Path) -> [Capability; 2] {
+    let mount = dir.join("favordynmods");
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&mount);
+    let result = match made {
+        Err(error) => Err(error.to_string()),
+        Ok(()) => run::<DynmodsReport>(init, &[OsStr::new("favordynmods"), mount.as_os_str()])
+            .map_err(|error| error.to_string())
+            .and_then(|report| report.error.map_or(Ok(()), Err)),
+    };
+    // It is empty; when it stays, it is cleared with the rest of the directory.
+    let _ = std::fs::remove_dir(&mount);
+    [
+        available("cgroup", Some(top.version().name().to_owned())),
+        match result {
+            Ok(()) => available("cgroup_fast_attach", None),
+            Err(reason) => unavailable("cgroup_fast_attach", reason),
+        },
+    ]
+}
+
+/// Runs `hearth-init` and reads its report.
+fn run<T: DeserializeOwned>(init: &Path, arguments: &[&OsStr]) -> Result<T, SandboxError> {
+    let failed = |detail: String| SandboxError::Step {
+        step: "probe".to_owned(),
+        detail: format!("{}: {detail}", init.display()),
+    };
+    let output = Command::new(init)
+        .args(arguments)
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(format!(
+            "{}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        )));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
+}
+
+fn missing(check: &str, reason: String) -> SandboxError {
+    let (what, remedy) = match check {
+        "root" => (
+            "root",
+            "start the server as root (sudo), and in a container with all capabilities (privileged)",
+        ),
+        "seccomp" => (
+            "seccomp",
+            "use a kernel with CONFIG_SECCOMP_FILTER, as every distribution's has",
+        ),
+        "landlock" => (
+            "Landlock",
+            "use Linux 5.13 or later with `landlock` in the kernel parameter lsm=",
+        ),
+        "namespaces" | "id_map" => (
+            "user namespaces",
+            "set the sysctls user.max_user_namespaces and kernel.unprivileged_userns_clone above 0, and run a container privileged",
+        ),
+        "proc" => (
+            "a /proc for a new pid namespace",
+            "run the container privileged, so that nothing is mounted over parts of its own /proc",
+        ),
+        _ => (
+            "mounting in a user namespace",
+            "use Linux 5.12 or later, and run a container privileged",
+        ),
+    };
+    SandboxError::Missing {
+        what,
+        reason,
+        remedy,
+    }
+}
+
+fn available(name: &'static str, version: Option<String>) -> Capability {
+    Capability {
+        name,
+        available: true,
+        reason: None,
+        version,
+    }
+}
+
+fn unavailable(name: &'static str, reason: String) -> Capability {
+    Capability {
+        name,
+        available: false,
+        reason: Some(reason),
+        version: None,
+    }
+}
