@@ -130,9 +130,10 @@ impl Harness {
         assert_eq!(processes_of(self.uid()), [0; 0]);
         assert_eq!(processes_of(self.uid() - 1), [0; 0]);
         assert_eq!(names(&run), [""; 0]);
-        for tag in tags {
-            assert_eq!(cgroups_named(&tag), [""; 0]);
-        }
+        assert_eq!(
+            cgroups_named(|name| tags.iter().any(|tag| tag == name)),
+            [""; 0]
+        );
     }
 }
 
@@ -240,19 +241,19 @@ pub fn names(dir: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Directories in any cgroup hierarchy whose name starts so.
-pub fn cgroups_named(prefix: &str) -> Vec<String> {
-    fn walk(dir: &Path, prefix: &str, found: &mut Vec<String>) {
+/// Directories in any cgroup hierarchy with such a name.
+pub fn cgroups_named(wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    fn walk(dir: &Path, wanted: &dyn Fn(&str) -> bool, found: &mut Vec<String>) {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                if entry.file_name().to_string_lossy().starts_with(prefix) {
+                if wanted(&entry.file_name().to_string_lossy()) {
                     found.push(entry.path().display().to_string());
                 }
-                walk(&entry.path(), prefix, found);
+                walk(&entry.path(), wanted, found);
             }
         }
     }
     let mut found = Vec::new();
-    walk(Path::new("/sys/fs/cgroup"), prefix, &mut found);
+    walk(Path::new("/sys/fs/cgroup"), &wanted, &mut found);
     found
 }
