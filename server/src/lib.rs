@@ -4,10 +4,13 @@
 
 #![deny(unsafe_code)]
 
+pub mod admin;
 pub mod config;
 pub mod model;
 
 pub mod http;
+pub mod serve;
+pub mod watched;
 
 pub mod engine;
 pub mod scheduler;

@@ -1,2 +1,177 @@
-//! The `hearth` server.
-fn main() {}
+//! The `hearth` server: reads its settings, puts the parts together, serves until it is told to stop, drains.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Parser;
+use hearth::config::Config;
+use hearth::engine::Engine;
+use hearth::engine::runtimes::{Runtimes, UidRange};
+use hearth::history::History;
+use hearth::http::App;
+use hearth::sandbox::{self, Host};
+use hearth::scheduler::Resources;
+use hearth::store::Store;
+use hearth::{admin, http, serve};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long running requests may go on after SIGTERM.
+const DRAIN: Duration = Duration::from_secs(30);
+
+fn main() -> ExitCode {
+    let config = Config::parse();
+    if let Err(error) = config.check() {
+        return fail(&error.to_string());
+    }
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new(&config.log))
+        .with_writer(std::io::stderr)
+        .init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("cannot start the runtime: {error}")),
+    };
+    match runtime.block_on(run(config)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+/// One line, as api.md asks, on stderr.
+fn fail(reason: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "hearth: {}", reason.replace('\n', " "));
+    ExitCode::FAILURE
+}
+
+async fn run(config: Config) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!(
+            "HEARTH_LISTEN={}: cannot listen there; choose another address",
+            config.listen
+        )
+    })?;
+    let address = listener.local_addr()?;
+    let data_dir = admin::prepare_data_dir(&config.data_dir)
+        .with_context(|| format!("HEARTH_DATA_DIR={}", config.data_dir.display()))?;
+    let init = config
+        .init
+        .clone()
+        .map_or_else(sandbox::find_init, Ok)
+        .context("HEARTH_INIT")?;
+    let runtimes_dir = config
+        .runtimes
+        .clone()
+        .map_or_else(find_runtimes, Ok)
+        .context("HEARTH_RUNTIMES")?;
+    let host = Host::start(&data_dir.path.join("run"), &init)?;
+    let runtimes = Runtimes::probe(&runtimes_dir, &config.python);
+
+    let store = Store::open(&data_dir.path.join("hearth.db"))
+        .await
+        .context("the database")?;
+    let token = admin::ensure_token(&data_dir.path, config.admin_token.as_deref(), &store).await?;
+    let history = History::start(store.clone());
+    let resources = Resources {
+        host,
+        history: history.clone(),
+        runtimes,
+        uids: UidRange::default(),
+    };
+    let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
+    let app = App {
+        engine: engine.clone(),
+        store: store.clone(),
+        history,
+        started: Arc::new(Instant::now()),
+    };
+
+    announce(address, token.as_ref(), &data_dir.path)?;
+    let stopped = serve::serve(listener, http::router(app), stop_signal()?, DRAIN, {
+        let engine = engine.clone();
+        move || engine.begin_drain()
+    });
+    stopped.await;
+    let cut_off = engine.finish_drain(DRAIN).await;
+    if cut_off > 0 {
+        tracing::warn!(
+            cut_off,
+            "requests were still running after {} s and were cut off",
+            DRAIN.as_secs()
+        );
+    }
+    engine.shut_down().await;
+    store.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// The runtimes' files lie beside the executable.
+fn find_runtimes() -> anyhow::Result<std::path::PathBuf> {
+    let executable = std::env::current_exe()?;
+    let beside = executable.parent().unwrap_or(Path::new("/"));
+    [
+        beside.join("runtimes"),
+        beside.join("../lib/hearth/runtimes"),
+        beside.join("../runtimes"),
+    ]
+    .into_iter()
+    .find(|dir| dir.is_dir())
+    .with_context(|| {
+        format!(
+            "no directory `runtimes` beside {}; build it with `make build`",
+            executable.display()
+        )
+    })
+}
+
+/// What a person needs first, on stdout.
+fn announce(
+    address: std::net::SocketAddr,
+    token: Option<&admin::NewToken>,
+    data_dir: &Path,
+) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "Hearth {} is listening.", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "  console  http://{address}/")?;
+    writeln!(
+        out,
+        "  API      http://{address}/api/v1  (described by http://{address}/openapi.json)"
+    )?;
+    match token {
+        Some(token) => {
+            writeln!(out, "  token    {}", token.secret)?;
+            writeln!(
+                out,
+                "           shown this once; kept in {}",
+                data_dir.join("admin-token").display()
+            )?;
+        }
+        None => writeln!(
+            out,
+            "  token    as configured, or in {}",
+            data_dir.join("admin-token").display()
+        )?,
+    }
+    out.flush()
+}
+
+/// Completes at SIGTERM or ctrl-C.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: no new requests; running ones may finish");
+    })
+}

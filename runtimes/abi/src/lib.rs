@@ -1,1 +1,71 @@
-//! Skeleton.
+//! The shared-memory channel between the Hearth server and one instance of a function.
+//!
+//! One memfd ([`Region`]) is mapped by both sides and holds a versioned header and two single-producer
+//! single-consumer byte rings, one each way. What travels is frames: a 32-byte header (length, kind, flags,
+//! invocation id, CRC32) and a payload. A message larger than a frame is streamed in frames flagged
+//! [`Flags::MORE`]; a full ring is back-pressure, never loss. A side that has nothing to do announces that it
+//! sleeps and sleeps on a [`Bell`]; a busy peer makes no system call.
+//!
+//! **Who trusts whom.** The host treats the worker as hostile: every shared word is loaded once and bounded,
+//! headers are copied out before they are used, and a payload's checksum is verified on the private copy.
+//! Whatever the worker writes into the region, the host gets frames or a typed [`Violation`]; it never panics,
+//! spins or leaves the map. The worker trusts the host.
+//!
+//! **How to sleep.** The order of steps is what makes sure that no wake-up is lost:
+//! - A receiver that gets no frame calls [`Receiver::prepare_wait`]; after `true` it sleeps on its bell, then takes the
+//!   rings ([`Bell::drain`]), calls [`Receiver::cancel_wait`] and looks again. After `false` it looks again at once.
+//! - A sender that finds the ring full does the same with [`Sender::prepare_wait`]; it is one bell for both.
+//! - After sending, [`Sender::bell_needed`] says whether to ring the peer's bell; after releasing,
+//!   [`Receiver::bell_needed`]. Both are asked once for any number of frames.
+//!
+//! [`Blocking`] does all this for a worker.
+//!
+//! Read in this order: [`layout`] (what lies where), [`ring`] (positions and wake-ups; the part that loom
+//! models), [`frame`] and [`message`] (what travels), then the two ends [`Sender`] and [`Receiver`].
+//!
+//! Every integer in the region is little-endian and the region is shared by processes of one machine, so only
+//! little-endian targets are supported.
+#![deny(unsafe_code)]
+
+#[cfg(target_endian = "big")]
+compile_error!("the channel's integers are native and little-endian");
+
+pub mod frame;
+pub mod layout;
+pub mod message;
+pub mod ring;
+
+mod error;
+mod sync;
+
+// Loom replaces the atomics by its own, which cannot lie in a mapping: its build holds the ring's core alone.
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod area;
+#[cfg(not(loom))]
+mod bell;
+#[cfg(not(loom))]
+mod blocking;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod receiver;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod region;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+mod sender;
+
+pub use error::{AbiError, Violation};
+pub use frame::{Flags, FrameHeader, Kind};
+pub use layout::PROTOCOL_VERSION;
+pub use message::{HeadError, PoolDescriptor, RequestHead, Trigger};
+
+#[cfg(not(loom))]
+pub use {
+    bell::Bell,
+    blocking::{Blocking, Message},
+    receiver::{Frame, Receiver},
+    region::{Endpoint, Region},
+    sender::{Grant, Sender},
+};

@@ -1,1 +1,24 @@
-//! Skeleton.
+//! The native half of a Python worker, the module `hearth_runtime`: the template's control socket and forks
+//! ([`template`]), and an instance's end of the shared-memory channel ([`channel`]). Installed beside `bootstrap.py` as
+//! `hearth_runtime.abi3.so`; the Python half is the package `hearth_worker`.
+#![deny(unsafe_code)]
+
+pub mod channel;
+pub mod children;
+pub mod control;
+pub mod message;
+pub mod template;
+
+#[allow(unsafe_code)]
+mod sys;
+
+use pyo3::prelude::*;
+
+/// The module as Python sees it.
+#[pymodule]
+mod hearth_runtime {
+    #[pymodule_export]
+    use super::channel::{Channel, ChannelError};
+    #[pymodule_export]
+    use super::template::Template;
+}

@@ -1,1 +1,254 @@
-//! Skeleton: channel.
+//! The server's end of an instance's channel: the ring of `hearth-abi`, driven by tokio.
+//!
+//! The worker is not trusted: what comes from it has been bounded, copied out and checked by [`hearth_abi`] before this
+//! module sees it, and any violation ends the instance.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hearth_abi::{AbiError, Bell, Endpoint, Flags, Kind, Region, Violation};
+use rustix::event::{EventfdFlags, eventfd};
+use tokio::io::Interest;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::watched::Watched;
+
+/// Bytes of each ring. Large enough that a typical request and its answer never wait for space, small enough that a
+/// thousand instances' rings stay below half a gigabyte even when all of their pages have been touched.
+pub const RING_BYTES: u32 = 256 * 1024;
+
+/// Why an exchange with a worker broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// The worker broke the protocol.
+    #[error("it broke the channel's protocol: {0}")]
+    Violation(#[from] Violation),
+    /// The worker answered an invocation that it was not asked.
+    #[error("it broke the channel's protocol: a frame of another invocation")]
+    WrongInvocation,
+    /// The worker is gone.
+    #[error("it ended before it answered")]
+    Gone,
+    /// The server's own side failed.
+    #[error("the channel failed: {0}")]
+    Abi(#[from] AbiError),
+    /// A system call failed.
+    #[error("the channel failed: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// The descriptors that go to the worker with a FORK command.
+#[derive(Debug)]
+pub struct PeerEnds {
+    /// The region.
+    pub memfd: OwnedFd,
+    /// What the worker sleeps on.
+    pub worker_bell: OwnedFd,
+    /// What the worker rings.
+    pub host_bell: OwnedFd,
+}
+
+/// Tells a channel's owner that the worker is gone, from any task.
+#[derive(Debug, Clone, Default)]
+pub struct Hangup(Arc<HangupState>);
+
+#[derive(Debug, Default)]
+struct HangupState {
+    gone: AtomicBool,
+    wake: Notify,
+}
+
+impl Hangup {
+    /// Marks the worker as gone and wakes whoever waits on the channel.
+    pub fn signal(&self) {
+        self.0.gone.store(true, Ordering::Release);
+        // Kept for whoever is about to wait.
+        self.0.wake.notify_one();
+    }
+
+    fn is_signalled(&self) -> bool {
+        self.0.gone.load(Ordering::Acquire)
+    }
+}
+
+/// One received frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Its kind.
+    pub kind: Kind,
+    /// Whether the message goes on in the next frame.
+    pub more: bool,
+}
+
+/// The server's end of one instance's channel.
+#[derive(Debug)]
+pub struct HostChannel {
+    endpoint: Endpoint,
+    worker_bell: Bell,
+    /// An eventfd that only the worker writes and nobody reads: epoll is edge-triggered and reports every write.
+    host_bell: Watched,
+    hangup: Hangup,
+}
+
+impl HostChannel {
+    /// Makes a region and its two bells.
+    ///
+    /// # Errors
+    /// When the kernel refuses a memfd, a mapping or an eventfd.
+    pub fn new() -> Result<(Self, PeerEnds), ChannelError> {
+        let (region, memfd) = Region::create(RING_BYTES)?;
+        // Two ends that share no open file: a worker could make a shared one block, or fill it, and stop the server.
+        let (worker_bell, worker_end) = Bell::pair()?;
+        let host_bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(std::io::Error::from)?;
+        let ends = PeerEnds {
+            memfd,
+            worker_bell: worker_end.into(),
+            host_bell: host_bell.try_clone()?,
+        };
+        let channel = Self {
+            endpoint: region.host(),
+            worker_bell,
+            host_bell: Watched::new(host_bell, Interest::READABLE)?,
+            hangup: Hangup::default(),
+        };
+        Ok((channel, ends))
+    }
+
+    /// A handle that ends waits when the worker dies.
+    pub fn hangup(&self) -> Hangup {
+        self.hangup.clone()
+    }
+
+    /// Sends one message whole, waiting for space where the ring is full. Does not ring the bell for the last frame:
+    /// call [`Self::ring`] when everything of a request is written.
+    pub async fn send(
+        &mut self,
+        kind: Kind,
+        id: &Uuid,
+        payload: &[u8],
+    ) -> Result<(), ChannelError> {
+        self.send_part(kind, id, payload, false).await
+    }
+
+    /// Sends a part of a message; `more` says that further parts follow.
+    pub async fn send_part(
+        &mut self,
+        kind: Kind,
+        id: &Uuid,
+        mut payload: &[u8],
+        more: bool,
+    ) -> Result<(), ChannelError> {
+        let id = id.as_bytes();
+        if payload.len() <= self.endpoint.tx.max_payload() {
+            let flags = Flags::more(more);
+            if self.endpoint.tx.try_send(kind, flags, id, payload)? {
+                return Ok(());
+            }
+        }
+        loop {
+            let taken = self.endpoint.tx.try_send_piece(kind, id, payload, more)?;
+            match taken {
+                Some(taken) => {
+                    payload = &payload[taken..];
+                    if payload.is_empty() {
+                        return Ok(());
+                    }
+                }
+                None => {
+                    self.ring();
+                    let wanted = payload.len().min(self.endpoint.tx.max_payload());
+                    if self.endpoint.tx.prepare_wait(wanted) {
+                        let waited = self.wait().await;
+                        self.endpoint.tx.cancel_wait();
+                        waited?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Wakes the worker if it announced that it sleeps.
+    pub fn ring(&mut self) {
+        if self.endpoint.tx.bell_needed() {
+            self.ring_worker();
+        }
+    }
+
+    fn ring_worker(&self) {
+        // It fails when the worker is gone, which the watch over its process reports.
+        let _ = self.worker_bell.ring();
+    }
+
+    /// The next frame, if it is there, its payload appended to `payload`.
+    pub fn try_recv(
+        &mut self,
+        id: &Uuid,
+        payload: &mut Vec<u8>,
+    ) -> Result<Option<Received>, ChannelError> {
+        let received = match self.endpoint.rx.try_recv()? {
+            None => return Ok(None),
+            Some(mut frame) => {
+                if frame.id() != id.as_bytes() {
+                    return Err(ChannelError::WrongInvocation);
+                }
+                let received = Received {
+                    kind: frame.kind(),
+                    more: frame.flags().has_more(),
+                };
+                frame.copy_to(payload)?;
+                received
+            }
+        };
+        if self.endpoint.rx.bell_needed() {
+            self.ring_worker();
+        }
+        Ok(Some(received))
+    }
+
+    /// Waits for the next frame of invocation `id` and appends its payload to `payload`.
+    ///
+    /// # Errors
+    /// [`ChannelError::Gone`] when the worker died with nothing left to read.
+    pub async fn recv(
+        &mut self,
+        id: &Uuid,
+        payload: &mut Vec<u8>,
+    ) -> Result<Received, ChannelError> {
+        loop {
+            if let Some(received) = self.try_recv(id, payload)? {
+                return Ok(received);
+            }
+            if self.endpoint.rx.prepare_wait() {
+                let waited = self.wait().await;
+                self.endpoint.rx.cancel_wait();
+                if let Err(error) = waited {
+                    // The worker's last frames may have come before its end was noticed.
+                    return match self.try_recv(id, payload)? {
+                        Some(received) => Ok(received),
+                        None => Err(error),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Sleeps until the host bell rings or the worker is gone.
+    async fn wait(&self) -> Result<(), ChannelError> {
+        if self.hangup.is_signalled() {
+            return Err(ChannelError::Gone);
+        }
+        tokio::select! {
+            biased;
+            ready = self.host_bell.readable() => ready?.clear_ready(),
+            () = self.hangup.0.wake.notified() => {}
+        }
+        if self.hangup.is_signalled() {
+            Err(ChannelError::Gone)
+        } else {
+            Ok(())
+        }
+    }
+}

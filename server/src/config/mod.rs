@@ -1,1 +1,173 @@
-//! Skeleton: config.
+//! Settings: one struct, each field with its meaning, default and environment variable.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Settings of the server. Every flag has an environment variable of the same meaning; the flag wins.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "hearth",
+    version,
+    about = "A function platform for one Linux host",
+    max_term_width = 100
+)]
+pub struct Config {
+    /// Address of console and API.
+    #[arg(
+        long,
+        env = "HEARTH_LISTEN",
+        default_value = "127.0.0.1:8080",
+        value_name = "ADDRESS:PORT"
+    )]
+    pub listen: SocketAddr,
+
+    /// Directory of the database, code and logs; created with mode 0700.
+    #[arg(
+        long,
+        env = "HEARTH_DATA_DIR",
+        default_value = "./data",
+        value_name = "DIR"
+    )]
+    pub data_dir: PathBuf,
+
+    /// The first API token. Generated, printed once and kept in DATA_DIR/admin-token when absent.
+    #[arg(
+        long,
+        env = "HEARTH_ADMIN_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
+    pub admin_token: Option<String>,
+
+    /// Network interfaces to attach the XDP ingress programs to, separated by commas.
+    #[arg(
+        long,
+        env = "HEARTH_XDP_INTERFACE",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    pub xdp_interface: Vec<String>,
+
+    /// What to log: a `tracing` filter such as `info` or `hearth=debug`.
+    #[arg(
+        long,
+        env = "HEARTH_LOG",
+        default_value = "info",
+        value_name = "FILTER"
+    )]
+    pub log: String,
+
+    /// The interpreter of Python functions; below /usr, because that is what a sandbox sees.
+    #[arg(
+        long,
+        env = "HEARTH_PYTHON",
+        default_value = "/usr/bin/python3",
+        value_name = "FILE"
+    )]
+    pub python: PathBuf,
+
+    /// Directory with the runtimes' files (`python/bootstrap.py` …); looked for beside the executable when absent.
+    #[arg(long, env = "HEARTH_RUNTIMES", value_name = "DIR")]
+    pub runtimes: Option<PathBuf>,
+
+    /// The `hearth-init` program; looked for beside the executable when absent.
+    #[arg(long, env = "HEARTH_INIT", value_name = "FILE")]
+    pub init: Option<PathBuf>,
+}
+
+/// A setting that makes no sense.
+#[derive(Debug, thiserror::Error)]
+#[error("{setting}={value}: {rule}")]
+pub struct InvalidSetting {
+    /// Its environment variable.
+    pub setting: &'static str,
+    /// What was given.
+    pub value: String,
+    /// What would be right.
+    pub rule: String,
+}
+
+/// Shortest admin token that is accepted: shorter ones can be guessed over the network.
+const MIN_ADMIN_TOKEN: usize = 16;
+
+impl Config {
+    /// Checks what clap's types cannot.
+    ///
+    /// # Errors
+    /// [`InvalidSetting`] names the first setting that makes no sense.
+    pub fn check(&self) -> Result<(), InvalidSetting> {
+        if let Some(token) = &self.admin_token
+            && (token.len() < MIN_ADMIN_TOKEN || !token.bytes().all(|b| b.is_ascii_graphic()))
+        {
+            return Err(InvalidSetting {
+                setting: "HEARTH_ADMIN_TOKEN",
+                value: "(hidden)".into(),
+                rule: format!(
+                    "must be at least {MIN_ADMIN_TOKEN} printable ASCII characters without spaces"
+                ),
+            });
+        }
+        if let Err(error) = self.log.parse::<tracing_subscriber::EnvFilter>() {
+            return Err(InvalidSetting {
+                setting: "HEARTH_LOG",
+                value: self.log.clone(),
+                rule: format!("must be a tracing filter such as info or hearth=debug ({error})"),
+            });
+        }
+        if !self.python.starts_with("/usr") {
+            return Err(InvalidSetting {
+                setting: "HEARTH_PYTHON",
+                value: self.python.display().to_string(),
+                rule: "must be a path below /usr, the only part of the host that a sandbox sees"
+                    .into(),
+            });
+        }
+        if !self.xdp_interface.is_empty() {
+            return Err(InvalidSetting {
+                setting: "HEARTH_XDP_INTERFACE",
+                value: self.xdp_interface.join(","),
+                rule: "this version has no XDP ingress yet; leave the setting out".into(),
+            });
+        }
+        if self.data_dir.exists() && !self.data_dir.is_dir() {
+            return Err(InvalidSetting {
+                setting: "HEARTH_DATA_DIR",
+                value: self.data_dir.display().to_string(),
+                rule: "must be a directory, or a path where one can be created".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(args: &[&str]) -> Config {
+        Config::parse_from(std::iter::once("hearth").chain(args.iter().copied()))
+    }
+
+    #[test]
+    fn defaults_make_sense() {
+        assert!(config(&[]).check().is_ok());
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named() {
+        let error = config(&["--admin-token", "short"]).check().unwrap_err();
+        assert_eq!(error.setting, "HEARTH_ADMIN_TOKEN");
+        assert!(
+            !error.to_string().contains("short"),
+            "the token must not be printed: {error}"
+        );
+        let error = config(&["--log", "a=b=c"]).check().unwrap_err();
+        assert_eq!(error.setting, "HEARTH_LOG");
+        let error = config(&["--python", "/opt/python3"]).check().unwrap_err();
+        assert!(error.to_string().contains("/opt/python3"), "{error}");
+        let error = config(&["--xdp-interface", "eth0"]).check().unwrap_err();
+        assert_eq!(error.value, "eth0");
+    }
+}

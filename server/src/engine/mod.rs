@@ -1,208 +1,128 @@
 //! What the API can ask of the platform: deploy, change, invoke.
 //!
-//! The HTTP layer speaks to this façade only; the façade knows the store, the scheduler and the history.
+//! The HTTP layer speaks to this façade only; the façade knows the store, the scheduler and the history. In the order of
+//! a function's life: [`start`](Engine::start) reconciles, [`deploy`] makes and changes, [`invoke`] runs.
+
+mod code;
+mod deploy;
+mod invoke;
+mod lifecycle;
+mod registry;
+pub mod runtimes;
+mod types;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use bytes::Bytes;
-use futures_util::stream::BoxStream;
-use serde_json::Value;
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
 
-use crate::model::{
-    Code, FunctionError, FunctionPatch, FunctionSpec, FunctionView, InvalidField, InvocationId,
-    LogLine, Stages, StartRung, Trigger, VersionView,
-};
-use crate::package::PackageError;
+pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 
-/// Everything that can go wrong with a change.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// 404 `not_found`: "function \"x\"", "version 3 of \"x\"".
-    #[error("there is no {0}")]
-    NotFound(String),
-    /// 409 `already_exists`.
-    #[error(
-        "a function named \"{0}\" exists already; upload new code with PUT /api/v1/functions/{0}/code, or delete it first"
-    )]
-    AlreadyExists(String),
-    /// 422 `invalid_field`.
-    #[error(transparent)]
-    Invalid(#[from] InvalidField),
-    /// 422 `invalid_package`: the upload cannot be unpacked.
-    #[error(transparent)]
-    Package(#[from] PackageError),
-    /// 422 `import_failed`: the code was unpacked but does not import; with the traceback and what it printed.
-    #[error("{}: {}", error.error_type, error.error_message)]
-    Import {
-        /// The exception, as Lambda shapes it.
-        error: FunctionError,
-        /// What the import printed.
-        logs: Vec<LogLine>,
-    },
-    /// 503 `shutting_down`.
-    #[error("the server is shutting down")]
-    ShuttingDown,
-    /// 500 `internal`.
-    #[error("internal error: {0}")]
-    Internal(String),
-}
+use crate::history::History;
+use crate::model::{FunctionView, VersionView};
+use crate::scheduler::Resources;
+use crate::store::Store;
+use registry::Registry;
 
-/// Everything an invocation can end with except a result. See api.md's table.
-#[derive(Debug, thiserror::Error)]
-pub enum InvokeError {
-    /// 404 `not_found`.
-    #[error("there is no function \"{0}\"")]
-    NotFound(String),
-    /// 502 `function_error`.
-    #[error("{}: {}", .0.error_type, .0.error_message)]
-    Function(FunctionError),
-    /// 504 `function_timeout`.
-    #[error("the handler did not answer within {0} ms; its instance was killed")]
-    Timeout(u32),
-    /// 502 `function_crashed`: "signal 11 (SIGSEGV)", "exit status 3", "it broke the channel's protocol: …".
-    #[error("the function's process died before it answered: {0}")]
-    Crashed(String),
-    /// 502 `function_out_of_memory`.
-    #[error("the function used more than its {0} MiB of memory and was killed")]
-    OutOfMemory(u32),
-    /// 502 `result_too_large`: size so far and limit in bytes.
-    #[error("the result is larger than {limit} bytes")]
-    ResultTooLarge {
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// 429 `too_many_requests`.
-    #[error("all {max_concurrency} instances are busy and {queued} requests are waiting")]
-    TooManyRequests {
-        /// Instances that may run at once.
-        max_concurrency: u32,
-        /// Length of the full queue.
-        queued: u32,
-        /// When it may be worth trying again.
-        retry_after: Duration,
-    },
-    /// 503 `function_unavailable`: the template could not be booted (its code no longer imports, the sandbox failed).
-    #[error("the function cannot be started: {0}")]
-    Unavailable(String),
-    /// 400 `bad_request_body`: the client's body broke off.
-    #[error("the request's body could not be read: {0}")]
-    RequestBody(String),
-    /// 503 `shutting_down`.
-    #[error("the server is shutting down")]
-    ShuttingDown,
-    /// 500 `internal`.
-    #[error("internal error: {0}")]
-    Internal(String),
-}
-
-/// A request for one invocation.
-pub struct InvokeRequest {
-    /// Name of the function.
-    pub function: Arc<str>,
-    /// What causes it.
-    pub trigger: Trigger,
-    /// The event as JSON text (checked to be JSON); for [`Trigger::Http`] the payload-2.0 object without `body` and
-    /// `isBase64Encoded`, which the runtime adds from `body`.
-    pub event: Bytes,
-    /// The raw HTTP body; [`Trigger::Http`] only.
-    pub body: Option<BoxStream<'static, Result<Bytes, std::io::Error>>>,
-    /// W3C `traceparent`, already checked.
-    pub traceparent: Option<String>,
-}
-
-/// What is known of an invocation when its answer starts.
-#[derive(Debug, Clone)]
-pub struct InvokeMeta {
-    /// Its id.
-    pub id: InvocationId,
-    /// The version that ran, or 0 when there is no such function.
-    pub version: u32,
-    /// The rung its instance came from.
-    pub start: Option<StartRung>,
-    /// Stage times so far; complete unless the answer streams.
-    pub stages: Stages,
-}
-
-/// An answer.
-pub enum InvokeReply {
-    /// The handler's result as JSON text ([`Trigger::Invoke`]).
-    Json(Bytes),
-    /// A payload-2.0 response ([`Trigger::Http`]).
-    Http {
-        /// HTTP status, 100–599.
-        status: u16,
-        /// Header names and values, cookies included as `set-cookie`.
-        headers: Vec<(String, String)>,
-        /// The body as it comes; an error ends it abnormally. Dropping it early cancels the invocation.
-        body: BoxStream<'static, Result<Bytes, std::io::Error>>,
-    },
-}
-
-/// The platform.
+/// The platform. Cheap to clone.
 #[derive(Clone)]
-pub struct Engine;
+pub struct Engine {
+    inner: Arc<Inner>,
+}
 
-#[allow(unused_variables, clippy::unimplemented)]
+struct Inner {
+    store: Store,
+    history: History,
+    resources: Arc<Resources>,
+    registry: Registry,
+    /// Names that are being created right now.
+    creating: Mutex<std::collections::HashSet<String>>,
+    packages: code::Packages,
+    /// Invocations under way.
+    running: AtomicU64,
+    draining: AtomicBool,
+    reconciled: AtomicBool,
+}
+
 impl Engine {
-    /// Deploys a new function. Answers when its template is up.
-    pub async fn create(
-        &self,
-        spec: FunctionSpec,
-        code: Code,
-    ) -> Result<FunctionView, EngineError> {
-        unimplemented!()
-    }
-    /// Makes a new version with other settings or code (either may be absent, not both) and activates it.
-    pub async fn update(
-        &self,
-        name: &str,
-        patch: FunctionPatch,
-        code: Option<Code>,
-    ) -> Result<FunctionView, EngineError> {
-        unimplemented!()
-    }
-    /// Makes an existing version the one that answers.
-    pub async fn activate(&self, name: &str, version: u32) -> Result<FunctionView, EngineError> {
-        unimplemented!()
-    }
-    /// Removes a function, its versions and its history; running requests finish first.
-    pub async fn delete(&self, name: &str) -> Result<(), EngineError> {
-        unimplemented!()
-    }
     /// One function.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`].
     pub async fn get(&self, name: &str) -> Result<FunctionView, EngineError> {
-        unimplemented!()
+        Ok(self.function(name)?.view())
     }
+
+    /// All functions by name.
+    ///
+    /// # Errors
+    /// None today; the signature leaves room for a store that is asked.
+    pub async fn list(&self) -> Result<Vec<FunctionView>, EngineError> {
+        Ok(self
+            .inner
+            .registry
+            .all()
+            .iter()
+            .map(|function| function.view())
+            .collect())
+    }
+
+    /// A function's versions, newest first.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::Internal`].
+    pub async fn versions(&self, name: &str) -> Result<Vec<VersionView>, EngineError> {
+        let function = self.function(name)?;
+        let active = function.stored().active.version;
+        let versions = self.inner.store.versions(function.id()).await?;
+        Ok(versions
+            .iter()
+            .map(|version| registry::version_view(version, active))
+            .collect())
+    }
+
     /// Row id of a function, for the history. Cheap.
     pub fn id_of(&self, name: &str) -> Option<i64> {
-        unimplemented!()
+        self.inner.registry.get(name).map(|function| function.id())
     }
+
     /// Whether `/fn/{name}` needs no token; `None` when there is no such function. Cheap.
     pub fn is_public(&self, name: &str) -> Option<bool> {
-        unimplemented!()
+        self.inner
+            .registry
+            .get(name)
+            .map(|function| function.active().spec.public)
     }
-    /// All functions by name.
-    pub async fn list(&self) -> Result<Vec<FunctionView>, EngineError> {
-        unimplemented!()
-    }
-    /// A function's versions, newest first.
-    pub async fn versions(&self, name: &str) -> Result<Vec<VersionView>, EngineError> {
-        unimplemented!()
-    }
-    /// Runs a function once. Dropping the future cancels the invocation.
-    pub async fn invoke(
-        &self,
-        request: InvokeRequest,
-    ) -> (InvokeMeta, Result<InvokeReply, InvokeError>) {
-        unimplemented!()
-    }
+
     /// Capabilities of this node for `GET /api/v1/node`: name → `{"available": bool, "reason": "…"|null, "version": …?}`.
-    pub fn capabilities(&self) -> serde_json::Map<String, Value> {
-        unimplemented!()
+    pub fn capabilities(&self) -> Map<String, Value> {
+        let mut all = Map::new();
+        for capability in self.inner.resources.host.capabilities() {
+            let entry = json!({
+                "available": capability.available,
+                "reason": capability.reason,
+                "version": capability.version,
+            });
+            all.insert(capability.name.to_owned(), entry);
+        }
+        for (name, reason) in [
+            ("criu", "this version starts by fork and boot only"),
+            ("xdp", "this version has no XDP ingress"),
+            ("sk_msg", "this version has no function chains"),
+        ] {
+            all.entry(name).or_insert_with(
+                || json!({ "available": false, "reason": reason, "version": null }),
+            );
+        }
+        all.insert("runtimes".into(), self.inner.resources.runtimes.describe());
+        all
     }
-    /// False until the functions deployed before this start have been reconciled, and when draining.
-    pub fn ready(&self) -> bool {
-        unimplemented!()
+
+    fn function(&self, name: &str) -> Result<Arc<registry::Function>, EngineError> {
+        self.inner
+            .registry
+            .get(name)
+            .ok_or_else(|| EngineError::NotFound(format!("function \"{name}\"")))
     }
 }

@@ -1,100 +1,176 @@
 //! Finished invocations: batched into SQLite, counted in histograms, pushed to whoever listens.
+//!
+//! [`History::record`] does three things with a record, none of which waits for the disk: it counts it (`counters`,
+//! `slice`, `buckets`), it gives it to whoever listens, and it puts it into a `queue` for the `writer`. Reading
+//! waits until what was recorded before is written. Each minute's histograms are stored when the minute is over
+//! (`rollup`); statistics over a window are the sum of the stored minutes and those still in memory.
 
+mod buckets;
+mod counters;
+mod queue;
+mod recount;
+mod rollup;
+mod slice;
+mod types;
+mod writer;
+
+pub use types::{Event, LiveHistogram, LogEntry, Totals};
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
 use tokio::sync::broadcast;
+use uuid::Uuid;
 
-use crate::model::{InvocationId, InvocationRecord, LogLine, Page, Stats, Status};
-use crate::store::{Store, StoreError};
+use crate::model::{InvocationId, InvocationRecord, Page, Stats, Status};
+use crate::store::{RollupRow, Store, StoreError};
+use counters::{Function, minute_at};
+use queue::{Item, QUEUE_UNITS, Queue};
+use slice::{Slice, SliceError};
+use writer::Writer;
 
-/// A log line with the invocation that wrote it.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct LogEntry {
-    /// Who wrote it; null for what the function printed while it was imported.
-    pub invocation: Option<InvocationId>,
-    /// The line.
-    #[serde(flatten)]
-    pub line: LogLine,
-}
+/// How long a read waits for what was recorded before it. When the disk is slower than this, it answers with what is
+/// there.
+const READ_WAIT: Duration = Duration::from_secs(1);
 
-/// What a listener hears of one function.
-#[derive(Debug, Clone)]
-pub enum Event {
-    /// An invocation ended.
-    Finished(Arc<InvocationRecord>),
-    /// A line was written, possibly by an invocation that still runs.
-    Log(Arc<LogEntry>),
-}
+/// How long [`History::flush`] waits: a disk that takes nothing must not keep the server from stopping.
+const FLUSH_WAIT: Duration = Duration::from_secs(10);
 
-/// The live histogram of a function since the server started, for the console.
-#[derive(Debug, Clone, Default, Serialize, utoipa::ToSchema)]
-pub struct LiveHistogram {
-    /// Finished invocations.
-    pub count: u64,
-    /// Those that did not succeed.
-    pub errors: u64,
-    /// Non-empty buckets of total latency: upper bound in µs (inclusive) and count; log-scaled, about 8 a decade.
-    pub buckets: Vec<(u64, u64)>,
-}
-
-/// Totals for `/metrics`, since the server started.
-#[derive(Debug, Clone)]
-pub struct Totals {
-    /// Name of the function.
-    pub function: String,
-    /// Finished invocations by status.
-    pub by_status: Vec<(Status, u64)>,
-    /// Finished invocations by start rung: warm, fork, restore, boot.
-    pub by_start: [u64; 4],
-    /// Sum of total latency, µs.
-    pub total_us: u64,
-    /// The live histogram.
-    pub histogram: LiveHistogram,
-}
+/// Most items of a page.
+const LONGEST_PAGE: u32 = 1000;
 
 /// The history. Cheap to clone.
 #[derive(Clone)]
-pub struct History;
+pub struct History {
+    inner: Arc<Inner>,
+}
 
-#[allow(unused_variables, clippy::unimplemented)]
+struct Inner {
+    store: Store,
+    queue: Queue,
+    /// By row id. Reading takes no lock; a new function swaps in a new map.
+    functions: ArcSwap<HashMap<i64, Arc<Function>>>,
+    /// Held for writing while minutes move from memory into the database, so that a reader counts each once.
+    moving: Arc<tokio::sync::RwLock<()>>,
+    /// [`READ_WAIT`] but in tests.
+    read_wait: Duration,
+}
+
 impl History {
     /// Starts the batching writer and the per-minute rollup on the current tokio runtime.
     pub fn start(store: Store) -> Self {
-        unimplemented!()
+        Self::start_with(store, READ_WAIT)
     }
+
+    fn start_with(store: Store, read_wait: Duration) -> Self {
+        let moving = Arc::new(tokio::sync::RwLock::new(()));
+        // Statistics wait until the rollups that a crash left behind are right again, and so does the writer: nothing is
+        // in the table by then that is in memory too.
+        let recounting = moving.clone().try_write_owned();
+        let (queue, outlet) = queue::queue(QUEUE_UNITS);
+        let written = store.clone();
+        tokio::spawn(async move {
+            recount::run(&written).await;
+            drop(recounting);
+            Writer::new(written).run(outlet).await;
+        });
+        let inner = Arc::new(Inner {
+            queue,
+            store,
+            functions: ArcSwap::default(),
+            moving,
+            read_wait,
+        });
+        tokio::spawn(rollup::run(Arc::downgrade(&inner)));
+        Self { inner }
+    }
+
     /// Records a finished invocation (its logs included). Never blocks the caller unless 65,536 are waiting to be
-    /// written, when it waits for room: none is dropped.
+    /// written, when it waits for room: none is dropped, not even when the future is. A record with more than 4 KiB of
+    /// log and error counts as several. The record of a function that has been deleted is passed over when written; an
+    /// id that was recorded before is replaced.
     pub async fn record(&self, function: i64, record: InvocationRecord) {
-        unimplemented!()
+        let known = self.inner.function(function);
+        known.counters.lock().record(&record);
+        let record = Arc::new(record);
+        known.publish(|| Event::Finished(record.clone()));
+        self.inner
+            .queue
+            .put(Item::Invocation(function, record))
+            .await;
     }
+
     /// A line as it is written, for those who follow; it is stored with its invocation's record, not by this call.
     pub fn publish_log(&self, function: i64, entry: LogEntry) {
-        unimplemented!()
+        if let Some(function) = self.inner.functions.load().get(&function) {
+            function.publish(|| Event::Log(Arc::new(entry)));
+        }
     }
+
     /// Stores lines that came after their invocation was recorded, or during import (`invocation: None`).
     pub async fn late_logs(&self, function: i64, entries: Vec<LogEntry>) {
-        unimplemented!()
+        if !entries.is_empty() {
+            self.inner.queue.put(Item::Logs(function, entries)).await;
+        }
     }
-    /// Listens to one function.
+
+    /// Listens to one function. A listener that falls 1024 events behind misses the oldest and is told so.
     pub fn subscribe(&self, function: i64) -> broadcast::Receiver<Event> {
-        unimplemented!()
+        self.inner.function(function).subscribe()
     }
-    /// Statistics over the last `window` (1 min to 7 days; minute rollups plus the live minute).
+
+    /// Statistics over the last `window` (1 min to 7 days): the minutes the window touches, the running one included, so
+    /// that up to a minute more than the window is covered. An invocation counts in the minute it finished in.
     pub async fn stats(&self, function: i64, window: Duration) -> Result<Stats, StoreError> {
-        unimplemented!()
+        let window_us = i64::try_from(window.as_micros()).unwrap_or(i64::MAX);
+        let now = Timestamp::now().as_microsecond();
+        let first = minute_at(now.saturating_sub(window_us));
+        let mut sum = Slice::new();
+        let _moving = self.inner.moving.read().await;
+        if let Some(function) = self.inner.functions.load().get(&function) {
+            let added = function.counters.lock().add_to(&mut sum, first);
+            added.map_err(unreadable)?;
+        }
+        self.inner
+            .store
+            .each_rollup(function, first, |row| {
+                if let Err(error) = sum.add_row(&row) {
+                    tracing::warn!(%error, function, minute = row.minute, "a rollup is left out");
+                }
+            })
+            .await?;
+        Ok(sum.stats(window.as_secs()))
     }
+
     /// The live histogram.
     pub fn live(&self, function: i64) -> LiveHistogram {
-        unimplemented!()
+        match self.inner.functions.load().get(&function) {
+            Some(function) => function.counters.lock().live(),
+            None => LiveHistogram::default(),
+        }
     }
-    /// Totals of all functions.
+
+    /// Totals of all functions that were invoked since the server started, by name.
     pub fn totals(&self) -> Vec<Totals> {
-        unimplemented!()
+        let functions = self.inner.functions.load();
+        let mut totals: Vec<Totals> = functions
+            .values()
+            .map(|function| function.counters.lock().totals())
+            .filter(|totals| totals.histogram.count > 0)
+            .collect();
+        totals.sort_by(|a, b| a.function.cmp(&b.function));
+        totals
     }
-    /// Invocations, newest first. Sees everything recorded before the call. `before` is a `next` of an earlier page;
-    /// `Ok(None)` when it is not one. `limit` 1 to 1000.
+
+    /// Invocations, newest first (by id, and so by admission). Sees everything recorded before the call, unless the disk
+    /// needs more than a second for it. `before` is a `next` of an earlier page; `Ok(None)` when it is not one. `limit`
+    /// 1 to 1000.
     pub async fn list(
         &self,
         function: i64,
@@ -102,22 +178,118 @@ impl History {
         before: Option<&str>,
         limit: u32,
     ) -> Result<Option<Page<InvocationRecord>>, StoreError> {
-        unimplemented!()
+        let before = match before.map(Uuid::parse_str).transpose() {
+            Ok(before) => before.map(InvocationId),
+            Err(_) => return Ok(None),
+        };
+        let limit = limit.clamp(1, LONGEST_PAGE);
+        self.inner.caught_up().await;
+        // One more than asked for tells whether there is a further page.
+        let mut items = self
+            .inner
+            .store
+            .invocations(function, status, before, limit + 1)
+            .await?;
+        let next = if items.len() > limit as usize {
+            items.truncate(limit as usize);
+            items.last().map(|record| record.id.to_string())
+        } else {
+            None
+        };
+        Ok(Some(Page { items, next }))
     }
-    /// One invocation with its log lines. Sees everything recorded before the call.
+
+    /// One invocation with its log lines. Sees everything recorded before the call, as [`Self::list`] does.
     pub async fn get(&self, id: InvocationId) -> Result<Option<InvocationRecord>, StoreError> {
-        unimplemented!()
+        self.inner.caught_up().await;
+        self.inner.store.invocation(id).await
     }
-    /// The newest `limit` log lines, oldest first.
+
+    /// The newest `limit` log lines, oldest first. Sees everything recorded before the call, as [`Self::list`] does.
     pub async fn logs(&self, function: i64, limit: u32) -> Result<Vec<LogEntry>, StoreError> {
-        unimplemented!()
+        self.inner.caught_up().await;
+        self.inner.store.newest_logs(function, limit).await
     }
+
     /// Drops a deleted function's histograms and listeners.
     pub fn forget(&self, function: i64) {
-        unimplemented!()
+        self.inner.functions.rcu(|functions| {
+            let mut functions = HashMap::clone(functions);
+            functions.remove(&function);
+            functions
+        });
     }
-    /// Writes everything that is waiting.
+
+    /// Writes everything that is waiting, the running minute's histograms included. Gives up after 10 s, with a line in
+    /// the log.
     pub async fn flush(&self) {
-        unimplemented!()
+        let flushed = tokio::time::timeout(FLUSH_WAIT, async {
+            let written = self.inner.queue.written(FLUSH_WAIT).await;
+            (written, self.inner.store_minutes_before(i64::MAX).await)
+        });
+        match flushed.await {
+            Ok((true, Ok(()))) => {}
+            Ok((_, Err(error))) => tracing::error!(%error, "rollups could not be stored"),
+            Ok((false, _)) | Err(_) => tracing::error!("the history could not be written in time"),
+        }
+    }
+}
+
+impl Inner {
+    /// Waits until what was recorded before is written, but not for ever.
+    async fn caught_up(&self) {
+        self.queue.written(self.read_wait).await;
+    }
+
+    /// The function's counters, made when they are first needed.
+    fn function(&self, id: i64) -> Arc<Function> {
+        if let Some(function) = self.functions.load().get(&id) {
+            return function.clone();
+        }
+        let fresh = Arc::new(Function::default());
+        self.functions.rcu(|functions| {
+            let mut functions = HashMap::clone(functions);
+            functions.entry(id).or_insert_with(|| fresh.clone());
+            functions
+        });
+        // Another thread's may have been first.
+        self.functions.load().get(&id).cloned().unwrap_or(fresh)
+    }
+
+    /// Moves the minutes before this one from memory into the database. What cannot be stored stays in memory.
+    async fn store_minutes_before(&self, minute: i64) -> Result<(), StoreError> {
+        let _moving = self.moving.write().await;
+        let functions = self.functions.load_full();
+        let mut taken = Vec::new();
+        let mut rows: Vec<RollupRow> = Vec::new();
+        for (id, function) in functions.iter() {
+            let minutes = function.counters.lock().take_before(minute);
+            for (minute, slice) in &minutes {
+                rows.push(slice.to_row(*id, *minute).map_err(unreadable)?);
+            }
+            taken.push((function, minutes));
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let stored = self.store.insert_rollups(&rows).await;
+        if stored.is_err() {
+            for (function, minutes) in taken {
+                function
+                    .counters
+                    .lock()
+                    .put_back(minutes)
+                    .map_err(unreadable)?;
+            }
+        }
+        stored
+    }
+}
+
+/// A histogram that does not fit: a fault of the program, shown as what it keeps from being done.
+fn unreadable(error: SliceError) -> StoreError {
+    StoreError::Sqlx {
+        operation: "add up histograms",
+        source: sqlx::Error::Decode(Box::new(error)),
     }
 }

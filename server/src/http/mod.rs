@@ -1,7 +1,34 @@
 //! HTTP: the REST API, the HTTP trigger and the console's routes. Handlers parse, call the engine, answer.
+//!
+//! Folders mirror the addresses: `functions/invoke.rs` is `POST /api/v1/functions/{name}/invoke`, `trigger/` is `/fn/`.
+//! [`router`] holds the route table; an error becomes an answer in `problem/convert.rs` and nowhere else.
+
+mod answer;
+pub mod auth;
+mod body;
+pub mod console;
+mod finish;
+mod functions;
+mod health;
+mod invocations;
+mod linger;
+mod metrics;
+mod node;
+mod openapi;
+mod path;
+pub mod problem;
+mod query;
+pub mod request_id;
+mod router;
+pub mod spec;
+mod tokens;
+mod trace;
+mod trigger;
 
 use std::sync::Arc;
 use std::time::Instant;
+
+use axum::Router;
 
 use crate::engine::Engine;
 use crate::history::History;
@@ -18,4 +45,12 @@ pub struct App {
     pub history: History,
     /// When the server started.
     pub started: Arc<Instant>,
+}
+
+/// Everything the server answers over HTTP.
+///
+/// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`, so that events know the client's address.
+pub fn router(app: App) -> Router {
+    let routes = router::api().merge(console::router(app.clone()));
+    router::wrap(routes).with_state(app)
 }

@@ -1,1 +1,124 @@
-//! Skeleton: instance.
+//! Instances: one worker process each, a fork of its function's [`Template`].
+//!
+//! ```text
+//!               fork            READY              lease
+//!  (none) ───────────▶ Starting ──────▶ Idle ◀────────────▶ Busy
+//!                         │ timeout,     │ idle timeout,      │ deadline, crash,
+//!                         ▼ exit         ▼ retired            ▼ bad frame, OOM
+//!                       Failed        dropped               dropped
+//! ```
+//! An [`Instance`] value *is* the state: while starting there is only the future of [`Instance::start`]; an idle one is
+//! owned by the pool; a busy one by the invocation that leased it. Nobody else can reach it, so no transition can be
+//! illegal, and dropping it, wherever that happens, kills the process and everything it started.
+
+mod fork;
+mod logs;
+mod template;
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+pub use fork::StartError;
+pub use logs::LogTap;
+pub use template::{BootError, ExitStatus, IMPORT_DEADLINE, Template, TemplateConfig};
+
+use rustix::process::{Signal, pidfd_send_signal};
+
+use crate::channel::{Hangup, HostChannel};
+use crate::sandbox::Cell;
+
+/// The row id of a function, known only once its first deploy has been stored: 0 until then.
+#[derive(Debug, Clone, Default)]
+pub struct FunctionKey(Arc<AtomicI64>);
+
+impl FunctionKey {
+    /// The key of a stored function.
+    pub fn new(id: i64) -> Self {
+        Self(Arc::new(AtomicI64::new(id)))
+    }
+
+    /// The row id, or 0.
+    pub fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets the row id.
+    pub fn set(&self, id: i64) {
+        self.0.store(id, Ordering::Relaxed);
+    }
+}
+
+/// How an instance ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Death {
+    /// The kernel killed it for its memory limit.
+    OutOfMemory,
+    /// It exited or was killed: "it was killed by signal 11 (SIGSEGV)".
+    Crashed(String),
+}
+
+/// What outlives the instance: shared with the task that watches its process.
+#[derive(Debug)]
+pub struct Vitals {
+    /// Number of the instance, unique in this server's life.
+    pub id: u64,
+    /// Its process id on the host.
+    pub pid: u32,
+    death: OnceLock<Death>,
+    died: tokio::sync::Notify,
+    hangup: Hangup,
+    pidfd: OwnedFd,
+}
+
+impl Vitals {
+    /// How it ended, if it has.
+    pub fn death(&self) -> Option<&Death> {
+        self.death.get()
+    }
+
+    /// Waits until the process has ended.
+    pub async fn died(&self) -> &Death {
+        loop {
+            let notified = self.died.notified();
+            if let Some(death) = self.death.get() {
+                return death;
+            }
+            notified.await;
+        }
+    }
+
+    fn record(&self, death: Death) {
+        // The watcher is the only writer.
+        let _ = self.death.set(death);
+        self.died.notify_waiters();
+        self.hangup.signal();
+    }
+}
+
+/// A live worker process. Dropping it kills it.
+pub struct Instance {
+    /// Its identity and its end.
+    pub vitals: Arc<Vitals>,
+    /// The way to it.
+    pub channel: HostChannel,
+    /// What it prints.
+    pub logs: LogTap,
+    cell: Arc<Cell>,
+}
+
+impl Instance {
+    /// Kills the process and everything it started, now.
+    pub fn kill(&self) {
+        // It may have ended by itself.
+        let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
+        self.cell.kill();
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

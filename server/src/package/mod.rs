@@ -1,8 +1,36 @@
 //! Uploaded code: checked, unpacked into a directory, hashed. Nothing of a refused upload stays behind.
+//!
+//! ```text
+//! Code::Inline ─▶ {module}.{extension} ─┐
+//!                                       ├─▶ tree (create_new, hash) ─▶ module (is it there?) ─▶ seal (0444/0555)
+//! Code::Zip ─▶ preflight ─▶ names ──────┘        any error: everything in `dest` is removed again
+//! ```
 
+mod archive;
+mod error;
+mod module;
+mod names;
+mod preflight;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::io::Write;
 use std::path::Path;
 
 use crate::model::Code;
+
+pub use error::PackageError;
+use tree::Tree;
+
+/// Entries an archive may hold: bounds the inodes one upload can take.
+pub const MAX_ENTRIES: usize = 10_000;
+/// Bytes of all unpacked files: bounds the disk one upload can take. Twice Lambda's 250 MB.
+pub const MAX_UNPACKED_BYTES: u64 = 512 << 20;
+/// Largest expansion of one entry, and of the whole archive, once it is past [`RATIO_FREE_BYTES`].
+pub const MAX_RATIO: u64 = 100;
+/// Unpacked bytes below which the expansion does not matter: small, very regular files are no bombs.
+pub const RATIO_FREE_BYTES: u64 = 10 << 20;
 
 /// What was unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,22 +41,51 @@ pub struct Unpacked {
     pub bytes: u64,
 }
 
-/// Why an upload was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum PackageError {
-    /// The disk would not take it.
-    #[error("cannot write the code: {0}")]
-    Io(#[from] std::io::Error),
-}
-
 /// Unpacks `code` into the existing empty directory `dest` (files 0444 or 0555, directories 0555), blocking.
 /// Inline source becomes `{module}.{extension}`.
-#[allow(unused_variables, clippy::unimplemented)]
+///
+/// `module` is the handler setting without its last part (`main` of `main.handler`); for an archive it may be dotted
+/// or slashed (`pkg.main`), and its file must be there. On any error `dest` is left empty, as it was.
 pub fn unpack(
     code: &Code,
     module: &str,
     extension: &str,
     dest: &Path,
 ) -> Result<Unpacked, PackageError> {
-    unimplemented!()
+    if std::fs::read_dir(dest)?.next().is_some() {
+        return Err(PackageError::Io(std::io::Error::other(
+            "the directory for the code is not empty",
+        )));
+    }
+    let mut tree = Tree::new(dest);
+    let outcome = fill(code, module, extension, &mut tree).and_then(|()| Ok(tree.seal()?));
+    if outcome.is_err() {
+        tree::clear(dest)?;
+    }
+    outcome
+}
+
+fn fill(
+    code: &Code,
+    module: &str,
+    extension: &str,
+    tree: &mut Tree<'_>,
+) -> Result<(), PackageError> {
+    match code {
+        Code::Inline(source) => {
+            if !module::is_simple(module) {
+                return Err(PackageError::Module {
+                    module: module.to_owned(),
+                });
+            }
+            let mut file = tree.create(&format!("{module}.{extension}"), false)?;
+            file.write_all(source.as_bytes())?;
+            file.finish();
+            Ok(())
+        }
+        Code::Zip(bytes) => {
+            archive::extract(bytes, tree)?;
+            module::check(module, extension, tree)
+        }
+    }
 }

@@ -1,11 +1,34 @@
 //! SQLite: what was asked for (functions, versions, tokens, sessions) and what happened (invocations, logs, rollups).
+//!
+//! There is one connection that writes and a few that read. A write is answered when it is on the disk: the log is synced
+//! at every commit, so that neither `kill -9` nor a power failure takes back what was answered. Queries are checked at
+//! compile time against `.sqlx`, which `scripts/sqlx.sh prepare` makes from the migrations.
+
+mod codes;
+mod connect;
+mod functions;
+mod history_batch;
+mod invocations;
+mod logs;
+mod recount;
+mod rollups;
+mod sessions;
+mod sweep;
+mod tokens;
+
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use sqlx::{Sqlite, Transaction};
 
-use crate::model::{FunctionSpec, Right, TokenView};
+use crate::model::{FunctionSpec, TokenView};
+
+pub(crate) use history_batch::HistoryBatch;
+pub(crate) use rollups::{RollupCounts, RollupRow};
 
 /// A database error, with the operation that met it.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +44,32 @@ pub enum StoreError {
     /// The name is taken.
     #[error("a function named \"{0}\" exists already")]
     Exists(String),
+}
+
+/// Names the operation an error met.
+trait During<T> {
+    fn during(self, operation: &'static str) -> Result<T, StoreError>;
+}
+
+impl<T> During<T> for Result<T, sqlx::Error> {
+    fn during(self, operation: &'static str) -> Result<T, StoreError> {
+        self.map_err(|source| StoreError::Sqlx { operation, source })
+    }
+}
+
+/// Runs a change to its end even when the caller's future is dropped (a client that hangs up does that to its request),
+/// because something in memory must follow what is committed.
+async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::spawn(change).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(sqlx::Error::WorkerCrashed)
+                .during("finish a change: the runtime is shutting down"),
+        },
+    }
 }
 
 /// A function with its active version.
@@ -62,113 +111,60 @@ pub struct Session {
 
 /// The database: one writer, a pool of readers. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Store;
+pub struct Store {
+    inner: Arc<Inner>,
+}
 
-#[allow(unused_variables, clippy::unimplemented)]
+#[derive(Debug)]
+struct Inner {
+    pools: connect::Pools,
+    tokens: tokens::Known,
+}
+
 impl Store {
-    /// Opens or creates the database file and migrates it.
+    /// Opens or creates the database file and migrates it. Continues the removal of deleted functions' histories in the
+    /// background.
     pub async fn open(file: &Path) -> Result<Self, StoreError> {
-        unimplemented!()
+        let pools = connect::open(file).await.during("open the database")?;
+        let tokens = tokens::Known::load(&pools.readers)
+            .await
+            .during("read the tokens")?;
+        let store = Self {
+            inner: Arc::new(Inner { pools, tokens }),
+        };
+        store.sweep_in_background();
+        Ok(store)
     }
-    /// All functions by name.
-    pub async fn functions(&self) -> Result<Vec<StoredFunction>, StoreError> {
-        unimplemented!()
-    }
-    /// Creates a function with version 1, active. [`StoreError::Exists`] when the name is taken.
-    pub async fn create_function(
-        &self,
-        spec: &FunctionSpec,
-        code_sha256: &str,
-        code_bytes: u64,
-    ) -> Result<StoredFunction, StoreError> {
-        unimplemented!()
-    }
-    /// Adds the next version and makes it active, in one transaction.
-    pub async fn add_version(
-        &self,
-        function: i64,
-        spec: &FunctionSpec,
-        code_sha256: &str,
-        code_bytes: u64,
-    ) -> Result<StoredFunction, StoreError> {
-        unimplemented!()
-    }
-    /// The number the next version of this function will get.
-    pub async fn next_version(&self, function: i64) -> Result<u32, StoreError> {
-        unimplemented!()
-    }
-    /// Makes an existing version active; None when there is no such version.
-    pub async fn activate(
-        &self,
-        function: i64,
-        version: u32,
-    ) -> Result<Option<StoredFunction>, StoreError> {
-        unimplemented!()
-    }
-    /// A function's versions, newest first.
-    pub async fn versions(&self, function: i64) -> Result<Vec<StoredVersion>, StoreError> {
-        unimplemented!()
-    }
-    /// Deletes a function with its versions, invocations, logs and rollups. Large histories are deleted in pieces, so
-    /// that the writer is never held for long; the function row goes first.
-    pub async fn delete_function(&self, function: i64) -> Result<(), StoreError> {
-        unimplemented!()
-    }
-    /// Hashes of all code packages some version refers to.
-    pub async fn code_in_use(&self) -> Result<Vec<String>, StoreError> {
-        unimplemented!()
-    }
-    /// Makes `secret` a token named `name` unless it is one already (the configured or generated admin token).
-    pub async fn ensure_token(
-        &self,
-        name: &str,
-        secret: &str,
-        rights: &[Right],
-    ) -> Result<(), StoreError> {
-        unimplemented!()
-    }
-    /// Makes a token; the secret is returned once and stored hashed.
-    pub async fn create_token(
-        &self,
-        name: &str,
-        rights: &[Right],
-    ) -> Result<(TokenView, String), StoreError> {
-        unimplemented!()
-    }
-    /// All tokens, newest first.
-    pub async fn tokens(&self) -> Result<Vec<TokenView>, StoreError> {
-        unimplemented!()
-    }
-    /// Deletes a token and its sessions; false when there is none.
-    pub async fn delete_token(&self, id: i64) -> Result<bool, StoreError> {
-        unimplemented!()
-    }
-    /// The token with this secret. Answered from memory: it is on every request's path.
-    pub fn find_token(&self, secret: &str) -> Option<TokenView> {
-        unimplemented!()
-    }
-    /// Opens a console session; returns the cookie's secret (stored hashed) and the session.
-    pub async fn create_session(
-        &self,
-        token: i64,
-        lifetime: Duration,
-    ) -> Result<(String, Session), StoreError> {
-        unimplemented!()
-    }
-    /// The unexpired session with this cookie.
-    pub async fn find_session(&self, cookie: &str) -> Result<Option<Session>, StoreError> {
-        unimplemented!()
-    }
-    /// Ends a session.
-    pub async fn delete_session(&self, cookie: &str) -> Result<(), StoreError> {
-        unimplemented!()
-    }
+
     /// Whether the database answers, for `/readyz`.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        unimplemented!()
+        sqlx::query_scalar!("SELECT count(*) FROM functions")
+            .fetch_one(self.readers())
+            .await
+            .during("ask the database whether it is there")?;
+        Ok(())
     }
-    /// Checkpoints and closes.
+
+    /// Checkpoints and closes. Calls after it fail.
     pub async fn close(&self) {
-        unimplemented!()
+        self.inner.pools.readers.close().await;
+        // Closing the last connection copies the log into the database and removes it.
+        self.inner.pools.writer.close().await;
+    }
+
+    /// The connection that writes, for tests that break it.
+    #[cfg(test)]
+    pub(crate) fn writer(&self) -> &sqlx::SqlitePool {
+        &self.inner.pools.writer
+    }
+
+    /// The connections for queries that only read.
+    fn readers(&self) -> &sqlx::SqlitePool {
+        &self.inner.pools.readers
+    }
+
+    /// Waits for the writing connection and begins a transaction on it. Dropping it without `commit` rolls back.
+    async fn write(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+        self.inner.pools.writer.begin_with("BEGIN IMMEDIATE").await
     }
 }

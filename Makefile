@@ -1,0 +1,45 @@
+# Hearth's commands. Each sets up what is missing, then does its work; `make` alone lists them.
+# The work is in scripts/, one script a command.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup build run test lint audit bench install fuzz fmt clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: ## install what building and running need (compiler, python3)
+	@scripts/setup.sh build
+
+build: setup ## build the release: server, init, Python runtime
+	@scripts/build.sh release
+
+run: build ## start the server in the foreground; ARGS="--flag" and HEARTH_* are passed on
+	@exec scripts/run.sh $(ARGS)
+
+test: ## lints, units, integration, browser, models: everything
+	@scripts/setup.sh build lint test
+	@exec scripts/test.sh
+
+lint: ## format, clippy, dependencies, queries, console assets, scripts
+	@scripts/setup.sh build lint
+	@exec scripts/lint.sh
+
+audit: ## check the dependencies against published advisories (needs the network)
+	@scripts/setup.sh build lint
+	@.tools/bin/cargo-deny check advisories
+
+bench: setup ## measure a release build; QUICK=1 only shows that the harness works
+	@QUICK=$(QUICK) scripts/bench.sh $(ARGS)
+
+install: ## lay the built release out under PREFIX (default /opt/hearth); packaging/hearth.service starts it
+	@scripts/install.sh $(PREFIX)
+
+fuzz: setup ## feed the channel's reader hostile bytes for DURATION seconds (default 60)
+	@scripts/fuzz.sh $(DURATION)
+
+fmt: ## lay out the Rust code
+	@cargo fmt --all
+
+clean: ## remove what was built and fetched; data/ stays
+	@rm -rf target .tools node_modules

@@ -1,0 +1,152 @@
+//! The bytes of one ring, and its shared words: the only place where shared memory is read and written.
+//!
+//! Whoever maps the region can write into it at any time. So bytes are moved by raw copies between the region
+//! and private memory, and no reference into the region exists while a hostile peer may be writing what it refers to;
+//! the two exceptions say why they are none. A racing hostile write can garble the bytes that are copied, nothing
+//! else: they are plain `u8`, and everything that is decided from them is decided from the private copy.
+//! Every access checks its bounds, although the callers' checks already imply them.
+
+use core::ops::Deref;
+use core::ptr;
+use std::sync::Arc;
+
+use crate::error::Violation;
+use crate::layout::{FRAME_HEADER_BYTES, HEADER_BYTES, LINE_BYTES, RingControl};
+use crate::region::Mapping;
+
+/// The shared words of one ring; keeps the mapping alive.
+#[derive(Debug, Clone)]
+pub(crate) struct Control {
+    mapping: Arc<Mapping>,
+    /// Where they lie: [`crate::layout::TO_WORKER_CONTROL`] or [`crate::layout::TO_HOST_CONTROL`].
+    at: usize,
+}
+
+impl Control {
+    /// The words at `at` of `mapping`.
+    pub(crate) fn new(mapping: Arc<Mapping>, at: usize) -> Self {
+        assert!(at.is_multiple_of(LINE_BYTES) && at + size_of::<RingControl>() <= HEADER_BYTES);
+        Self { mapping, at }
+    }
+}
+
+impl Deref for Control {
+    type Target = RingControl;
+
+    fn deref(&self) -> &RingControl {
+        // SAFETY: the mapping is page-aligned and longer than its header page, `new` checked that the words lie in
+        // that page and are aligned, and it stays mapped while `self` lives. The words are atomics, for which every
+        // bit pattern is valid and which may change under a shared reference.
+        unsafe { &*self.mapping.base().add(self.at).cast::<RingControl>() }
+    }
+}
+
+/// The bytes of one ring. One side's [`crate::Sender`] or [`crate::Receiver`] holds it, and is the only one in this
+/// process to use these bytes.
+#[derive(Debug)]
+pub(crate) struct Area {
+    mapping: Arc<Mapping>,
+    at: usize,
+    capacity: u32,
+}
+
+impl Area {
+    /// The `capacity` bytes at `at` of `mapping`.
+    pub(crate) fn new(mapping: Arc<Mapping>, at: usize, capacity: u32) -> Self {
+        assert!(
+            at.checked_add(capacity as usize)
+                .is_some_and(|end| end <= mapping.len())
+        );
+        Self {
+            mapping,
+            at,
+            capacity,
+        }
+    }
+
+    /// Size of the ring in bytes.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// The address of `len` bytes at `offset`, all inside the ring.
+    fn span(&self, offset: u64, len: usize) -> Result<*mut u8, Violation> {
+        let outside = Violation::OutsideRing {
+            offset,
+            len: len as u64,
+        };
+        let (offset, capacity) = (
+            usize::try_from(offset).map_err(|_| outside)?,
+            self.capacity as usize,
+        );
+        if offset > capacity || len > capacity - offset {
+            return Err(outside);
+        }
+        // SAFETY: `new` checked that `at + capacity` lies in the mapping, and `offset` is at most `capacity`.
+        Ok(unsafe { self.mapping.base().add(self.at + offset) })
+    }
+
+    /// Copies a header out.
+    pub(crate) fn read_header(&self, offset: u64) -> Result<[u8; FRAME_HEADER_BYTES], Violation> {
+        let from = self.span(offset, FRAME_HEADER_BYTES)?;
+        let mut bytes = [0; FRAME_HEADER_BYTES];
+        // SAFETY: `span` checked the source, the destination is a private array of that length.
+        unsafe { ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), FRAME_HEADER_BYTES) };
+        Ok(bytes)
+    }
+
+    /// Copies `len` bytes out, to the end of `into`.
+    pub(crate) fn append_to(
+        &self,
+        offset: u64,
+        len: usize,
+        into: &mut Vec<u8>,
+    ) -> Result<(), Violation> {
+        let from = self.span(offset, len)?;
+        into.reserve(len);
+        let spare = into.spare_capacity_mut();
+        debug_assert!(spare.len() >= len);
+        // SAFETY: `span` checked the source; `reserve` made at least `len` bytes of spare capacity, which the copy
+        // initialises before the length covers them. Private memory does not overlap with the mapping.
+        unsafe {
+            ptr::copy_nonoverlapping(from, spare.as_mut_ptr().cast::<u8>(), len);
+            into.set_len(into.len() + len);
+        }
+        Ok(())
+    }
+
+    /// Copies `bytes` in.
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Violation> {
+        let to = self.span(offset, bytes.len())?;
+        // SAFETY: `span` checked the destination, and private memory does not overlap with the mapping.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
+    }
+
+    /// `len` bytes to be filled in place.
+    ///
+    /// # Safety
+    /// The caller is the ring's producer and the bytes are free. Then nobody else in this process uses them, and the peer
+    /// has no business there: a peer that writes there all the same garbles what it is about to be sent, as
+    /// it could do after publication. The bytes are only ever written, and read for their checksum.
+    pub(crate) unsafe fn bytes_mut(
+        &mut self,
+        offset: u64,
+        len: usize,
+    ) -> Result<&mut [u8], Violation> {
+        let at = self.span(offset, len)?;
+        // SAFETY: `span` checked the bounds; the caller vouches for exclusive use while `self` is borrowed.
+        Ok(unsafe { core::slice::from_raw_parts_mut(at, len) })
+    }
+
+    /// `len` bytes to be read in place.
+    ///
+    /// # Safety
+    /// The caller is the ring's consumer, the bytes are published and not released, and the producer is trusted not to
+    /// touch them until they are.
+    pub(crate) unsafe fn bytes(&self, offset: u64, len: usize) -> Result<&[u8], Violation> {
+        let at = self.span(offset, len)?;
+        // SAFETY: `span` checked the bounds; the caller vouches that nobody writes while `self` is borrowed.
+        Ok(unsafe { core::slice::from_raw_parts(at, len) })
+    }
+}

@@ -1,0 +1,241 @@
+//! What travels in a ring: frames.
+//!
+//! A frame is a [`FrameHeader`] and a payload, contiguous, padded to [`crate::layout::FRAME_ALIGN`]. Where one
+//! does not fit before the ring's end, a [`Kind::Pad`] frame fills up to it. Kinds are extensible: a new one is a new
+//! number here, and a side that does not know it answers with [`Violation::UnknownKind`]; so kinds are added together
+//! with a new protocol version.
+
+use crc32fast::Hasher;
+
+use crate::error::Violation;
+use crate::layout::FRAME_HEADER_BYTES;
+
+/// What a frame carries. `host` is the server's end, `worker` the instance's.
+#[repr(u16)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Filler up to the ring's end; never delivered.
+    Pad = 1,
+    /// host → worker: [`crate::RequestHead`], then the `traceparent` text or nothing. Begins a request.
+    RequestHead = 0x10,
+    /// host → worker: the event, JSON.
+    RequestEvent = 0x11,
+    /// host → worker: the raw HTTP body; always sent for HTTP, never else. May be empty.
+    RequestBody = 0x12,
+    /// worker → host: the handler's result, JSON; ends the response.
+    ResponseResult = 0x20,
+    /// worker → host: status and headers of an HTTP response, JSON, in one frame.
+    ResponseHead = 0x21,
+    /// worker → host: raw bytes of an HTTP response; the frame without [`Flags::MORE`] ends it.
+    ResponseBody = 0x22,
+    /// worker → host: the error, JSON; ends the response, after a head as well.
+    ResponseError = 0x23,
+    /// Reserved: a list of [`crate::PoolDescriptor`], payloads that lie in the buffer pool of a chain of functions.
+    /// No side sends it yet.
+    PoolDescriptors = 0x30,
+}
+
+impl TryFrom<u16> for Kind {
+    type Error = Violation;
+
+    fn try_from(value: u16) -> Result<Self, Violation> {
+        Ok(match value {
+            1 => Self::Pad,
+            0x10 => Self::RequestHead,
+            0x11 => Self::RequestEvent,
+            0x12 => Self::RequestBody,
+            0x20 => Self::ResponseResult,
+            0x21 => Self::ResponseHead,
+            0x22 => Self::ResponseBody,
+            0x23 => Self::ResponseError,
+            0x30 => Self::PoolDescriptors,
+            unknown => return Err(Violation::UnknownKind(unknown)),
+        })
+    }
+}
+
+/// A frame's flags.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Flags(u16);
+
+impl Flags {
+    /// No flag.
+    pub const NONE: Self = Self(0);
+    /// The message goes on in the next frame of the same kind and id.
+    pub const MORE: Self = Self(1);
+
+    /// [`Flags::MORE`] or nothing.
+    #[must_use]
+    pub const fn more(more: bool) -> Self {
+        if more { Self::MORE } else { Self::NONE }
+    }
+
+    /// The flags as they stand in a header.
+    #[must_use]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// Whether [`Flags::MORE`] is set.
+    #[must_use]
+    pub const fn has_more(self) -> bool {
+        self.0 & Self::MORE.0 != 0
+    }
+}
+
+impl TryFrom<u16> for Flags {
+    type Error = Violation;
+
+    fn try_from(bits: u16) -> Result<Self, Violation> {
+        if bits & !Self::MORE.0 == 0 {
+            Ok(Self(bits))
+        } else {
+            Err(Violation::UnknownFlags(bits))
+        }
+    }
+}
+
+/// The header of a frame as it lies in the ring. All values are the peer's claims until they are checked.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// Bytes of payload.
+    pub len: u32,
+    /// A [`Kind`].
+    pub kind: u16,
+    /// [`Flags`].
+    pub flags: u16,
+    /// The invocation's UUID, as its 16 bytes.
+    pub id: [u8; 16],
+    /// CRC32 (IEEE) over these 32 bytes, with this field zero, and the payload. For filler: over the header.
+    pub crc: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+const _: () =
+    assert!(size_of::<FrameHeader>() == FRAME_HEADER_BYTES && align_of::<FrameHeader>() == 4);
+
+impl FrameHeader {
+    /// A header without its checksum.
+    #[must_use]
+    pub const fn new(kind: Kind, flags: Flags, id: &[u8; 16], len: u32) -> Self {
+        Self {
+            len,
+            kind: kind as u16,
+            flags: flags.bits(),
+            id: *id,
+            crc: 0,
+            reserved: 0,
+        }
+    }
+
+    /// The header as bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; FRAME_HEADER_BYTES] {
+        let mut bytes = [0; FRAME_HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&self.len.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[6..8].copy_from_slice(&self.flags.to_le_bytes());
+        bytes[8..24].copy_from_slice(&self.id);
+        bytes[24..28].copy_from_slice(&self.crc.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.reserved.to_le_bytes());
+        bytes
+    }
+
+    /// The header that `bytes` hold, unchecked.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; FRAME_HEADER_BYTES]) -> Self {
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let mut id = [0; 16];
+        id.copy_from_slice(&bytes[8..24]);
+        Self {
+            len: word(0),
+            kind: half(4),
+            flags: half(6),
+            id,
+            crc: word(24),
+            reserved: word(28),
+        }
+    }
+
+    /// The checksum that header and `payload` make.
+    #[must_use]
+    pub fn checksum(&self, payload: &[u8]) -> u32 {
+        let mut hasher = Hasher::new();
+        hasher.update(&Self { crc: 0, ..*self }.to_bytes());
+        hasher.update(payload);
+        hasher.finalize()
+    }
+
+    /// Checks header and `payload` against the header's checksum.
+    ///
+    /// # Errors
+    /// [`Violation::Checksum`].
+    pub fn verify(&self, payload: &[u8]) -> Result<(), Violation> {
+        let computed = self.checksum(payload);
+        if computed == self.crc {
+            Ok(())
+        } else {
+            Err(Violation::Checksum {
+                found: self.crc,
+                computed,
+            })
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_survives_its_bytes() {
+        let mut header = FrameHeader::new(Kind::ResponseBody, Flags::MORE, &[7; 16], 0x0102_0304);
+        header.crc = 0xdead_beef;
+        let bytes = header.to_bytes();
+        assert_eq!(bytes[..8], [4, 3, 2, 1, 0x22, 0, 1, 0]);
+        assert_eq!(FrameHeader::from_bytes(&bytes), header);
+    }
+
+    #[test]
+    fn the_checksum_covers_every_bit_of_header_and_payload() {
+        let payload = *b"payload";
+        let mut header = FrameHeader::new(Kind::RequestEvent, Flags::NONE, &[1; 16], 7);
+        header.crc = header.checksum(&payload);
+        assert_eq!(header.verify(&payload), Ok(()));
+        for bit in 0..FRAME_HEADER_BYTES * 8 {
+            let mut bytes = header.to_bytes();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(
+                FrameHeader::from_bytes(&bytes).verify(&payload).is_err(),
+                "bit {bit}"
+            );
+        }
+        for bit in 0..payload.len() * 8 {
+            let mut other = payload;
+            other[bit / 8] ^= 1 << (bit % 8);
+            assert!(header.verify(&other).is_err(), "payload bit {bit}");
+        }
+    }
+
+    #[test]
+    fn kinds_and_flags_are_the_known_ones_only() {
+        let known = (0..=u16::MAX)
+            .filter(|&value| Kind::try_from(value).is_ok_and(|kind| kind as u16 == value));
+        assert_eq!(
+            known.collect::<Vec<_>>(),
+            [1, 0x10, 0x11, 0x12, 0x20, 0x21, 0x22, 0x23, 0x30]
+        );
+        assert_eq!(
+            (0..=u16::MAX)
+                .filter(|&bits| Flags::try_from(bits).is_ok())
+                .collect::<Vec<_>>(),
+            [0, 1]
+        );
+    }
+}

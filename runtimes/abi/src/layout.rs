@@ -1,0 +1,151 @@
+//! What lies where in the region. These numbers are the protocol: a change to one is a new [`PROTOCOL_VERSION`].
+//!
+//! ```text
+//! 0        RegionHeader      magic, version, sizes; written once by the host
+//! 128      RingControl       of the ring host → worker
+//! 640      RingControl       of the ring worker → host
+//! 4096     bytes             of the ring host → worker
+//! 4096+n   bytes             of the ring worker → host
+//! ```
+
+use crate::sync::{AtomicU32, AtomicU64};
+
+/// Version of everything in this module and in [`crate::frame`]; both sides must have the same.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// First word of a region: `HEARTHCH` as bytes.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHCH");
+
+/// Bytes before the rings: one page, so that the rings are page-aligned.
+pub const HEADER_BYTES: usize = 4096;
+
+/// Distance that keeps words of different writers out of each other's way: two cache lines, because
+/// processors fetch lines in pairs.
+pub const LINE_BYTES: usize = 128;
+
+/// Frames begin at multiples of this (hence are 8-byte aligned, too). It is the header's size, so that a
+/// header never meets the ring's end, filler always has room for one, and a header lies in one cache line.
+pub const FRAME_ALIGN: u64 = 32;
+
+/// Bytes of a frame's header.
+pub const FRAME_HEADER_BYTES: usize = 32;
+
+/// Smallest ring, in bytes: one page, room for two frames of nearly 2 KiB.
+pub const MIN_RING_BYTES: u32 = 4 << 10;
+
+/// Largest ring, in bytes: bounds what one instance can make the host map and keeps every length far from
+/// the limits of `u32`.
+pub const MAX_RING_BYTES: u32 = 64 << 20;
+
+/// Ring capacity that the host uses by default, in bytes each way.
+pub const DEFAULT_RING_BYTES: u32 = 256 << 10;
+
+/// Offset of the control words of the ring host → worker.
+pub const TO_WORKER_CONTROL: usize = LINE_BYTES;
+
+/// Offset of the control words of the ring worker → host.
+pub const TO_HOST_CONTROL: usize = TO_WORKER_CONTROL + size_of_control();
+
+const fn size_of_control() -> usize {
+    4 * LINE_BYTES
+}
+
+/// The payload that one frame can carry in a ring of `ring_bytes`, in bytes. Half a ring less the header: a frame
+/// that does not fit before the ring's end needs at most half a ring of filler, so it fits any empty ring.
+#[must_use]
+pub const fn max_payload(ring_bytes: u32) -> u32 {
+    ring_bytes / 2 - FRAME_HEADER_BYTES as u32
+}
+
+/// Bytes that a frame of `payload` bytes takes in the ring.
+#[must_use]
+pub const fn frame_bytes(payload: u32) -> u64 {
+    (FRAME_HEADER_BYTES as u64 + payload as u64).next_multiple_of(FRAME_ALIGN)
+}
+
+/// Whether a ring may have this size.
+#[must_use]
+pub const fn ring_size_is_valid(ring_bytes: u32) -> bool {
+    ring_bytes.is_power_of_two() && ring_bytes >= MIN_RING_BYTES && ring_bytes <= MAX_RING_BYTES
+}
+
+/// The first [`LINE_BYTES`] of a region. The host writes it before anybody else has the descriptor, and nobody
+/// needs it after mapping.
+#[repr(C, align(128))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegionHeader {
+    /// [`MAGIC`].
+    pub magic: u64,
+    /// [`PROTOCOL_VERSION`].
+    pub version: u32,
+    /// [`HEADER_BYTES`].
+    pub header_bytes: u32,
+    /// Capacity of the ring host → worker, in bytes.
+    pub to_worker_bytes: u32,
+    /// Capacity of the ring worker → host, in bytes.
+    pub to_host_bytes: u32,
+    /// Zero.
+    pub reserved: [u64; 13],
+}
+
+impl RegionHeader {
+    /// The header of a region with two rings of `ring_bytes`.
+    #[must_use]
+    pub const fn new(ring_bytes: u32) -> Self {
+        Self {
+            magic: MAGIC,
+            version: PROTOCOL_VERSION,
+            header_bytes: HEADER_BYTES as u32,
+            to_worker_bytes: ring_bytes,
+            to_host_bytes: ring_bytes,
+            reserved: [0; 13],
+        }
+    }
+
+    /// Bytes of the whole region.
+    #[must_use]
+    pub const fn region_bytes(&self) -> u64 {
+        self.header_bytes as u64 + self.to_worker_bytes as u64 + self.to_host_bytes as u64
+    }
+}
+
+/// A word on cache lines of its own.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub struct Line<T>(pub T);
+
+/// The shared words of one ring. Each is written by one role, but for the two announcements, which the sleeper
+/// sets and the peer takes back.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct RingControl {
+    /// Bytes ever published; the producer's.
+    pub head: Line<AtomicU64>,
+    /// Bytes ever released; the consumer's.
+    pub tail: Line<AtomicU64>,
+    /// 1 while the consumer sleeps, or is about to, until there is data.
+    pub consumer_waiting: Line<AtomicU32>,
+    /// 1 while the producer sleeps, or is about to, until there is space.
+    pub producer_waiting: Line<AtomicU32>,
+}
+
+const _: () = {
+    assert!(size_of::<RegionHeader>() == LINE_BYTES && align_of::<RegionHeader>() == LINE_BYTES);
+    assert!(FRAME_HEADER_BYTES as u64 == FRAME_ALIGN);
+    assert!((MIN_RING_BYTES as usize).is_multiple_of(HEADER_BYTES));
+    assert!(frame_bytes(max_payload(MIN_RING_BYTES)) == MIN_RING_BYTES as u64 / 2);
+};
+
+// Loom's atomics are handles of another size.
+#[cfg(not(loom))]
+const _: () = {
+    use core::mem::offset_of;
+    assert!(
+        size_of::<RingControl>() == size_of_control() && align_of::<RingControl>() == LINE_BYTES
+    );
+    assert!(offset_of!(RingControl, head) == 0);
+    assert!(offset_of!(RingControl, tail) == LINE_BYTES);
+    assert!(offset_of!(RingControl, consumer_waiting) == 2 * LINE_BYTES);
+    assert!(offset_of!(RingControl, producer_waiting) == 3 * LINE_BYTES);
+    assert!(TO_HOST_CONTROL + size_of::<RingControl>() <= HEADER_BYTES);
+};

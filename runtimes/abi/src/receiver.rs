@@ -1,0 +1,250 @@
+//! The receiving end: checks everything the peer wrote before it is used.
+
+use crate::area::{Area, Control};
+use crate::error::Violation;
+use crate::frame::{Flags, FrameHeader, Kind};
+use crate::layout::{FRAME_HEADER_BYTES, frame_bytes, max_payload};
+use crate::ring::Consumer;
+
+/// Receives frames from the peer, which may be hostile. After a [`Violation`] every call answers the same one.
+#[derive(Debug)]
+pub struct Receiver {
+    ring: Consumer<Control>,
+    area: Area,
+    max_payload: u32,
+    broken: Option<Violation>,
+}
+
+/// A header that has been copied out and checked, but for the checksum.
+#[derive(Debug, Clone, Copy)]
+struct Checked {
+    header: FrameHeader,
+    kind: Kind,
+    flags: Flags,
+}
+
+impl Receiver {
+    pub(crate) fn new((control, area): (Control, Area)) -> Self {
+        let capacity = area.capacity();
+        Self {
+            ring: Consumer::new(control, u64::from(capacity)),
+            area,
+            max_payload: max_payload(capacity),
+            broken: None,
+        }
+    }
+
+    /// The oldest frame, if there is one. Dropping the frame releases it, read or not.
+    ///
+    /// # Errors
+    /// The peer broke the protocol.
+    pub fn try_recv(&mut self) -> Result<Option<Frame<'_>>, Violation> {
+        match self.next_frame() {
+            Ok(None) => Ok(None),
+            Ok(Some(checked)) => Ok(Some(Frame {
+                receiver: self,
+                checked,
+            })),
+            Err(violation) => Err(self.fail(violation)),
+        }
+    }
+
+    /// Whether the peer's bell must be rung: asked after releasing, once for any number of frames. It takes the peer's
+    /// announcement, so it answers `true` once per sleep.
+    #[must_use = "the peer sleeps on if its bell is not rung"]
+    pub fn bell_needed(&mut self) -> bool {
+        self.ring.take_producer_waiting()
+    }
+
+    /// Announces that this side is about to sleep until there is a frame. `false`: there is one now, or the peer broke the
+    /// protocol ([`Receiver::try_recv`] tells); nothing is announced.
+    #[must_use = "sleep only after `true`"]
+    pub fn prepare_wait(&mut self) -> bool {
+        if self.broken.is_some() {
+            return false;
+        }
+        self.ring.prepare_wait().unwrap_or_else(|violation| {
+            self.fail(violation);
+            false
+        })
+    }
+
+    /// Takes the announcement back: called after waking up.
+    pub fn cancel_wait(&mut self) {
+        self.ring.cancel_wait();
+    }
+
+    /// Remembers the first violation, and answers it.
+    pub(crate) fn fail(&mut self, violation: Violation) -> Violation {
+        *self.broken.get_or_insert(violation)
+    }
+
+    /// Skips filler and checks the header of the frame behind it. At most two rounds: filler leads to the ring's
+    /// start, and there it is a violation.
+    fn next_frame(&mut self) -> Result<Option<Checked>, Violation> {
+        if let Some(violation) = self.broken {
+            return Err(violation);
+        }
+        loop {
+            let published = self.ring.available()?;
+            if published == 0 {
+                return Ok(None);
+            }
+            let checked = self.check_header(published)?;
+            if checked.kind != Kind::Pad {
+                return Ok(Some(checked));
+            }
+            self.ring.release(frame_bytes(checked.header.len));
+        }
+    }
+
+    /// Copies the next header out and checks it against what is published and what the ring can hold.
+    fn check_header(&self, published: u64) -> Result<Checked, Violation> {
+        let offset = self.ring.offset();
+        let left = self.ring.capacity() - offset;
+        let header = FrameHeader::from_bytes(&self.area.read_header(offset)?);
+        let max = self.max_payload;
+        if header.len > max {
+            return Err(Violation::PayloadTooLong {
+                len: header.len,
+                max,
+            });
+        }
+        let frame = frame_bytes(header.len);
+        if frame > published {
+            return Err(Violation::BeyondPublished { frame, published });
+        }
+        if frame > left {
+            return Err(Violation::BeyondEnd { frame, left });
+        }
+        if header.reserved != 0 {
+            return Err(Violation::ReservedNotZero(header.reserved));
+        }
+        let checked = Checked {
+            header,
+            kind: Kind::try_from(header.kind)?,
+            flags: Flags::try_from(header.flags)?,
+        };
+        if checked.kind == Kind::Pad {
+            check_pad(&checked, frame, left, self.ring.capacity())?;
+        }
+        Ok(checked)
+    }
+}
+
+/// Filler ends at the ring's end, is shorter than the longest frame (else that frame would have fitted), carries no flag
+/// and has its header's checksum.
+fn check_pad(checked: &Checked, frame: u64, left: u64, capacity: u64) -> Result<(), Violation> {
+    if frame != left || frame >= capacity / 2 {
+        return Err(Violation::BadPad { frame, left });
+    }
+    if checked.flags != Flags::NONE {
+        return Err(Violation::UnknownFlags(checked.flags.bits()));
+    }
+    checked.header.verify(&[])
+}
+
+/// A received frame, still in the ring. Its header is a checked private copy. Dropping it releases it.
+#[derive(Debug)]
+pub struct Frame<'a> {
+    receiver: &'a mut Receiver,
+    checked: Checked,
+}
+
+impl Frame<'_> {
+    /// What the frame carries; never filler.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.checked.kind
+    }
+
+    /// The frame's flags.
+    #[must_use]
+    pub fn flags(&self) -> Flags {
+        self.checked.flags
+    }
+
+    /// The invocation's id.
+    #[must_use]
+    pub fn id(&self) -> &[u8; 16] {
+        &self.checked.header.id
+    }
+
+    /// Bytes of payload.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.checked.header.len as usize
+    }
+
+    /// Whether the payload is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends the payload to `into`, then checks header and copy against the checksum: what the peer writes
+    /// afterwards does not matter. On an error `into` is as before.
+    ///
+    /// Header fields are only as good as the checksum, so copy before acting on them.
+    ///
+    /// # Errors
+    /// The peer broke the protocol.
+    pub fn copy_to(&mut self, into: &mut Vec<u8>) -> Result<(), Violation> {
+        let before = into.len();
+        let copied = self
+            .receiver
+            .area
+            .append_to(self.payload_offset(), self.len(), into);
+        let checked = copied.and_then(|()| {
+            self.checked
+                .header
+                .verify(into.get(before..).unwrap_or_default())
+        });
+        checked.map_err(|violation| {
+            into.truncate(before);
+            self.receiver.fail(violation)
+        })
+    }
+
+    /// The payload in place, checked against the checksum.
+    ///
+    /// # Safety
+    /// The peer is trusted not to write what it has published: true for a worker, whose peer is the host, and never
+    /// true for the host.
+    ///
+    /// # Errors
+    /// The peer broke the protocol.
+    pub unsafe fn payload(&mut self) -> Result<&[u8], Violation> {
+        let (at, len) = (self.payload_offset(), self.len());
+        // SAFETY: this is the ring's consumer, `check_header` found the bytes published, they are released when the frame
+        // is dropped, which the borrow prevents, and the caller vouches for the producer.
+        let verified = unsafe { self.receiver.area.bytes(at, len) }
+            .and_then(|bytes| self.checked.header.verify(bytes));
+        if let Err(violation) = verified {
+            return Err(self.receiver.fail(violation));
+        }
+        // SAFETY: as above.
+        unsafe { self.receiver.area.bytes(at, len) }
+    }
+
+    /// Releases the frame; the same as dropping it, said aloud.
+    pub fn consume(self) {}
+
+    fn payload_offset(&self) -> u64 {
+        self.receiver.ring.offset() + FRAME_HEADER_BYTES as u64
+    }
+}
+
+impl Drop for Frame<'_> {
+    fn drop(&mut self) {
+        // After a violation the ring is given up, and its positions with it.
+        if self.receiver.broken.is_none() {
+            self.receiver
+                .ring
+                .release(frame_bytes(self.checked.header.len));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! The sending end: places frames in the ring, whole or in pieces.
+
+use core::cmp;
+
+use crate::area::{Area, Control};
+use crate::error::{AbiError, Violation};
+use crate::frame::{Flags, FrameHeader, Kind};
+use crate::layout::{FRAME_ALIGN, FRAME_HEADER_BYTES, frame_bytes, max_payload};
+use crate::ring::Producer;
+
+/// Smallest payload of a frame that is not its message's last, in bytes (a quarter of a frame's in rings of less than
+/// 32 KiB): keeps a slow consumer from having a large message cut into crumbs.
+const MIN_PIECE_BYTES: u64 = 4096;
+
+/// Sends frames to the peer. The peer's position is not trusted: if it is impossible, every call fails from then on.
+#[derive(Debug)]
+pub struct Sender {
+    ring: Producer<Control>,
+    area: Area,
+    max_payload: u32,
+    broken: Option<Violation>,
+}
+
+/// Where a frame goes.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Bytes of filler before it.
+    pad: u64,
+    /// Payload it may have.
+    len: u32,
+}
+
+impl Sender {
+    pub(crate) fn new((control, area): (Control, Area)) -> Self {
+        let capacity = area.capacity();
+        Self {
+            ring: Producer::new(control, u64::from(capacity)),
+            area,
+            max_payload: max_payload(capacity),
+            broken: None,
+        }
+    }
+
+    /// The largest payload of one frame, in bytes: half the ring less a header.
+    #[must_use]
+    pub fn max_payload(&self) -> usize {
+        self.max_payload as usize
+    }
+
+    /// Reserves room for a payload of up to `len` bytes, to be filled in place. `None`: the ring is too full.
+    ///
+    /// # Errors
+    /// `len` is more than [`Sender::max_payload`], or the peer broke the protocol.
+    pub fn try_reserve(&mut self, len: usize) -> Result<Option<Grant<'_>>, AbiError> {
+        let len = self.bounded(len)?;
+        let place = self.guarded(|sender| sender.place_whole(len))?;
+        Ok(place.map(|place| Grant {
+            sender: self,
+            place,
+        }))
+    }
+
+    /// Sends one frame. `false`: the ring is too full, nothing was sent.
+    ///
+    /// # Errors
+    /// The payload is longer than [`Sender::max_payload`], `kind` is filler, or the peer broke the protocol.
+    pub fn try_send(
+        &mut self,
+        kind: Kind,
+        flags: Flags,
+        id: &[u8; 16],
+        payload: &[u8],
+    ) -> Result<bool, AbiError> {
+        sendable(kind)?;
+        let len = self.bounded(payload.len())?;
+        let Some(place) = self.guarded(|sender| sender.place_whole(len))? else {
+            return Ok(false);
+        };
+        self.send_at(place, kind, flags, id, payload)?;
+        Ok(true)
+    }
+
+    /// Sends as much of `payload` as fits, in one frame, and returns how many bytes that were. `None`: the ring is too
+    /// full, nothing was sent; `Some(0)` is only answered to an empty payload, which is a frame, too.
+    ///
+    /// The frame says that more follows if bytes are left or if `more_follows`.
+    ///
+    /// # Errors
+    /// `kind` is filler, or the peer broke the protocol.
+    pub fn try_send_piece(
+        &mut self,
+        kind: Kind,
+        id: &[u8; 16],
+        payload: &[u8],
+        more_follows: bool,
+    ) -> Result<Option<usize>, AbiError> {
+        sendable(kind)?;
+        let Some(place) = self.guarded(|sender| sender.place_piece(payload.len()))? else {
+            return Ok(None);
+        };
+        let (piece, rest) = payload.split_at(cmp::min(place.len as usize, payload.len()));
+        self.send_at(
+            place,
+            kind,
+            Flags::more(more_follows || !rest.is_empty()),
+            id,
+            piece,
+        )?;
+        Ok(Some(piece.len()))
+    }
+
+    /// Whether the peer's bell must be rung: asked after sending, once for any number of frames. It takes the peer's
+    /// announcement, so it answers `true` once per sleep.
+    #[must_use = "the peer sleeps on if its bell is not rung"]
+    pub fn bell_needed(&mut self) -> bool {
+        self.ring.take_consumer_waiting()
+    }
+
+    /// Announces that this side is about to sleep until a frame of `len` bytes of payload, or the largest frame if that
+    /// is less, fits. `false`: it fits now, or the peer broke the protocol (sending again tells); nothing is announced.
+    #[must_use = "sleep only after `true`"]
+    pub fn prepare_wait(&mut self, len: usize) -> bool {
+        let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.max_payload);
+        let (pad, frame) = self.span_of(len);
+        self.guarded(|sender| sender.ring.prepare_wait(pad + frame))
+            .unwrap_or(false)
+    }
+
+    /// Takes the announcement back: called after waking up.
+    pub fn cancel_wait(&mut self) {
+        self.ring.cancel_wait();
+    }
+
+    /// Runs `step` unless the peer has broken the protocol, and remembers it if it does.
+    fn guarded<T>(
+        &mut self,
+        step: impl FnOnce(&mut Self) -> Result<T, Violation>,
+    ) -> Result<T, Violation> {
+        if let Some(violation) = self.broken {
+            return Err(violation);
+        }
+        step(self).inspect_err(|&violation| self.broken = Some(violation))
+    }
+
+    fn bounded(&self, len: usize) -> Result<u32, AbiError> {
+        let max = self.max_payload;
+        u32::try_from(len)
+            .ok()
+            .filter(|&len| len <= max)
+            .ok_or(AbiError::TooLarge {
+                len,
+                max: max as usize,
+            })
+    }
+
+    /// Bytes of filler and of frame that `len` bytes of payload take at the present position.
+    fn span_of(&self, len: u32) -> (u64, u64) {
+        let frame = frame_bytes(len);
+        let left = self.ring.capacity() - self.ring.offset();
+        (if frame <= left { 0 } else { left }, frame)
+    }
+
+    /// Room for a frame of `len` bytes of payload, after filler if need be.
+    fn place_whole(&mut self, len: u32) -> Result<Option<Place>, Violation> {
+        let (pad, frame) = self.span_of(len);
+        let fits = self.ring.free(pad + frame)? >= pad + frame;
+        Ok(fits.then_some(Place { pad, len }))
+    }
+
+    /// Room for a frame with all of `len` bytes, or else for a piece that is worth a frame.
+    fn place_piece(&mut self, len: usize) -> Result<Option<Place>, Violation> {
+        let whole = u32::try_from(len).unwrap_or(u32::MAX).min(self.max_payload);
+        if let Some(place) = self.place_whole(whole)? {
+            return Ok(Some(place));
+        }
+        let free = self.ring.free_seen();
+        let left = self.ring.capacity() - self.ring.offset();
+        let (before_end, after_end) = (free.min(left), free.saturating_sub(left));
+        let (pad, room) = if before_end >= after_end {
+            (0, before_end)
+        } else {
+            (left, after_end)
+        };
+        let min_piece = MIN_PIECE_BYTES.min(self.ring.capacity() / 8);
+        let room = room.saturating_sub(FRAME_HEADER_BYTES as u64);
+        if room < min_piece {
+            return Ok(None);
+        }
+        let len = u32::try_from(room).unwrap_or(u32::MAX).min(whole);
+        Ok(Some(Place { pad, len }))
+    }
+
+    /// Writes a frame to its place and publishes it.
+    fn send_at(
+        &mut self,
+        place: Place,
+        kind: Kind,
+        flags: Flags,
+        id: &[u8; 16],
+        payload: &[u8],
+    ) -> Result<(), Violation> {
+        let mut header = FrameHeader::new(kind, flags, id, payload.len() as u32);
+        header.crc = header.checksum(payload);
+        let at = self.offset_after(place.pad);
+        self.area.write(at + FRAME_HEADER_BYTES as u64, payload)?;
+        self.publish(place.pad, &header)
+    }
+
+    /// Writes filler and header, and publishes them with the payload that is already there.
+    fn publish(&mut self, pad: u64, header: &FrameHeader) -> Result<(), Violation> {
+        if pad > 0 {
+            let len = (pad - FRAME_HEADER_BYTES as u64) as u32;
+            let mut filler = FrameHeader::new(Kind::Pad, Flags::NONE, &[0; 16], len);
+            filler.crc = filler.checksum(&[]);
+            self.area.write(self.ring.offset(), &filler.to_bytes())?;
+        }
+        self.area
+            .write(self.offset_after(pad), &header.to_bytes())?;
+        self.ring.publish(pad + frame_bytes(header.len));
+        Ok(())
+    }
+
+    /// Offset in the ring of the frame that begins after `pad` bytes of filler.
+    fn offset_after(&self, pad: u64) -> u64 {
+        debug_assert!(pad.is_multiple_of(FRAME_ALIGN));
+        (self.ring.offset() + pad) & (self.ring.capacity() - 1)
+    }
+}
+
+/// Room in the ring for one frame. Dropped without a commit, it leaves no trace.
+#[derive(Debug)]
+pub struct Grant<'a> {
+    sender: &'a mut Sender,
+    place: Place,
+}
+
+impl Grant<'_> {
+    /// The room for the payload, as long as what was reserved. Holds what an earlier frame left there.
+    pub fn buf(&mut self) -> &mut [u8] {
+        let at = self.sender.offset_after(self.place.pad) + FRAME_HEADER_BYTES as u64;
+        // SAFETY: this is the ring's producer, and `try_reserve` found these bytes free; they stay free until `commit`,
+        // which consumes the grant.
+        let bytes = unsafe { self.sender.area.bytes_mut(at, self.place.len as usize) };
+        // It cannot fail: the place lies in the ring.
+        bytes.unwrap_or_default()
+    }
+
+    /// Publishes the first `used` bytes as a frame.
+    ///
+    /// # Errors
+    /// `used` is more than was reserved, or `kind` is filler; nothing is sent.
+    pub fn commit(
+        mut self,
+        kind: Kind,
+        flags: Flags,
+        id: &[u8; 16],
+        used: usize,
+    ) -> Result<(), AbiError> {
+        sendable(kind)?;
+        let granted = self.place.len as usize;
+        let payload = self
+            .buf()
+            .get(..used)
+            .ok_or(AbiError::GrantOverrun { used, granted })?;
+        let mut header = FrameHeader::new(kind, flags, id, used as u32);
+        header.crc = header.checksum(payload);
+        self.sender.publish(self.place.pad, &header)?;
+        Ok(())
+    }
+}
+
+fn sendable(kind: Kind) -> Result<(), AbiError> {
+    if kind == Kind::Pad {
+        Err(AbiError::NotSendable(kind))
+    } else {
+        Ok(())
+    }
+}

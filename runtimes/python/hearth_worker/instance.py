@@ -1,0 +1,94 @@
+"""An instance: a fork of the template that serves one request at a time until it is killed."""
+
+import gc
+import os
+import sys
+
+from hearth_runtime import ChannelError
+
+from . import asyncloop, errors, http, payload, renewal, streams
+from .context import Context
+
+# `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value.
+TRIGGER_HTTP = 2
+
+# Exit statuses of an instance that could not start, and of one whose channel broke.
+EXIT_START_FAILED = 1
+EXIT_CHANNEL_BROKEN = 70
+
+
+class Instance:
+    """Made in the template, so that the child begins with everything at hand."""
+
+    __slots__ = ("_handler",)
+
+    def __init__(self, handler, config):
+        self._handler = handler
+        Context.bind(config)
+
+    def main(self, channel):
+        """The child's whole life. Does not return."""
+        try:
+            renewal.renew()
+            _after_restore()
+            channel.ready()
+        except BaseException:
+            _die(EXIT_START_FAILED)
+        gc.enable()
+        try:
+            self._serve(channel)
+        except BaseException:
+            _die(EXIT_CHANNEL_BROKEN)
+        os._exit(0)
+
+    def _serve(self, channel):
+        """Answers requests until the server is gone."""
+        receive, respond = channel.receive, channel.result
+        handler, flush = self._handler, streams.flush
+        decode, encode = payload.decode, payload.encode
+        while True:
+            request = receive()
+            if request is None:
+                return
+            request_id, trigger, deadline_us, traceparent, event, body = request
+            value = None
+            try:
+                event = decode(event)
+                if trigger == TRIGGER_HTTP:
+                    http.add_body(event, body)
+                value = handler(event, Context(request_id, deadline_us, traceparent))
+                if hasattr(type(value), "__await__"):
+                    value = asyncloop.run(value)
+                if trigger == TRIGGER_HTTP:
+                    http.respond(channel, value)
+                else:
+                    text = encode(value)
+                    # What was printed must be in the pipe before the server sees the end of the
+                    # response.
+                    flush()
+                    respond(text)
+            except ChannelError:
+                raise
+            except BaseException as error:
+                # SystemExit and KeyboardInterrupt too: they end the invocation, not the instance.
+                flush()
+                channel.error(errors.to_json(errors.describe(error)))
+            # Nothing of a request is kept while waiting for the next.
+            request = event = body = value = text = None
+
+
+def _after_restore():
+    """Runs the function's own hooks, in order of registration, as AWS documents."""
+    hooks = sys.modules.get("snapshot_restore_py")
+    if hooks is not None:
+        for hook, args, kwargs in hooks.get_after_restore():
+            hook(*args, **kwargs)
+
+
+def _die(status):
+    """Leaves with the current exception in the function's log, without the template's exit
+    handlers.
+    """
+    sys.excepthook(*sys.exc_info())
+    streams.flush()
+    os._exit(status)

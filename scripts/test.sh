@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Runs every suite, also after one has failed, and ends with the sum of their tests alone on the last line.
+# Full logs: target/test-logs/.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+readonly LOGS=$TARGET/test-logs
+# Logs are read by people and by `count`: no colours.
+export CARGO_TERM_COLOR=never
+
+passed=0
+failed=0
+skipped=0
+bad_suites=()
+
+# count LOG: prints "passed failed skipped", as cargo test ("test result: ok. 3 passed; …") and unittest ("Ran 3 tests",
+# "FAILED (failures=1, errors=1, skipped=1)") told them.
+count() {
+  awk '
+    function field(name,   text) {
+      if (!match($0, name "=[0-9]+")) return 0
+      text = substr($0, RSTART, RLENGTH)
+      sub(/.*=/, "", text)
+      return text + 0
+    }
+    /^test result: / { passed += $4; failed += $6; skipped += $8 }
+    /^Ran [0-9]+ tests? in / { ran += $2 }
+    /^(OK|FAILED)( \(|$)/ {
+      unittest_failed += field("failures") + field("errors") + field("unexpected successes")
+      unittest_skipped += field("skipped")
+    }
+    END {
+      print passed + ran - unittest_failed - unittest_skipped, failed + unittest_failed, skipped + unittest_skipped
+    }
+  ' "$1"
+}
+
+# suite NAME COMMAND...: a suite that counts no tests of its own counts as one.
+suite() {
+  local name=$1 status=0 began=$SECONDS ok bad skip
+  local log=$LOGS/$name.log
+  shift
+  say "suite $name"
+  "$@" </dev/null 2>&1 | tee "$log" || status=$?
+  read -r ok bad skip < <(count "$log")
+  if ((status != 0 && bad == 0)); then
+    bad=1
+  elif ((status == 0 && ok + bad + skip == 0)); then
+    ok=1
+  fi
+  if ((bad > 0)); then
+    bad_suites+=("$name")
+  fi
+  passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
+  say "suite $name: $ok passed, $bad failed, $skip skipped in $((SECONDS - began)) s"
+  ((bad == 0))
+}
+
+finish() {
+  if ((failed > 0)); then
+    say "failed: ${bad_suites[*]} (logs in $LOGS)"
+  fi
+  printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+  ((failed == 0)) || exit 1
+}
+
+# `--cfg loom` changes every crate's flags, so the model lives in a target directory of its own, where it is also
+# optimised: it runs millions of interleavings.
+loom() {
+  RUSTFLAGS="--cfg loom" CARGO_PROFILE_DEV_OPT_LEVEL=2 \
+    cargo test --locked --target-dir "$TARGET/loom" -p hearth-abi --test loom
+}
+
+python_runtime() { PYTHONPATH=runtimes/python "$PYTHON" -B -m unittest discover -s runtimes/python/tests/python; }
+
+run_as_root_what_cargo_runs
+rm -rf "$LOGS"
+mkdir -p "$LOGS"
+
+suite lint scripts/lint.sh || true
+suite build scripts/build.sh debug || finish
+suite rust cargo test --locked --workspace --no-fail-fast || true
+suite loom loom || true
+suite python python_runtime || true
+suite bench env QUICK=1 scripts/bench.sh || true
+finish

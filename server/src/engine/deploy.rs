@@ -1,0 +1,331 @@
+//! Making and changing functions. Every change boots its template first: what cannot start is refused, with the reason,
+//! before anything of it is stored or answers a request.
+//!
+//! A change runs on a task of its own, so that a client that hangs up leaves it either done or undone, never half.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::registry::Function;
+use super::{Engine, EngineError};
+use crate::instance::FunctionKey;
+use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField};
+use crate::scheduler::{BootFailure, Deployment};
+use crate::store::StoredVersion;
+
+impl Engine {
+    /// Deploys a new function. Answers when its template is up.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing of a refused deploy is left behind.
+    pub async fn create(
+        &self,
+        spec: FunctionSpec,
+        code: Code,
+    ) -> Result<FunctionView, EngineError> {
+        self.change(|engine| async move { engine.create_now(spec, code).await })
+            .await
+    }
+
+    /// Makes a new version with other settings or code (either may be absent) and activates it. A patch that changes
+    /// nothing, without code, changes nothing.
+    ///
+    /// # Errors
+    /// [`EngineError`]; the active version stays as it was.
+    pub async fn update(
+        &self,
+        name: &str,
+        patch: FunctionPatch,
+        code: Option<Code>,
+    ) -> Result<FunctionView, EngineError> {
+        let name = name.to_owned();
+        self.change(|engine| async move { engine.update_now(&name, patch, code).await })
+            .await
+    }
+
+    /// Makes an existing version the one that answers.
+    ///
+    /// # Errors
+    /// [`EngineError`]; the active version stays as it was.
+    pub async fn activate(&self, name: &str, version: u32) -> Result<FunctionView, EngineError> {
+        let name = name.to_owned();
+        self.change(|engine| async move { engine.activate_now(&name, version).await })
+            .await
+    }
+
+    /// Removes a function, its versions and its history; running requests finish.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], [`EngineError::Internal`].
+    pub async fn delete(&self, name: &str) -> Result<(), EngineError> {
+        let name = name.to_owned();
+        self.change(|engine| async move { engine.delete_now(&name).await })
+            .await
+    }
+
+    async fn change<T, F>(&self, run: impl FnOnce(Self) -> F) -> Result<T, EngineError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, EngineError>> + Send + 'static,
+    {
+        if self.inner.draining.load(Ordering::Acquire) {
+            return Err(EngineError::ShuttingDown);
+        }
+        let task = tokio::spawn(run(self.clone()));
+        task.await
+            .map_err(|error| EngineError::Internal(error.to_string()))?
+    }
+
+    async fn create_now(self, spec: FunctionSpec, code: Code) -> Result<FunctionView, EngineError> {
+        check(&spec)?;
+        self.inner.resources.runtimes.check(spec.runtime)?;
+        let _claim = Claim::take(&self, &spec.name)?;
+        let packages = &self.inner.packages;
+        let hold = packages.hold().await;
+        let unpacked = packages.install(code, &spec.handler, spec.runtime).await?;
+        let key = FunctionKey::default();
+        let deployment = self.deployment(key.clone(), 1, &spec, &unpacked.sha256);
+        let deployed = async {
+            deployment.warm_up().await.map_err(refusal)?;
+            Ok(self
+                .inner
+                .store
+                .create_function(&spec, &unpacked.sha256, unpacked.bytes)
+                .await?)
+        };
+        let stored = match deployed.await {
+            Ok(stored) => stored,
+            Err(error) => {
+                deployment.retire();
+                drop(hold);
+                packages
+                    .drop_unused(&self.inner.store, &unpacked.sha256)
+                    .await;
+                return Err(error);
+            }
+        };
+        key.set(stored.id);
+        deployment.store_import_lines().await;
+        let function = Function::new(key, stored, deployment);
+        self.inner
+            .registry
+            .insert(spec.name.as_str().into(), function.clone());
+        tracing::info!(function = spec.name, "deployed");
+        Ok(function.view())
+    }
+
+    async fn update_now(
+        self,
+        name: &str,
+        patch: FunctionPatch,
+        code: Option<Code>,
+    ) -> Result<FunctionView, EngineError> {
+        let function = self.function(name)?;
+        let _change = function.change.lock().await;
+        self.still_there(name, &function)?;
+        let active = function.stored().active.clone();
+        let spec = merged(&active.spec, patch);
+        check(&spec)?;
+        if code.is_none() && spec == active.spec {
+            return Ok(function.view());
+        }
+        let packages = &self.inner.packages;
+        let hold = packages.hold().await;
+        let (sha256, bytes) = match code {
+            Some(code) => {
+                let unpacked = packages.install(code, &spec.handler, spec.runtime).await?;
+                (unpacked.sha256, unpacked.bytes)
+            }
+            None => (active.code_sha256, active.code_bytes),
+        };
+        let number = self.inner.store.next_version(function.id()).await?;
+        let deployment = self.deployment(function.key.clone(), number, &spec, &sha256);
+        let deployed = async {
+            deployment.warm_up().await.map_err(refusal)?;
+            Ok(self
+                .inner
+                .store
+                .add_version(function.id(), &spec, &sha256, bytes)
+                .await?)
+        };
+        match deployed.await {
+            Ok(stored) => {
+                deployment.store_import_lines().await;
+                function.switch(stored, deployment);
+                tracing::info!(function = name, version = number, "deployed");
+                Ok(function.view())
+            }
+            Err(error) => {
+                deployment.retire();
+                drop(hold);
+                packages.drop_unused(&self.inner.store, &sha256).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn activate_now(self, name: &str, version: u32) -> Result<FunctionView, EngineError> {
+        let function = self.function(name)?;
+        let _change = function.change.lock().await;
+        self.still_there(name, &function)?;
+        if function.stored().active.version == version {
+            return Ok(function.view());
+        }
+        let missing = || EngineError::NotFound(format!("version {version} of function \"{name}\""));
+        let versions = self.inner.store.versions(function.id()).await?;
+        let StoredVersion {
+            spec, code_sha256, ..
+        } = versions
+            .into_iter()
+            .find(|stored| stored.version == version)
+            .ok_or_else(missing)?;
+        let deployment = self.deployment(function.key.clone(), version, &spec, &code_sha256);
+        let deployed = async {
+            deployment.warm_up().await.map_err(refusal)?;
+            self.inner
+                .store
+                .activate(function.id(), version)
+                .await?
+                .ok_or_else(missing)
+        };
+        match deployed.await {
+            Ok(stored) => {
+                deployment.store_import_lines().await;
+                function.switch(stored, deployment);
+                tracing::info!(function = name, version, "activated");
+                Ok(function.view())
+            }
+            Err(error) => {
+                deployment.retire();
+                Err(error)
+            }
+        }
+    }
+
+    async fn delete_now(self, name: &str) -> Result<(), EngineError> {
+        let function = self.function(name)?;
+        let _change = function.change.lock().await;
+        self.still_there(name, &function)?;
+        let versions = self.inner.store.versions(function.id()).await?;
+        self.inner.store.delete_function(function.id()).await?;
+        self.inner.registry.remove(name);
+        function.active().retire();
+        self.inner.history.forget(function.id());
+        let packages: HashSet<_> = versions
+            .into_iter()
+            .map(|version| version.code_sha256)
+            .collect();
+        for sha256 in packages {
+            self.inner
+                .packages
+                .drop_unused(&self.inner.store, &sha256)
+                .await;
+        }
+        tracing::info!(function = name, "deleted");
+        Ok(())
+    }
+
+    pub(super) fn deployment(
+        &self,
+        key: FunctionKey,
+        version: u32,
+        spec: &FunctionSpec,
+        sha256: &str,
+    ) -> Arc<Deployment> {
+        let code_dir = self.inner.packages.path(sha256);
+        Deployment::new(
+            key,
+            version,
+            spec.clone(),
+            code_dir,
+            self.inner.resources.clone(),
+        )
+    }
+
+    /// A change that waited for its turn may find that the one before it deleted the function.
+    fn still_there(&self, name: &str, function: &Arc<Function>) -> Result<(), EngineError> {
+        let current = self.function(name)?;
+        if Arc::ptr_eq(&current, function) {
+            Ok(())
+        } else {
+            Err(EngineError::NotFound(format!(
+                "function \"{name}\" any more: it was replaced meanwhile"
+            )))
+        }
+    }
+}
+
+/// A name that is being created: nobody else can create it meanwhile.
+struct Claim {
+    engine: Engine,
+    name: String,
+}
+
+impl Claim {
+    fn take(engine: &Engine, name: &str) -> Result<Self, EngineError> {
+        let mut creating = engine.inner.creating.lock();
+        if engine.inner.registry.get(name).is_some() || !creating.insert(name.to_owned()) {
+            return Err(EngineError::AlreadyExists(name.to_owned()));
+        }
+        Ok(Self {
+            engine: engine.clone(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.engine.inner.creating.lock().remove(&self.name);
+    }
+}
+
+/// Rules that need more than one field.
+fn check(spec: &FunctionSpec) -> Result<(), InvalidField> {
+    if spec.min_instances > spec.max_concurrency {
+        return Err(InvalidField {
+            field: "min_instances".into(),
+            value: spec.min_instances.to_string(),
+            rule: format!(
+                "must not be larger than max_concurrency, which is {}",
+                spec.max_concurrency
+            ),
+        });
+    }
+    Ok(())
+}
+
+fn refusal(failure: Arc<BootFailure>) -> EngineError {
+    match &failure.import {
+        Some((error, logs)) => EngineError::Import {
+            error: error.clone(),
+            logs: logs.clone(),
+        },
+        None => EngineError::Internal(failure.reason.clone()),
+    }
+}
+
+fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec {
+    let mut env = spec.env.clone();
+    for (name, value) in patch.env.unwrap_or_default() {
+        match value {
+            Some(value) => drop(env.insert(name, value)),
+            None => drop(env.remove(&name)),
+        }
+    }
+    FunctionSpec {
+        name: spec.name.clone(),
+        runtime: spec.runtime,
+        handler: patch.handler.unwrap_or_else(|| spec.handler.clone()),
+        memory_mb: patch.memory_mb.unwrap_or(spec.memory_mb),
+        timeout_ms: patch.timeout_ms.unwrap_or(spec.timeout_ms),
+        max_concurrency: patch.max_concurrency.unwrap_or(spec.max_concurrency),
+        idle_timeout_s: patch.idle_timeout_s.unwrap_or(spec.idle_timeout_s),
+        min_instances: patch.min_instances.unwrap_or(spec.min_instances),
+        network: patch.network.unwrap_or(spec.network),
+        public: patch.public.unwrap_or(spec.public),
+        env,
+    }
+}

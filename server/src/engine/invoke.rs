@@ -1,0 +1,295 @@
+//! One invocation, from admission to the end of its answer.
+
+mod exchange;
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use hearth_abi::Kind;
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use self::exchange::Exchange;
+use super::{Engine, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
+use crate::model::{FunctionError, InvocationId, Stages, Status, Trigger};
+use crate::scheduler::{Deployment, Lease, LeaseError};
+
+/// Largest result of `invoke`, as Lambda's: it is held in memory whole.
+pub const MAX_RESULT: u64 = 6 * 1024 * 1024;
+/// Part of an HTTP body that is read before an instance is leased: a slow client must not hold one up.
+const READ_AHEAD: usize = 1024 * 1024;
+/// When to come back after a 429.
+const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// RESPONSE_HEAD, as the runtime writes it.
+#[derive(Deserialize)]
+struct ResponseHead {
+    #[serde(rename = "statusCode")]
+    status: u16,
+    headers: Vec<(String, String)>,
+}
+
+impl Engine {
+    /// Runs a function once. Dropping the future, or the stream of a streamed answer, cancels the invocation: its
+    /// instance is killed, the history says `cancelled`.
+    pub async fn invoke(
+        &self,
+        request: InvokeRequest,
+    ) -> (InvokeMeta, Result<InvokeReply, InvokeError>) {
+        let received = Instant::now();
+        let id = InvocationId::new();
+        let mut meta = InvokeMeta {
+            id,
+            version: 0,
+            start: None,
+            stages: Stages::default(),
+        };
+        if self.inner.draining.load(Ordering::Acquire) {
+            return (meta, Err(InvokeError::ShuttingDown));
+        }
+        let Some(function) = self.inner.registry.get(&request.function) else {
+            return (
+                meta,
+                Err(InvokeError::NotFound(request.function.to_string())),
+            );
+        };
+        let running = Running::begin(self);
+        let (ahead, rest) = match read_ahead(request.body).await {
+            Ok(body) => body,
+            Err(error) => return (meta, Err(InvokeError::RequestBody(error.to_string()))),
+        };
+        let lease = loop {
+            let deployment = function.active();
+            meta.version = deployment.version;
+            match deployment.lease(received).await {
+                // Another version took over between the look-up and the lease.
+                Err(LeaseError::Retired) if function.active().version != meta.version => {}
+                Err(LeaseError::Retired) => {
+                    return (
+                        meta,
+                        Err(InvokeError::NotFound(request.function.to_string())),
+                    );
+                }
+                Err(LeaseError::Full { max, queued }) => {
+                    let refusal = InvokeError::TooManyRequests {
+                        max_concurrency: max,
+                        queued,
+                        retry_after: RETRY_AFTER,
+                    };
+                    return (meta, Err(refusal));
+                }
+                Err(LeaseError::Boot(failure)) => {
+                    let error = InvokeError::Unavailable(failure.reason.clone());
+                    meta.stages = self
+                        .record_unserved(&deployment, id, request.trigger, received, &error)
+                        .await;
+                    return (meta, Err(error));
+                }
+                Ok(lease) => break lease,
+            }
+        };
+        meta.start = Some(lease.rung);
+        let exchange = self.exchange(running, lease, received, id, request.trigger);
+        let traceparent = request.traceparent.as_deref();
+        match request.trigger {
+            Trigger::Http => {
+                exchange
+                    .http(meta, traceparent, &request.event, ahead, rest)
+                    .await
+            }
+            _ => exchange.invoke(meta, traceparent, &request.event).await,
+        }
+    }
+
+    fn exchange(
+        &self,
+        running: Running,
+        lease: Lease,
+        received: Instant,
+        id: InvocationId,
+        trigger: Trigger,
+    ) -> Exchange {
+        Exchange::new(
+            self.inner.history.clone(),
+            running,
+            lease,
+            received,
+            id,
+            trigger,
+        )
+    }
+}
+
+impl Engine {
+    /// An admitted invocation that no instance could be started for is part of the history, too.
+    async fn record_unserved(
+        &self,
+        deployment: &Deployment,
+        id: InvocationId,
+        trigger: Trigger,
+        received: Instant,
+        error: &InvokeError,
+    ) -> Stages {
+        let mut record = exchange::new_record(deployment, id, trigger, received);
+        let waited = exchange::micros(received.elapsed());
+        record.stages_us = Stages {
+            queue: waited,
+            total: waited,
+            ..Stages::default()
+        };
+        record.status = Status::Failed;
+        record.error = Some(exchange::described("Runtime.Unavailable", error));
+        record.finished_at = Some(Timestamp::now());
+        let stages = record.stages_us;
+        self.inner
+            .history
+            .record(deployment.function.get(), record)
+            .await;
+        stages
+    }
+}
+
+type Body = BoxStream<'static, Result<Bytes, std::io::Error>>;
+
+/// Reads the first part of a body. What is left, if anything, comes as a stream.
+async fn read_ahead(body: Option<Body>) -> Result<(Vec<Bytes>, Option<Body>), std::io::Error> {
+    let (mut pieces, mut bytes) = (Vec::new(), 0);
+    let Some(mut body) = body else {
+        return Ok((pieces, None));
+    };
+    while bytes < READ_AHEAD {
+        match body.next().await {
+            Some(piece) => {
+                let piece = piece?;
+                bytes += piece.len();
+                pieces.push(piece);
+            }
+            None => return Ok((pieces, None)),
+        }
+    }
+    Ok((pieces, Some(body)))
+}
+
+/// Counts a running invocation, for the drain.
+pub(super) struct Running(Engine);
+
+impl Running {
+    fn begin(engine: &Engine) -> Self {
+        engine.inner.running.fetch_add(1, Ordering::AcqRel);
+        Self(engine.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.inner.running.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Exchange {
+    /// Event in, result out.
+    async fn invoke(
+        mut self,
+        mut meta: InvokeMeta,
+        traceparent: Option<&str>,
+        event: &[u8],
+    ) -> (InvokeMeta, Result<InvokeReply, InvokeError>) {
+        let answer = async {
+            self.send(traceparent, event).await?;
+            let mut result = Vec::new();
+            loop {
+                let received = self.receive(&mut result).await?;
+                match received.kind {
+                    Kind::ResponseError => return Err(self.error(result, received.more).await),
+                    Kind::ResponseResult => {}
+                    other => return Err(self.out_of_turn(other)),
+                }
+                self.count_response(result.len());
+                if result.len() as u64 > MAX_RESULT {
+                    return Err(self.too_large(received.more).await);
+                }
+                if !received.more {
+                    return Ok(result);
+                }
+            }
+        }
+        .await;
+        let answer = self
+            .conclude(answer)
+            .await
+            .map(|result| InvokeReply::Json(result.into()));
+        meta.stages = self.stages();
+        (meta, answer)
+    }
+
+    /// HTTP request in, response out as it comes.
+    async fn http(
+        mut self,
+        mut meta: InvokeMeta,
+        traceparent: Option<&str>,
+        event: &[u8],
+        ahead: Vec<Bytes>,
+        rest: Option<Body>,
+    ) -> (InvokeMeta, Result<InvokeReply, InvokeError>) {
+        let head = async {
+            self.send(traceparent, event).await?;
+            self.send_body(ahead, rest).await?;
+            let mut head = Vec::new();
+            let received = self.receive(&mut head).await?;
+            match received.kind {
+                Kind::ResponseError => Err(self.error(head, received.more).await),
+                Kind::ResponseHead if !received.more => {
+                    serde_json::from_slice::<ResponseHead>(&head).map_err(|error| {
+                        self.broken(format!("its response head makes no sense: {error}"))
+                    })
+                }
+                other => Err(self.out_of_turn(other)),
+            }
+        }
+        .await;
+        let ResponseHead { status, headers } = match head {
+            Ok(head) => head,
+            Err(error) => {
+                let answer = self.conclude::<()>(Err(error)).await;
+                meta.stages = self.stages();
+                return (meta, answer.map(|()| InvokeReply::Json(Bytes::new())));
+            }
+        };
+        // Most bodies are whole already: then the stage times are final and go into the headers.
+        let mut first = Vec::new();
+        let body = match self.receive_ready(&mut first) {
+            Ok(Some(received)) if received.kind == Kind::ResponseBody && !received.more => {
+                self.count_response(first.len());
+                let done = self.conclude(Ok(first)).await;
+                meta.stages = self.stages();
+                stream::once(async move { done.map(Bytes::from).map_err(std::io::Error::other) })
+                    .boxed()
+            }
+            ready => {
+                meta.stages = self.stages();
+                let started = ready.map(|received| received.map(|received| (received, first)));
+                self.into_body(started).boxed()
+            }
+        };
+        (
+            meta,
+            Ok(InvokeReply::Http {
+                status,
+                headers,
+                body,
+            }),
+        )
+    }
+}
+
+/// Parses RESPONSE_ERROR; a runtime that sends nonsense still ends in one clear error.
+fn parse_error(bytes: &[u8]) -> FunctionError {
+    serde_json::from_slice(bytes).unwrap_or_else(|error| FunctionError {
+        error_type: "Runtime.ProtocolError".into(),
+        error_message: format!("the runtime reported an error that makes no sense: {error}"),
+        stack_trace: Vec::new(),
+    })
+}

@@ -1,0 +1,442 @@
+//! An exchange with one instance: it owns the lease, the deadline and the record, and writes the history whichever way
+//! the invocation ends, also when nobody waits for it any more.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use hearth_abi::{Kind, RequestHead};
+use jiff::Timestamp;
+
+use super::{Body, MAX_RESULT, Running, parse_error};
+use crate::channel::{ChannelError, Received};
+use crate::engine::InvokeError;
+use crate::history::History;
+use crate::instance::Death;
+use crate::model::{FunctionError, InvocationId, InvocationRecord, Stages, Status, Trigger};
+use crate::scheduler::{Deployment, Lease};
+
+/// Longest pause between two pieces of a streamed request body; a client that is slower loses its instance.
+const BODY_PAUSE: Duration = Duration::from_secs(30);
+/// Largest error a runtime may report.
+const MAX_ERROR: usize = 1024 * 1024;
+
+/// One invocation under way.
+pub(super) struct Exchange {
+    history: History,
+    /// Gone once the invocation has ended.
+    lease: Option<Lease>,
+    _running: Running,
+    record: InvocationRecord,
+    received: Instant,
+    sent: Instant,
+    /// When the first frame of the response came.
+    answered: Option<Instant>,
+    deadline: tokio::time::Instant,
+    timeout_ms: u32,
+    recorded: bool,
+}
+
+/// The record of an invocation that has just begun.
+pub(super) fn new_record(
+    deployment: &Deployment,
+    id: InvocationId,
+    trigger: Trigger,
+    received: Instant,
+) -> InvocationRecord {
+    let received_at = Timestamp::now()
+        .saturating_sub(received.elapsed())
+        .unwrap_or_default();
+    InvocationRecord {
+        id,
+        function: deployment.spec.name.clone(),
+        version: deployment.version,
+        trigger,
+        status: Status::Running,
+        start: None,
+        received_at,
+        finished_at: None,
+        stages_us: Stages::default(),
+        request_bytes: 0,
+        response_bytes: 0,
+        attempts: 1,
+        error: None,
+        logs: Vec::new(),
+    }
+}
+
+pub(super) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Exchange {
+    pub(super) fn new(
+        history: History,
+        running: Running,
+        lease: Lease,
+        received: Instant,
+        id: InvocationId,
+        trigger: Trigger,
+    ) -> Self {
+        let deployment = lease.deployment();
+        let mut record = new_record(deployment, id, trigger, received);
+        record.start = Some(lease.rung);
+        record.stages_us.queue = micros(lease.queue);
+        record.stages_us.start = micros(lease.start);
+        let timeout_ms = deployment.spec.timeout_ms;
+        lease.logs.begin(Some(id));
+        Self {
+            history,
+            lease: Some(lease),
+            _running: running,
+            record,
+            received,
+            sent: Instant::now(),
+            answered: None,
+            deadline: tokio::time::Instant::now() + Duration::from_millis(timeout_ms.into()),
+            timeout_ms,
+            recorded: false,
+        }
+    }
+
+    fn lease(&mut self) -> Result<&mut Lease, InvokeError> {
+        self.lease
+            .as_mut()
+            .ok_or_else(|| InvokeError::Internal("the invocation has ended".into()))
+    }
+
+    /// Stage times so far.
+    pub(super) fn stages(&self) -> Stages {
+        self.record.stages_us
+    }
+
+    pub(super) fn count_response(&mut self, bytes: usize) {
+        self.record.response_bytes = bytes as u64;
+    }
+
+    /// Writes head and event and rings the bell.
+    pub(super) async fn send(
+        &mut self,
+        traceparent: Option<&str>,
+        event: &[u8],
+    ) -> Result<(), InvokeError> {
+        let begun = Instant::now();
+        self.record.request_bytes = event.len() as u64;
+        let id = self.record.id.0;
+        let remaining = Duration::from_millis(self.timeout_ms.into());
+        let deadline = Timestamp::now().as_microsecond().cast_unsigned() + micros(remaining);
+        let head =
+            RequestHead::new(deadline, trigger_code(self.record.trigger)).encode(traceparent);
+        let deadline = self.deadline;
+        let channel = &mut self.lease()?.channel;
+        let sending = async {
+            channel.send(Kind::RequestHead, &id, &head).await?;
+            channel.send(Kind::RequestEvent, &id, event).await
+        };
+        let sent = tokio::time::timeout_at(deadline, sending).await;
+        channel.ring();
+        self.settle(sent).await?;
+        self.sent = Instant::now();
+        self.record.stages_us.send = micros(self.sent - begun);
+        Ok(())
+    }
+
+    /// Streams the HTTP body after the event. The handler's time begins when the body is whole.
+    pub(super) async fn send_body(
+        &mut self,
+        ahead: Vec<Bytes>,
+        rest: Option<Body>,
+    ) -> Result<(), InvokeError> {
+        let begun = Instant::now();
+        let mut rest = rest.unwrap_or_else(|| stream::empty().boxed());
+        let mut ahead = ahead.into_iter();
+        let id = self.record.id.0;
+        loop {
+            let piece = match ahead.next() {
+                Some(piece) => Some(piece),
+                None => match tokio::time::timeout(BODY_PAUSE, rest.next()).await {
+                    Ok(None) => None,
+                    Ok(Some(Ok(piece))) => Some(piece),
+                    Ok(Some(Err(error))) => {
+                        return Err(InvokeError::RequestBody(error.to_string()));
+                    }
+                    Err(_) => {
+                        let pause = format!("nothing came for {} s", BODY_PAUSE.as_secs());
+                        return Err(InvokeError::RequestBody(pause));
+                    }
+                },
+            };
+            let deadline =
+                tokio::time::Instant::now() + Duration::from_millis(self.timeout_ms.into());
+            let channel = &mut self.lease()?.channel;
+            let bytes = piece.as_deref().unwrap_or_default();
+            let more = piece.is_some();
+            let sending = channel.send_part(Kind::RequestBody, &id, bytes, more);
+            let sent = tokio::time::timeout_at(deadline, sending).await;
+            channel.ring();
+            self.record.request_bytes += bytes.len() as u64;
+            self.settle(sent).await?;
+            if !more {
+                break;
+            }
+        }
+        self.sent = Instant::now();
+        self.deadline = tokio::time::Instant::now() + Duration::from_millis(self.timeout_ms.into());
+        self.record.stages_us.send += micros(self.sent - begun);
+        Ok(())
+    }
+
+    /// Waits for the next frame, its payload appended to `payload`.
+    pub(super) async fn receive(&mut self, payload: &mut Vec<u8>) -> Result<Received, InvokeError> {
+        let (id, deadline) = (self.record.id.0, self.deadline);
+        let channel = &mut self.lease()?.channel;
+        let received = tokio::time::timeout_at(deadline, channel.recv(&id, payload)).await;
+        let received = self.settle(received).await?;
+        self.mark_answered();
+        Ok(received)
+    }
+
+    /// The next frame if it is there already.
+    pub(super) fn receive_ready(
+        &mut self,
+        payload: &mut Vec<u8>,
+    ) -> Result<Option<Received>, InvokeError> {
+        let id = self.record.id.0;
+        self.lease()?
+            .channel
+            .try_recv(&id, payload)
+            .map_err(|error| InvokeError::Crashed(error.to_string()))
+    }
+
+    fn mark_answered(&mut self) {
+        if self.answered.is_none() {
+            let now = Instant::now();
+            self.answered = Some(now);
+            self.record.stages_us.run = micros(now - self.sent);
+        }
+    }
+
+    /// Turns a failure of the channel, or the deadline's passing, into what the caller is told.
+    async fn settle<T>(
+        &mut self,
+        result: Result<Result<T, ChannelError>, tokio::time::error::Elapsed>,
+    ) -> Result<T, InvokeError> {
+        match result {
+            Ok(Ok(value)) => Ok(value),
+            Err(_) => {
+                self.lease()?.kill();
+                Err(InvokeError::Timeout(self.timeout_ms))
+            }
+            Ok(Err(ChannelError::Gone)) => {
+                let lease = self.lease()?;
+                let memory_mb = lease.deployment().spec.memory_mb;
+                Err(match lease.vitals.clone().died().await {
+                    Death::OutOfMemory => InvokeError::OutOfMemory(memory_mb),
+                    Death::Crashed(how) => InvokeError::Crashed(how.clone()),
+                })
+            }
+            Ok(Err(other)) => Err(InvokeError::Crashed(other.to_string())),
+        }
+    }
+
+    /// The rest of a RESPONSE_ERROR message.
+    pub(super) async fn error(&mut self, mut bytes: Vec<u8>, mut more: bool) -> InvokeError {
+        while more {
+            match self.receive(&mut bytes).await {
+                Ok(received)
+                    if received.kind == Kind::ResponseError && bytes.len() <= MAX_ERROR =>
+                {
+                    more = received.more
+                }
+                Ok(received) => return self.out_of_turn(received.kind),
+                Err(error) => return error,
+            }
+        }
+        InvokeError::Function(parse_error(&bytes))
+    }
+
+    /// Reads a result that is over the limit to its end, so that the instance can go on serving.
+    pub(super) async fn too_large(&mut self, mut more: bool) -> InvokeError {
+        let mut scratch = Vec::new();
+        while more {
+            scratch.clear();
+            match self.receive(&mut scratch).await {
+                Ok(received) => more = received.more,
+                Err(error) => return error,
+            }
+        }
+        InvokeError::ResultTooLarge { limit: MAX_RESULT }
+    }
+
+    /// The worker sent a kind of frame that has no place here.
+    pub(super) fn out_of_turn(&self, kind: Kind) -> InvokeError {
+        self.broken(format!("a frame of kind {kind:?} came out of turn"))
+    }
+
+    /// The worker broke the protocol above the frames.
+    pub(super) fn broken(&self, how: String) -> InvokeError {
+        InvokeError::Crashed(format!("it broke the channel's protocol: {how}"))
+    }
+
+    /// Ends the invocation: returns or kills the instance, completes the record and hands it to the history.
+    pub(super) async fn conclude<T>(
+        &mut self,
+        answer: Result<T, InvokeError>,
+    ) -> Result<T, InvokeError> {
+        let (status, error, keep) = match &answer {
+            Ok(_) => (Status::Succeeded, None, true),
+            Err(InvokeError::Function(error)) => (Status::Failed, Some(error.clone()), true),
+            Err(error @ InvokeError::ResultTooLarge { .. }) => (
+                Status::Failed,
+                Some(described("Runtime.ResultTooLarge", error)),
+                true,
+            ),
+            Err(error @ InvokeError::Timeout(_)) => (
+                Status::TimedOut,
+                Some(described("Runtime.Timeout", error)),
+                false,
+            ),
+            Err(error @ InvokeError::OutOfMemory(_)) => (
+                Status::OutOfMemory,
+                Some(described("Runtime.OutOfMemory", error)),
+                false,
+            ),
+            Err(error @ InvokeError::Crashed(_)) => (
+                Status::Crashed,
+                Some(described("Runtime.Crashed", error)),
+                false,
+            ),
+            Err(error @ InvokeError::RequestBody(_)) => (
+                Status::Cancelled,
+                Some(described("Client.RequestBody", error)),
+                false,
+            ),
+            Err(error) => (
+                Status::Failed,
+                Some(described("Runtime.Internal", error)),
+                false,
+            ),
+        };
+        let (function, record) = self.end(status, error, keep);
+        self.history.record(function, record).await;
+        answer
+    }
+
+    fn end(
+        &mut self,
+        status: Status,
+        error: Option<FunctionError>,
+        keep: bool,
+    ) -> (i64, InvocationRecord) {
+        let ended = Instant::now();
+        let mut function = 0;
+        if let Some(lease) = self.lease.take() {
+            function = lease.deployment().function.get();
+            if !keep {
+                lease.kill();
+            }
+            self.record.logs = lease.logs.finish();
+            if keep {
+                lease.release();
+            }
+        }
+        let stages = &mut self.record.stages_us;
+        if let Some(answered) = self.answered {
+            stages.recv = micros(ended - answered);
+        } else if stages.send > 0 || status != Status::Succeeded {
+            stages.run = micros(ended - self.sent);
+        }
+        stages.total = micros(ended - self.received);
+        self.record.status = status;
+        self.record.error = error;
+        self.record.finished_at = Some(Timestamp::now());
+        self.recorded = true;
+        (function, self.record.clone())
+    }
+
+    /// The rest of the answer as a stream, starting with what was read already.
+    pub(super) fn into_body(
+        self,
+        started: Result<Option<(Received, Vec<u8>)>, InvokeError>,
+    ) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + use<> {
+        let mut bytes_sent = 0;
+        stream::unfold(Some((self, Some(started))), move |state| async move {
+            let (mut exchange, started) = state?;
+            let next = match started {
+                Some(Err(error)) => Err(error),
+                Some(Ok(Some(ready))) => Ok(ready),
+                Some(Ok(None)) | None => {
+                    let mut payload = Vec::new();
+                    exchange
+                        .receive(&mut payload)
+                        .await
+                        .map(|received| (received, payload))
+                }
+            };
+            let step = match next {
+                Ok((received, payload)) if received.kind == Kind::ResponseBody => {
+                    Ok((received.more, payload))
+                }
+                Ok((received, payload)) if received.kind == Kind::ResponseError => {
+                    Err(exchange.error(payload, received.more).await)
+                }
+                Ok((received, _)) => Err(exchange.out_of_turn(received.kind)),
+                Err(error) => Err(error),
+            };
+            match step {
+                Ok((more, payload)) => {
+                    bytes_sent += payload.len();
+                    exchange.count_response(bytes_sent);
+                    let state = if more {
+                        Some((exchange, None))
+                    } else {
+                        // Nothing can go wrong any more: the answer is whole.
+                        let _ = exchange.conclude(Ok(())).await;
+                        None
+                    };
+                    Some((Ok(Bytes::from(payload)), state))
+                }
+                Err(error) => {
+                    let error = exchange.conclude::<()>(Err(error)).await.err();
+                    let text = error.map(|error| error.to_string()).unwrap_or_default();
+                    Some((Err(std::io::Error::other(text)), None))
+                }
+            }
+        })
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if self.recorded {
+            return;
+        }
+        let error = FunctionError {
+            error_type: "Client.Disconnected".into(),
+            error_message: "the client went away before the answer; the instance was killed".into(),
+            stack_trace: Vec::new(),
+        };
+        let (function, record) = self.end(Status::Cancelled, Some(error), false);
+        let history = self.history.clone();
+        tokio::spawn(async move { history.record(function, record).await });
+    }
+}
+
+pub(super) fn described(error_type: &str, error: &InvokeError) -> FunctionError {
+    FunctionError {
+        error_type: error_type.into(),
+        error_message: error.to_string(),
+        stack_trace: Vec::new(),
+    }
+}
+
+fn trigger_code(trigger: Trigger) -> hearth_abi::Trigger {
+    match trigger {
+        Trigger::Invoke => hearth_abi::Trigger::Invoke,
+        Trigger::Http => hearth_abi::Trigger::Http,
+        Trigger::Async => hearth_abi::Trigger::Async,
+        Trigger::Schedule => hearth_abi::Trigger::Schedule,
+        Trigger::Udp => hearth_abi::Trigger::Udp,
+        Trigger::Chain => hearth_abi::Trigger::Chain,
+    }
+}

@@ -1,0 +1,130 @@
+//! The platform's own life: start, reconcile with what is stored, keep house, drain.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::registry::{Function, Registry};
+use super::{Engine, EngineError, Inner, code};
+use crate::history::History;
+use crate::instance::FunctionKey;
+use crate::scheduler::Resources;
+use crate::store::Store;
+
+/// How often idle instances are looked through.
+const REAP_INTERVAL: Duration = Duration::from_millis(500);
+/// How often a drain looks whether it is done.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+
+impl Engine {
+    /// Puts what is stored back in service. Functions answer at once: one whose template is not up yet waits for it.
+    ///
+    /// # Errors
+    /// [`EngineError::Internal`] when the store or the code directory cannot be read.
+    pub async fn start(
+        data_dir: &Path,
+        store: Store,
+        history: History,
+        resources: Resources,
+    ) -> Result<Self, EngineError> {
+        let code_dir = data_dir.join("code");
+        std::fs::create_dir_all(&code_dir)?;
+        let packages = code::Packages::new(code_dir);
+        packages.collect_garbage(&store.code_in_use().await?.into_iter().collect())?;
+        let engine = Self {
+            inner: Arc::new(Inner {
+                store,
+                history,
+                resources: Arc::new(resources),
+                registry: Registry::default(),
+                creating: parking_lot::Mutex::default(),
+                packages,
+                running: AtomicU64::new(0),
+                draining: AtomicBool::new(false),
+                reconciled: AtomicBool::new(false),
+            }),
+        };
+        let mut functions = Vec::new();
+        for stored in engine.inner.store.functions().await? {
+            let key = FunctionKey::new(stored.id);
+            let active = &stored.active;
+            let deployment = engine.deployment(
+                key.clone(),
+                active.version,
+                &active.spec,
+                &active.code_sha256,
+            );
+            let name = deployment.name.clone();
+            let function = Function::new(key, stored, deployment);
+            engine.inner.registry.insert(name, function.clone());
+            functions.push(function);
+        }
+        tokio::spawn(engine.clone().reconcile(functions));
+        tokio::spawn(engine.clone().keep_house());
+        Ok(engine)
+    }
+
+    /// Boots the templates of all stored functions, as many at a time as there are cores.
+    async fn reconcile(self, functions: Vec<Arc<Function>>) {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let permits = Arc::new(tokio::sync::Semaphore::new(cores));
+        let mut boots = tokio::task::JoinSet::new();
+        for function in functions {
+            let permits = permits.clone();
+            boots.spawn(async move {
+                let _permit = permits.acquire_owned().await;
+                // A function that fails here is shown as failed with its reason and boots again on demand.
+                let deployment = function.active();
+                if deployment.warm_up().await.is_ok() {
+                    deployment.store_import_lines().await;
+                }
+            });
+        }
+        boots.join_all().await;
+        self.inner.reconciled.store(true, Ordering::Release);
+        tracing::info!("all functions are reconciled");
+    }
+
+    async fn keep_house(self) {
+        let mut ticks = tokio::time::interval(REAP_INTERVAL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while !self.inner.draining.load(Ordering::Acquire) {
+            ticks.tick().await;
+            let now = Instant::now();
+            for function in self.inner.registry.all() {
+                function.active().reap(now);
+            }
+        }
+    }
+
+    /// False until the functions deployed before this start have been reconciled, and when draining.
+    pub fn ready(&self) -> bool {
+        self.inner.reconciled.load(Ordering::Acquire)
+            && !self.inner.draining.load(Ordering::Acquire)
+    }
+
+    /// Refuses new requests and changes from now on.
+    pub fn begin_drain(&self) {
+        self.inner.draining.store(true, Ordering::Release);
+    }
+
+    /// Waits for the running invocations, `limit` at most, then takes everything down. Returns how many were cut off.
+    pub async fn finish_drain(&self, limit: Duration) -> u64 {
+        let deadline = Instant::now() + limit;
+        while self.inner.running.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
+            tokio::time::sleep(DRAIN_INTERVAL).await;
+        }
+        let left = self.inner.running.load(Ordering::Acquire);
+        for function in self.inner.registry.all() {
+            function.active().retire();
+        }
+        self.inner.history.flush().await;
+        left
+    }
+
+    /// Ends all sandboxes and removes what they left.
+    pub async fn shut_down(&self) {
+        self.inner.resources.host.shutdown().await;
+    }
+}

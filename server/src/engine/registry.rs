@@ -1,0 +1,153 @@
+//! The functions in service, by name, and how the API shows them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::RwLock;
+
+use crate::instance::FunctionKey;
+use crate::model::{FunctionState, FunctionView, InstanceCounts, VersionView};
+use crate::scheduler::{Deployment, TemplateStatus};
+use crate::store::{StoredFunction, StoredVersion};
+
+/// A function: what is stored of it and what serves it.
+pub(super) struct Function {
+    pub(super) key: FunctionKey,
+    stored: ArcSwap<StoredFunction>,
+    active: ArcSwap<Deployment>,
+    /// Changes of one function happen one after the other.
+    pub(super) change: tokio::sync::Mutex<()>,
+}
+
+impl Function {
+    pub(super) fn new(
+        key: FunctionKey,
+        stored: StoredFunction,
+        active: Arc<Deployment>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            key,
+            stored: ArcSwap::from_pointee(stored),
+            active: ArcSwap::new(active),
+            change: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    pub(super) fn id(&self) -> i64 {
+        self.key.get()
+    }
+
+    pub(super) fn stored(&self) -> Arc<StoredFunction> {
+        self.stored.load_full()
+    }
+
+    /// What answers now.
+    pub(super) fn active(&self) -> Arc<Deployment> {
+        self.active.load_full()
+    }
+
+    /// Puts another version in service and takes the former out: new requests go to the new one at once, requests under
+    /// way end where they are.
+    pub(super) fn switch(&self, stored: StoredFunction, active: Arc<Deployment>) {
+        self.stored.store(Arc::new(stored));
+        self.active.swap(active).retire();
+    }
+
+    pub(super) fn view(&self) -> FunctionView {
+        let stored = self.stored();
+        let deployment = self.active();
+        let counts = deployment.counts();
+        let status = deployment.template_status();
+        let (state, state_reason) = match &status {
+            TemplateStatus::Up => (FunctionState::Ready, None),
+            TemplateStatus::Booting => (FunctionState::Starting, None),
+            TemplateStatus::Failed(reason) => (FunctionState::Failed, Some(reason.clone())),
+            TemplateStatus::Asleep => (FunctionState::Asleep, None),
+        };
+        let spec = &stored.active.spec;
+        FunctionView {
+            name: spec.name.clone(),
+            runtime: spec.runtime,
+            handler: spec.handler.clone(),
+            active_version: stored.active.version,
+            state,
+            state_reason,
+            instances: InstanceCounts {
+                idle: counts.idle,
+                busy: counts.busy,
+                starting: counts.starting,
+            },
+            queued: counts.queued,
+            template: status == TemplateStatus::Up,
+            memory_mb: spec.memory_mb,
+            timeout_ms: spec.timeout_ms,
+            max_concurrency: spec.max_concurrency,
+            idle_timeout_s: spec.idle_timeout_s,
+            min_instances: spec.min_instances,
+            network: spec.network,
+            public: spec.public,
+            env: masked(&spec.env),
+            created_at: stored.created_at,
+            updated_at: stored.updated_at,
+            url: format!("/fn/{}", spec.name),
+        }
+    }
+}
+
+pub(super) fn version_view(version: &StoredVersion, active: u32) -> VersionView {
+    let spec = &version.spec;
+    VersionView {
+        version: version.version,
+        active: version.version == active,
+        code_sha256: version.code_sha256.clone(),
+        code_bytes: version.code_bytes,
+        handler: spec.handler.clone(),
+        memory_mb: spec.memory_mb,
+        timeout_ms: spec.timeout_ms,
+        max_concurrency: spec.max_concurrency,
+        idle_timeout_s: spec.idle_timeout_s,
+        min_instances: spec.min_instances,
+        network: spec.network,
+        public: spec.public,
+        env: masked(&spec.env),
+        created_at: version.created_at,
+    }
+}
+
+/// The names without the values: those are write-only.
+fn masked(env: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>> {
+    env.keys().map(|name| (name.clone(), None)).collect()
+}
+
+/// All functions by name. Reading takes a shared lock for the time of one look-up.
+#[derive(Default)]
+pub(super) struct Registry {
+    functions: RwLock<HashMap<Arc<str>, Arc<Function>>>,
+}
+
+impl Registry {
+    pub(super) fn get(&self, name: &str) -> Option<Arc<Function>> {
+        self.functions.read().get(name).cloned()
+    }
+
+    pub(super) fn insert(&self, name: Arc<str>, function: Arc<Function>) {
+        self.functions.write().insert(name, function);
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Option<Arc<Function>> {
+        self.functions.write().remove(name)
+    }
+
+    /// All, by name.
+    pub(super) fn all(&self) -> Vec<Arc<Function>> {
+        let mut all: Vec<_> = self
+            .functions
+            .read()
+            .iter()
+            .map(|(name, function)| (name.clone(), function.clone()))
+            .collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all.into_iter().map(|(_, function)| function).collect()
+    }
+}

@@ -1,0 +1,136 @@
+//! The words of the façade: requests, answers, errors.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+
+use crate::model::{
+    FunctionError, InvalidField, InvocationId, LogLine, Stages, StartRung, Trigger,
+};
+use crate::package::PackageError;
+
+/// Everything that can go wrong with a change.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// 404 `not_found`: "function \"x\"", "version 3 of \"x\"".
+    #[error("there is no {0}")]
+    NotFound(String),
+    /// 409 `already_exists`.
+    #[error(
+        "a function named \"{0}\" exists already; upload new code with PUT /api/v1/functions/{0}/code, or delete it first"
+    )]
+    AlreadyExists(String),
+    /// 422 `invalid_field`.
+    #[error(transparent)]
+    Invalid(#[from] InvalidField),
+    /// 422 `invalid_package`: the upload cannot be unpacked.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// 422 `import_failed`: the code was unpacked but does not import; with the traceback and what it printed.
+    #[error("{}: {}", error.error_type, error.error_message)]
+    Import {
+        /// The exception, as Lambda shapes it.
+        error: FunctionError,
+        /// What the import printed.
+        logs: Vec<LogLine>,
+    },
+    /// 503 `shutting_down`.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    /// 500 `internal`.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// Everything an invocation can end with except a result. See api.md's table.
+#[derive(Debug, thiserror::Error)]
+pub enum InvokeError {
+    /// 404 `not_found`.
+    #[error("there is no function \"{0}\"")]
+    NotFound(String),
+    /// 502 `function_error`.
+    #[error("{}: {}", .0.error_type, .0.error_message)]
+    Function(FunctionError),
+    /// 504 `function_timeout`.
+    #[error("the handler did not answer within {0} ms; its instance was killed")]
+    Timeout(u32),
+    /// 502 `function_crashed`: "signal 11 (SIGSEGV)", "exit status 3", "it broke the channel's protocol: …".
+    #[error("the function's process died before it answered: {0}")]
+    Crashed(String),
+    /// 502 `function_out_of_memory`.
+    #[error("the function used more than its {0} MiB of memory and was killed")]
+    OutOfMemory(u32),
+    /// 502 `result_too_large`: size so far and limit in bytes.
+    #[error("the result is larger than {limit} bytes")]
+    ResultTooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// 429 `too_many_requests`.
+    #[error("all {max_concurrency} instances are busy and {queued} requests are waiting")]
+    TooManyRequests {
+        /// Instances that may run at once.
+        max_concurrency: u32,
+        /// Length of the full queue.
+        queued: u32,
+        /// When it may be worth trying again.
+        retry_after: Duration,
+    },
+    /// 503 `function_unavailable`: the template could not be booted (its code no longer imports, the sandbox failed).
+    #[error("the function cannot be started: {0}")]
+    Unavailable(String),
+    /// 400 `bad_request_body`: the client's body broke off.
+    #[error("the request's body could not be read: {0}")]
+    RequestBody(String),
+    /// 503 `shutting_down`.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    /// 500 `internal`.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// A request for one invocation.
+pub struct InvokeRequest {
+    /// Name of the function.
+    pub function: Arc<str>,
+    /// What causes it.
+    pub trigger: Trigger,
+    /// The event as JSON text (checked to be JSON); for [`Trigger::Http`] the payload-2.0 object without `body` and
+    /// `isBase64Encoded`, which the runtime adds from `body`.
+    pub event: Bytes,
+    /// The raw HTTP body; [`Trigger::Http`] only.
+    pub body: Option<BoxStream<'static, Result<Bytes, std::io::Error>>>,
+    /// W3C `traceparent`, already checked.
+    pub traceparent: Option<String>,
+}
+
+/// What is known of an invocation when its answer starts.
+#[derive(Debug, Clone)]
+pub struct InvokeMeta {
+    /// Its id.
+    pub id: InvocationId,
+    /// The version that ran, or 0 when there is no such function.
+    pub version: u32,
+    /// The rung its instance came from.
+    pub start: Option<StartRung>,
+    /// Stage times so far; complete unless the answer streams.
+    pub stages: Stages,
+}
+
+/// An answer.
+pub enum InvokeReply {
+    /// The handler's result as JSON text ([`Trigger::Invoke`]).
+    Json(Bytes),
+    /// A payload-2.0 response ([`Trigger::Http`]).
+    Http {
+        /// HTTP status, 100–599.
+        status: u16,
+        /// Header names and values, cookies included as `set-cookie`.
+        headers: Vec<(String, String)>,
+        /// The body as it comes; an error ends it abnormally. Dropping it early cancels the invocation.
+        body: BoxStream<'static, Result<Bytes, std::io::Error>>,
+    },
+}

@@ -1,0 +1,147 @@
+//! What is kept of one function in memory: totals since the server started, the minutes that are not stored yet, and who
+//! listens.
+
+use parking_lot::Mutex;
+use std::sync::OnceLock;
+use tokio::sync::broadcast;
+
+use super::buckets::Buckets;
+use super::slice::{Slice, SliceError, rung_index};
+use super::{Event, LiveHistogram, Totals};
+use crate::model::{InvocationRecord, Status};
+
+/// Events a slow listener may lag behind before it misses some (and is told so).
+const LISTENER_BACKLOG: usize = 1024;
+
+/// The ways an invocation can end, in the order of [`Counters::by_status`].
+const ENDINGS: [Status; 7] = [
+    Status::Succeeded,
+    Status::Failed,
+    Status::TimedOut,
+    Status::Crashed,
+    Status::OutOfMemory,
+    Status::Cancelled,
+    Status::Dead,
+];
+
+/// One function. The mutex is held for the counting of one invocation (about 0.2 µs) or the copying of a minute.
+#[derive(Debug, Default)]
+pub(super) struct Function {
+    pub(super) counters: Mutex<Counters>,
+    listeners: OnceLock<broadcast::Sender<Event>>,
+}
+
+impl Function {
+    /// Listens from now on.
+    pub(super) fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.listeners
+            .get_or_init(|| broadcast::channel(LISTENER_BACKLOG).0)
+            .subscribe()
+    }
+
+    /// Tells the listeners; nearly free when there are none, because the event is made only for them.
+    pub(super) fn publish(&self, event: impl FnOnce() -> Event) {
+        if let Some(listeners) = self.listeners.get()
+            && listeners.receiver_count() > 0
+        {
+            // Fails only when the last listener has just left.
+            let _ = listeners.send(event());
+        }
+    }
+}
+
+/// Counts of one function. Pure: the time is that of the records.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    name: String,
+    count: u64,
+    errors: u64,
+    by_status: [u64; ENDINGS.len()],
+    by_start: [u64; 4],
+    total_us: u64,
+    buckets: Buckets,
+    /// Minutes that are not stored yet, with what finished in each. Usually one; none for a function that is not called.
+    minutes: Vec<(i64, Box<Slice>)>,
+}
+
+/// The minute an invocation finished in, counted since 1970.
+pub(super) fn minute_of(record: &InvocationRecord) -> i64 {
+    let finished = record.finished_at.unwrap_or(record.received_at);
+    minute_at(finished.as_microsecond())
+}
+
+/// The minute of a time in µs since 1970.
+pub(super) fn minute_at(microseconds: i64) -> i64 {
+    microseconds.div_euclid(60_000_000)
+}
+
+impl Counters {
+    /// Counts a finished invocation.
+    pub(super) fn record(&mut self, record: &InvocationRecord) {
+        if self.name.is_empty() {
+            self.name.clone_from(&record.function);
+        }
+        self.count += 1;
+        self.errors += u64::from(record.status != Status::Succeeded);
+        if let Some(index) = ENDINGS.iter().position(|status| *status == record.status) {
+            self.by_status[index] += 1;
+        }
+        if let Some(rung) = record.start {
+            self.by_start[rung_index(rung)] += 1;
+        }
+        self.total_us = self.total_us.saturating_add(record.stages_us.total);
+        self.buckets.record(record.stages_us.total);
+        self.minute(minute_of(record))
+            .record(record.status, record.start, &record.stages_us);
+    }
+
+    /// The slice of a minute, made when it is first asked for. The newest is the one that is nearly always meant.
+    fn minute(&mut self, minute: i64) -> &mut Slice {
+        let index = match self.minutes.iter().rposition(|(known, _)| *known == minute) {
+            Some(index) => index,
+            None => {
+                self.minutes.push((minute, Box::new(Slice::new())));
+                self.minutes.len() - 1
+            }
+        };
+        &mut self.minutes[index].1
+    }
+
+    /// Takes the minutes before this one out, to be stored.
+    pub(super) fn take_before(&mut self, minute: i64) -> Vec<(i64, Box<Slice>)> {
+        self.minutes
+            .extract_if(.., |(known, _)| *known < minute)
+            .collect()
+    }
+
+    /// Puts minutes back that could not be stored.
+    pub(super) fn put_back(&mut self, minutes: Vec<(i64, Box<Slice>)>) -> Result<(), SliceError> {
+        minutes
+            .iter()
+            .try_for_each(|(minute, slice)| self.minute(*minute).add(slice))
+    }
+
+    /// Adds what finished from `first` on and is not stored yet to `sum`.
+    pub(super) fn add_to(&self, sum: &mut Slice, first: i64) -> Result<(), SliceError> {
+        self.minutes
+            .iter()
+            .filter(|(minute, _)| *minute >= first)
+            .try_for_each(|(_, slice)| sum.add(slice))
+    }
+
+    /// Latency since the server started.
+    pub(super) fn live(&self) -> LiveHistogram {
+        self.buckets.live(self.count, self.errors)
+    }
+
+    /// Everything since the server started.
+    pub(super) fn totals(&self) -> Totals {
+        Totals {
+            function: self.name.clone(),
+            by_status: ENDINGS.into_iter().zip(self.by_status).collect(),
+            by_start: self.by_start,
+            total_us: self.total_us,
+            histogram: self.live(),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! What is known of the invocations that finished in a span of time: counts, and one histogram per stage.
+//!
+//! The same type is the live minute, a rollup read back, and the sum over a window.
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
+
+use crate::model::{Percentiles, StageStats, Stages, StartCounts, StartRung, Stats, Status};
+use crate::store::{RollupCounts, RollupRow};
+
+/// Two significant digits: a percentile is at most 1 % above what was observed.
+const DIGITS: u8 = 2;
+
+/// Longest duration the histograms tell apart, µs: 16 min, the longest run (15 min) with some waiting. What is longer
+/// counts as this long; the longest itself is kept exactly beside them.
+const HIGHEST: u64 = 16 * 60 * 1_000_000;
+
+/// Queue, start, send, run, recv, total.
+const STAGES: usize = 6;
+
+/// Why a rollup could not be written or read back.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SliceError {
+    /// The histogram could not be serialized.
+    #[error("serialize a histogram: {0:?}")]
+    Serialize(hdrhistogram::serialization::V2SerializeError),
+    /// The bytes are not a histogram.
+    #[error("read a histogram: {0}")]
+    Deserialize(hdrhistogram::serialization::DeserializeError),
+    /// The bytes are a histogram of other bounds.
+    #[error("add a histogram: {0}")]
+    Add(hdrhistogram::errors::AdditionError),
+}
+
+/// Counts and histograms. 24 KiB for each stage.
+#[derive(Debug, Clone)]
+pub(super) struct Slice {
+    counts: RollupCounts,
+    stages: [Histogram<u64>; STAGES],
+}
+
+impl Slice {
+    /// Nothing counted yet.
+    pub(super) fn new() -> Self {
+        Self {
+            counts: RollupCounts::default(),
+            stages: std::array::from_fn(|_| empty()),
+        }
+    }
+
+    /// Counts a finished invocation. Every stage counts, also one that took no time or was not reached (0): the
+    /// percentiles of `queue` and `start` are over all invocations.
+    pub(super) fn record(&mut self, status: Status, start: Option<StartRung>, s: &Stages) {
+        self.counts.count += 1;
+        self.counts.errors += u64::from(status != Status::Succeeded);
+        if let Some(rung) = start {
+            self.counts.starts[rung_index(rung)] += 1;
+        }
+        let durations = [s.queue, s.start, s.send, s.run, s.recv, s.total];
+        for ((histogram, max), duration) in self
+            .stages
+            .iter_mut()
+            .zip(&mut self.counts.max)
+            .zip(durations)
+        {
+            histogram.saturating_record(duration);
+            *max = (*max).max(duration);
+        }
+    }
+
+    /// Adds another span.
+    pub(super) fn add(&mut self, other: &Self) -> Result<(), SliceError> {
+        for (sum, histogram) in self.stages.iter_mut().zip(&other.stages) {
+            sum.add(histogram).map_err(SliceError::Add)?;
+        }
+        self.add_counts(&other.counts);
+        Ok(())
+    }
+
+    /// Adds a stored rollup: all of it or, when one of its histograms cannot be read, nothing.
+    pub(super) fn add_row(&mut self, row: &RollupRow) -> Result<(), SliceError> {
+        let mut deserializer = Deserializer::new();
+        let mut read = Vec::with_capacity(STAGES);
+        for (bytes, sum) in row.stages.iter().zip(&self.stages) {
+            let histogram: Histogram<u64> = deserializer
+                .deserialize(&mut bytes.as_slice())
+                .map_err(SliceError::Deserialize)?;
+            if histogram.max() > sum.high() {
+                return Err(SliceError::Add(
+                    hdrhistogram::errors::AdditionError::OtherAddendValueExceedsRange,
+                ));
+            }
+            read.push(histogram);
+        }
+        for (sum, histogram) in self.stages.iter_mut().zip(read) {
+            sum.add(histogram).map_err(SliceError::Add)?;
+        }
+        self.add_counts(&row.counts);
+        Ok(())
+    }
+
+    fn add_counts(&mut self, other: &RollupCounts) {
+        let counts = &mut self.counts;
+        counts.count += other.count;
+        counts.errors += other.errors;
+        for (sum, count) in counts.starts.iter_mut().zip(other.starts) {
+            *sum += count;
+        }
+        for (longest, max) in counts.max.iter_mut().zip(other.max) {
+            *longest = (*longest).max(max);
+        }
+    }
+
+    /// As it is stored.
+    pub(super) fn to_row(&self, function: i64, minute: i64) -> Result<RollupRow, SliceError> {
+        let mut serializer = V2Serializer::new();
+        let mut stages: [Vec<u8>; STAGES] = Default::default();
+        for (bytes, histogram) in stages.iter_mut().zip(&self.stages) {
+            serializer
+                .serialize(histogram, bytes)
+                .map_err(SliceError::Serialize)?;
+        }
+        Ok(RollupRow {
+            function,
+            minute,
+            counts: self.counts,
+            stages,
+        })
+    }
+
+    /// What the API shows of it.
+    pub(super) fn stats(&self, window_s: u64) -> Stats {
+        let [queue, start, send, run, recv, total] =
+            std::array::from_fn(|stage| percentiles(&self.stages[stage], self.counts.max[stage]));
+        let [warm, fork, restore, boot] = self.counts.starts;
+        Stats {
+            window_s,
+            count: self.counts.count,
+            errors: self.counts.errors,
+            starts: StartCounts {
+                warm,
+                fork,
+                restore,
+                boot,
+            },
+            total_us: total,
+            stages_us: StageStats {
+                queue,
+                start,
+                send,
+                run,
+                recv,
+            },
+            // A median below the clock's resolution counts as 1 µs.
+            tail_to_median: if self.counts.count == 0 {
+                0.0
+            } else {
+                total.p99 as f64 / total.p50.max(1) as f64
+            },
+        }
+    }
+}
+
+/// Place of a rung in the counts.
+pub(super) fn rung_index(rung: StartRung) -> usize {
+    match rung {
+        StartRung::Warm => 0,
+        StartRung::Fork => 1,
+        StartRung::Restore => 2,
+        StartRung::Boot => 3,
+    }
+}
+
+/// Nearest rank, not interpolated: the q-th percentile is the smallest recorded duration that at least q of all are not
+/// above, at the histogram's resolution (its bucket's upper edge, but never above the longest that was observed).
+fn percentiles(histogram: &Histogram<u64>, max: u64) -> Percentiles {
+    let at = |quantile| histogram.value_at_quantile(quantile).min(max);
+    Percentiles {
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        p999: at(0.999),
+        max,
+    }
+}
+
+fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, HIGHEST, DIGITS)
+        .expect("constant bounds: 1 ≤ low, 2 low ≤ high, at most 5 digits")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(totals: &[u64]) -> Slice {
+        let mut slice = Slice::new();
+        for total in totals {
+            let stages = Stages {
+                total: *total,
+                ..Stages::default()
+            };
+            slice.record(Status::Succeeded, Some(StartRung::Fork), &stages);
+        }
+        slice
+    }
+
+    #[test]
+    fn nothing_recorded_is_all_zeros() {
+        assert_eq!(
+            Slice::new().stats(60),
+            Stats {
+                window_s: 60,
+                ..Stats::default()
+            }
+        );
+    }
+
+    #[test]
+    fn one_value_is_every_percentile_exactly() {
+        for value in [0, 1, 255, 256, 12_345_678, HIGHEST, u64::MAX] {
+            let stats = of(&[value]).stats(60);
+            let total = stats.total_us;
+            assert_eq!(total.max, value);
+            if value <= HIGHEST {
+                assert_eq!([total.p50, total.p90, total.p99, total.p999], [value; 4]);
+                assert_eq!(stats.tail_to_median, if value == 0 { 0.0 } else { 1.0 });
+            }
+        }
+    }
+
+    #[test]
+    fn a_rollup_that_cannot_be_read_changes_nothing() {
+        let row = of(&[10, 20]).to_row(1, 2).unwrap();
+        let mut sum = of(&[5]);
+        for length in [0, 3, row.stages[5].len() - 1] {
+            let mut broken = row.clone();
+            broken.stages[5].truncate(length);
+            assert!(sum.add_row(&broken).is_err());
+        }
+        assert_eq!(sum.stats(1), of(&[5]).stats(1));
+    }
+
+    proptest! {
+        /// Percentiles are those of the sorted list (nearest rank), not below and at most 1 % above; and it makes no
+        /// difference whether the values were counted in one slice, in two, or in one that was stored.
+        #[test]
+        fn percentiles_are_those_of_the_sorted_list(
+            mut left in proptest::collection::vec(0..900_000_000_u64, 1..200),
+            right in proptest::collection::vec(0..2_000_u64, 0..200),
+        ) {
+            let mut sum = of(&left);
+            sum.add(&of(&right)).unwrap();
+            let mut read = of(&right);
+            read.add_row(&of(&left).to_row(1, 2).unwrap()).unwrap();
+            prop_assert_eq!(read.stats(9), sum.stats(9));
+
+            left.extend(right);
+            left.sort_unstable();
+            let total = sum.stats(9).total_us;
+            prop_assert_eq!(total.max, left[left.len() - 1]);
+            let ranked = [(0.5, total.p50), (0.9, total.p90), (0.99, total.p99), (0.999, total.p999)];
+            for (quantile, shown) in ranked {
+                let rank = (quantile * left.len() as f64).ceil() as usize;
+                let exact = left[rank - 1];
+                prop_assert!(exact <= shown && shown <= exact + exact / 100 + 1, "{quantile}: {exact} {shown}");
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The batching writer: one task that takes what was recorded and writes it, many at a time.
+//!
+//! A write that fails is tried again until it succeeds; meanwhile the queue fills up, and then those who record wait.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::queue::{Item, Outlet};
+use crate::store::{HistoryBatch, Store, StoreError};
+
+/// Pause after the first failed write, doubled up to [`RETRY_LONGEST`].
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+
+/// Longest pause between attempts to write.
+const RETRY_LONGEST: Duration = Duration::from_secs(5);
+
+/// The task that writes.
+pub(super) struct Writer {
+    store: Store,
+    /// The last attempt to write failed, and that was logged.
+    failing: bool,
+}
+
+impl Writer {
+    /// A writer into this store.
+    pub(super) fn new(store: Store) -> Self {
+        Self {
+            store,
+            failing: false,
+        }
+    }
+
+    /// Writes until the queue's other end is gone.
+    pub(super) async fn run(mut self, mut queue: Outlet) {
+        while let Some(mut batch) = queue.batch().await {
+            let items = Arc::new(std::mem::take(&mut batch.items));
+            self.write(items).await;
+            queue.written(batch);
+        }
+    }
+
+    /// Writes items, however often it takes.
+    async fn write(&mut self, items: Arc<Vec<Item>>) {
+        if items.is_empty() {
+            return;
+        }
+        match self.write_some(&items, 0..items.len()).await {
+            Written::Done => return,
+            Written::Closed => {
+                tracing::error!(
+                    records = items.len(),
+                    "records of the history are lost: the database was closed before they were written"
+                );
+                return;
+            }
+            Written::Refused => {}
+        }
+        // Some row is one the database will never take. The others are not to be lost for it.
+        for index in 0..items.len() {
+            if self.write_some(&items, index..index + 1).await == Written::Refused {
+                tracing::error!("a record of the history is lost: the database refuses it");
+            }
+        }
+    }
+
+    /// Writes some items in one transaction; tries again while the fault may pass (a full disk, a lock).
+    async fn write_some(&mut self, items: &Arc<Vec<Item>>, range: Range<usize>) -> Written {
+        let batch = match encode(items.clone(), range).await {
+            Ok(batch) => batch,
+            Err(error) => {
+                tracing::error!(%error, "the history cannot be encoded");
+                return Written::Refused;
+            }
+        };
+        let mut pause = RETRY_FIRST;
+        loop {
+            match self.store.write_history(&batch).await {
+                Ok(()) => {
+                    if std::mem::take(&mut self.failing) {
+                        tracing::info!("the history is written again");
+                    }
+                    return Written::Done;
+                }
+                Err(StoreError::Sqlx {
+                    source: sqlx::Error::PoolClosed,
+                    ..
+                }) => return Written::Closed,
+                Err(error) if is_permanent(&error) => {
+                    tracing::error!(%error, "the history is refused");
+                    return Written::Refused;
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut self.failing, true) {
+                        tracing::error!(%error, "the history cannot be written; trying again until it can");
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(RETRY_LONGEST);
+                }
+            }
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Written {
+    /// It is in the database.
+    Done,
+    /// The store was closed.
+    Closed,
+    /// The database will never take it.
+    Refused,
+}
+
+/// Turns items into what the database takes, away from the threads that serve requests: a full batch is some
+/// milliseconds of work.
+async fn encode(items: Arc<Vec<Item>>, range: Range<usize>) -> Result<HistoryBatch, StoreError> {
+    let encoding = tokio::task::spawn_blocking(move || {
+        let mut batch = HistoryBatch::default();
+        for item in &items[range] {
+            match item {
+                Item::Invocation(function, record) => batch.push(*function, record)?,
+                Item::Logs(function, entries) => batch.push_logs(*function, entries)?,
+                Item::Barrier(_) => {}
+            }
+        }
+        Ok(batch)
+    });
+    match encoding.await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime is shutting down.
+            Err(_) => Err(StoreError::Sqlx {
+                operation: "encode the history",
+                source: sqlx::Error::WorkerCrashed,
+            }),
+        },
+    }
+}
+
+/// Whether trying again is of no use: the statement or a value is wrong.
+fn is_permanent(error: &StoreError) -> bool {
+    /// SQLite's primary result codes ERROR, TOOBIG, CONSTRAINT, MISMATCH, RANGE.
+    const PERMANENT: [i32; 5] = [1, 18, 19, 20, 25];
+    let StoreError::Sqlx { source, .. } = error else {
+        return true;
+    };
+    match source {
+        sqlx::Error::Database(error) => error
+            .code()
+            .and_then(|code| code.parse::<i32>().ok())
+            .is_some_and(|code| PERMANENT.contains(&(code & 0xff))),
+        sqlx::Error::Encode(_) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,126 @@
+//! The headers every answer to an invocation carries.
+
+use std::fmt::Write;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::trace::TRACEPARENT;
+use crate::engine::InvokeMeta;
+use crate::model::StartRung;
+
+/// `X-Hearth-Invocation-Id`.
+pub const X_HEARTH_INVOCATION_ID: HeaderName = HeaderName::from_static("x-hearth-invocation-id");
+/// `X-Hearth-Start`.
+pub const X_HEARTH_START: HeaderName = HeaderName::from_static("x-hearth-start");
+/// `X-Hearth-Version`.
+pub const X_HEARTH_VERSION: HeaderName = HeaderName::from_static("x-hearth-version");
+/// `Server-Timing`.
+pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+/// Adds id, rung, version, stage times and the trace's parent. Nothing when there was no invocation (version 0).
+pub fn stamp(headers: &mut HeaderMap, meta: &InvokeMeta, traceparent: Option<&str>) {
+    if let Some(value) = traceparent.and_then(|text| HeaderValue::from_str(text).ok()) {
+        headers.insert(TRACEPARENT, value);
+    }
+    if meta.version == 0 {
+        return;
+    }
+    let mut buffer = uuid::Uuid::encode_buffer();
+    let id: &str = meta.id.0.hyphenated().encode_lower(&mut buffer);
+    if let Ok(id) = HeaderValue::from_str(id) {
+        headers.insert(X_HEARTH_INVOCATION_ID, id);
+    }
+    if let Some(start) = meta.start {
+        headers.insert(X_HEARTH_START, HeaderValue::from_static(rung(start)));
+    }
+    headers.insert(X_HEARTH_VERSION, HeaderValue::from(meta.version));
+    if let Ok(timing) = HeaderValue::try_from(server_timing(meta)) {
+        // Appended: a function behind the HTTP trigger may have timings of its own.
+        headers.append(SERVER_TIMING, timing);
+    }
+}
+
+/// A rung as the API spells it.
+pub fn rung(start: StartRung) -> &'static str {
+    match start {
+        StartRung::Warm => "warm",
+        StartRung::Fork => "fork",
+        StartRung::Restore => "restore",
+        StartRung::Boot => "boot",
+    }
+}
+
+/// `queue;dur=0.012, start;dur=0.800;desc="fork", …` in milliseconds. While an answer streams, `recv` and `total` are
+/// not known yet and are left out.
+fn server_timing(meta: &InvokeMeta) -> String {
+    let stages = &meta.stages;
+    let mut text = String::with_capacity(160);
+    let mut add = |name: &str, micros: u64, desc: Option<&str>| {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{name};dur={}.{:03}", micros / 1000, micros % 1000);
+        if let Some(desc) = desc {
+            let _ = write!(text, ";desc=\"{desc}\"");
+        }
+    };
+    add("queue", stages.queue, None);
+    add("start", stages.start, meta.start.map(rung));
+    add("send", stages.send, None);
+    add("run", stages.run, None);
+    if stages.total != 0 {
+        add("recv", stages.recv, None);
+        add("total", stages.total, None);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{InvocationId, Stages};
+
+    fn meta() -> InvokeMeta {
+        InvokeMeta {
+            id: InvocationId::default(),
+            version: 3,
+            start: Some(StartRung::Fork),
+            stages: Stages {
+                queue: 0,
+                start: 812,
+                send: 15,
+                run: 1_204_001,
+                recv: 7,
+                total: 1_204_850,
+            },
+        }
+    }
+
+    #[test]
+    fn the_headers_are_the_contracts() {
+        let mut headers = HeaderMap::new();
+        let meta = meta();
+        stamp(&mut headers, &meta, Some("00-a"));
+        assert_eq!(headers["x-hearth-invocation-id"], meta.id.to_string());
+        assert_eq!(headers["x-hearth-start"], "fork");
+        assert_eq!(headers["x-hearth-version"], "3");
+        assert_eq!(headers["traceparent"], "00-a");
+        assert_eq!(
+            headers["server-timing"],
+            "queue;dur=0.000, start;dur=0.812;desc=\"fork\", send;dur=0.015, run;dur=1204.001, recv;dur=0.007, \
+             total;dur=1204.850"
+        );
+    }
+
+    #[test]
+    fn a_stream_has_no_total_yet_and_no_invocation_has_nothing() {
+        let mut meta = meta();
+        meta.stages.total = 0;
+        assert!(server_timing(&meta).ends_with("run;dur=1204.001"));
+        meta.version = 0;
+        let mut headers = HeaderMap::new();
+        stamp(&mut headers, &meta, None);
+        assert!(headers.is_empty());
+    }
+}

@@ -1,0 +1,160 @@
+//! Request bodies: read up to a limit, checked to be JSON.
+
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderMap, header};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::problem::{Code, Problem};
+
+/// Reads a whole body. One that is declared or found to be longer than `limit` bytes is a 413.
+pub async fn read(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
+    // hyper turns Content-Length into the exact hint. What is not read here, linger.rs takes care of.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large(limit));
+    }
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|e| {
+            let detail = format!("the request's body could not be read: {e}");
+            Problem::new(Code::BadRequestBody, detail)
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if first.len() + rest.len() + data.len() > limit {
+            return Err(too_large(limit));
+        }
+        // The usual body is one piece, which is not copied.
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+        } else {
+            if rest.is_empty() {
+                let known = body.size_hint().lower() as usize;
+                rest.reserve(first.len() + data.len() + known.min(limit));
+                rest.extend_from_slice(&first);
+                first = Bytes::new();
+            }
+            rest.extend_from_slice(&data);
+        }
+    }
+    Ok(if rest.is_empty() {
+        first
+    } else {
+        rest.freeze()
+    })
+}
+
+/// 413 for a body over `limit` bytes.
+pub fn too_large(limit: usize) -> Problem {
+    Problem::new(
+        Code::PayloadTooLarge,
+        format!("the body is larger than the limit of {limit} bytes"),
+    )
+    .with("limit", limit)
+}
+
+/// Parses a body as JSON.
+pub fn json(bytes: &[u8]) -> Result<Value, Problem> {
+    serde_json::from_slice(bytes).map_err(|e| invalid_json(bytes, &e))
+}
+
+/// Checks that a body is JSON text without building a tree of it.
+pub fn check_json(bytes: &[u8]) -> Result<(), Problem> {
+    match serde_json::from_slice::<&RawValue>(bytes) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(invalid_json(bytes, &e)),
+    }
+}
+
+fn invalid_json(bytes: &[u8], error: &serde_json::Error) -> Problem {
+    let detail = if bytes.is_empty() {
+        "the body is empty; JSON is expected".to_owned()
+    } else {
+        format!("the body is not valid JSON: {error}")
+    };
+    Problem::new(Code::InvalidJson, detail)
+        .with("line", error.line())
+        .with("column", error.column())
+}
+
+/// The media type of `Content-Type`, lower-case, without parameters; empty when there is none.
+pub fn media_type(headers: &HeaderMap) -> String {
+    headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .map(|value| value.trim().to_ascii_lowercase())
+        .unwrap_or_default()
+}
+
+/// `application/json` or anything `+json`.
+pub fn is_json(media_type: &str) -> bool {
+    media_type == "application/json"
+        || (media_type.starts_with("application/") && media_type.ends_with("+json"))
+}
+
+/// 415, saying what would be taken.
+pub fn unsupported(media_type: &str, taken: &str) -> Problem {
+    let sent = match media_type {
+        "" => "no Content-Type was sent".to_owned(),
+        other => format!("the Content-Type is {other:?}"),
+    };
+    Problem::new(Code::UnsupportedMediaType, format!("{sent}; send {taken}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    fn pieces(sizes: &[usize]) -> Body {
+        let pieces: Vec<Result<Bytes, std::io::Error>> = sizes
+            .iter()
+            .map(|size| Ok(Bytes::from(vec![b'x'; *size])))
+            .collect();
+        Body::from_stream(stream::iter(pieces))
+    }
+
+    #[tokio::test]
+    async fn bodies_are_read_up_to_the_limit() {
+        assert_eq!(read(Body::empty(), 10).await.unwrap().len(), 0);
+        assert_eq!(read(Body::from("0123456789"), 10).await.unwrap().len(), 10);
+        assert_eq!(read(pieces(&[4, 0, 5, 1]), 10).await.unwrap().len(), 10);
+        for body in [Body::from("0123456789a"), pieces(&[4, 4, 4]), pieces(&[11])] {
+            let problem = read(body, 10).await.unwrap_err();
+            assert_eq!(problem.code(), Code::PayloadTooLarge);
+        }
+    }
+
+    #[test]
+    fn json_errors_say_where() {
+        let problem = json(b"{\n  \"a\": }").unwrap_err();
+        assert_eq!(problem.code(), Code::InvalidJson);
+        let document = problem.document("r");
+        assert_eq!(document["line"], 2);
+        assert_eq!(document["column"], 8);
+        assert!(json(b"").unwrap_err().detail().contains("empty"));
+    }
+
+    #[test]
+    fn checking_takes_what_json_is_and_survives_depth() {
+        for good in ["null", " 1 ", "\"x\"", "[1,{}]", "{\"a\":[]}"] {
+            assert!(check_json(good.as_bytes()).is_ok(), "{good}");
+        }
+        for bad in ["", "nul", "{a:1}", "[1,]", "1 2", "\"\x01\"", "NaN"] {
+            assert!(check_json(bad.as_bytes()).is_err(), "{bad}");
+        }
+        assert!(check_json(b"\"\xff\"").is_err());
+        // Far deeper than any stack: neither call may overflow it.
+        let mut deep = vec![b'['; 3 << 20];
+        assert!(check_json(&deep).is_err());
+        deep.extend(vec![b']'; 3 << 20]);
+        let _ = check_json(&deep);
+        assert!(json(&deep).is_err());
+    }
+}

@@ -1,0 +1,39 @@
+//! `POST /api/v1/functions/{name}/versions/{n}/activate`.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::{id_of, to_the_end};
+use crate::http::App;
+use crate::http::auth::{Allowed, Write};
+use crate::http::path::Path;
+use crate::http::problem::Problem;
+use crate::model::FunctionView;
+
+/// Roll back or forward to an existing version, without a failed request in between.
+#[utoipa::path(
+    post,
+    path = "/api/v1/functions/{name}/versions/{n}/activate",
+    tag = "functions",
+    operation_id = "activate_version",
+    security(("bearer" = ["write"])),
+    params(
+        ("name" = String, Path, description = "Name of the function"),
+        ("n" = u32, Path, description = "Number of the version"),
+    ),
+    responses((status = 200, description = "The function with that version active", body = FunctionView)),
+    extensions(("x-errors" = json!(["not_found", "import_failed", "shutting_down"]))),
+)]
+pub async fn activate(
+    _: Allowed<Write>,
+    State(app): State<App>,
+    Path((name, version)): Path<(String, String)>,
+) -> Result<Json<FunctionView>, Problem> {
+    id_of(&app, &name)?;
+    let Ok(version) = version.parse() else {
+        let shown: String = version.chars().take(20).collect();
+        return Err(Problem::not_found(format!("version {shown:?} of {name:?}")));
+    };
+    let view = to_the_end(async move { app.engine.activate(&name, version).await }).await?;
+    Ok(Json(view))
+}

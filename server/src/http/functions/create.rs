@@ -1,0 +1,47 @@
+//! `POST /api/v1/functions`.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::to_the_end;
+use crate::http::App;
+use crate::http::auth::{Allowed, Write};
+use crate::http::problem::Problem;
+use crate::http::spec;
+use crate::model::FunctionView;
+
+/// Deploy a new function.
+///
+/// Answers when its template is up, so that even the first invocation starts by a fork. Code that does not import is
+/// refused with its traceback (`import_failed`), and nothing is left behind.
+#[utoipa::path(
+    post,
+    path = "/api/v1/functions",
+    tag = "functions",
+    operation_id = "create_function",
+    security(("bearer" = ["write"])),
+    request_body(content(
+        (spec::CreateFunction = "application/json"),
+        (spec::CreateFunctionForm = "multipart/form-data"),
+    )),
+    responses((status = 201, description = "Deployed", body = FunctionView,
+        headers(("Location" = String, description = "Address of the function")))),
+    extensions(("x-errors" = json!([
+        "invalid_json", "invalid_multipart", "bad_request_body", "already_exists", "payload_too_large",
+        "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "shutting_down"
+    ]))),
+)]
+pub async fn create(
+    _: Allowed<Write>,
+    State(app): State<App>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let fields = spec::upload(request).await?;
+    let (settings, code) = spec::create(fields)?;
+    let location = format!("/api/v1/functions/{}", settings.name);
+    let view = to_the_end(async move { app.engine.create(settings, code).await }).await?;
+    let headers = [(header::LOCATION, location)];
+    Ok((StatusCode::CREATED, headers, Json(view)).into_response())
+}

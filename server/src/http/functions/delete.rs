@@ -1,0 +1,30 @@
+//! `DELETE /api/v1/functions/{name}`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+
+use super::to_the_end;
+use crate::http::App;
+use crate::http::auth::{Allowed, Write};
+use crate::http::path::Path;
+use crate::http::problem::Problem;
+
+/// Delete a function with its versions and its history. Requests that run finish first.
+#[utoipa::path(
+    delete,
+    path = "/api/v1/functions/{name}",
+    tag = "functions",
+    operation_id = "delete_function",
+    security(("bearer" = ["write"])),
+    params(("name" = String, Path, description = "Name of the function")),
+    responses((status = 204, description = "Deleted")),
+    extensions(("x-errors" = json!(["not_found", "shutting_down"]))),
+)]
+pub async fn delete(
+    _: Allowed<Write>,
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    to_the_end(async move { app.engine.delete(&name).await }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

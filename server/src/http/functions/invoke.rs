@@ -1,0 +1,115 @@
+//! `POST /api/v1/functions/{name}/invoke`: the hot path. One pass over the headers, no copy of a body that came in one
+//! piece, no database.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+
+use super::no_function;
+use crate::engine::{InvokeReply, InvokeRequest};
+use crate::http::App;
+use crate::http::answer;
+use crate::http::auth;
+use crate::http::body;
+use crate::http::problem::Problem;
+use crate::http::trace::{self, TRACEPARENT};
+use crate::model::{Right, Trigger};
+
+/// Longest event, as Lambda's. A longer one is refused, never cut.
+pub const MAX_EVENT_BYTES: usize = 6 << 20;
+/// What the handler gets when nothing is sent, as Lambda does.
+const EMPTY_EVENT: &[u8] = b"{}";
+
+/// Invoke a function and wait for its result.
+///
+/// The body is the event: any JSON, at most 6 MiB, whatever its content type is called; an empty body is the event
+/// `{}`. The answer is the handler's result as JSON. `traceparent` reaches the handler and is answered when it is
+/// well-formed; otherwise it is ignored.
+#[utoipa::path(
+    post,
+    path = "/api/v1/functions/{name}/invoke",
+    tag = "invocation",
+    operation_id = "invoke_function",
+    security(("bearer" = ["invoke"])),
+    params(
+        ("name" = String, Path, description = "Name of the function"),
+        ("traceparent" = Option<String>, Header, description = "W3C Trace Context"),
+    ),
+    request_body(content = Option<serde_json::Value>, content_type = "application/json", description = "The event"),
+    responses((status = 200, description = "The handler's result", body = serde_json::Value)),
+    extensions(("x-invocation" = json!(true)), ("x-errors" = json!([
+        "invalid_json", "bad_request_body", "not_found", "payload_too_large", "too_many_requests", "function_error",
+        "function_crashed", "function_out_of_memory", "result_too_large", "function_unavailable", "shutting_down",
+        "function_timeout"
+    ]))),
+)]
+pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let mut bearer = None;
+    let mut traceparent = None;
+    for (name, value) in &parts.headers {
+        if *name == header::AUTHORIZATION {
+            bearer = Some(value);
+        } else if *name == TRACEPARENT {
+            traceparent = trace::checked(value.as_bytes());
+        }
+    }
+    match bearer {
+        Some(value) => auth::require_bearer(&app, value, Right::Invoke)?,
+        None => auth::require(&app, &parts.method, &parts.headers, Right::Invoke).await?,
+    };
+    let name = name_in(parts.uri.path());
+    if app.engine.is_public(name).is_none() {
+        return Err(no_function(name));
+    }
+    let mut event = body::read(body, MAX_EVENT_BYTES).await?;
+    if event.is_empty() {
+        event = Bytes::from_static(EMPTY_EVENT);
+    } else {
+        body::check_json(&event)?;
+    }
+    let request = InvokeRequest {
+        function: Arc::from(name),
+        trigger: Trigger::Invoke,
+        event,
+        body: None,
+        traceparent: traceparent.map(str::to_owned),
+    };
+    let (meta, outcome) = app.engine.invoke(request).await;
+    let mut response = match outcome {
+        Ok(InvokeReply::Json(result)) => {
+            let mut response = Response::new(result.into());
+            let json = HeaderValue::from_static("application/json");
+            response.headers_mut().insert(header::CONTENT_TYPE, json);
+            response
+        }
+        Ok(InvokeReply::Http { .. }) => {
+            Problem::internal("an invoke was answered as an HTTP trigger").into_response()
+        }
+        Err(error) => Problem::from(error).into_response(),
+    };
+    answer::stamp(response.headers_mut(), &meta, traceparent);
+    Ok(response)
+}
+
+/// `{name}` of this route's path. Names need no decoding: an encoded one is none.
+fn name_in(path: &str) -> &str {
+    path.strip_prefix("/api/v1/functions/")
+        .and_then(|rest| rest.strip_suffix("/invoke"))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_between_prefix_and_suffix() {
+        assert_eq!(name_in("/api/v1/functions/hello/invoke"), "hello");
+        assert_eq!(name_in("/api/v1/functions/invoke/invoke"), "invoke");
+        assert_eq!(name_in("/"), "");
+    }
+}

@@ -1,0 +1,168 @@
+//! `GET /api/v1/functions/{name}/logs`.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use serde_json::json;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Interval;
+
+use super::{id_of, is_alive};
+use crate::history::{Event, LogEntry};
+use crate::http::App;
+use crate::http::auth::{Allowed, Read};
+use crate::http::path::Path;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+
+/// Most stored lines in one answer.
+const MAX_LIMIT: u32 = 10_000;
+const DEFAULT_LIMIT: u32 = 1000;
+/// How often a follower looks whether the function is still there.
+const ALIVE_CHECK: Duration = Duration::from_secs(1);
+
+/// Log lines, oldest first, one JSON object a line.
+///
+/// With `follow=true` the stored lines are followed by new ones as they are written, until the function is deleted. A
+/// reader that is too slow misses lines and is told so by an object `{"skipped": n}`.
+#[utoipa::path(
+    get,
+    path = "/api/v1/functions/{name}/logs",
+    tag = "history",
+    operation_id = "function_logs",
+    security(("bearer" = ["read"])),
+    params(
+        ("name" = String, Path, description = "Name of the function"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 10000, description = "Stored lines, 1000 by default"),
+        ("follow" = Option<bool>, Query, description = "Go on with new lines"),
+    ),
+    responses((status = 200, description = "Lines", body = LogEntry, content_type = "application/x-ndjson")),
+    extensions(("x-errors" = json!(["not_found", "invalid_field"]))),
+)]
+pub async fn logs(
+    _: Allowed<Read>,
+    State(app): State<App>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let id = id_of(&app, &name)?;
+    let query = Query::parse(query.as_deref(), &["limit", "follow"])?;
+    let limit = query.number("limit", 1, MAX_LIMIT, DEFAULT_LIMIT)?;
+    let follow = query.flag("follow")?;
+    // Listening starts before reading, so that no line falls between; what comes twice is dropped again.
+    let receiver = follow.then(|| app.history.subscribe(id));
+    let stored = app.history.logs(id, limit).await?;
+    let mut text = Vec::new();
+    for entry in &stored {
+        push_line(&mut text, entry);
+    }
+    let body = match receiver {
+        None => Body::from(text),
+        Some(receiver) => {
+            let first = stream::iter((!text.is_empty()).then(|| Ok(Bytes::from(text))));
+            let follower = Follower {
+                seen: seen(&stored),
+                receiver,
+                ticks: tokio::time::interval(ALIVE_CHECK),
+                app,
+                name,
+                id,
+            };
+            Body::from_stream(first.chain(follower.lines()))
+        }
+    };
+    let mut response = Response::new(body);
+    let kind = HeaderValue::from_static("application/x-ndjson");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    Ok(response)
+}
+
+fn push_line(text: &mut Vec<u8>, value: &impl serde::Serialize) {
+    // Log entries are strings, numbers and times, and a Vec takes all: this cannot fail.
+    if serde_json::to_writer(&mut *text, value).is_ok() {
+        text.push(b'\n');
+    }
+}
+
+type Key = (Option<uuid::Uuid>, i64, String);
+
+fn key(entry: &LogEntry) -> Key {
+    let micros = entry.line.time.as_microsecond();
+    let text = entry.line.text.clone();
+    (entry.invocation.map(|id| id.0), micros, text)
+}
+
+/// How often each stored line occurs.
+fn seen(stored: &[LogEntry]) -> HashMap<Key, u32> {
+    let mut seen = HashMap::new();
+    for entry in stored {
+        *seen.entry(key(entry)).or_default() += 1;
+    }
+    seen
+}
+
+struct Follower {
+    seen: HashMap<Key, u32>,
+    receiver: broadcast::Receiver<Event>,
+    ticks: Interval,
+    app: App,
+    name: String,
+    id: i64,
+}
+
+impl Follower {
+    fn lines(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        stream::unfold(self, |mut this| async move {
+            let line = this.next().await?;
+            Some((Ok(line), this))
+        })
+    }
+
+    /// The next line; None at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            tokio::select! {
+                event = self.receiver.recv() => match event {
+                    Ok(Event::Log(entry)) if self.is_new(&entry) => {
+                        let mut text = Vec::new();
+                        push_line(&mut text, &*entry);
+                        return Some(text.into());
+                    }
+                    Ok(_) => {}
+                    Err(RecvError::Lagged(count)) => {
+                        let mut text = Vec::new();
+                        push_line(&mut text, &json!({"skipped": count}));
+                        return Some(text.into());
+                    }
+                    Err(RecvError::Closed) => return None,
+                },
+                _ = self.ticks.tick() => {
+                    if !is_alive(&self.app, &self.name, self.id) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_new(&mut self, entry: &LogEntry) -> bool {
+        if self.seen.is_empty() {
+            return true;
+        }
+        match self.seen.get_mut(&key(entry)) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                false
+            }
+            _ => true,
+        }
+    }
+}

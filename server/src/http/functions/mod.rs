@@ -1,0 +1,50 @@
+//! `/api/v1/functions`: one file per verb and resource.
+
+pub mod activate;
+pub mod create;
+pub mod delete;
+pub mod events;
+pub mod get;
+pub mod invocations;
+pub mod invoke;
+pub mod list;
+pub mod logs;
+pub mod patch;
+pub mod put_code;
+pub mod stats;
+pub mod versions;
+
+use std::future::Future;
+
+use super::App;
+use super::problem::Problem;
+
+/// Row id of a function, or 404.
+fn id_of(app: &App, name: &str) -> Result<i64, Problem> {
+    app.engine.id_of(name).ok_or_else(|| no_function(name))
+}
+
+/// 404 for a function.
+pub fn no_function(name: &str) -> Problem {
+    let shown: String = name.chars().take(64).collect();
+    Problem::not_found(format!("function {shown:?}"))
+}
+
+/// Whether a stream about this function should go on: it is still the same one, and the server is not draining.
+fn is_alive(app: &App, name: &str, id: i64) -> bool {
+    app.engine.ready() && app.engine.id_of(name) == Some(id)
+}
+
+/// Runs a change on a task of its own, so that a client that hangs up leaves it either undone or complete.
+pub async fn to_the_end<T, E>(
+    change: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, Problem>
+where
+    T: Send + 'static,
+    E: Into<Problem> + Send + 'static,
+{
+    match tokio::spawn(change).await {
+        Ok(outcome) => outcome.map_err(Into::into),
+        Err(e) => Err(Problem::internal(format!("a change was aborted: {e}"))),
+    }
+}

@@ -1,0 +1,45 @@
+//! `PATCH /api/v1/functions/{name}`.
+
+use axum::Json;
+use axum::extract::{Request, State};
+
+use super::to_the_end;
+use crate::http::App;
+use crate::http::auth::{Allowed, Write};
+use crate::http::path::Path;
+use crate::http::problem::Problem;
+use crate::http::spec;
+use crate::model::FunctionView;
+
+/// Change settings.
+///
+/// Makes a new version with the same code and the changed settings, and activates it once its template is up.
+#[utoipa::path(
+    patch,
+    path = "/api/v1/functions/{name}",
+    tag = "functions",
+    operation_id = "patch_function",
+    security(("bearer" = ["write"])),
+    params(("name" = String, Path, description = "Name of the function")),
+    request_body(content = spec::PatchFunction, content_type = "application/json"),
+    responses((status = 200, description = "The function with its new version", body = FunctionView)),
+    extensions(("x-errors" = json!([
+        "invalid_json", "bad_request_body", "not_found", "payload_too_large", "unsupported_media_type",
+        "invalid_field", "import_failed", "shutting_down"
+    ]))),
+)]
+pub async fn patch(
+    _: Allowed<Write>,
+    State(app): State<App>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Json<FunctionView>, Problem> {
+    let now = app.engine.get(&name).await?;
+    let fields = spec::json_fields(request).await?;
+    let patch = spec::patch(fields, now.runtime, now.max_concurrency)?;
+    if let (Some(most), None) = (patch.max_concurrency, patch.min_instances) {
+        spec::still_room(most, now.min_instances)?;
+    }
+    let view = to_the_end(async move { app.engine.update(&name, patch, None).await }).await?;
+    Ok(Json(view))
+}

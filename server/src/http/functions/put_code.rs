@@ -1,0 +1,49 @@
+//! `PUT /api/v1/functions/{name}/code`.
+
+use axum::Json;
+use axum::extract::{Request, State};
+
+use super::to_the_end;
+use crate::http::App;
+use crate::http::auth::{Allowed, Write};
+use crate::http::path::Path;
+use crate::http::problem::Problem;
+use crate::http::spec;
+use crate::model::{FunctionPatch, FunctionView};
+
+/// Upload new code.
+///
+/// Makes a new version with the same settings and activates it once its template is up; until then, and when the new
+/// code is refused, the present version answers. Takes JSON, a form with a file `code`, or the code itself as the body.
+#[utoipa::path(
+    put,
+    path = "/api/v1/functions/{name}/code",
+    tag = "functions",
+    operation_id = "put_code",
+    security(("bearer" = ["write"])),
+    params(("name" = String, Path, description = "Name of the function")),
+    request_body(content(
+        (spec::CodeBody = "application/json"),
+        (spec::CodeForm = "multipart/form-data"),
+        ("application/zip"),
+        ("text/x-python"),
+    )),
+    responses((status = 200, description = "The function with its new version", body = FunctionView)),
+    extensions(("x-errors" = json!([
+        "invalid_json", "invalid_multipart", "bad_request_body", "not_found", "payload_too_large",
+        "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "shutting_down"
+    ]))),
+)]
+pub async fn put_code(
+    _: Allowed<Write>,
+    State(app): State<App>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Json<FunctionView>, Problem> {
+    let runtime = app.engine.get(&name).await?.runtime;
+    let fields = spec::code_upload(request).await?;
+    let code = spec::code_only(fields, runtime)?;
+    let nothing_else = FunctionPatch::default();
+    let change = async move { app.engine.update(&name, nothing_else, Some(code)).await };
+    Ok(Json(to_the_end(change).await?))
+}

@@ -1,0 +1,54 @@
+//! `GET /healthz` and `GET /readyz`: for whoever watches the server. No token.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::App;
+use super::problem::{Code, Problem};
+
+/// All is well.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Health {
+    /// `ok`.
+    #[schema(example = "ok")]
+    pub status: &'static str,
+}
+
+const OK: Json<Health> = Json(Health { status: "ok" });
+
+/// Whether the process is alive.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = "node",
+    operation_id = "healthz",
+    responses((status = 200, description = "Alive", body = Health)),
+)]
+pub async fn healthz() -> Json<Health> {
+    OK
+}
+
+/// Whether it can serve: not while it starts or drains, nor when the database does not answer.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "node",
+    operation_id = "readyz",
+    responses((status = 200, description = "Able to serve", body = Health)),
+    extensions(("x-errors" = json!(["not_ready"]))),
+)]
+pub async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
+    if !app.engine.ready() {
+        let detail = "the functions are being brought up, or the server is draining";
+        return Err(Problem::new(Code::NotReady, detail));
+    }
+    match app.store.ping().await {
+        Ok(()) => Ok(OK),
+        Err(error) => {
+            tracing::error!(%error, "the database does not answer");
+            Err(Problem::new(Code::NotReady, "the database does not answer"))
+        }
+    }
+}

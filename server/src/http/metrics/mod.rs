@@ -1,0 +1,48 @@
+//! `GET /metrics`: OpenMetrics text, made anew for each scrape from what the modules count anyway.
+
+mod process;
+mod snapshot;
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::text;
+use prometheus_client::registry::Registry;
+
+use super::App;
+use super::auth::{Allowed, Read};
+use super::problem::Problem;
+
+use snapshot::Snapshot;
+
+const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Metrics for Prometheus: functions by state, instances, invocations by function, status and start rung, latency
+/// histograms, the server process.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "node",
+    operation_id = "metrics",
+    security(("bearer" = ["read"])),
+    responses((status = 200, description = "OpenMetrics text", body = String,
+        content_type = "application/openmetrics-text")),
+)]
+pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Response, Problem> {
+    let snapshot = Snapshot {
+        functions: app.engine.list().await?,
+        totals: app.history.totals(),
+        process: process::read(),
+        uptime: app.started.elapsed(),
+    };
+    let text = render(snapshot).map_err(Problem::internal)?;
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response())
+}
+
+fn render(snapshot: Snapshot) -> Result<String, std::fmt::Error> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(snapshot));
+    let mut buffer = String::new();
+    text::encode(&mut buffer, &registry)?;
+    Ok(buffer)
+}

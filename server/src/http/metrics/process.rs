@@ -1,0 +1,71 @@
+//! What `/proc/self` says of the server process.
+
+use rustix::param;
+
+/// Figures of the process; 0 for what cannot be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Process {
+    /// User and system time, seconds.
+    pub cpu_seconds: f64,
+    /// Resident memory, bytes.
+    pub resident_bytes: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Open descriptors.
+    pub open_fds: u64,
+}
+
+/// Reads them.
+pub(super) fn read() -> Process {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let open_fds = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
+    Process {
+        open_fds,
+        ..parse(
+            &stat,
+            param::clock_ticks_per_second(),
+            param::page_size() as u64,
+        )
+    }
+}
+
+/// Parses `/proc/[pid]/stat` (proc_pid_stat(5)): fields 14, 15, 20 and 24, counted after the name in parentheses, which
+/// may hold anything.
+fn parse(stat: &str, ticks: u64, page: u64) -> Process {
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let fields: Vec<&str> = after_name.split_whitespace().collect();
+    // The first field after the name is number 3.
+    let field = |number: usize| -> u64 {
+        fields
+            .get(number - 3)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
+    };
+    Process {
+        cpu_seconds: (field(14) + field(15)) as f64 / ticks.max(1) as f64,
+        resident_bytes: field(24) * page,
+        threads: field(20),
+        open_fds: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_is_parsed_behind_a_hostile_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 1 0 0 0 150 50 0 0 20 0 9 0 100 1000 25 0";
+        let process = parse(stat, 100, 4096);
+        assert_eq!(process.cpu_seconds, 2.0);
+        assert_eq!(process.threads, 9);
+        assert_eq!(process.resident_bytes, 25 * 4096);
+        assert_eq!(parse("", 100, 4096), Process::default());
+    }
+
+    #[test]
+    fn this_process_has_memory_and_descriptors() {
+        let process = read();
+        assert!(process.resident_bytes > 0 && process.open_fds > 0 && process.threads > 0);
+    }
+}

@@ -1,0 +1,293 @@
+//! The figures of one scrape, and how they are named.
+
+use std::fmt::Error;
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+
+use super::process::Process;
+use crate::history::{LiveHistogram, Totals};
+use crate::http::answer::rung;
+use crate::model::{FunctionState, FunctionView, StartRung, Status};
+
+/// Upper bounds of the latency buckets in µs. Fixed, whatever was measured: `le` must not change between scrapes.
+const BOUNDS_US: [u64; 17] = [
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    10_000_000,
+    60_000_000,
+    900_000_000,
+];
+
+/// The order of [`Totals::by_start`].
+const RUNGS: [StartRung; 4] = [
+    StartRung::Warm,
+    StartRung::Fork,
+    StartRung::Restore,
+    StartRung::Boot,
+];
+
+/// Everything one scrape shows.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub functions: Vec<FunctionView>,
+    pub totals: Vec<Totals>,
+    pub process: Process,
+    pub uptime: Duration,
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        self.functions(&mut encoder)?;
+        self.invocations(&mut encoder)?;
+        self.latency(&mut encoder)?;
+        self.process(&mut encoder)
+    }
+}
+
+impl Snapshot {
+    fn functions(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let mut functions = encoder.encode_descriptor(
+            "hearth_functions",
+            "Functions by state",
+            None,
+            MetricType::Gauge,
+        )?;
+        for state in [
+            FunctionState::Ready,
+            FunctionState::Starting,
+            FunctionState::Failed,
+            FunctionState::Asleep,
+        ] {
+            let count = self.functions.iter().filter(|f| f.state == state).count() as u64;
+            functions
+                .encode_family(&[("state", state_name(state))])?
+                .encode_gauge(&count)?;
+        }
+        let mut instances = encoder.encode_descriptor(
+            "hearth_instances",
+            "Live instances by function and state",
+            None,
+            MetricType::Gauge,
+        )?;
+        for function in &self.functions {
+            let counts = function.instances;
+            for (state, count) in [
+                ("idle", counts.idle),
+                ("busy", counts.busy),
+                ("starting", counts.starting),
+            ] {
+                let labels = [("function", function.name.as_str()), ("state", state)];
+                instances.encode_family(&labels)?.encode_gauge(&count)?;
+            }
+        }
+        let mut queued = encoder.encode_descriptor(
+            "hearth_queued_requests",
+            "Requests waiting for an instance",
+            None,
+            MetricType::Gauge,
+        )?;
+        for function in &self.functions {
+            queued
+                .encode_family(&[("function", function.name.as_str())])?
+                .encode_gauge(&function.queued)?;
+        }
+        Ok(())
+    }
+
+    fn invocations(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let mut invocations = encoder.encode_descriptor(
+            "hearth_invocations",
+            "Finished invocations by function and status",
+            None,
+            MetricType::Counter,
+        )?;
+        for total in &self.totals {
+            for (status, count) in &total.by_status {
+                let labels = [
+                    ("function", total.function.as_str()),
+                    ("status", status_name(*status)),
+                ];
+                invocations
+                    .encode_family(&labels)?
+                    .encode_counter::<NoLabelSet, _, f64>(count, None)?;
+            }
+        }
+        let mut starts = encoder.encode_descriptor(
+            "hearth_starts",
+            "Finished invocations by function and start rung",
+            None,
+            MetricType::Counter,
+        )?;
+        for total in &self.totals {
+            for (start, count) in RUNGS.iter().zip(&total.by_start) {
+                let labels = [
+                    ("function", total.function.as_str()),
+                    ("start", rung(*start)),
+                ];
+                starts
+                    .encode_family(&labels)?
+                    .encode_counter::<NoLabelSet, _, f64>(count, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn latency(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let mut latency = encoder.encode_descriptor(
+            "hearth_invocation_duration_seconds",
+            "Time from admission to the end of the response",
+            None,
+            MetricType::Histogram,
+        )?;
+        for total in &self.totals {
+            let buckets = buckets(&total.histogram);
+            latency
+                .encode_family(&[("function", total.function.as_str())])?
+                .encode_histogram::<NoLabelSet>(
+                    total.total_us as f64 / 1e6,
+                    buckets.iter().map(|(_, count)| count).sum(),
+                    &buckets,
+                    None,
+                )?;
+        }
+        Ok(())
+    }
+
+    fn process(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let Process {
+            cpu_seconds,
+            resident_bytes,
+            threads,
+            open_fds,
+        } = self.process;
+        encoder
+            .encode_descriptor(
+                "process_cpu_seconds",
+                "User and system time of the server",
+                None,
+                MetricType::Counter,
+            )?
+            .encode_counter::<NoLabelSet, _, f64>(&cpu_seconds, None)?;
+        for (name, help, value) in [
+            (
+                "process_resident_memory_bytes",
+                "Resident memory of the server",
+                resident_bytes,
+            ),
+            ("process_threads", "Threads of the server", threads),
+            (
+                "process_open_fds",
+                "Open descriptors of the server",
+                open_fds,
+            ),
+        ] {
+            encoder
+                .encode_descriptor(name, help, None, MetricType::Gauge)?
+                .encode_gauge(&value)?;
+        }
+        encoder
+            .encode_descriptor(
+                "hearth_uptime_seconds",
+                "Time since the server started",
+                None,
+                MetricType::Gauge,
+            )?
+            .encode_gauge(&self.uptime.as_secs_f64())
+    }
+}
+
+/// The live histogram in the fixed bounds, in seconds, not cumulative. A live bucket goes where its upper bound lies.
+fn buckets(live: &LiveHistogram) -> Vec<(f64, u64)> {
+    let mut counts = [0u64; BOUNDS_US.len() + 1];
+    for (upper, count) in &live.buckets {
+        counts[BOUNDS_US.partition_point(|bound| bound < upper)] += count;
+    }
+    BOUNDS_US
+        .iter()
+        .map(|bound| *bound as f64 / 1e6)
+        .chain([f64::INFINITY])
+        .zip(counts)
+        .collect()
+}
+
+fn state_name(state: FunctionState) -> &'static str {
+    match state {
+        FunctionState::Ready => "ready",
+        FunctionState::Starting => "starting",
+        FunctionState::Failed => "failed",
+        FunctionState::Asleep => "asleep",
+    }
+}
+
+fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Queued => "queued",
+        Status::Running => "running",
+        Status::Succeeded => "succeeded",
+        Status::Failed => "failed",
+        Status::TimedOut => "timed_out",
+        Status::Crashed => "crashed",
+        Status::OutOfMemory => "out_of_memory",
+        Status::Cancelled => "cancelled",
+        Status::Dead => "dead",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_open_metrics() {
+        let snapshot = Snapshot {
+            functions: Vec::new(),
+            totals: vec![Totals {
+                function: "hello".into(),
+                by_status: vec![(Status::Succeeded, 3), (Status::TimedOut, 1)],
+                by_start: [2, 2, 0, 0],
+                total_us: 2_500_000,
+                histogram: LiveHistogram {
+                    count: 4,
+                    errors: 1,
+                    buckets: vec![(90, 1), (100, 1), (101, 1), (2_000_000_000, 1)],
+                },
+            }],
+            process: Process::default(),
+            uptime: Duration::from_secs(7),
+        };
+        let text = super::super::render(snapshot).unwrap();
+        for line in [
+            "hearth_functions{state=\"ready\"} 0",
+            "hearth_invocations_total{function=\"hello\",status=\"timed_out\"} 1",
+            "hearth_starts_total{function=\"hello\",start=\"fork\"} 2",
+            "hearth_invocation_duration_seconds_sum{function=\"hello\"} 2.5",
+            "hearth_invocation_duration_seconds_count{function=\"hello\"} 4",
+            "hearth_invocation_duration_seconds_bucket{le=\"0.0001\",function=\"hello\"} 2",
+            "hearth_invocation_duration_seconds_bucket{le=\"0.00025\",function=\"hello\"} 3",
+            "hearth_invocation_duration_seconds_bucket{le=\"+Inf\",function=\"hello\"} 4",
+            "process_open_fds 0",
+            "hearth_uptime_seconds 7.0",
+        ] {
+            assert!(
+                text.lines().any(|l| l == line),
+                "{line} is missing in\n{text}"
+            );
+        }
+        assert!(text.ends_with("# EOF\n"));
+    }
+}

@@ -1,0 +1,91 @@
+//! `GET /api/v1/node`: the host and what Hearth can do on it.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::App;
+use super::auth::{Allowed, Read};
+
+/// The node.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Node {
+    /// Hearth's version.
+    #[schema(example = "0.1.0")]
+    pub version: &'static str,
+    /// Seconds since the server started.
+    pub uptime_s: u64,
+    /// The host's name.
+    pub hostname: String,
+    /// The kernel's release.
+    #[schema(example = "6.18.0")]
+    pub kernel: String,
+    /// Processors the server may use.
+    pub cpus: usize,
+    /// Memory of the host, bytes.
+    pub memory_total_bytes: u64,
+    /// Of it, what could be had without swapping, bytes.
+    pub memory_available_bytes: u64,
+    /// Name to `{"available", "reason", "version"}`: criu, xdp, sk_msg, cgroup, userns, landlock, the runtimes.
+    #[schema(value_type = std::collections::BTreeMap<String, Capability>)]
+    pub capabilities: serde_json::Map<String, Value>,
+}
+
+/// Something Hearth can or cannot do on this node.
+#[derive(Debug, Serialize, ToSchema)]
+#[allow(dead_code)]
+pub struct Capability {
+    /// Whether it can.
+    pub available: bool,
+    /// Why not, or null.
+    pub reason: Option<String>,
+    /// Its version, where it has one.
+    pub version: Option<String>,
+}
+
+/// The node: version, uptime, host, capabilities.
+#[utoipa::path(
+    get,
+    path = "/api/v1/node",
+    tag = "node",
+    operation_id = "get_node",
+    security(("bearer" = ["read"])),
+    responses((status = 200, description = "The node", body = Node)),
+)]
+pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
+    let host = rustix::system::uname();
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    Json(Node {
+        version: env!("CARGO_PKG_VERSION"),
+        uptime_s: app.started.elapsed().as_secs(),
+        hostname: host.nodename().to_string_lossy().into_owned(),
+        kernel: host.release().to_string_lossy().into_owned(),
+        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        memory_total_bytes: meminfo(&memory, "MemTotal"),
+        memory_available_bytes: meminfo(&memory, "MemAvailable"),
+        capabilities: app.engine.capabilities(),
+    })
+}
+
+/// A line of `/proc/meminfo` (kB) in bytes; 0 when it is not there.
+fn meminfo(text: &str, name: &str) -> u64 {
+    text.lines()
+        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        .filter_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+        .next()
+        .map_or(0, |kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meminfo_is_read_by_name() {
+        let text = "MemTotal:       24000 kB\nMemAvailable:   12000 kB\n";
+        assert_eq!(meminfo(text, "MemTotal"), 24_576_000);
+        assert_eq!(meminfo(text, "Mem"), 0);
+    }
+}

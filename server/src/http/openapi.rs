@@ -1,0 +1,197 @@
+//! `GET /openapi.json`: generated from the handlers, then completed with what holds for all of them.
+//!
+//! A handler lists its own error codes in the extension `x-errors` and says with `x-invocation` that its answers carry
+//! an invocation's headers. [`complete`] replaces both by full responses, taken from the catalogue of codes, and adds
+//! what every operation has: 401 and 403 where a token is needed, 500, the request's id.
+
+mod trigger;
+
+use std::sync::LazyLock;
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{ComponentsBuilder, InfoBuilder, License, OpenApi, OpenApiBuilder};
+
+use super::problem::{Code, Problem};
+use super::router;
+
+/// The finished document, made once.
+static DOCUMENT: LazyLock<Bytes> =
+    LazyLock::new(|| Bytes::from(complete(&router::table().into_openapi()).to_string()));
+
+/// This document.
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    tag = "node",
+    operation_id = "openapi",
+    responses((status = 200, description = "OpenAPI 3.1", body = serde_json::Value)),
+)]
+pub async fn document() -> Response {
+    let headers = [(header::CONTENT_TYPE, "application/json")];
+    (headers, DOCUMENT.clone()).into_response()
+}
+
+/// The part of the document that no handler knows.
+pub(super) fn base() -> OpenApi {
+    let mut license = License::new("Apache-2.0");
+    license.identifier = Some("Apache-2.0".to_owned());
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some(
+            "An API token. Each operation names the right it needs: read, invoke, write or admin. The console's session \
+             cookie is taken too; changing requests then carry X-CSRF-Token.",
+        ))
+        .build();
+    OpenApiBuilder::new()
+        .info(
+            InfoBuilder::new()
+                .title("Hearth")
+                .version(env!("CARGO_PKG_VERSION"))
+                .description(Some(
+                    "A private function cloud on one Linux host. Errors are RFC 9457 problems with a stable `code`; \
+                     times are RFC 3339 in UTC, durations whole µs unless a name says otherwise.",
+                ))
+                .license(Some(license))
+                .build(),
+        )
+        .components(Some(
+            ComponentsBuilder::new()
+                .security_scheme("bearer", SecurityScheme::Http(bearer))
+                .build(),
+        ))
+        .build()
+}
+
+/// Completes the generated document; see the module.
+fn complete(generated: &OpenApi) -> Value {
+    // The document is made of maps with string keys and plain values: it always serialises.
+    let mut document = serde_json::to_value(generated).unwrap_or_default();
+    document["components"]["schemas"]["Problem"] = problem_schema();
+    if let Some(paths) = document["paths"].as_object_mut() {
+        trigger::describe(paths);
+        for operation in paths
+            .values_mut()
+            .filter_map(Value::as_object_mut)
+            .flat_map(|p| p.values_mut())
+        {
+            if let Some(operation) = operation.as_object_mut() {
+                complete_operation(operation);
+            }
+        }
+    }
+    document
+}
+
+fn complete_operation(operation: &mut Map<String, Value>) {
+    let mut codes: Vec<Code> = match operation.remove("x-errors") {
+        Some(Value::Array(names)) => names
+            .iter()
+            .filter_map(|name| Code::by_name(name.as_str()?))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let has_invocation = operation.remove("x-invocation").is_some();
+    if operation.contains_key("security") {
+        codes.extend([Code::Unauthorized, Code::Forbidden]);
+    }
+    codes.push(Code::Internal);
+    let Some(responses) = operation
+        .get_mut("responses")
+        .and_then(Value::as_object_mut)
+    else {
+        return;
+    };
+    for code in codes {
+        add_error(responses, code);
+    }
+    for (status, response) in responses {
+        let headers = &mut response["headers"];
+        headers["X-Request-Id"] =
+            text_header("Id of the request: the client's own if it sent a sane one");
+        let after_invocation = matches!(status.as_str(), "200" | "502" | "504" | "default");
+        if has_invocation && after_invocation {
+            headers["X-Hearth-Invocation-Id"] = text_header("UUIDv7 of the invocation");
+            headers["X-Hearth-Start"] = json!({
+                "description": "The rung its instance came from",
+                "schema": {"type": "string", "enum": ["warm", "fork", "restore", "boot"]},
+            });
+            headers["X-Hearth-Version"] = json!({
+                "description": "The version that ran",
+                "schema": {"type": "integer", "minimum": 1},
+            });
+            headers["Server-Timing"] = text_header(
+                "queue, start, send, run, recv, total: milliseconds; recv and total not while streaming",
+            );
+            headers["traceparent"] = text_header("The request's, when it was well-formed");
+        }
+        match status.as_str() {
+            "401" | "403" => headers["WWW-Authenticate"] = text_header("The challenge of RFC 6750"),
+            "429" => headers["Retry-After"] = text_header("Whole seconds, at least 1"),
+            _ => {}
+        }
+    }
+}
+
+/// Adds a code to the response of its status: several codes share one, each with its example.
+fn add_error(responses: &mut Map<String, Value>, code: Code) {
+    let status = code.status().as_u16().to_string();
+    let response = responses.entry(status).or_insert_with(|| {
+        json!({
+            "description": "",
+            "content": {"application/problem+json": {
+                "schema": {"$ref": "#/components/schemas/Problem"},
+                "examples": {},
+            }},
+        })
+    });
+    let described = response["description"].as_str().unwrap_or_default();
+    let separator = if described.is_empty() { "" } else { "; " };
+    let description = format!("{described}{separator}`{}`: {}", code.name(), code.title());
+    response["description"] = description.into();
+    let example = Problem::new(code, code.title()).document("0195f2c3a1b2c3d4");
+    response["content"]["application/problem+json"]["examples"][code.name()] =
+        json!({"value": example});
+}
+
+fn text_header(description: &str) -> Value {
+    json!({"description": description, "schema": {"type": "string"}})
+}
+
+fn problem_schema() -> Value {
+    let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    let text = |description: &str| json!({"type": "string", "description": description});
+    json!({
+        "type": "object",
+        "description": "An error, RFC 9457",
+        "required": ["type", "title", "status", "detail", "code", "request_id"],
+        "properties": {
+            "type": text("`urn:hearth:problem:` and the code"),
+            "title": text("The same for every occurrence of the code"),
+            "status": {"type": "integer"},
+            "detail": text("What happened this time"),
+            "code": {"type": "string", "enum": names, "description": "Stable"},
+            "request_id": text("Also in X-Request-Id, and in the server's log"),
+            "field": text("`invalid_field`: its name, dotted when nested"),
+            "value": {"description": "`invalid_field`: what was sent; as a string when it was cut to 100 characters"},
+            "rule": text("`invalid_field`: what would be right"),
+            "reason": text("`invalid_package`: a stable name of what is wrong with the archive"),
+            "line": {"type": "integer", "description": "`invalid_json`: where"},
+            "column": {"type": "integer", "description": "`invalid_json`: where"},
+            "limit": {"type": "integer", "description": "`payload_too_large`, `result_too_large`: bytes"},
+            "right": text("`forbidden`: the right that the token lacks"),
+            "errorType": text("`function_error`, `import_failed`: name of the exception's type"),
+            "errorMessage": text("`function_error`, `import_failed`: its message"),
+            "stackTrace": {"type": "array", "items": {"type": "string"},
+                "description": "`function_error`, `import_failed`: one entry a frame, outermost first"},
+            "logs": {"type": "array", "items": {"$ref": "#/components/schemas/LogLine"},
+                "description": "`import_failed`: what the import printed"},
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests;

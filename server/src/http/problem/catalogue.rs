@@ -1,0 +1,115 @@
+//! Every error code of the API with its status and title. The one place where a code is spelled.
+
+use axum::http::StatusCode;
+
+macro_rules! catalogue {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $status:ident, $title:literal;)*) => {
+        /// A stable error code.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Code {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Code {
+            /// All codes, in the order of the catalogue.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The `code` member: stable, snake_case.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// The status it is answered with.
+            pub const fn status(self) -> StatusCode {
+                match self { $(Self::$name => StatusCode::$status,)* }
+            }
+
+            /// The `title` member: the same for every occurrence.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$name => $title,)* }
+            }
+
+            /// The `type` member: a name, not an address, so that it stays the same wherever Hearth runs.
+            pub const fn type_uri(self) -> &'static str {
+                match self { $(Self::$name => concat!("urn:hearth:problem:", $code),)* }
+            }
+        }
+    };
+}
+
+catalogue! {
+    /// The body is not JSON; says line and column.
+    InvalidJson = "invalid_json", BAD_REQUEST, "The body is not valid JSON";
+    /// The multipart body is malformed.
+    InvalidMultipart = "invalid_multipart", BAD_REQUEST, "The multipart body is malformed";
+    /// The body broke off.
+    BadRequestBody = "bad_request_body", BAD_REQUEST, "The body could not be read";
+    /// No token, or one that is not known.
+    Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is needed";
+    /// The token lacks the right.
+    Forbidden = "forbidden", FORBIDDEN, "The token does not allow this";
+    /// No such function, version, invocation, token or address.
+    NotFound = "not_found", NOT_FOUND, "There is no such thing";
+    /// The address exists, the method does not.
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The address does not take this method";
+    /// The name is taken.
+    AlreadyExists = "already_exists", CONFLICT, "It exists already";
+    /// A token cannot delete itself.
+    TokenInUse = "token_in_use", CONFLICT, "The token is in use";
+    /// A body over its limit.
+    PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
+    /// A body of a type that the address does not take.
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body's type is not supported";
+    /// A field breaks its rule; nothing was changed.
+    InvalidField = "invalid_field", UNPROCESSABLE_ENTITY, "A field is not valid";
+    /// The upload cannot be unpacked; nothing was changed.
+    InvalidPackage = "invalid_package", UNPROCESSABLE_ENTITY, "The code cannot be unpacked";
+    /// The code does not import; nothing was changed.
+    ImportFailed = "import_failed", UNPROCESSABLE_ENTITY, "The code does not import";
+    /// All instances busy, the queue full.
+    TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "The function is at its limit";
+    /// A bug or a broken disk; the log has the details.
+    Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
+    /// The handler raised, or answered what cannot be sent.
+    FunctionError = "function_error", BAD_GATEWAY, "The function failed";
+    /// The function's process died.
+    FunctionCrashed = "function_crashed", BAD_GATEWAY, "The function crashed";
+    /// The function was killed by its memory limit.
+    FunctionOutOfMemory = "function_out_of_memory", BAD_GATEWAY, "The function ran out of memory";
+    /// The result is over its limit.
+    ResultTooLarge = "result_too_large", BAD_GATEWAY, "The function's result is too large";
+    /// The template cannot be booted.
+    FunctionUnavailable = "function_unavailable", SERVICE_UNAVAILABLE, "The function cannot be started";
+    /// Draining.
+    ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The server is shutting down";
+    /// Not able to serve yet.
+    NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";
+    /// The handler ran past its deadline.
+    FunctionTimeout = "function_timeout", GATEWAY_TIMEOUT, "The function took too long";
+}
+
+impl Code {
+    /// The code with this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_errors() {
+        for (index, code) in Code::ALL.iter().enumerate() {
+            let status = code.status();
+            assert!(status.is_client_error() || status.is_server_error());
+            assert!(
+                Code::ALL[..index]
+                    .iter()
+                    .all(|other| other.name() != code.name())
+            );
+            assert_eq!(Code::by_name(code.name()), Some(*code));
+        }
+    }
+}

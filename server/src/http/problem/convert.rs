@@ -1,0 +1,165 @@
+//! Which error becomes which problem: the whole mapping, in one place.
+
+use axum::http::{HeaderValue, header};
+use serde_json::Value;
+
+use super::{Code, Problem};
+use crate::engine::{EngineError, InvokeError};
+use crate::model::{FunctionError, InvalidField, LogLine};
+use crate::package::PackageError;
+use crate::store::StoreError;
+
+impl From<InvalidField> for Problem {
+    fn from(error: InvalidField) -> Self {
+        // The value is JSON text unless it was cut; then it stays a string.
+        let value = serde_json::from_str(&error.value)
+            .unwrap_or_else(|_| Value::from(error.value.as_str()));
+        Self::new(Code::InvalidField, error.to_string())
+            .with("field", error.field)
+            .with("value", value)
+            .with("rule", error.rule)
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Exists(_) => Self::new(Code::AlreadyExists, error.to_string()),
+            StoreError::Sqlx { .. } => Self::internal(error),
+        }
+    }
+}
+
+impl From<PackageError> for Problem {
+    fn from(error: PackageError) -> Self {
+        match error {
+            PackageError::Io(_) => Self::internal(error),
+            refused => {
+                Self::new(Code::InvalidPackage, refused.to_string()).with("reason", refused.code())
+            }
+        }
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::NotFound(_) => Self::new(Code::NotFound, error.to_string()),
+            EngineError::AlreadyExists(_) => Self::new(Code::AlreadyExists, error.to_string()),
+            EngineError::Invalid(field) => field.into(),
+            EngineError::Package(package) => package.into(),
+            EngineError::Import { error, logs } => {
+                let detail = format!("{}: {}", error.error_type, error.error_message);
+                shaped(Self::new(Code::ImportFailed, detail), error).with("logs", lines(&logs))
+            }
+            EngineError::ShuttingDown => Self::new(Code::ShuttingDown, error.to_string()),
+            EngineError::Internal(cause) => Self::internal(cause),
+        }
+    }
+}
+
+impl From<InvokeError> for Problem {
+    fn from(error: InvokeError) -> Self {
+        let detail = error.to_string();
+        match error {
+            InvokeError::NotFound(_) => Self::new(Code::NotFound, detail),
+            InvokeError::Function(error) => shaped(Self::new(Code::FunctionError, detail), error),
+            InvokeError::Timeout(_) => Self::new(Code::FunctionTimeout, detail),
+            InvokeError::Crashed(_) => Self::new(Code::FunctionCrashed, detail),
+            InvokeError::OutOfMemory(_) => Self::new(Code::FunctionOutOfMemory, detail),
+            InvokeError::ResultTooLarge { limit } => {
+                Self::new(Code::ResultTooLarge, detail).with("limit", limit)
+            }
+            InvokeError::TooManyRequests { retry_after, .. } => {
+                // Whole seconds, rounded up: 0 would invite a busy loop.
+                let seconds = (retry_after.as_millis().div_ceil(1000)).clamp(1, 3600) as u64;
+                Self::new(Code::TooManyRequests, detail)
+                    .header(header::RETRY_AFTER, HeaderValue::from(seconds))
+            }
+            InvokeError::Unavailable(_) => Self::new(Code::FunctionUnavailable, detail),
+            InvokeError::RequestBody(_) => Self::new(Code::BadRequestBody, detail),
+            InvokeError::ShuttingDown => Self::new(Code::ShuttingDown, detail),
+            InvokeError::Internal(cause) => Self::internal(cause),
+        }
+    }
+}
+
+/// Adds the three members as Lambda shapes them.
+fn shaped(problem: Problem, error: FunctionError) -> Problem {
+    problem
+        .with("errorType", error.error_type)
+        .with("errorMessage", error.error_message)
+        .with("stackTrace", error.stack_trace)
+}
+
+fn lines(logs: &[LogLine]) -> Value {
+    // A log line is strings and a time: it always serialises.
+    serde_json::to_value(logs).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::response::IntoResponse;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_invalid_field_names_field_value_and_rule() {
+        let problem = Problem::from(InvalidField {
+            field: "memory_mb".into(),
+            value: "31".into(),
+            rule: "must be a whole number from 32 to 16384".into(),
+        });
+        assert_eq!(
+            Value::Object(problem.document("r-1")),
+            json!({
+                "type": "urn:hearth:problem:invalid_field",
+                "title": "A field is not valid",
+                "status": 422,
+                "detail": "memory_mb: 31 is not valid: must be a whole number from 32 to 16384",
+                "code": "invalid_field",
+                "request_id": "r-1",
+                "field": "memory_mb",
+                "value": 31,
+                "rule": "must be a whole number from 32 to 16384",
+            })
+        );
+    }
+
+    #[test]
+    fn a_function_error_has_lambdas_members() {
+        let problem = Problem::from(InvokeError::Function(FunctionError {
+            error_type: "ValueError".into(),
+            error_message: "no".into(),
+            stack_trace: vec!["  File …".into()],
+        }));
+        let document = problem.document("r");
+        assert_eq!(document["status"], 502);
+        assert_eq!(document["errorType"], "ValueError");
+        assert_eq!(document["stackTrace"], json!(["  File …"]));
+    }
+
+    #[test]
+    fn too_many_requests_says_when_to_come_back() {
+        for (wait, seconds) in [(0, "1"), (400, "1"), (1001, "2")] {
+            let response = Problem::from(InvokeError::TooManyRequests {
+                max_concurrency: 1,
+                queued: 1,
+                retry_after: Duration::from_millis(wait),
+            })
+            .into_response();
+            assert_eq!(response.status(), 429);
+            assert_eq!(response.headers()["retry-after"], seconds);
+        }
+    }
+
+    #[test]
+    fn internal_causes_stay_inside() {
+        let problem = Problem::from(EngineError::Internal("/var/secret: broken".into()));
+        assert!(!problem.detail().contains("secret"));
+        assert_eq!(problem.cause(), Some("/var/secret: broken"));
+    }
+}

@@ -1,0 +1,163 @@
+//! The request bodies as the OpenAPI document shows them. They are read by [`super::create`] and its siblings, field by
+//! field; a test holds these shapes and those parsers together.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::model::{Network, Runtime};
+
+/// A new function. Only `name`, `runtime` and `code` are required; unknown fields are refused.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "name": "hello",
+    "runtime": "python3",
+    "code": {"inline": "def handler(event, context):\n    return {\"hello\": event}\n"},
+}))]
+#[allow(dead_code)]
+pub struct CreateFunction {
+    /// Its name, which cannot be changed.
+    #[schema(pattern = "^[a-z][a-z0-9-]{0,63}$")]
+    pub name: String,
+    /// Its language runtime, which cannot be changed.
+    pub runtime: Runtime,
+    /// `module.function`.
+    #[schema(required = false, default = "main.handler", max_length = 128)]
+    pub handler: String,
+    /// Its code.
+    pub code: CodeUpload,
+    /// Memory of one instance in MiB.
+    #[schema(required = false, minimum = 32, maximum = 16384, default = 128)]
+    pub memory_mb: u32,
+    /// Longest run time of one invocation in ms.
+    #[schema(required = false, minimum = 1, maximum = 900000, default = 30000)]
+    pub timeout_ms: u32,
+    /// Most instances at one time.
+    #[schema(required = false, minimum = 1, maximum = 1000, default = 8)]
+    pub max_concurrency: u32,
+    /// Seconds after which an idle instance is stopped.
+    #[schema(required = false, minimum = 1, maximum = 86400, default = 300)]
+    pub idle_timeout_s: u32,
+    /// Instances kept even when idle, at most `max_concurrency`.
+    #[schema(required = false, minimum = 0, maximum = 1000, default = 0)]
+    pub min_instances: u32,
+    /// Network access.
+    #[schema(required = false)]
+    pub network: Network,
+    /// Whether `/fn/{name}` answers without a token.
+    #[schema(required = false, default = false)]
+    pub public: bool,
+    /// Environment variables, at most 4096 bytes together. Names are `[A-Za-z_][A-Za-z0-9_]*`, not starting with
+    /// `HEARTH_`. Values cannot be read back.
+    #[schema(required = false)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// Code in JSON: exactly one of the two.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[allow(dead_code)]
+pub enum CodeUpload {
+    /// Source text of the handler's module.
+    Inline(String),
+    /// A zip archive in base64 with the handler's module at its root, its dependencies beside it. At most 10,000
+    /// entries and 512 MiB unpacked; no links, no encryption, names that are plain relative paths.
+    ZipBase64(String),
+}
+
+/// A new function as a form: `curl -F name=hello -F runtime=python3 -F code=@hello.py`. The fields are those of the JSON
+/// body, as text; a variable may also come as a field of its own, `env.NAME`.
+#[derive(ToSchema)]
+#[allow(dead_code)]
+pub struct CreateFunctionForm {
+    /// Its name.
+    pub name: String,
+    /// Its language runtime.
+    pub runtime: Runtime,
+    /// A file named `.py`, `.js`, `.mjs` or `.zip`, at most 256 MiB, or the source as text.
+    #[schema(value_type = String, format = Binary)]
+    pub code: Vec<u8>,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub handler: String,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub memory_mb: u32,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub timeout_ms: u32,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub max_concurrency: u32,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub idle_timeout_s: u32,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub min_instances: u32,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub network: Network,
+    /// `true` or `false`.
+    #[schema(required = false)]
+    pub public: bool,
+    /// JSON text of an object.
+    #[schema(required = false)]
+    pub env: String,
+}
+
+/// New code.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"code": {"inline": "def handler(event, context):\n    return 2\n"}}))]
+#[allow(dead_code)]
+pub struct CodeBody {
+    /// The code.
+    pub code: CodeUpload,
+}
+
+/// Settings to change; those that are absent stay. `name` and `runtime` cannot be changed.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"memory_mb": 256, "env": {"LEVEL": "debug", "OLD": null}}))]
+#[allow(dead_code)]
+pub struct PatchFunction {
+    /// `module.function`.
+    #[schema(required = false, max_length = 128)]
+    pub handler: String,
+    /// Memory of one instance in MiB.
+    #[schema(required = false, minimum = 32, maximum = 16384)]
+    pub memory_mb: u32,
+    /// Longest run time of one invocation in ms.
+    #[schema(required = false, minimum = 1, maximum = 900000)]
+    pub timeout_ms: u32,
+    /// Most instances at one time.
+    #[schema(required = false, minimum = 1, maximum = 1000)]
+    pub max_concurrency: u32,
+    /// Seconds after which an idle instance is stopped.
+    #[schema(required = false, minimum = 1, maximum = 86400)]
+    pub idle_timeout_s: u32,
+    /// Instances kept even when idle, at most `max_concurrency`.
+    #[schema(required = false, minimum = 0, maximum = 1000)]
+    pub min_instances: u32,
+    /// Network access.
+    #[schema(required = false)]
+    pub network: Network,
+    /// Whether `/fn/{name}` answers without a token.
+    #[schema(required = false)]
+    pub public: bool,
+    /// Variables to set, or with null to remove; others stay.
+    #[schema(required = false)]
+    pub env: BTreeMap<String, Option<String>>,
+}
+
+/// New code as a form: `curl -X PUT -F code=@hello.py …`.
+#[derive(ToSchema)]
+#[allow(dead_code)]
+pub struct CodeForm {
+    /// A file named `.py`, `.js`, `.mjs` or `.zip`, at most 256 MiB.
+    #[schema(value_type = String, format = Binary)]
+    pub code: Vec<u8>,
+}

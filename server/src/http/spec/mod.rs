@@ -1,0 +1,127 @@
+//! Settings and code from requests: parsed field by field, so that every refusal names the field, what was sent and
+//! what would be right.
+//!
+//! JSON and multipart bodies become the same [`Fields`]; the rules are in [`rules`], [`env`] and [`code`].
+
+mod code;
+mod docs;
+mod env;
+mod fields;
+mod multipart;
+mod rules;
+mod suggest;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField, Network, Runtime};
+
+pub use code::MAX_CODE_BYTES;
+pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunction};
+pub use fields::{Fields, Input, invalid};
+pub use upload::{code_upload, json_fields, upload};
+
+/// Fields of `POST /api/v1/functions`.
+pub const CREATE_FIELDS: &[&str] = &[
+    "name",
+    "runtime",
+    "handler",
+    "code",
+    "memory_mb",
+    "timeout_ms",
+    "max_concurrency",
+    "idle_timeout_s",
+    "min_instances",
+    "network",
+    "public",
+    "env",
+];
+
+/// Fields of `PATCH /api/v1/functions/{name}`.
+pub const PATCH_FIELDS: &[&str] = &[
+    "handler",
+    "memory_mb",
+    "timeout_ms",
+    "max_concurrency",
+    "idle_timeout_s",
+    "min_instances",
+    "network",
+    "public",
+    "env",
+];
+
+/// Handler of a function that names none.
+pub const DEFAULT_HANDLER: &str = "main.handler";
+
+/// Reads the body of `POST /api/v1/functions`.
+pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> {
+    fields.only(CREATE_FIELDS)?;
+    let name = rules::name(&mut fields)?;
+    let runtime = rules::runtime(&mut fields)?;
+    let handler = rules::handler(&mut fields, runtime)?;
+    let max_concurrency = fields.integer(&rules::MAX_CONCURRENCY)?.unwrap_or(8);
+    let spec = FunctionSpec {
+        name,
+        runtime,
+        handler: handler.unwrap_or_else(|| DEFAULT_HANDLER.to_owned()),
+        memory_mb: fields.integer(&rules::MEMORY_MB)?.unwrap_or(128),
+        timeout_ms: fields.integer(&rules::TIMEOUT_MS)?.unwrap_or(30_000),
+        max_concurrency,
+        idle_timeout_s: fields.integer(&rules::IDLE_TIMEOUT_S)?.unwrap_or(300),
+        min_instances: rules::min_instances(&mut fields, max_concurrency)?.unwrap_or(0),
+        network: rules::network(&mut fields)?.unwrap_or(Network::None),
+        public: rules::public(&mut fields)?.unwrap_or(false),
+        env: env::create(&mut fields)?,
+    };
+    let code = code::required(&mut fields, runtime)?;
+    Ok((spec, code))
+}
+
+/// Reads the body of `PATCH /api/v1/functions/{name}`. `runtime` and `max_concurrency` are the function's present ones.
+pub fn patch(
+    mut fields: Fields,
+    runtime: Runtime,
+    max_concurrency: u32,
+) -> Result<FunctionPatch, InvalidField> {
+    for fixed in ["name", "runtime"] {
+        if let Some(input) = fields.get(fixed) {
+            let rule = "cannot be changed; create another function instead";
+            return Err(input.invalid(fixed, rule));
+        }
+    }
+    if let Some(input) = fields.get("code") {
+        return Err(input.invalid("code", "is not a setting; upload it with PUT …/code"));
+    }
+    fields.only(PATCH_FIELDS)?;
+    if fields.is_empty() {
+        let rule = format!("must hold at least one of {}", PATCH_FIELDS.join(", "));
+        return Err(invalid("body", &serde_json::json!({}), rule));
+    }
+    let concurrency = fields.integer(&rules::MAX_CONCURRENCY)?;
+    Ok(FunctionPatch {
+        handler: rules::handler(&mut fields, runtime)?,
+        memory_mb: fields.integer(&rules::MEMORY_MB)?,
+        timeout_ms: fields.integer(&rules::TIMEOUT_MS)?,
+        idle_timeout_s: fields.integer(&rules::IDLE_TIMEOUT_S)?,
+        min_instances: rules::min_instances(&mut fields, concurrency.unwrap_or(max_concurrency))?,
+        max_concurrency: concurrency,
+        network: rules::network(&mut fields)?,
+        public: rules::public(&mut fields)?,
+        env: env::patch(&mut fields)?,
+    })
+}
+
+/// Refuses a `max_concurrency` below the function's present `min_instances`.
+pub fn still_room(max_concurrency: u32, min_instances: u32) -> Result<(), InvalidField> {
+    if max_concurrency >= min_instances {
+        return Ok(());
+    }
+    let rule = format!("must not be less than min_instances, which is {min_instances}");
+    Err(invalid("max_concurrency", &max_concurrency.into(), rule))
+}
+
+/// Reads the fields of `PUT /api/v1/functions/{name}/code`.
+pub fn code_only(mut fields: Fields, runtime: Runtime) -> Result<Code, InvalidField> {
+    fields.only(&["code"])?;
+    code::required(&mut fields, runtime)
+}

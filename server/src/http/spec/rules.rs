@@ -1,0 +1,146 @@
+//! The rule of each setting. The limits are the API's contract.
+
+use crate::model::{InvalidField, Network, Runtime};
+
+use super::fields::{Fields, Input, IntegerRule, missing};
+
+/// Memory of one instance, MiB.
+pub(super) const MEMORY_MB: IntegerRule = IntegerRule {
+    field: "memory_mb",
+    min: 32,
+    max: 16_384,
+};
+/// Longest run time of one invocation, ms: 15 minutes, as Lambda's.
+pub(super) const TIMEOUT_MS: IntegerRule = IntegerRule {
+    field: "timeout_ms",
+    min: 1,
+    max: 900_000,
+};
+/// Most instances at one time.
+pub(super) const MAX_CONCURRENCY: IntegerRule = IntegerRule {
+    field: "max_concurrency",
+    min: 1,
+    max: 1000,
+};
+/// Seconds before an idle instance is stopped, at most a day.
+pub(super) const IDLE_TIMEOUT_S: IntegerRule = IntegerRule {
+    field: "idle_timeout_s",
+    min: 1,
+    max: 86_400,
+};
+
+const NAME: &str = "1 to 64 of a-z, 0-9 and -, starting with a letter";
+const RUNTIME: &str = "\"python3\" or \"node\"";
+const HANDLER: &str =
+    "module.function, at most 128 characters: letters, digits and _, modules separated by . or /";
+const NETWORK: &str = "\"none\" or \"outbound\"";
+/// Longest name: it becomes a host name and part of a cgroup's name.
+const MAX_NAME_BYTES: usize = 64;
+/// Longest handler setting, as Lambda's.
+const MAX_HANDLER_BYTES: usize = 128;
+
+pub(super) fn name(fields: &mut Fields) -> Result<String, InvalidField> {
+    fields
+        .take("name", NAME, "a string", |input| {
+            let name = input.string()?;
+            let good = name.len() <= MAX_NAME_BYTES
+                && name.starts_with(|c: char| c.is_ascii_lowercase())
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+            good.then(|| name.to_owned())
+        })?
+        .ok_or_else(|| missing("name", NAME))
+}
+
+pub(super) fn runtime(fields: &mut Fields) -> Result<Runtime, InvalidField> {
+    fields
+        .take("runtime", RUNTIME, "a string", |input| {
+            match input.string()? {
+                "python3" => Some(Runtime::Python3),
+                "node" => Some(Runtime::Node),
+                _ => None,
+            }
+        })?
+        .ok_or_else(|| missing("runtime", RUNTIME))
+}
+
+pub(super) fn handler(
+    fields: &mut Fields,
+    runtime: Runtime,
+) -> Result<Option<String>, InvalidField> {
+    fields.take("handler", HANDLER, "a string", |input| {
+        let handler = input.string()?;
+        if handler.len() > MAX_HANDLER_BYTES {
+            return None;
+        }
+        let (module, function) = handler.rsplit_once('.')?;
+        let good = module
+            .split(['.', '/'])
+            .all(|part| is_module(part, runtime))
+            && is_identifier(function, runtime);
+        good.then(|| handler.to_owned())
+    })
+}
+
+/// A name both languages take for a function.
+fn is_identifier(text: &str, runtime: Runtime) -> bool {
+    let first =
+        |b: u8| b.is_ascii_alphabetic() || b == b'_' || (b == b'$' && runtime == Runtime::Node);
+    text.bytes().next().is_some_and(first) && text.bytes().all(|b| first(b) || b.is_ascii_digit())
+}
+
+/// A part of a module's path; Node's are file names and may have a hyphen.
+fn is_module(text: &str, runtime: Runtime) -> bool {
+    match runtime {
+        Runtime::Python3 => is_identifier(text, runtime),
+        Runtime::Node => {
+            !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        }
+    }
+}
+
+pub(super) fn min_instances(
+    fields: &mut Fields,
+    max_concurrency: u32,
+) -> Result<Option<u32>, InvalidField> {
+    let input = fields.get("min_instances").cloned();
+    let found = fields.integer(&IntegerRule {
+        field: "min_instances",
+        min: 0,
+        max: MAX_CONCURRENCY.max,
+    })?;
+    match (found, input) {
+        (Some(number), Some(input)) if number > max_concurrency => Err(input.invalid(
+            "min_instances",
+            format!("must not be greater than max_concurrency, which is {max_concurrency}"),
+        )),
+        _ => Ok(found),
+    }
+}
+
+pub(super) fn network(fields: &mut Fields) -> Result<Option<Network>, InvalidField> {
+    fields.take("network", NETWORK, "a string", |input| {
+        match input.string()? {
+            "none" => Some(Network::None),
+            "outbound" => Some(Network::Outbound),
+            _ => None,
+        }
+    })
+}
+
+pub(super) fn public(fields: &mut Fields) -> Result<Option<bool>, InvalidField> {
+    fields.take(
+        "public",
+        "true or false",
+        "a boolean",
+        |input| match input {
+            Input::Json(value) => value.as_bool(),
+            Input::Text(text) => text.parse().ok(),
+            Input::File { .. } => None,
+        },
+    )
+}

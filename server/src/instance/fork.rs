@@ -1,0 +1,256 @@
+//! Starting an instance: descriptors out, FORK, READY back, and the watch over the process from then on.
+//!
+//! Everything that can be prepared before a start is (see [`Kit`]), and everything that can be done after READY is: the
+//! cgroup, the watch and the logs are set up while the first request is already on its way.
+
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
+    socketpair, sockopt,
+};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::io::Interest;
+
+use super::logs::LogTap;
+use super::template::{EXIT_NEWS_DEADLINE, Template};
+use super::{Death, FunctionKey, Instance, Vitals};
+use crate::channel::{ChannelError, HostChannel, PeerEnds};
+use crate::history::History;
+use crate::sandbox::{Cell, SandboxError};
+use crate::watched::Watched;
+
+/// Longest time from FORK to READY. A fork takes about a millisecond; a hook of the function's own may take longer, and
+/// a machine under pressure much longer.
+const READY_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Why an instance did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The template said that it could not fork.
+    #[error("the template could not fork: {0}")]
+    Fork(String),
+    /// The fork ended before it was ready.
+    #[error("the new instance ended before it was ready")]
+    Ended,
+    /// No READY in time.
+    #[error("the new instance was not ready within {} s", READY_DEADLINE.as_secs())]
+    Timeout,
+    /// READY made no sense.
+    #[error("the new instance sent a READY that makes no sense")]
+    BadReady,
+    /// No cgroup for it.
+    #[error(transparent)]
+    Cell(#[from] SandboxError),
+    /// No channel for it.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    /// A system call failed.
+    #[error("cannot start an instance: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl From<rustix::io::Errno> for StartError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::Io(errno.into())
+    }
+}
+
+/// All that an instance needs besides its process, made before it is asked for.
+struct Kit {
+    channel: HostChannel,
+    ends: PeerEnds,
+    ready: [OwnedFd; 2],
+    stdout: (OwnedFd, OwnedFd),
+    stderr: (OwnedFd, OwnedFd),
+}
+
+impl Kit {
+    fn new() -> Result<Self, StartError> {
+        let (channel, ends) = HostChannel::new()?;
+        let (server, worker) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        rustix::io::ioctl_fionbio(&server, true)?;
+        // The kernel then tells the sender's real pid with each message.
+        sockopt::set_socket_passcred(&server, true)?;
+        Ok(Self {
+            channel,
+            ends,
+            ready: [server, worker],
+            stdout: log_pipe()?,
+            stderr: log_pipe()?,
+        })
+    }
+}
+
+/// A pipe whose read end does not block (ours) and whose write end does (the function's).
+fn log_pipe() -> Result<(OwnedFd, OwnedFd), StartError> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&read, true)?;
+    Ok((read, write))
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl Instance {
+    /// Forks an instance off a template and waits until it is ready.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing of a failed start is left behind.
+    pub async fn start(
+        template: &Arc<Template>,
+        function: &FunctionKey,
+        history: &History,
+    ) -> Result<Self, StartError> {
+        let kit = Kit::new()?;
+        let cell = template.sandbox.cell().await?;
+        let Kit {
+            channel,
+            ends,
+            ready: [server, worker],
+            stdout,
+            stderr,
+        } = kit;
+        let (sequence, refused) = template
+            .fork(&[
+                ends.memfd.as_fd(),
+                ends.worker_bell.as_fd(),
+                ends.host_bell.as_fd(),
+                worker.as_fd(),
+                stdout.1.as_fd(),
+                stderr.1.as_fd(),
+            ])
+            .await?;
+        // With our copies closed, the end of the worker closes the socket.
+        drop((ends, worker, stdout.1, stderr.1));
+        let socket = Watched::new(server, Interest::READABLE)?;
+        let answer = tokio::select! {
+            ready = receive_ready(&socket) => ready,
+            Ok(message) = refused => Err(StartError::Fork(message)),
+            () = tokio::time::sleep(READY_DEADLINE) => Err(StartError::Timeout),
+        };
+        template.forget_fork(sequence);
+        let ready = answer?;
+
+        cell.attach(ready.pid);
+        let pid = Pid::from_raw(ready.pid.cast_signed()).ok_or(StartError::BadReady)?;
+        // The process is alive or a zombie of the template's at this point: the socket it holds was open a moment ago,
+        // so that the number cannot have been given to another process yet.
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| StartError::Ended)?;
+        let logs = LogTap::start(function.clone(), history.clone(), stdout.0, stderr.0)?;
+        let vitals = Arc::new(Vitals {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            pid: ready.pid,
+            death: OnceLock::new(),
+            died: tokio::sync::Notify::new(),
+            hangup: channel.hangup(),
+            pidfd,
+        });
+        let cell = Arc::new(cell);
+        let watch = Watch {
+            socket,
+            vitals: vitals.clone(),
+            template: template.clone(),
+            inner_pid: ready.inner_pid,
+        };
+        tokio::spawn(watch.run(cell.clone()));
+        Ok(Self {
+            vitals,
+            channel,
+            logs,
+            cell,
+        })
+    }
+}
+
+/// What READY told.
+struct Ready {
+    /// On the host, by the kernel's word.
+    pid: u32,
+    /// Inside the sandbox, by the worker's word; used only to look up what the template says of it.
+    inner_pid: u32,
+}
+
+async fn receive_ready(socket: &Watched) -> Result<Ready, StartError> {
+    let mut bytes = [0_u8; 8];
+    let (length, pid) = socket
+        .io(Interest::READABLE, |socket| {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+            let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+            let message = rustix::net::recvmsg(
+                socket,
+                &mut [IoSliceMut::new(&mut bytes)],
+                &mut ancillary,
+                flags,
+            )?;
+            let pid = ancillary.drain().find_map(|item| match item {
+                RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials.pid),
+                _ => None,
+            });
+            Ok((message.bytes, pid))
+        })
+        .await?;
+    match (length, pid) {
+        (0, _) => Err(StartError::Ended),
+        (5, Some(pid)) if bytes[0] == b'R' => Ok(Ready {
+            pid: pid.as_raw_nonzero().get().cast_unsigned(),
+            inner_pid: u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]),
+        }),
+        _ => Err(StartError::BadReady),
+    }
+}
+
+/// The watch over one instance's process.
+struct Watch {
+    /// Kept open: the worker would see its closing as the server's end.
+    socket: Watched,
+    vitals: Arc<Vitals>,
+    template: Arc<Template>,
+    inner_pid: u32,
+}
+
+impl Watch {
+    async fn run(self, cell: Arc<Cell>) {
+        let status = self.template.exit_of(self.inner_pid);
+        let death = match self
+            .vitals
+            .pidfd
+            .try_clone()
+            .and_then(|pidfd| Watched::new(pidfd, Interest::READABLE))
+        {
+            Ok(pidfd) => {
+                // A pidfd becomes readable when its process ends.
+                let _ = pidfd.readable().await;
+                let status = tokio::time::timeout(EXIT_NEWS_DEADLINE, status).await;
+                if cell.oom_killed() {
+                    Death::OutOfMemory
+                } else {
+                    Death::Crashed(match status {
+                        Ok(Ok(status)) => status.to_string(),
+                        _ => "it ended without a word".into(),
+                    })
+                }
+            }
+            Err(error) => {
+                let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
+                Death::Crashed(format!("it could not be watched: {error}"))
+            }
+        };
+        self.vitals.record(death);
+        // What it left behind in its cgroup goes with it.
+        cell.kill();
+        drop(self.socket);
+    }
+}

@@ -1,0 +1,211 @@
+//! What an instance prints: two pipes, read as they fill, cut into lines, each tagged with the invocation that wrote it.
+//!
+//! An instance serves one invocation at a time, so a line belongs to the invocation that runs when it is read; the
+//! runtime flushes before it answers and [`LogTap::finish`] empties the pipes before the next one begins.
+
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::io::Interest;
+
+use super::FunctionKey;
+use crate::history::{History, LogEntry};
+use crate::model::{InvocationId, LogLine, LogStream};
+use crate::watched::Watched;
+
+/// Bytes of log kept of one invocation: protects memory and the database from a function that prints without end.
+const MAX_LOG_BYTES: usize = 1024 * 1024;
+/// Longest line; longer ones are cut into several.
+const MAX_LINE_BYTES: usize = 16 * 1024;
+/// Bytes read from a pipe at once; a pipe holds 64 KiB.
+const READ_BYTES: usize = 16 * 1024;
+/// Reads of one pipe in [`LogTap::finish`]: a child process that goes on writing must not hold up the answer.
+const MAX_FINAL_READS: usize = 64;
+
+/// The log of one instance, or of a template.
+#[derive(Clone)]
+pub struct LogTap {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    function: FunctionKey,
+    history: History,
+    pipes: [Watched; 2],
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether somebody will call [`LogTap::finish`] for the lines that come now.
+    running: bool,
+    /// Who runs now, or ran last: lines that come late are its. `None` while the function is imported.
+    owner: Option<InvocationId>,
+    partial: [Vec<u8>; 2],
+    lines: Vec<LogLine>,
+    bytes: usize,
+    closed: [bool; 2],
+}
+
+const STREAMS: [LogStream; 2] = [LogStream::Stdout, LogStream::Stderr];
+
+impl LogTap {
+    /// Starts reading the two pipes (non-blocking read ends).
+    ///
+    /// # Errors
+    /// When the pipes cannot be watched.
+    pub fn start(
+        function: FunctionKey,
+        history: History,
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    ) -> std::io::Result<Self> {
+        let watch = |fd| Watched::new(fd, Interest::READABLE);
+        let inner = Arc::new(Inner {
+            function,
+            history,
+            pipes: [watch(stdout)?, watch(stderr)?],
+            state: Mutex::new(State::default()),
+        });
+        for index in 0..2 {
+            let inner = inner.clone();
+            tokio::spawn(async move { inner.follow(index).await });
+        }
+        Ok(Self { inner })
+    }
+
+    /// Lines from now on belong to `owner` (`None`: to the import), until [`Self::finish`].
+    pub fn begin(&self, owner: Option<InvocationId>) {
+        let mut state = self.inner.state.lock();
+        state.owner = owner;
+        state.running = true;
+    }
+
+    /// Empties the pipes and takes the lines of the running invocation.
+    pub fn finish(&self) -> Vec<LogLine> {
+        let mut state = self.inner.state.lock();
+        for index in 0..2 {
+            for _ in 0..MAX_FINAL_READS {
+                if !self.inner.read(index, &mut state) {
+                    break;
+                }
+            }
+            self.inner.end_line(index, &mut state);
+        }
+        state.running = false;
+        state.bytes = 0;
+        mem::take(&mut state.lines)
+    }
+}
+
+impl Inner {
+    /// Reads one pipe until it is closed.
+    async fn follow(&self, index: usize) {
+        loop {
+            let Ok(mut ready) = self.pipes[index].readable().await else {
+                return;
+            };
+            let late = {
+                let mut state = self.state.lock();
+                while self.read(index, &mut state) {}
+                ready.clear_ready();
+                if state.closed[index] {
+                    self.end_line(index, &mut state);
+                }
+                // Nobody will call `finish` for lines that come between invocations.
+                if state.running {
+                    (None, Vec::new())
+                } else {
+                    (state.owner, mem::take(&mut state.lines))
+                }
+            };
+            let (invocation, lines) = late;
+            if !lines.is_empty() {
+                let entries = lines
+                    .into_iter()
+                    .map(|line| LogEntry { invocation, line })
+                    .collect();
+                self.history.late_logs(self.function.get(), entries).await;
+            }
+            if self.state.lock().closed[index] {
+                return;
+            }
+        }
+    }
+
+    /// Reads once; false when there is nothing more to read now.
+    fn read(&self, index: usize, state: &mut State) -> bool {
+        if state.closed[index] {
+            return false;
+        }
+        let mut buffer = [0_u8; READ_BYTES];
+        match rustix::io::read(&self.pipes[index], &mut buffer) {
+            Ok(0) => {
+                state.closed[index] = true;
+                false
+            }
+            Ok(count) => {
+                self.take(index, &buffer[..count], state);
+                true
+            }
+            Err(rustix::io::Errno::INTR) => true,
+            Err(rustix::io::Errno::AGAIN) => false,
+            Err(_) => {
+                state.closed[index] = true;
+                false
+            }
+        }
+    }
+
+    fn take(&self, index: usize, mut bytes: &[u8], state: &mut State) {
+        while let Some(end) = bytes.iter().position(|&byte| byte == b'\n') {
+            state.partial[index].extend_from_slice(&bytes[..end]);
+            self.push_line(index, state);
+            bytes = &bytes[end + 1..];
+        }
+        state.partial[index].extend_from_slice(bytes);
+        while state.partial[index].len() > MAX_LINE_BYTES {
+            let rest = state.partial[index].split_off(MAX_LINE_BYTES);
+            self.push_line(index, state);
+            state.partial[index] = rest;
+        }
+    }
+
+    fn end_line(&self, index: usize, state: &mut State) {
+        if !state.partial[index].is_empty() {
+            self.push_line(index, state);
+        }
+    }
+
+    fn push_line(&self, index: usize, state: &mut State) {
+        let raw = mem::take(&mut state.partial[index]);
+        if state.bytes > MAX_LOG_BYTES {
+            return;
+        }
+        state.bytes += raw.len() + 1;
+        let text = if state.bytes > MAX_LOG_BYTES {
+            format!(
+                "[the log of one invocation is limited to {MAX_LOG_BYTES} bytes; the rest was dropped]"
+            )
+        } else {
+            let raw = raw.strip_suffix(b"\r").unwrap_or(&raw);
+            String::from_utf8_lossy(raw).into_owned()
+        };
+        let line = LogLine {
+            time: Timestamp::now(),
+            stream: STREAMS[index],
+            text,
+        };
+        self.history.publish_log(
+            self.function.get(),
+            LogEntry {
+                invocation: state.owner,
+                line: line.clone(),
+            },
+        );
+        state.lines.push(line);
+    }
+}

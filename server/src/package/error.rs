@@ -1,0 +1,137 @@
+//! Why an upload was refused.
+
+/// Why an upload was refused. Each variant has a stable name ([`PackageError::code`]) and a sentence that says what was
+/// found and what would be right.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// The disk would not take it. Not the uploader's fault.
+    #[error("cannot write the code: {0}")]
+    Io(#[from] std::io::Error),
+    /// It is no zip archive.
+    #[error("the upload is not a zip archive: {0}")]
+    NotAZip(&'static str),
+    /// The archive contradicts itself, ends early or fails its checksums.
+    #[error("the archive is damaged: {0}; make it again and upload it again")]
+    Damaged(String),
+    /// It has the 64-bit extensions, which only archives far beyond the limits need.
+    #[error(
+        "the archive's directory is in Zip64 format; make it without (it is needed beyond 65,534 files or 4 GiB only)"
+    )]
+    Zip64,
+    /// It holds too many files.
+    #[error("the archive holds {found} entries; at most {limit} are allowed")]
+    TooManyEntries {
+        /// What its directory says.
+        found: u64,
+        /// [`super::MAX_ENTRIES`].
+        limit: usize,
+    },
+    /// It unpacks to too much.
+    #[error("the archive unpacks to more than {} MiB", limit >> 20)]
+    TooLarge {
+        /// [`super::MAX_UNPACKED_BYTES`].
+        limit: u64,
+    },
+    /// It expands as no real code does.
+    #[error(
+        "{entry} expands more than {limit}-fold, as a decompression bomb does; leave it out or store it uncompressed"
+    )]
+    Bomb {
+        /// The entry, quoted, or "the archive".
+        entry: String,
+        /// [`super::MAX_RATIO`].
+        limit: u64,
+    },
+    /// A name that is not a plain relative path.
+    #[error("the archive's entry {entry} {reason}; names must be plain relative paths")]
+    Name {
+        /// The name, quoted and shortened.
+        entry: String,
+        /// What is wrong with it: a verb phrase.
+        reason: &'static str,
+    },
+    /// Neither a file nor a directory.
+    #[error("the archive's entry {entry} is a {kind}; only files and directories are allowed")]
+    Special {
+        /// The name, quoted and shortened.
+        entry: String,
+        /// "symbolic link", "device" …
+        kind: &'static str,
+    },
+    /// It needs a password.
+    #[error("the archive's entry {entry} is encrypted; make the archive without a password")]
+    Encrypted {
+        /// The name, quoted and shortened.
+        entry: String,
+    },
+    /// Compressed by something other than deflate.
+    #[error(
+        "the archive's entry {entry} is compressed with {method}; only deflate and no compression are supported"
+    )]
+    Compression {
+        /// The name, quoted and shortened.
+        entry: String,
+        /// The method's name or number.
+        method: String,
+    },
+    /// Two entries for one path.
+    #[error("the archive holds {entry} twice, or both as a file and as a directory")]
+    Duplicate {
+        /// The name, quoted and shortened.
+        entry: String,
+    },
+    /// Inline source for a module name that no single file can have.
+    #[error(
+        "source that is not in an archive becomes one file, and \"{module}\" is not a plain module name: use letters, \
+         digits and _ before the last dot of the handler, or upload a zip archive"
+    )]
+    Module {
+        /// The module.
+        module: String,
+    },
+    /// The handler's module is not in the archive.
+    #[error(
+        "the archive holds no {expected} at its root, which the handler setting asks for; it holds {found}"
+    )]
+    MissingModule {
+        /// The file that was looked for first.
+        expected: String,
+        /// Some of what is there.
+        found: String,
+    },
+}
+
+impl PackageError {
+    /// Stable name of the reason, for the API's `reason` member.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Io(_) => "io",
+            Self::NotAZip(_) => "not_a_zip",
+            Self::Damaged(_) => "damaged_archive",
+            Self::Zip64 => "zip64",
+            Self::TooManyEntries { .. } => "too_many_entries",
+            Self::TooLarge { .. } => "too_large",
+            Self::Bomb { .. } => "decompression_bomb",
+            Self::Name { .. } => "unsafe_name",
+            Self::Special { .. } => "special_file",
+            Self::Encrypted { .. } => "encrypted",
+            Self::Compression { .. } => "unsupported_compression",
+            Self::Duplicate { .. } => "duplicate_name",
+            Self::Module { .. } => "bad_module_name",
+            Self::MissingModule { .. } => "missing_module",
+        }
+    }
+}
+
+/// Longest part of a hostile name that is worth repeating.
+const SHOWN_NAME_CHARS: usize = 80;
+
+/// A name for a message: quoted, control characters escaped, shortened.
+pub(super) fn quoted(raw: &[u8]) -> String {
+    let text = String::from_utf8_lossy(raw);
+    let mut shown: String = text.chars().take(SHOWN_NAME_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("{shown:?}")
+}

@@ -1,0 +1,200 @@
+//! The template of a deployment: booted once, by whoever needs it first; noticed when it dies; booted again on demand.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+
+use super::deployment::{Deployment, Resources};
+use crate::instance::{BootError, Template, TemplateConfig};
+use crate::model::{FunctionError, LogLine, Runtime};
+use crate::sandbox::SandboxSpec;
+
+/// After a failed boot, further requests are refused for this long instead of booting again: a function whose import
+/// takes seconds to fail must not keep the machine busy.
+const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(2);
+
+/// Why there is no template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootFailure {
+    /// One line.
+    pub reason: String,
+    /// The exception, when it was the import that failed.
+    pub import: Option<(FunctionError, Vec<LogLine>)>,
+}
+
+impl From<BootError> for BootFailure {
+    fn from(error: BootError) -> Self {
+        let reason = error.to_string();
+        match error {
+            BootError::Import { error, logs } => Self {
+                reason,
+                import: Some((error, logs)),
+            },
+            BootError::Sandbox(_) | BootError::Io(_) => Self {
+                reason,
+                import: None,
+            },
+        }
+    }
+}
+
+/// How a deployment's template stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TemplateStatus {
+    /// Never booted, or gone; the next request boots it.
+    Asleep,
+    /// Being booted.
+    Booting,
+    /// Up.
+    Up,
+    /// The last boot failed, with its reason.
+    Failed(String),
+}
+
+/// The place where a deployment keeps its template.
+pub(super) struct TemplateSlot {
+    current: ArcSwapOption<Template>,
+    /// Held while booting, so that one boot serves all who wait.
+    booting: tokio::sync::Mutex<()>,
+    failure: Mutex<Option<(Instant, Arc<BootFailure>)>>,
+}
+
+impl TemplateSlot {
+    pub(super) fn empty() -> Self {
+        Self {
+            current: ArcSwapOption::empty(),
+            booting: tokio::sync::Mutex::new(()),
+            failure: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn status(&self) -> TemplateStatus {
+        if self.current.load().is_some() {
+            TemplateStatus::Up
+        } else if self.booting.try_lock().is_err() {
+            TemplateStatus::Booting
+        } else if let Some((_, failure)) = &*self.failure.lock() {
+            TemplateStatus::Failed(failure.reason.clone())
+        } else {
+            TemplateStatus::Asleep
+        }
+    }
+
+    /// Lets the template go; it ends with its last instance.
+    pub(super) fn clear(&self) {
+        if let Some(template) = self.current.swap(None) {
+            template.retire();
+        }
+    }
+
+    /// Forgets this template if it is still the current one: it died, or it cannot fork.
+    pub(super) fn forget(&self, template: &Arc<Template>) {
+        self.current.rcu(|current| match current {
+            Some(current) if Arc::ptr_eq(current, template) => None,
+            other => other.clone(),
+        });
+    }
+
+    /// The template, booted if need be. The flag says whether the caller had to wait for a boot. The lines are what the
+    /// import printed, for the one caller who booted it.
+    pub(super) async fn get(
+        &self,
+        deployment: &Deployment,
+    ) -> Result<(Arc<Template>, bool), Arc<BootFailure>> {
+        if let Some(template) = self.current.load_full() {
+            return Ok((template, false));
+        }
+        let _booting = self.booting.lock().await;
+        if let Some(template) = self.current.load_full() {
+            return Ok((template, true));
+        }
+        if let Some((when, failure)) = &*self.failure.lock()
+            && when.elapsed() < RETRY_AFTER_FAILURE
+        {
+            return Err(failure.clone());
+        }
+        match boot(deployment).await {
+            Ok(template) => {
+                *self.failure.lock() = None;
+                self.current.store(Some(template.clone()));
+                Ok((template, true))
+            }
+            Err(error) => {
+                let failure = Arc::new(BootFailure::from(error));
+                tracing::warn!(function = %deployment.name, version = deployment.version, reason = failure.reason, "template did not boot");
+                *self.failure.lock() = Some((Instant::now(), failure.clone()));
+                Err(failure)
+            }
+        }
+    }
+
+    /// Watches a template: hears what it says, and forgets it when its sandbox is gone.
+    pub(super) async fn watch(deployment: Arc<Deployment>, template: Arc<Template>) {
+        let ended = {
+            let listening = template.listen();
+            tokio::select! {
+                ended = template.exited() => ended,
+                () = listening => template.exited().await,
+                // Holding on to it would keep its sandbox alive.
+                () = template.retired() => return,
+            }
+        };
+        tracing::info!(function = %deployment.name, version = deployment.version, "template ended: {ended}");
+        deployment.slot.forget(&template);
+    }
+}
+
+async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
+    let Resources {
+        host,
+        history,
+        runtimes,
+        uids,
+        ..
+    } = &*deployment.resources;
+    let spec = &deployment.spec;
+    let runtime = match spec.runtime {
+        Runtime::Python3 => &runtimes.python,
+        Runtime::Node => {
+            return Err(std::io::Error::other("the node runtime is not available").into());
+        }
+    };
+    let uid = uids.take();
+    let mut env: Vec<(String, String)> = vec![
+        ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
+        ("HOME".into(), "/tmp".into()),
+        ("LANG".into(), "C.UTF-8".into()),
+        ("HEARTH_FUNCTION".into(), spec.name.clone()),
+        ("HEARTH_VERSION".into(), deployment.version.to_string()),
+    ];
+    env.extend(
+        spec.env
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
+    let sandbox = SandboxSpec {
+        id: format!("{}-{}-{uid}", spec.name, deployment.version),
+        hostname: spec.name.clone(),
+        uid_base: uid,
+        code_dir: deployment.code_dir.clone(),
+        runtime_dir: runtime.dir.clone(),
+        runtime_name: runtime.name,
+        argv: runtime.argv.clone(),
+        env,
+        memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
+        max_instances: spec.max_concurrency,
+        network: spec.network,
+    };
+    let config = TemplateConfig {
+        handler: spec.handler.clone(),
+        function: spec.name.clone(),
+        version: deployment.version,
+        memory_mb: spec.memory_mb,
+    };
+    let (template, lines) =
+        Template::boot(host, sandbox, &config, deployment.function.clone(), history).await?;
+    deployment.keep_import_lines(lines);
+    Ok(template)
+}

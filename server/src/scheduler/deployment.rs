@@ -1,0 +1,273 @@
+//! A deployment: one function version in service, with its template and its instances.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::boot::{BootFailure, TemplateSlot, TemplateStatus};
+use super::lease::{Handed, Origin};
+use super::pool::{Counts, Limits, Pool};
+use crate::engine::runtimes::{Runtimes, UidRange};
+use crate::history::{History, LogEntry};
+use crate::instance::{FunctionKey, Instance};
+use crate::model::{FunctionSpec, LogLine, StartRung};
+use crate::sandbox::Host;
+
+/// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
+/// waits is served within about this many run times.
+const QUEUE_PER_INSTANCE: u32 = 10;
+/// The shortest queue: a function of one instance still rides out a burst.
+const QUEUE_MIN: u32 = 100;
+
+/// What all deployments share.
+pub struct Resources {
+    /// Makes sandboxes.
+    pub host: Host,
+    /// Where log lines go.
+    pub history: History,
+    /// The language runtimes of this node.
+    pub runtimes: Runtimes,
+    /// Host uids for sandboxes.
+    pub uids: UidRange,
+}
+
+/// What a waiting request waits for.
+pub(super) type Waiter = oneshot::Sender<Result<Handed, Arc<BootFailure>>>;
+/// Who waits and what for; see [`Pool`].
+pub(super) type InstancePool = Pool<Box<Instance>, Waiter>;
+
+/// One function version in service.
+pub struct Deployment {
+    /// The function's row id, once it is stored.
+    pub function: FunctionKey,
+    /// The function's name.
+    pub name: Arc<str>,
+    /// The version's number.
+    pub version: u32,
+    /// Its settings.
+    pub spec: FunctionSpec,
+    /// Its unpacked code.
+    pub code_dir: PathBuf,
+    pub(super) resources: Arc<Resources>,
+    pub(super) slot: TemplateSlot,
+    pub(super) pool: Mutex<InstancePool>,
+    import_lines: Mutex<Vec<LogLine>>,
+    retired: AtomicBool,
+}
+
+impl Deployment {
+    /// A deployment without a template.
+    pub fn new(
+        function: FunctionKey,
+        version: u32,
+        spec: FunctionSpec,
+        code_dir: PathBuf,
+        resources: Arc<Resources>,
+    ) -> Arc<Self> {
+        let limits = Limits {
+            max: spec.max_concurrency,
+            min: spec.min_instances,
+            queue: spec
+                .max_concurrency
+                .saturating_mul(QUEUE_PER_INSTANCE)
+                .max(QUEUE_MIN),
+            idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
+        };
+        Arc::new(Self {
+            function,
+            name: spec.name.as_str().into(),
+            version,
+            spec,
+            code_dir,
+            resources,
+            slot: TemplateSlot::empty(),
+            pool: Mutex::new(Pool::new(limits)),
+            import_lines: Mutex::default(),
+            retired: AtomicBool::new(false),
+        })
+    }
+
+    /// Boots the template unless it is up, and starts the minimum of instances.
+    ///
+    /// # Errors
+    /// [`BootFailure`] with the traceback when the code does not import.
+    pub async fn warm_up(self: &Arc<Self>) -> Result<(), Arc<BootFailure>> {
+        self.template().await?;
+        self.start_due();
+        Ok(())
+    }
+
+    /// Stores what the import printed, once the function has a row.
+    pub async fn store_import_lines(&self) {
+        let lines = std::mem::take(&mut *self.import_lines.lock());
+        if !lines.is_empty() {
+            let entries = lines
+                .into_iter()
+                .map(|line| LogEntry {
+                    invocation: None,
+                    line,
+                })
+                .collect();
+            self.resources
+                .history
+                .late_logs(self.function.get(), entries)
+                .await;
+        }
+    }
+
+    pub(super) fn keep_import_lines(&self, lines: Vec<LogLine>) {
+        *self.import_lines.lock() = lines;
+    }
+
+    /// How its template stands.
+    pub fn template_status(&self) -> TemplateStatus {
+        self.slot.status()
+    }
+
+    /// How its instances stand.
+    pub fn counts(&self) -> Counts {
+        self.pool.lock().counts()
+    }
+
+    /// Whether it was taken out of service; a new request should look for its successor.
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    /// Takes it out of service: idle instances end now, busy ones with their request, the template with the last.
+    pub fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+        let idle = self.pool.lock().retire();
+        drop(idle);
+        self.end_if_retired();
+    }
+
+    /// Ends the instances that were idle for too long.
+    pub fn reap(&self, now: Instant) {
+        let expired = self.pool.lock().expired(now);
+        drop(expired);
+    }
+
+    /// Begins the starts that are due.
+    pub(super) fn start_due(self: &Arc<Self>) {
+        let starts = self.pool.lock().starts_due();
+        for _ in 0..starts {
+            tokio::spawn(self.clone().start_one());
+        }
+    }
+
+    async fn template(
+        self: &Arc<Self>,
+    ) -> Result<(Arc<crate::instance::Template>, bool), Arc<BootFailure>> {
+        let (template, waited) = self.slot.get(self).await?;
+        if waited && template.claim_watch() {
+            tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
+        }
+        Ok((template, waited))
+    }
+
+    async fn start_one(self: Arc<Self>) {
+        let begun = Instant::now();
+        match self.try_start().await {
+            Ok((instance, rung)) => {
+                self.watch(&instance);
+                let origin = Origin {
+                    rung,
+                    begun,
+                    ready: Instant::now(),
+                };
+                let given = self.pool.lock().started(Box::new(instance), Instant::now());
+                self.hand(given, Some(origin));
+            }
+            Err(failure) => {
+                let waiters = self.pool.lock().start_failed();
+                for waiter in waiters {
+                    // Who hung up need not know.
+                    let _ = waiter.send(Err(failure.clone()));
+                }
+            }
+        }
+        self.end_if_retired();
+    }
+
+    /// Forks an instance; when the template turns out to be dead, boots it and tries once more.
+    async fn try_start(self: &Arc<Self>) -> Result<(Instance, StartRung), Arc<BootFailure>> {
+        let (template, waited) = self.template().await?;
+        let rung = if waited {
+            StartRung::Boot
+        } else {
+            StartRung::Fork
+        };
+        let error = match Instance::start(&template, &self.function, &self.resources.history).await
+        {
+            Ok(instance) => return Ok((instance, rung)),
+            Err(error) => error,
+        };
+        tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
+        self.slot.forget(&template);
+        let (template, _) = self.template().await?;
+        Instance::start(&template, &self.function, &self.resources.history)
+            .await
+            .map(|instance| (instance, StartRung::Boot))
+            .map_err(|error| {
+                Arc::new(BootFailure {
+                    reason: error.to_string(),
+                    import: None,
+                })
+            })
+    }
+
+    /// Takes the instance out of the pool when its process ends while it is idle.
+    fn watch(self: &Arc<Self>, instance: &Instance) {
+        let vitals = instance.vitals.clone();
+        let deployment: Weak<Self> = Arc::downgrade(self);
+        tokio::spawn(async move {
+            vitals.died().await;
+            if let Some(deployment) = deployment.upgrade() {
+                let dead = deployment
+                    .pool
+                    .lock()
+                    .remove_idle(|idle| idle.vitals.id == vitals.id);
+                drop(dead);
+                deployment.start_due();
+            }
+        });
+    }
+
+    /// Gives instances to those who wait, until one takes it or nobody waits.
+    pub(super) fn hand(
+        self: &Arc<Self>,
+        mut given: Option<(Waiter, Box<Instance>)>,
+        origin: Option<Origin>,
+    ) {
+        while let Some((waiter, instance)) = given {
+            let Err(refused) = waiter.send(Ok(Handed { instance, origin })) else {
+                return;
+            };
+            let Ok(Handed { instance, .. }) = refused else {
+                return;
+            };
+            given = self.pool.lock().declined(instance, Instant::now());
+        }
+        self.end_if_retired();
+    }
+
+    /// Lets go of the template once a retired deployment has nothing left to do.
+    pub(super) fn end_if_retired(&self) {
+        if !self.is_retired() {
+            return;
+        }
+        let mut pool = self.pool.lock();
+        let idle = pool.retire();
+        let quiet = pool.is_quiet();
+        drop(pool);
+        drop(idle);
+        if quiet {
+            self.slot.clear();
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! A lease: the right to use one instance for one invocation, and its return.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::boot::BootFailure;
+use super::deployment::Deployment;
+use super::pool::{Acquired, Full};
+use crate::instance::Instance;
+use crate::model::StartRung;
+
+/// Longest wait for an instance. A client that has waited a minute is better told to come back.
+const QUEUE_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Where a handed instance came from, when it was started for the queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    pub(super) rung: StartRung,
+    pub(super) begun: Instant,
+    pub(super) ready: Instant,
+}
+
+/// What a waiting request is given.
+pub(super) struct Handed {
+    pub(super) instance: Box<Instance>,
+    pub(super) origin: Option<Origin>,
+}
+
+/// Why there is no lease.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// Everything is busy and the queue is full, or the wait was too long.
+    #[error("all {max} instances are busy and {queued} requests are waiting")]
+    Full {
+        /// Most instances at one time.
+        max: u32,
+        /// Waiting requests.
+        queued: u32,
+    },
+    /// No instance can be started.
+    #[error("{}", .0.reason)]
+    Boot(Arc<BootFailure>),
+    /// The deployment was taken out of service before this request joined it: ask its successor.
+    #[error("the version was retired")]
+    Retired,
+}
+
+/// An instance, busy with the holder's invocation. Dropped without [`Lease::release`], the instance is killed.
+pub struct Lease {
+    deployment: Arc<Deployment>,
+    instance: Option<Box<Instance>>,
+    /// The rung the instance came from, for this invocation.
+    pub rung: StartRung,
+    /// Time spent waiting.
+    pub queue: Duration,
+    /// Time spent starting.
+    pub start: Duration,
+}
+
+impl Deployment {
+    /// Leases an instance for a request that was received at `received`.
+    ///
+    /// # Errors
+    /// [`LeaseError`]; nothing is held then. Dropping the future gives back whatever was under way.
+    pub async fn lease(self: &Arc<Self>, received: Instant) -> Result<Lease, LeaseError> {
+        if self.is_retired() {
+            return Err(LeaseError::Retired);
+        }
+        let receiver = {
+            let mut pool = self.pool.lock();
+            while let Acquired::Leased(instance) = pool.acquire() {
+                if instance.vitals.death().is_some() {
+                    pool.discard();
+                    continue;
+                }
+                drop(pool);
+                let queue = received.elapsed();
+                let deployment = self.clone();
+                let (rung, start) = (StartRung::Warm, Duration::ZERO);
+                return Ok(Lease {
+                    deployment,
+                    instance: Some(instance),
+                    rung,
+                    queue,
+                    start,
+                });
+            }
+            let (sender, receiver) = oneshot::channel();
+            if let Err(Full(_)) = pool.enqueue(sender) {
+                return Err(LeaseError::Full {
+                    max: self.spec.max_concurrency,
+                    queued: pool.counts().queued,
+                });
+            }
+            receiver
+        };
+        self.start_due();
+        let joined = Instant::now();
+        let mut wait = Wait {
+            deployment: self,
+            receiver: Some(receiver),
+        };
+        let Ok(answer) = tokio::time::timeout(QUEUE_DEADLINE, wait.answer()).await else {
+            let queued = self.counts().queued;
+            return Err(LeaseError::Full {
+                max: self.spec.max_concurrency,
+                queued,
+            });
+        };
+        let Handed { instance, origin } = answer.map_err(LeaseError::Boot)?;
+        let (rung, start) = match origin {
+            // The instance may have been on its way before this request came.
+            Some(origin) => (
+                origin.rung,
+                origin
+                    .ready
+                    .saturating_duration_since(origin.begun.max(joined)),
+            ),
+            None => (StartRung::Warm, Duration::ZERO),
+        };
+        let queue = received.elapsed().saturating_sub(start);
+        Ok(Lease {
+            deployment: self.clone(),
+            instance: Some(instance),
+            rung,
+            queue,
+            start,
+        })
+    }
+}
+
+/// A place in the queue. Dropped early, it frees the place and passes on what was already given.
+struct Wait<'a> {
+    deployment: &'a Arc<Deployment>,
+    receiver: Option<oneshot::Receiver<Result<Handed, Arc<BootFailure>>>>,
+}
+
+impl Wait<'_> {
+    async fn answer(&mut self) -> Result<Handed, Arc<BootFailure>> {
+        let gone = || {
+            Arc::new(BootFailure {
+                reason: "the version was taken down".into(),
+                import: None,
+            })
+        };
+        let Some(receiver) = self.receiver.as_mut() else {
+            return Err(gone());
+        };
+        let answer = receiver.await;
+        self.receiver = None;
+        answer.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        let Some(mut receiver) = self.receiver.take() else {
+            return;
+        };
+        receiver.close();
+        if let Ok(Ok(Handed { instance, origin })) = receiver.try_recv() {
+            let given = self
+                .deployment
+                .pool
+                .lock()
+                .declined(instance, Instant::now());
+            self.deployment.hand(given, origin);
+        } else {
+            self.deployment
+                .pool
+                .lock()
+                .retain_waiting(|waiter| !waiter.is_closed());
+        }
+    }
+}
+
+impl Lease {
+    /// Returns the instance: it is well and can serve the next request.
+    pub fn release(mut self) {
+        if let Some(instance) = self.instance.take() {
+            let given = self
+                .deployment
+                .pool
+                .lock()
+                .release(instance, Instant::now());
+            self.deployment.hand(given, None);
+        }
+    }
+
+    /// The deployment it belongs to.
+    pub fn deployment(&self) -> &Arc<Deployment> {
+        &self.deployment
+    }
+}
+
+impl Deref for Lease {
+    type Target = Instance;
+
+    fn deref(&self) -> &Instance {
+        self.instance
+            .as_ref()
+            .expect("a lease holds its instance until it is released or dropped")
+    }
+}
+
+impl DerefMut for Lease {
+    fn deref_mut(&mut self) -> &mut Instance {
+        self.instance
+            .as_mut()
+            .expect("a lease holds its instance until it is released or dropped")
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(instance) = self.instance.take() {
+            drop(instance);
+            self.deployment.pool.lock().discard();
+            self.deployment.start_due();
+            self.deployment.end_if_retired();
+        }
+    }
+}

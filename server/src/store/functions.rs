@@ -1,0 +1,306 @@
+//! Functions and their versions.
+
+use jiff::Timestamp;
+use sqlx::SqliteConnection;
+
+use super::codes::{decode_error, narrow, signed, timestamp, unsigned};
+use super::{During, Store, StoreError, StoredFunction, StoredVersion, to_the_end};
+use crate::model::FunctionSpec;
+
+/// A version as its columns hold it.
+struct VersionRow {
+    version: i64,
+    spec: String,
+    code_sha256: String,
+    code_bytes: i64,
+    created_us: i64,
+}
+
+impl VersionRow {
+    fn read(self) -> Result<StoredVersion, sqlx::Error> {
+        Ok(StoredVersion {
+            version: narrow("version number", self.version)?,
+            spec: serde_json::from_str(&self.spec).map_err(decode_error)?,
+            code_sha256: self.code_sha256,
+            code_bytes: unsigned(self.code_bytes),
+            created_at: timestamp(self.created_us)?,
+        })
+    }
+}
+
+/// A function joined with its active version.
+struct FunctionRow {
+    id: i64,
+    function_created_us: i64,
+    updated_us: i64,
+    version: i64,
+    spec: String,
+    code_sha256: String,
+    code_bytes: i64,
+    created_us: i64,
+}
+
+impl FunctionRow {
+    fn read(self) -> Result<StoredFunction, sqlx::Error> {
+        Ok(StoredFunction {
+            id: self.id,
+            created_at: timestamp(self.function_created_us)?,
+            updated_at: timestamp(self.updated_us)?,
+            active: VersionRow {
+                version: self.version,
+                spec: self.spec,
+                code_sha256: self.code_sha256,
+                code_bytes: self.code_bytes,
+                created_us: self.created_us,
+            }
+            .read()?,
+        })
+    }
+}
+
+impl Store {
+    /// All functions by name.
+    pub async fn functions(&self) -> Result<Vec<StoredFunction>, StoreError> {
+        let rows = sqlx::query_as!(
+            FunctionRow,
+            "SELECT f.id, f.created_us AS function_created_us, f.updated_us, v.version, v.spec, v.code_sha256, \
+                    v.code_bytes, v.created_us \
+             FROM functions f JOIN versions v ON v.function_id = f.id AND v.version = f.active_version \
+             ORDER BY f.name"
+        )
+        .fetch_all(self.readers())
+        .await
+        .during("list the functions")?;
+        rows.into_iter()
+            .map(FunctionRow::read)
+            .collect::<Result<_, _>>()
+            .during("read a function")
+    }
+
+    /// Creates a function with version 1, active. [`StoreError::Exists`] when the name is taken.
+    pub async fn create_function(
+        &self,
+        spec: &FunctionSpec,
+        code_sha256: &str,
+        code_bytes: u64,
+    ) -> Result<StoredFunction, StoreError> {
+        match self.insert_function(spec, code_sha256, code_bytes).await {
+            Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {
+                Err(StoreError::Exists(spec.name.clone()))
+            }
+            other => other.during("create a function"),
+        }
+    }
+
+    async fn insert_function(
+        &self,
+        spec: &FunctionSpec,
+        code_sha256: &str,
+        code_bytes: u64,
+    ) -> Result<StoredFunction, sqlx::Error> {
+        let now = Timestamp::now().as_microsecond();
+        let mut transaction = self.write().await?;
+        let id = sqlx::query!(
+            "INSERT INTO functions (name, active_version, created_us, updated_us) VALUES (?1, 1, ?2, ?2)",
+            spec.name,
+            now
+        )
+        .execute(&mut *transaction)
+        .await?
+        .last_insert_rowid();
+        insert_version(&mut transaction, id, 1, spec, code_sha256, code_bytes, now).await?;
+        let created = select_function(&mut transaction, id).await?;
+        transaction.commit().await?;
+        Ok(created)
+    }
+
+    /// Adds the next version and makes it active, in one transaction. `RowNotFound` when the function is gone.
+    pub async fn add_version(
+        &self,
+        function: i64,
+        spec: &FunctionSpec,
+        code_sha256: &str,
+        code_bytes: u64,
+    ) -> Result<StoredFunction, StoreError> {
+        let work = async {
+            let mut transaction = self.write().await?;
+            let version = next_version(&mut transaction, function).await?;
+            let updated = set_active(&mut transaction, function, version).await?;
+            if !updated {
+                return Err(sqlx::Error::RowNotFound);
+            }
+            let now = Timestamp::now().as_microsecond();
+            insert_version(
+                &mut transaction,
+                function,
+                version,
+                spec,
+                code_sha256,
+                code_bytes,
+                now,
+            )
+            .await?;
+            let function = select_function(&mut transaction, function).await?;
+            transaction.commit().await?;
+            Ok(function)
+        };
+        work.await.during("add a version")
+    }
+
+    /// The number the next version of this function will get.
+    pub async fn next_version(&self, function: i64) -> Result<u32, StoreError> {
+        let work = async {
+            let mut reader = self.readers().acquire().await?;
+            narrow("version number", next_version(&mut reader, function).await?)
+        };
+        work.await.during("count the versions")
+    }
+
+    /// Makes an existing version active; None when there is no such version.
+    pub async fn activate(
+        &self,
+        function: i64,
+        version: u32,
+    ) -> Result<Option<StoredFunction>, StoreError> {
+        let work = async {
+            let mut transaction = self.write().await?;
+            let known = sqlx::query_scalar!(
+                "SELECT version FROM versions WHERE function_id = ?1 AND version = ?2",
+                function,
+                version
+            )
+            .fetch_optional(&mut *transaction)
+            .await?;
+            let Some(version) = known else {
+                return Ok(None);
+            };
+            set_active(&mut transaction, function, version).await?;
+            let function = select_function(&mut transaction, function).await?;
+            transaction.commit().await?;
+            Ok(Some(function))
+        };
+        work.await.during("activate a version")
+    }
+
+    /// A function's versions, newest first.
+    pub async fn versions(&self, function: i64) -> Result<Vec<StoredVersion>, StoreError> {
+        let rows = sqlx::query_as!(
+            VersionRow,
+            "SELECT version, spec, code_sha256, code_bytes, created_us FROM versions \
+             WHERE function_id = ?1 ORDER BY version DESC",
+            function
+        )
+        .fetch_all(self.readers())
+        .await
+        .during("list the versions")?;
+        rows.into_iter()
+            .map(VersionRow::read)
+            .collect::<Result<_, _>>()
+            .during("read a version")
+    }
+
+    /// Deletes a function with its versions. Its name is free and its history out of sight when this returns; the
+    /// invocations, logs and rollups themselves are removed in the background, in pieces, so that the writer is never
+    /// held for long. Nothing happens when there is no such function.
+    pub async fn delete_function(&self, function: i64) -> Result<(), StoreError> {
+        let store = self.clone();
+        let work = async move {
+            let mut transaction = store.write().await?;
+            let deleted = sqlx::query!("DELETE FROM functions WHERE id = ?1", function)
+                .execute(&mut *transaction)
+                .await?
+                .rows_affected();
+            if deleted == 0 {
+                return Ok(());
+            }
+            sqlx::query!("INSERT INTO deleted_functions (id) VALUES (?1)", function)
+                .execute(&mut *transaction)
+                .await?;
+            transaction.commit().await?;
+            store.sweep_in_background();
+            Ok(())
+        };
+        to_the_end(async { work.await.during("delete a function") }).await
+    }
+
+    /// Hashes of all code packages some version refers to.
+    pub async fn code_in_use(&self) -> Result<Vec<String>, StoreError> {
+        sqlx::query_scalar!("SELECT DISTINCT code_sha256 FROM versions ORDER BY code_sha256")
+            .fetch_all(self.readers())
+            .await
+            .during("list the code in use")
+    }
+}
+
+async fn next_version(
+    connection: &mut SqliteConnection,
+    function: i64,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT coalesce(max(version), 0) + 1 AS "next!: i64" FROM versions WHERE function_id = ?1"#,
+        function
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// False when there is no such function.
+async fn set_active(
+    connection: &mut SqliteConnection,
+    function: i64,
+    version: i64,
+) -> Result<bool, sqlx::Error> {
+    let now = Timestamp::now().as_microsecond();
+    let changed = sqlx::query!(
+        "UPDATE functions SET active_version = ?2, updated_us = max(?3, updated_us) WHERE id = ?1",
+        function,
+        version,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(changed.rows_affected() == 1)
+}
+
+async fn insert_version(
+    connection: &mut SqliteConnection,
+    function: i64,
+    version: i64,
+    spec: &FunctionSpec,
+    code_sha256: &str,
+    code_bytes: u64,
+    now: i64,
+) -> Result<(), sqlx::Error> {
+    let spec = serde_json::to_string(spec).map_err(|error| sqlx::Error::Encode(Box::new(error)))?;
+    let code_bytes = signed(code_bytes);
+    sqlx::query!(
+        "INSERT INTO versions (function_id, version, spec, code_sha256, code_bytes, created_us) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        function,
+        version,
+        spec,
+        code_sha256,
+        code_bytes,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn select_function(
+    connection: &mut SqliteConnection,
+    function: i64,
+) -> Result<StoredFunction, sqlx::Error> {
+    sqlx::query_as!(
+        FunctionRow,
+        "SELECT f.id, f.created_us AS function_created_us, f.updated_us, v.version, v.spec, v.code_sha256, \
+                v.code_bytes, v.created_us \
+         FROM functions f JOIN versions v ON v.function_id = f.id AND v.version = f.active_version \
+         WHERE f.id = ?1",
+        function
+    )
+    .fetch_one(connection)
+    .await?
+    .read()
+}

@@ -1,0 +1,87 @@
+//! Removing the history of deleted functions, a piece at a time.
+//!
+//! Deleting a function leaves a row in `deleted_functions`; this removes what belongs to it and then that row. Nothing can
+//! be added meanwhile: the history's writes pass over functions that have no row.
+
+use super::{During, Store, StoreError};
+
+/// Rows removed in one transaction: some milliseconds of work, so that neither the history nor a deploy waits for long.
+const PIECE: i64 = 2_000;
+
+impl Store {
+    /// Starts [`Self::sweep`] on the current tokio runtime. What it cannot finish is continued at the next start.
+    pub(super) fn sweep_in_background(&self) {
+        let store = self.clone();
+        tokio::spawn(async move {
+            match store.sweep().await {
+                Ok(()) => {}
+                Err(StoreError::Sqlx {
+                    source: sqlx::Error::PoolClosed,
+                    ..
+                }) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "histories of deleted functions stay until the next start");
+                }
+            }
+        });
+    }
+
+    /// Removes what is left of every deleted function.
+    pub(super) async fn sweep(&self) -> Result<(), StoreError> {
+        let work = async {
+            let deleted = sqlx::query_scalar!(r#"SELECT id AS "id!" FROM deleted_functions"#)
+                .fetch_all(self.readers())
+                .await?;
+            for function in deleted {
+                while self.sweep_piece(function).await? {
+                    // The writing connection is given to whoever waits for it before the next piece takes it.
+                    tokio::task::yield_now().await;
+                }
+            }
+            Ok(())
+        };
+        work.await
+            .during("remove the history of a deleted function")
+    }
+
+    /// Removes one piece; false when the function's history is gone.
+    async fn sweep_piece(&self, function: i64) -> Result<bool, sqlx::Error> {
+        let mut transaction = self.write().await?;
+        let mut removed = sqlx::query!(
+            "DELETE FROM invocations WHERE function_id = ?1 AND id IN \
+             (SELECT id FROM invocations WHERE function_id = ?1 LIMIT ?2)",
+            function,
+            PIECE
+        )
+        .execute(&mut *transaction)
+        .await?
+        .rows_affected();
+        if removed == 0 {
+            removed = sqlx::query!(
+                "DELETE FROM logs WHERE seq IN (SELECT seq FROM logs WHERE function_id = ?1 LIMIT ?2)",
+                function,
+                PIECE
+            )
+            .execute(&mut *transaction)
+            .await?
+            .rows_affected();
+        }
+        if removed == 0 {
+            removed = sqlx::query!(
+                "DELETE FROM rollups WHERE id IN (SELECT id FROM rollups WHERE function_id = ?1 LIMIT ?2)",
+                function,
+                PIECE
+            )
+            .execute(&mut *transaction)
+            .await?
+            .rows_affected();
+        }
+        if removed == 0 {
+            sqlx::query!("DELETE FROM deleted_functions WHERE id = ?1", function)
+                .execute(&mut *transaction)
+                .await?;
+        }
+        transaction.commit().await?;
+        Ok(removed > 0)
+    }
+}

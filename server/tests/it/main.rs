@@ -1,0 +1,20 @@
+//! The real server over HTTP: real sandboxes, real SQLite, a throwaway data directory for each test.
+//!
+//! The files mirror the routes; `support` starts servers and speaks with them. These tests need root, because sandboxes do.
+
+mod support;
+
+mod access;
+mod bodies;
+mod fields;
+mod functions;
+mod history;
+mod invoke;
+mod lifecycle;
+mod mutations;
+mod node;
+mod packages;
+mod runtime;
+mod trigger;
+mod trigger_answer;
+mod versions;

@@ -1,0 +1,186 @@
+//! A real server for one test.
+
+mod client;
+mod raw;
+mod stream;
+mod zips;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub use client::{Answer, Client, deploy_form};
+pub use raw::{RawAnswer, exchange, half_a_request};
+pub use stream::Lines;
+use tempfile::TempDir;
+pub use zips::{Entry, archive, handmade};
+
+/// The admin token of every test server.
+pub const TOKEN: &str = "hth_test_token_for_integration_tests";
+
+/// How long a server may take to start before a test fails: generous, it asserts nothing.
+const START: Duration = Duration::from_secs(60);
+
+/// A running server. Dropping it kills it.
+pub struct Server {
+    process: Child,
+    /// `http://127.0.0.1:PORT`
+    pub url: String,
+    data_dir: PathBuf,
+    /// Kept while the server uses it; `None` when the test owns the directory.
+    _owned: Option<TempDir>,
+    env: Vec<(String, String)>,
+}
+
+impl Server {
+    /// Starts a server on a free port with an empty data directory.
+    pub fn start() -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("hearth-test-")
+            .tempdir()
+            .expect("a temporary directory");
+        let path = dir.path().join("data");
+        Self::launch(path, Some(dir), Vec::new())
+    }
+
+    /// Starts a server in a directory that outlives it.
+    pub fn start_in(dir: &Path) -> Self {
+        Self::launch(dir.to_owned(), None, Vec::new())
+    }
+
+    /// Starts a server that makes its admin token itself, in a directory that outlives it.
+    pub fn start_with_generated_token(dir: &Path) -> Self {
+        let env = vec![("HEARTH_ADMIN_TOKEN".into(), String::new())];
+        Self::launch(dir.to_owned(), None, env)
+    }
+
+    fn launch(data_dir: PathBuf, owned: Option<TempDir>, env: Vec<(String, String)>) -> Self {
+        let mut command = command(&data_dir);
+        for (name, value) in &env {
+            // An empty value takes the test's own setting away.
+            match value.as_str() {
+                "" => command.env_remove(name),
+                value => command.env(name, value),
+            };
+        }
+        let mut process = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server's binary");
+        let mut lines = BufReader::new(process.stdout.take().expect("its stdout"));
+        let started = Instant::now();
+        let mut seen = String::new();
+        let url = loop {
+            let mut line = String::new();
+            let read = lines.read_line(&mut line).expect("its stdout is text");
+            seen.push_str(&line);
+            assert!(
+                read > 0 && started.elapsed() < START,
+                "the server did not start; it said:\n{seen}"
+            );
+            if let Some(rest) = line.trim().strip_prefix("console") {
+                break rest.trim().trim_end_matches('/').to_owned();
+            }
+        };
+        // Whatever else it prints must not fill the pipe.
+        std::thread::spawn(move || drop(lines.read_to_end(&mut Vec::new())));
+        Self {
+            process,
+            url,
+            data_dir,
+            _owned: owned,
+            env,
+        }
+    }
+
+    /// A client with the admin token.
+    pub fn client(&self) -> Client {
+        Client::new(&self.url, Some(TOKEN))
+    }
+
+    /// A client with this token, or none.
+    pub fn client_with(&self, token: Option<&str>) -> Client {
+        Client::new(&self.url, token)
+    }
+
+    /// Where its state is.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// How many packages and half-unpacked uploads its code directory holds.
+    pub fn packages(&self) -> usize {
+        std::fs::read_dir(self.data_dir.join("code"))
+            .expect("the code directory")
+            .count()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Kills it without warning and waits until it is gone.
+    pub fn kill_9(&mut self) {
+        self.process.kill().expect("the server runs");
+        self.process.wait().expect("the server is a child");
+    }
+
+    /// Sends SIGTERM without waiting.
+    pub fn terminate(&self) {
+        let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).expect("a pid");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the server runs");
+    }
+
+    /// Waits for its end and returns its exit status.
+    pub fn wait(&mut self) -> std::process::ExitStatus {
+        self.process.wait().expect("the server is a child")
+    }
+
+    /// Starts it again on the same data.
+    pub fn restart(mut self) -> Self {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let (dir, owned, env) = (self.data_dir.clone(), self._owned.take(), self.env.clone());
+        Self::launch(dir, owned, env)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The server's command line with test settings.
+pub fn command(data_dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hearth"));
+    command
+        .env("HEARTH_LISTEN", "127.0.0.1:0")
+        .env("HEARTH_DATA_DIR", data_dir)
+        .env("HEARTH_ADMIN_TOKEN", TOKEN)
+        .env(
+            "HEARTH_LOG",
+            std::env::var("HEARTH_TEST_LOG").unwrap_or_else(|_| "warn".into()),
+        )
+        .stdin(Stdio::null());
+    command
+}
+
+/// Polls until `probe` answers, up to `limit`: for what the server does in its own time.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    limit: Duration,
+    mut probe: impl FnMut() -> F,
+) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = probe().await {
+            return found;
+        }
+        assert!(started.elapsed() < limit, "{what}: not within {limit:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
