@@ -10,7 +10,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::{Code, Problem};
-use super::{App, finish, functions, health, invocations, metrics, node, openapi, tokens, trigger};
+use super::{
+    App, console, finish, functions, health, invocations, metrics, node, openapi, tokens, trigger,
+};
 
 /// All documented routes.
 pub(super) fn table() -> OpenApiRouter<App> {
@@ -63,6 +65,9 @@ where
 }
 
 async fn no_such_address(request: Request) -> Response {
+    if let Some(page) = console::not_found(&request) {
+        return page;
+    }
     let path: String = request.uri().path().chars().take(200).collect();
     Problem::not_found(format!(
         "address {path}; /openapi.json lists those there are"
