@@ -3,6 +3,7 @@
 //! The files mirror the routes; `support` starts servers and speaks with them. These tests need root, because sandboxes do.
 
 mod browser;
+mod clients;
 mod support;
 
 mod access;
@@ -12,6 +13,8 @@ mod functions;
 mod history;
 mod invoke;
 mod lifecycle;
+mod live;
+mod logging;
 mod mutations;
 mod node;
 mod packages;
