@@ -4,5 +4,6 @@
 
 mod support;
 
+mod hostile;
 mod invoke;
 mod lifecycle;
