@@ -91,10 +91,13 @@ def tail_index(context, delta):
     ring.set(TO_WORKER + LINE, ring.word(TO_WORKER + LINE) + delta)
 
 
-def random_bytes(context, start, end, seed):
+def random_bytes(context, start, end, seed, published):
     ring = Ring(context)
+    head = ring.word(TO_HOST)
     noise = random.Random(seed).randbytes((end or ring.size) - start)
     ring.write(start, noise)
+    if published:
+        ring.set(TO_HOST, head + published)
     ring.ring()
     time.sleep(60)
 
@@ -117,13 +120,18 @@ def keep_writing(context):
 def endless_answer(context, kind, payload):
     """Frames without end, at the price of one word each: every round shows the host the same bytes again."""
     ring = Ring(context)
-    tail = ring.word(TO_HOST + LINE)
     payload = b" " * (ring.capacity // 2 - 32) if payload else b""
     frame = ring.frame(kind=kind, payload=payload, flags=MORE)
     ctypes.memmove(ring.area, frame * (ring.capacity // len(frame)), ring.capacity)
+    head = ctypes.c_uint64.from_address(ring.base + TO_HOST)
+    tail = ctypes.c_uint64.from_address(ring.base + TO_HOST + LINE)
+    asleep = ctypes.c_uint32.from_address(ring.base + TO_HOST + 2 * LINE)
+    capacity = ring.capacity
     while True:
-        ring.set(TO_HOST, ring.word(TO_HOST + LINE) + ring.capacity)
-        ring.ring()
+        head.value = tail.value + capacity
+        if asleep.value:
+            asleep.value = 0
+            ring.ring()
 
 
 def endless_bell(context):

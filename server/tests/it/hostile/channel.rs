@@ -72,8 +72,14 @@ async fn wild_indices_and_random_bytes_end_the_instance() {
             next.text()
         );
     }
-    for (start, end, seed) in [(0, 0, 1), (4096, 0, 2), (640, 4096, 3), (640, 648, 4)] {
-        let event = json!({"attack": "random_bytes", "start": start, "end": end, "seed": seed});
+    for (start, end, seed, published) in [
+        (0, 0, 1, 0),
+        (4096, 0, 2, 65_536),
+        (4096, 0, 3, 32),
+        (640, 4096, 4, 0),
+        (640, 648, 5, 0),
+    ] {
+        let event = json!({"attack": "random_bytes", "start": start, "end": end, "seed": seed, "published": published});
         arena.send(&event).await.problem(502, "function_crashed");
     }
     arena.recovers("random bytes").await;
@@ -83,14 +89,6 @@ async fn wild_indices_and_random_bytes_end_the_instance() {
 #[tokio::test]
 async fn writing_while_the_server_reads_harms_only_the_writer() {
     let arena = Arena::new(CODE, json!({"timeout_ms": 2000})).await;
-    for _ in 0..3 {
-        let answer = arena.attack("keep_writing").await;
-        assert!(
-            [200, 502, 504].contains(&answer.status.as_u16()),
-            "{}",
-            answer.text()
-        );
-    }
     let resized = arena.report("resize").await;
     assert!(resized["reopen"] != "done", "{resized}");
     assert!(
@@ -99,6 +97,14 @@ async fn writing_while_the_server_reads_harms_only_the_writer() {
             .is_none_or(|result| result == "EPERM"),
         "{resized}"
     );
+    for _ in 0..3 {
+        let answer = arena.attack("keep_writing").await;
+        assert!(
+            [200, 502, 504].contains(&answer.status.as_u16()),
+            "{}",
+            answer.text()
+        );
+    }
     arena.finish().await;
 }
 

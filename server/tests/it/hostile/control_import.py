@@ -9,8 +9,8 @@ import time
 control = socket.socket(fileno=os.dup(3))
 
 
-def send(text):
-    control.send(text)
+def send(message):
+    control.send(message)
 
 
 def garbage():
@@ -61,5 +61,4 @@ def foreign_ready():
             os.close(number)
 
 
-control.recv(65536)
 globals()[os.environ["ATTACK"]]()
