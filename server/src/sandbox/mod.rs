@@ -25,7 +25,7 @@ mod thread;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
@@ -260,6 +260,13 @@ impl Sandbox {
                 .unwrap_or_default(),
             Err(_) => "the sandbox was destroyed".to_owned(),
         }
+    }
+
+    /// Whether the process with this number on the host is one of the sandbox's, by its owner.
+    pub fn owns(&self, pid: u32) -> bool {
+        // One that may not be dumped shows as the inner root's, whose uid is the one before.
+        fs::metadata(format!("/proc/{pid}"))
+            .is_ok_and(|meta| meta.uid() == self.uid || meta.uid() + 1 == self.uid)
     }
 
     /// Whether the template's own leaf met its memory limit.

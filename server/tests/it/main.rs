@@ -11,6 +11,7 @@ mod bodies;
 mod fields;
 mod functions;
 mod history;
+mod hostile;
 mod invoke;
 mod lifecycle;
 mod live;

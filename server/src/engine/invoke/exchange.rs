@@ -188,6 +188,12 @@ impl Exchange {
 
     /// Waits for the next frame, its payload appended to `payload`.
     pub(super) async fn receive(&mut self, payload: &mut Vec<u8>) -> Result<Received, InvokeError> {
+        // A worker that always has one more frame would never let this task sleep: it must neither keep the thread to
+        // itself nor escape its deadline, which the timeout below looks at only when there is nothing to receive.
+        tokio::task::coop::consume_budget().await;
+        if tokio::time::Instant::now() >= self.deadline {
+            return Err(self.timed_out()?);
+        }
         let (id, deadline) = (self.record.id.0, self.deadline);
         let channel = &mut self.lease()?.channel;
         let received = tokio::time::timeout_at(deadline, channel.recv(&id, payload)).await;
@@ -216,6 +222,12 @@ impl Exchange {
         }
     }
 
+    /// Kills the instance; what the caller is told.
+    fn timed_out(&mut self) -> Result<InvokeError, InvokeError> {
+        self.lease()?.kill();
+        Ok(InvokeError::Timeout(self.timeout_ms))
+    }
+
     /// Turns a failure of the channel, or the deadline's passing, into what the caller is told.
     async fn settle<T>(
         &mut self,
@@ -223,10 +235,7 @@ impl Exchange {
     ) -> Result<T, InvokeError> {
         match result {
             Ok(Ok(value)) => Ok(value),
-            Err(_) => {
-                self.lease()?.kill();
-                Err(InvokeError::Timeout(self.timeout_ms))
-            }
+            Err(_) => Err(self.timed_out()?),
             Ok(Err(ChannelError::Gone)) => {
                 let lease = self.lease()?;
                 let memory_mb = lease.deployment().spec.memory_mb;
