@@ -4,5 +4,17 @@
 
 mod support;
 
+mod access;
+mod bodies;
+mod fields;
+mod functions;
+mod history;
 mod invoke;
 mod lifecycle;
+mod mutations;
+mod node;
+mod packages;
+mod runtime;
+mod trigger;
+mod trigger_answer;
+mod versions;

@@ -1,11 +1,12 @@
 //! `POST /api/v1/functions/{name}/versions/{n}/activate`.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use super::{id_of, to_the_end};
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
+use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::model::FunctionView;
 
