@@ -10,7 +10,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::{Code, Problem};
-use super::{App, console, finish, functions, health, invocations, metrics, node, openapi, tokens, trigger};
+use super::{
+    App, console, finish, functions, health, invocations, metrics, node, openapi, tokens, trigger,
+};
 
 /// All documented routes.
 pub(super) fn table() -> OpenApiRouter<App> {

@@ -459,10 +459,11 @@ impl Thread {
         self.jobs = left;
         for Scheduled { tries, job, .. } in due {
             match job {
-                Job::Reap(mut builder) => match builder.try_wait() {
-                    Ok(None) => self.again(tries, Job::Reap(builder)),
-                    Ok(Some(_)) | Err(_) => {}
-                },
+                Job::Reap(mut builder) => {
+                    if let Ok(None) = builder.try_wait() {
+                        self.again(tries, Job::Reap(builder));
+                    }
+                }
                 Job::Sweep(key) => self.sweep(key),
                 Job::RemoveCell(key, leaf) => self.remove_cell(key, leaf, tries),
                 Job::RemoveSandbox(key) => self.remove_sandbox(key, tries),

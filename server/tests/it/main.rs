@@ -2,6 +2,7 @@
 //!
 //! The files mirror the routes; `support` starts servers and speaks with them. These tests need root, because sandboxes do.
 
+mod browser;
 mod support;
 
 mod access;
