@@ -12,6 +12,9 @@ setUpEditors();
 setUpCopying();
 setUpPolling();
 
+// Remembered events may hold what the next user should not see.
+if (document.getElementById("login-token")) sessionStorage.clear();
+
 // A notice belongs to the change that was just made: a reload should not repeat it.
 const address = new URL(location.href);
 if (address.searchParams.has("notice") || address.searchParams.has("bye")) {

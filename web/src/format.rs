@@ -9,7 +9,7 @@ pub fn duration_us(us: u64) -> String {
         1_000..999_500 => format!("{} ms", three_digits(us as f64 / 1e3)),
         999_500..59_995_000 => format!("{} s", three_digits(us as f64 / 1e6)),
         _ => {
-            let seconds = us.div_ceil(1_000_000) - u64::from(us % 1_000_000 < 500_000);
+            let seconds = us.saturating_add(500_000) / 1_000_000;
             match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
                 (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
                 (hours, minutes, _) => format!("{hours} h {minutes} min"),
