@@ -26,7 +26,7 @@ console_assets() {
   if [[ ! node_modules/.package-lock.json -nt package-lock.json ]]; then
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error || return
   fi
-  node_modules/.bin/biome ci --error-on-warnings .
+  npm run --silent lint -- --error-on-warnings
 }
 
 shell_scripts() { find scripts .ci runtimes -type f \( -name '*.sh' -o -path .ci/run \) -exec shellcheck --severity=warning {} +; }

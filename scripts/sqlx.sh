@@ -32,11 +32,11 @@ for migration in sorted(pathlib.Path(sys.argv[1]).glob("*.sql"), key=lambda file
 database.close()
 PYTHON
 
-# The absolute path of the data directory counts: the macros run in the crate's directory, cargo in the workspace's.
+# Absolute paths: the macros run in the crate's directory, cargo in the workspace's.
 if ! SQLX_OFFLINE=false DATABASE_URL="sqlite:$scratch/scratch.db" SQLX_OFFLINE_DIR="$scratch/queries" \
     cargo rustc --quiet -p hearth --lib --profile check -- --cfg "sqlx_prepare_$(date +%s%N)" >"$scratch/log" 2>&1; then
     cat "$scratch/log" >&2
-    echo "scripts/sqlx.sh: the queries above do not fit the migrations" >&2
+    echo "scripts/sqlx.sh: the server does not compile against the migrations as they are: see above" >&2
     exit 1
 fi
 if [ -z "$(ls "$scratch/queries")" ]; then

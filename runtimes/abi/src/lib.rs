@@ -11,6 +11,15 @@
 //! Whatever the worker writes into the region, the host gets frames or a typed [`Violation`]; it never panics,
 //! spins or leaves the map. The worker trusts the host.
 //!
+//! **How to sleep.** The order of steps is what makes sure that no wake-up is lost:
+//! - A receiver that gets no frame calls [`Receiver::prepare_wait`]; after `true` it sleeps on its bell, then takes the
+//!   rings ([`Bell::drain`]), calls [`Receiver::cancel_wait`] and looks again. After `false` it looks again at once.
+//! - A sender that finds the ring full does the same with [`Sender::prepare_wait`]; it is one bell for both.
+//! - After sending, [`Sender::bell_needed`] says whether to ring the peer's bell; after releasing,
+//!   [`Receiver::bell_needed`]. Both are asked once for any number of frames.
+//!
+//! [`Blocking`] does all this for a worker.
+//!
 //! Read in this order: [`layout`] (what lies where), [`ring`] (positions and wake-ups; the part that loom
 //! models), [`frame`] and [`message`] (what travels), then the two ends [`Sender`] and [`Receiver`].
 //!

@@ -3,6 +3,12 @@
 //! Each suite compares within one run, this against that, interleaved. Every percentile is *observed*: each request's own
 //! latency, not corrected for coordinated omission. Results go to `target/bench/hearth.json`, a table to stdout.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line program"
+)]
+
 mod http;
 mod memory;
 mod processes;

@@ -35,7 +35,7 @@ pub fn run(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
     // The version before is gone once its template is.
     let all = loop {
         let all = workers(server.pid())?;
-        if all.len() <= scale.instances as usize + one.len() - 1 {
+        if all.len() < scale.instances as usize + one.len() {
             break all;
         }
         std::thread::sleep(Duration::from_millis(100));

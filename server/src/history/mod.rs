@@ -11,7 +11,10 @@ mod queue;
 mod recount;
 mod rollup;
 mod slice;
+mod types;
 mod writer;
+
+pub use types::{Event, LiveHistogram, LogEntry, Totals};
 
 #[cfg(test)]
 mod tests;
@@ -22,11 +25,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use serde::Serialize;
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use crate::model::{InvocationId, InvocationRecord, LogLine, Page, Stats, Status};
+use crate::model::{InvocationId, InvocationRecord, Page, Stats, Status};
 use crate::store::{RollupRow, Store, StoreError};
 use counters::{Function, minute_at};
 use queue::{Item, QUEUE_UNITS, Queue};
@@ -43,51 +45,6 @@ const FLUSH_WAIT: Duration = Duration::from_secs(10);
 /// Most items of a page.
 const LONGEST_PAGE: u32 = 1000;
 
-/// A log line with the invocation that wrote it.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct LogEntry {
-    /// Who wrote it; null for what the function printed while it was imported.
-    pub invocation: Option<InvocationId>,
-    /// The line.
-    #[serde(flatten)]
-    pub line: LogLine,
-}
-
-/// What a listener hears of one function.
-#[derive(Debug, Clone)]
-pub enum Event {
-    /// An invocation ended.
-    Finished(Arc<InvocationRecord>),
-    /// A line was written, possibly by an invocation that still runs.
-    Log(Arc<LogEntry>),
-}
-
-/// The live histogram of a function since the server started, for the console.
-#[derive(Debug, Clone, Default, Serialize, utoipa::ToSchema)]
-pub struct LiveHistogram {
-    /// Finished invocations.
-    pub count: u64,
-    /// Those that did not succeed.
-    pub errors: u64,
-    /// Non-empty buckets of total latency: upper bound in µs (inclusive) and count; log-scaled, about 8 a decade.
-    pub buckets: Vec<(u64, u64)>,
-}
-
-/// Totals for `/metrics`, since the server started.
-#[derive(Debug, Clone)]
-pub struct Totals {
-    /// Name of the function.
-    pub function: String,
-    /// Finished invocations by status.
-    pub by_status: Vec<(Status, u64)>,
-    /// Finished invocations by start rung: warm, fork, restore, boot.
-    pub by_start: [u64; 4],
-    /// Sum of total latency, µs.
-    pub total_us: u64,
-    /// The live histogram.
-    pub histogram: LiveHistogram,
-}
-
 /// The history. Cheap to clone.
 #[derive(Clone)]
 pub struct History {
@@ -101,11 +58,17 @@ struct Inner {
     functions: ArcSwap<HashMap<i64, Arc<Function>>>,
     /// Held for writing while minutes move from memory into the database, so that a reader counts each once.
     moving: Arc<tokio::sync::RwLock<()>>,
+    /// [`READ_WAIT`] but in tests.
+    read_wait: Duration,
 }
 
 impl History {
     /// Starts the batching writer and the per-minute rollup on the current tokio runtime.
     pub fn start(store: Store) -> Self {
+        Self::start_with(store, READ_WAIT)
+    }
+
+    fn start_with(store: Store, read_wait: Duration) -> Self {
         let moving = Arc::new(tokio::sync::RwLock::new(()));
         // Statistics wait until the rollups that a crash left behind are right again, and so does the writer: nothing is
         // in the table by then that is in memory too.
@@ -122,6 +85,7 @@ impl History {
             store,
             functions: ArcSwap::default(),
             moving,
+            read_wait,
         });
         tokio::spawn(rollup::run(Arc::downgrade(&inner)));
         Self { inner }
@@ -219,7 +183,7 @@ impl History {
             Err(_) => return Ok(None),
         };
         let limit = limit.clamp(1, LONGEST_PAGE);
-        self.inner.queue.written(READ_WAIT).await;
+        self.inner.caught_up().await;
         // One more than asked for tells whether there is a further page.
         let mut items = self
             .inner
@@ -237,13 +201,13 @@ impl History {
 
     /// One invocation with its log lines. Sees everything recorded before the call, as [`Self::list`] does.
     pub async fn get(&self, id: InvocationId) -> Result<Option<InvocationRecord>, StoreError> {
-        self.inner.queue.written(READ_WAIT).await;
+        self.inner.caught_up().await;
         self.inner.store.invocation(id).await
     }
 
     /// The newest `limit` log lines, oldest first. Sees everything recorded before the call, as [`Self::list`] does.
     pub async fn logs(&self, function: i64, limit: u32) -> Result<Vec<LogEntry>, StoreError> {
-        self.inner.queue.written(READ_WAIT).await;
+        self.inner.caught_up().await;
         self.inner.store.newest_logs(function, limit).await
     }
 
@@ -272,6 +236,11 @@ impl History {
 }
 
 impl Inner {
+    /// Waits until what was recorded before is written, but not for ever.
+    async fn caught_up(&self) {
+        self.queue.written(self.read_wait).await;
+    }
+
     /// The function's counters, made when they are first needed.
     fn function(&self, id: i64) -> Arc<Function> {
         if let Some(function) = self.functions.load().get(&id) {

@@ -1,7 +1,5 @@
 //! Request bodies: read up to a limit, checked to be JSON.
 
-use std::time::Duration;
-
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
@@ -11,16 +9,10 @@ use serde_json::value::RawValue;
 
 use super::problem::{Code, Problem};
 
-/// How much of a refused body is still taken, and for how long, so that a client that is busy sending reads our answer
-/// instead of a reset connection.
-const LINGER_BYTES: usize = 64 << 20;
-const LINGER: Duration = Duration::from_secs(2);
-
 /// Reads a whole body. One that is declared or found to be longer than `limit` bytes is a 413.
 pub async fn read(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
-    // hyper turns Content-Length into the exact hint.
+    // hyper turns Content-Length into the exact hint. What is not read here, linger.rs takes care of.
     if body.size_hint().lower() > limit as u64 {
-        linger(body);
         return Err(too_large(limit));
     }
     let mut first = Bytes::new();
@@ -34,7 +26,6 @@ pub async fn read(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
             continue;
         };
         if first.len() + rest.len() + data.len() > limit {
-            linger(body);
             return Err(too_large(limit));
         }
         // The usual body is one piece, which is not copied.
@@ -64,20 +55,6 @@ pub fn too_large(limit: usize) -> Problem {
         format!("the body is larger than the limit of {limit} bytes"),
     )
     .with("limit", limit)
-}
-
-/// Goes on reading a refused body for a moment.
-fn linger(mut body: Body) {
-    let discard = async move {
-        let mut left = LINGER_BYTES;
-        while let Some(Ok(frame)) = body.frame().await {
-            match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
-                Some(less) => left = less,
-                None => break,
-            }
-        }
-    };
-    tokio::spawn(tokio::time::timeout(LINGER, discard));
 }
 
 /// Parses a body as JSON.

@@ -8,6 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 
+use super::linger;
 use super::problem::Problem;
 use super::request_id::{RequestId, X_REQUEST_ID};
 
@@ -16,7 +17,8 @@ use super::request_id::{RequestId, X_REQUEST_ID};
 pub struct FunctionAnswer;
 
 /// See the module.
-pub async fn finish(mut request: Request, next: Next) -> Response {
+pub async fn finish(request: Request, next: Next) -> Response {
+    let mut request = linger::wrap(request);
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
     let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;

@@ -1,10 +1,11 @@
 //! `GET /api/v1/invocations/{id}`.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use super::App;
 use super::auth::{Allowed, Read};
+use super::path::Path;
 use super::problem::Problem;
 use crate::model::{InvocationId, InvocationRecord};
 

@@ -6,13 +6,16 @@
 mod answer;
 pub mod auth;
 mod body;
+pub mod console;
 mod finish;
 mod functions;
 mod health;
 mod invocations;
+mod linger;
 mod metrics;
 mod node;
 mod openapi;
+mod path;
 pub mod problem;
 mod query;
 pub mod request_id;
@@ -48,7 +51,6 @@ pub struct App {
 ///
 /// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`, so that events know the client's address.
 pub fn router(app: App) -> Router {
-    let routes = router::api();
-    // The console's routes are merged here, inside the layers: `let routes = routes.merge(console::router());`
+    let routes = router::api().merge(console::router(app.clone()));
     router::wrap(routes).with_state(app)
 }

@@ -10,7 +10,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::problem::{Code, Problem};
-use super::{App, finish, functions, health, invocations, metrics, node, openapi, tokens, trigger};
+use super::{
+    App, console, finish, functions, health, invocations, metrics, node, openapi, tokens, trigger,
+};
 
 /// All documented routes.
 pub(super) fn table() -> OpenApiRouter<App> {
@@ -47,19 +49,25 @@ pub(super) fn api() -> Router<App> {
         .route("/fn/{name}", any(trigger::trigger))
         .route("/fn/{name}/", any(trigger::trigger))
         .route("/fn/{name}/{*path}", any(trigger::trigger))
+        // Bodies are counted where they are read, each against its own limit.
+        .layer(DefaultBodyLimit::disable())
 }
 
 /// Wraps a router in what every answer needs.
-pub(super) fn wrap(router: Router<App>) -> Router<App> {
+pub(super) fn wrap<S>(router: Router<S>) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
     router
         .fallback(no_such_address)
         .method_not_allowed_fallback(no_such_method)
-        // Bodies are counted where they are read, each against its own limit.
-        .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn(finish::finish))
 }
 
 async fn no_such_address(request: Request) -> Response {
+    if let Some(page) = console::not_found(&request) {
+        return page;
+    }
     let path: String = request.uri().path().chars().take(200).collect();
     Problem::not_found(format!(
         "address {path}; /openapi.json lists those there are"
@@ -71,4 +79,62 @@ async fn no_such_address(request: Request) -> Response {
 async fn no_such_method(request: Request) -> Response {
     let detail = format!("this address does not take {}; see Allow", request.method());
     Problem::new(Code::MethodNotAllowed, detail).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use axum::http::StatusCode;
+    use axum::routing::{get, post};
+    use serde_json::Value;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::http::path::Path;
+
+    async fn ask(method: &str, path: &str) -> (StatusCode, Option<String>, Value) {
+        let router = Router::new()
+            .route("/a", get(|| async {}).put(|| async {}))
+            .route("/b", post(|| async {}))
+            .route("/p/{name}", get(|_: Path<String>| async {}));
+        let request = Request::builder().method(method).uri(path);
+        let request = request.body(Body::empty()).unwrap();
+        let response = wrap(router).oneshot(request).await.unwrap();
+        let allow = response.headers().get("allow");
+        let allow = allow.map(|value| value.to_str().unwrap().to_owned());
+        let status = response.status();
+        assert!(response.headers().contains_key("x-request-id"));
+        let body = to_bytes(response.into_body(), 10_000).await.unwrap();
+        (
+            status,
+            allow,
+            serde_json::from_slice(&body).unwrap_or_default(),
+        )
+    }
+
+    #[tokio::test]
+    async fn wrong_addresses_and_methods_are_problems() {
+        let (status, _, problem) = ask("GET", "/c").await;
+        assert_eq!(status, 404);
+        assert_eq!(problem["code"], "not_found");
+
+        let (status, allow, problem) = ask("DELETE", "/a").await;
+        assert_eq!(status, 405);
+        assert_eq!(allow.as_deref(), Some("GET,HEAD,PUT"));
+        assert_eq!(problem["code"], "method_not_allowed");
+
+        let (status, _, problem) = ask("GET", "/p/%ff").await;
+        assert_eq!(status, 404);
+        assert_eq!(problem["code"], "not_found");
+
+        assert_eq!(ask("GET", "/p/%61").await.0, 200);
+        assert_eq!(ask("GET", "/b").await.0, 405);
+        assert_eq!(ask("PUT", "/a").await.0, 200);
+    }
+
+    #[test]
+    fn the_real_table_has_no_conflicting_routes() {
+        // axum panics on a conflict.
+        let _ = wrap(api());
+    }
 }

@@ -1,7 +1,7 @@
 //! `/api/v1/tokens`.
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use super::App;
 use super::auth::{self, Admin, Allowed};
 use super::functions::to_the_end;
+use super::path::Path;
 use super::problem::{Code, Problem};
 use super::spec::{self, Fields, Input, invalid};
 use crate::model::{InvalidField, Page, Right, TokenView};

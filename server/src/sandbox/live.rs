@@ -18,6 +18,15 @@ use super::launch::{TemplateEnds, launch};
 use super::limits::Limits;
 use super::{Sandbox, SandboxError, SandboxSpec};
 
+/// The end of a sandbox. Taken down before its cgroups are removed, with what they knew.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// "the template exited with status 1" …
+    pub how: String,
+    /// Whether the template's leaf met its memory limit.
+    pub out_of_memory: bool,
+}
+
 /// A sandbox that is being made, runs or goes away.
 pub struct Live {
     /// Its cgroups.
@@ -37,7 +46,7 @@ pub struct Live {
     /// How the template ended, as init told it.
     pub template_end: Option<(Option<i32>, Option<i32>)>,
     /// What [`Sandbox::exited`] waits for.
-    pub ended: watch::Sender<Option<String>>,
+    pub ended: watch::Sender<Option<Ended>>,
     /// Prepared cells.
     pub pool: Arc<Mutex<Vec<Leaf>>>,
     /// Cells made so far; names them.
@@ -127,18 +136,25 @@ impl Live {
         }
     }
 
-    /// Kills PID 1, and with it everything inside; before there is one, the process that would make it.
-    pub fn kill(&mut self) {
+    /// Kills PID 1, and with it everything inside. Before there is one there is nothing to kill: the builder is let be,
+    /// since PID 1 may be there already, as a child that nobody could reap without the pidfd that is on its way.
+    pub fn kill(&self) {
         if let Some(init) = &self.init {
             // Already dead is as good.
             let _ = rustix::process::pidfd_send_signal(init, Signal::KILL);
-        } else if let Some(builder) = &mut self.builder {
+        }
+    }
+
+    /// Kills the process that builds the sandbox: for one that hangs.
+    pub fn kill_builder(&mut self) {
+        if let Some(builder) = &mut self.builder {
+            // Already dead is as good.
             let _ = builder.kill();
         }
     }
 
     /// Takes PID 1's status and says how the sandbox ended. For when its pidfd is readable.
-    pub fn reap(&mut self) -> String {
+    pub fn reap(&mut self) -> Ended {
         let status = self.init.take().and_then(|init| {
             rustix::process::waitid(WaitId::PidFd(init.as_fd()), WaitIdOptions::EXITED)
                 .ok()
@@ -152,14 +168,15 @@ impl Live {
                 format!("was killed by signal {signal}")
             }
         };
-        match self.template_end {
+        let how = match self.template_end {
             Some((_, Some(number))) => format!("the template {}", signal(number)),
             Some((Some(code), None)) => format!("the template exited with status {code}"),
             _ => match status.and_then(|status| status.terminating_signal()) {
                 Some(number) => format!("PID 1 of the sandbox {}", signal(number)),
                 None => "PID 1 of the sandbox exited".to_owned(),
             },
-        }
+        };
+        Ended { how, out_of_memory }
     }
 
     /// Removes its cgroups and its directory. Fails while the kernel is not done with a process.

@@ -35,6 +35,7 @@ use tokio::sync::{oneshot, watch};
 
 use self::attach::Attach;
 use self::cgroup::{Leaf, Tag, Top};
+use self::live::Ended;
 use self::mailbox::{Key, Mailbox, Message};
 pub use self::probe::find_init;
 use crate::model::Network;
@@ -211,7 +212,7 @@ pub struct Sandbox {
     template: Leaf,
     /// Filled by the thread, emptied by [`Sandbox::cell`].
     pool: Arc<Mutex<Vec<Leaf>>>,
-    ended: watch::Receiver<Option<String>>,
+    ended: watch::Receiver<Option<Ended>>,
     mailbox: Mailbox,
     attach: mpsc::Sender<Attach>,
 }
@@ -253,7 +254,10 @@ impl Sandbox {
     pub async fn exited(&self) -> String {
         let mut ended = self.ended.clone();
         match ended.wait_for(Option::is_some).await {
-            Ok(how) => how.clone().unwrap_or_default(),
+            Ok(ended) => ended
+                .as_ref()
+                .map(|ended| ended.how.clone())
+                .unwrap_or_default(),
             Err(_) => "the sandbox was destroyed".to_owned(),
         }
     }
@@ -267,7 +271,10 @@ impl Sandbox {
 
     /// Whether the template's own leaf met its memory limit.
     pub fn template_oom_killed(&self) -> bool {
-        self.template.oom_kills() > 0
+        match &*self.ended.borrow() {
+            Some(ended) => ended.out_of_memory,
+            None => self.template.oom_kills() > 0,
+        }
     }
 
     /// Kills everything in it, waits for it to be gone and removes its cgroups and directories.

@@ -99,7 +99,7 @@ pub fn start(
 impl Thread {
     fn run(mut self, messages: &mpsc::Receiver<Message>, bell: &Arc<OwnedFd>) {
         let mut events = Vec::with_capacity(EVENTS);
-        while !(self.closing && self.live.is_empty() && self.jobs.is_empty()) {
+        while !self.done() {
             events.clear();
             match epoll::wait(
                 &self.epoll,
@@ -138,6 +138,12 @@ impl Thread {
             // It may not be waited for any more.
             let _ = reply.send(());
         }
+    }
+
+    /// Nothing is left, and nothing will come.
+    fn done(&self) -> bool {
+        let reaping = |job: &Scheduled| matches!(job.job, Job::Reap(_));
+        self.closing && self.live.is_empty() && !self.jobs.iter().any(reaping)
     }
 
     fn handle(&mut self, message: Message) {
@@ -314,13 +320,18 @@ impl Thread {
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
-        if live.init.is_none() {
+        if live.init.is_none() && !live.gone {
             live.gone = true;
-            live.kill();
             if let Some(builder) = live.builder.take() {
                 self.later(Duration::ZERO, 0, Job::Reap(builder));
             }
+            self.fail_silent_init(key);
+        } else if live.waiting.is_some() {
+            self.fail_silent_init(key);
         }
+    }
+
+    fn fail_silent_init(&mut self, key: Key) {
         self.fail(
             key,
             SandboxError::step("start", "hearth-init ended without a word"),
@@ -329,9 +340,6 @@ impl Thread {
 
     /// PID 1 is dead, and so is everything that was inside.
     fn bury(&mut self, key: Key) {
-        let Some(live) = self.live.get_mut(&key) else {
-            return;
-        };
         // What it said last may still be in the socket.
         self.hear(key);
         let Some(live) = self.live.get_mut(&key) else {
@@ -358,10 +366,9 @@ impl Thread {
             return;
         };
         live.destroyed.extend(reply);
-        if std::mem::replace(&mut live.destroying, true) {
-            return;
+        if !std::mem::replace(&mut live.destroying, true) {
+            live.kill();
         }
-        live.kill();
         if live.gone {
             self.remove_sandbox(key, 0);
         }
@@ -452,16 +459,19 @@ impl Thread {
         self.jobs = left;
         for Scheduled { tries, job, .. } in due {
             match job {
-                Job::Reap(mut builder) => match builder.try_wait() {
-                    Ok(None) => self.again(tries, Job::Reap(builder)),
-                    Ok(Some(_)) | Err(_) => {}
-                },
+                Job::Reap(mut builder) => {
+                    if let Ok(None) = builder.try_wait() {
+                        self.again(tries, Job::Reap(builder));
+                    }
+                }
                 Job::Sweep(key) => self.sweep(key),
                 Job::RemoveCell(key, leaf) => self.remove_cell(key, leaf, tries),
                 Job::RemoveSandbox(key) => self.remove_sandbox(key, tries),
                 Job::GiveUpStarting(key) => {
-                    let waiting = |live: &Live| live.waiting.is_some();
-                    if self.live.get(&key).is_some_and(waiting) {
+                    if let Some(live) = self.live.get_mut(&key)
+                        && (live.waiting.is_some() || live.builder.is_some())
+                    {
+                        live.kill_builder();
                         let detail = format!("not ready after {} s", SETUP_PATIENCE.as_secs());
                         self.fail(key, SandboxError::step("start", detail));
                     }

@@ -149,14 +149,17 @@ impl Store {
         name: &str,
         rights: &[Right],
     ) -> Result<(TokenView, String), StoreError> {
-        let work = async {
+        let store = self.clone();
+        let name = name.to_owned();
+        let rights = encode_rights(rights);
+        let work = async move {
+            let rights = rights?;
             let secret = new_secret(PREFIX)?;
             let key = hash(&secret);
             let hash = key.as_slice();
-            let rights = encode_rights(rights)?;
             let now = Timestamp::now().as_microsecond();
-            let _changing = self.inner.tokens.changing.lock().await;
-            let mut transaction = self.write().await?;
+            let _changing = store.inner.tokens.changing.lock().await;
+            let mut transaction = store.write().await?;
             sqlx::query!(
                 "INSERT INTO tokens (name, rights, hash, bootstrap, created_us) VALUES (?1, ?2, ?3, 0, ?4)",
                 name,
@@ -169,10 +172,10 @@ impl Store {
             let tokens = read_all(&mut *transaction).await?;
             let view = tokens.get(&key).cloned().ok_or(sqlx::Error::RowNotFound)?;
             transaction.commit().await?;
-            self.inner.tokens.replace(tokens);
+            store.inner.tokens.replace(tokens);
             Ok((view, secret))
         };
-        work.await.during("create a token")
+        to_the_end(async { work.await.during("create a token") }).await
     }
 
     /// All tokens, newest first.

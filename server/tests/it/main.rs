@@ -2,8 +2,24 @@
 //!
 //! The files mirror the routes; `support` starts servers and speaks with them. These tests need root, because sandboxes do.
 
+mod browser;
+mod clients;
 mod support;
 
+mod access;
+mod bodies;
+mod fields;
+mod functions;
+mod history;
 mod hostile;
 mod invoke;
 mod lifecycle;
+mod live;
+mod logging;
+mod mutations;
+mod node;
+mod packages;
+mod runtime;
+mod trigger;
+mod trigger_answer;
+mod versions;

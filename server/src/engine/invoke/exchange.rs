@@ -368,8 +368,7 @@ impl Exchange {
         self,
         started: Result<Option<(Received, Vec<u8>)>, InvokeError>,
     ) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + use<> {
-        let mut bytes_sent = 0;
-        stream::unfold(Some((self, Some(started))), move |state| async move {
+        stream::unfold(Some((self, Some(started))), |state| async move {
             let (mut exchange, started) = state?;
             let next = match started {
                 Some(Err(error)) => Err(error),
@@ -394,8 +393,7 @@ impl Exchange {
             };
             match step {
                 Ok((more, payload)) => {
-                    bytes_sent += payload.len();
-                    exchange.count_response(bytes_sent);
+                    exchange.record.response_bytes += payload.len() as u64;
                     let state = if more {
                         Some((exchange, None))
                     } else {
@@ -408,6 +406,8 @@ impl Exchange {
                 Err(error) => {
                     let error = exchange.conclude::<()>(Err(error)).await.err();
                     let text = error.map(|error| error.to_string()).unwrap_or_default();
+                    // The connection is cut without flushing: one pause lets what came before reach the client.
+                    tokio::task::yield_now().await;
                     Some((Err(std::io::Error::other(text)), None))
                 }
             }

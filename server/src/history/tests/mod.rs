@@ -7,11 +7,15 @@ mod statistics;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::model::{FunctionSpec, LogStream, Network, Runtime, Stages, StartRung, Trigger};
+use crate::model::{
+    FunctionSpec, LogLine, LogStream, Network, Runtime, Stages, StartRung, Trigger,
+};
 
 /// 2023-11-14T22:13:20Z: 20 s into a minute.
 const T0: i64 = 1_700_000_000_000_000;
 const MINUTE: i64 = 60_000_000;
+/// How long reads wait for the disk here: as long as the slowest machine needs.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 struct Fixture {
     directory: tempfile::TempDir,
@@ -40,7 +44,7 @@ impl Fixture {
             env: BTreeMap::new(),
         };
         let function = store.create_function(&spec, "aa", 1).await.unwrap().id;
-        let history = History::start(store.clone());
+        let history = History::start_with(store.clone(), PATIENCE);
         Self {
             directory,
             store,
@@ -56,7 +60,7 @@ impl Fixture {
         let store = Store::open(&self.directory.path().join("hearth.db"))
             .await
             .unwrap();
-        let history = History::start(store.clone());
+        let history = History::start_with(store.clone(), PATIENCE);
         Self {
             store,
             history,

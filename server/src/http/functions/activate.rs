@@ -1,11 +1,12 @@
 //! `POST /api/v1/functions/{name}/versions/{n}/activate`.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use super::{id_of, to_the_end};
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
+use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::model::FunctionView;
 
@@ -31,7 +32,9 @@ pub async fn activate(
     id_of(&app, &name)?;
     let Ok(version) = version.parse() else {
         let shown: String = version.chars().take(20).collect();
-        return Err(Problem::not_found(format!("version {shown:?} of {name:?}")));
+        return Err(Problem::not_found(format!(
+            "version {shown:?} of function {name:?}"
+        )));
     };
     let view = to_the_end(async move { app.engine.activate(&name, version).await }).await?;
     Ok(Json(view))

@@ -1,11 +1,12 @@
 //! `DELETE /api/v1/functions/{name}`.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
+use crate::http::path::Path;
 use crate::http::problem::Problem;
 
 /// Delete a function with its versions and its history. Requests that run finish first.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event as SseEvent, KeepAlive};
 use futures_util::{Stream, stream};
@@ -17,6 +17,7 @@ use super::{id_of, is_alive};
 use crate::history::{Event, LiveHistogram};
 use crate::http::App;
 use crate::http::auth::{Allowed, Read};
+use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::model::{InstanceCounts, InvocationRecord, Stats};
 

@@ -1,12 +1,13 @@
 //! `GET /api/v1/functions/{name}`.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::App;
 use crate::http::auth::{Allowed, Read};
+use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::model::{FunctionView, VersionView};
 

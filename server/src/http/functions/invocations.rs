@@ -1,12 +1,13 @@
 //! `GET /api/v1/functions/{name}/invocations`.
 
 use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use serde_json::Value;
 
 use super::id_of;
 use crate::http::App;
 use crate::http::auth::{Allowed, Read};
+use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::spec::invalid;

@@ -38,7 +38,7 @@ const EMPTY_EVENT: &[u8] = b"{}";
         ("name" = String, Path, description = "Name of the function"),
         ("traceparent" = Option<String>, Header, description = "W3C Trace Context"),
     ),
-    request_body(content = serde_json::Value, content_type = "application/json", description = "The event"),
+    request_body(content = Option<serde_json::Value>, content_type = "application/json", description = "The event"),
     responses((status = 200, description = "The handler's result", body = serde_json::Value)),
     extensions(("x-invocation" = json!(true)), ("x-errors" = json!([
         "invalid_json", "bad_request_body", "not_found", "payload_too_large", "too_many_requests", "function_error",

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use super::{id_of, is_alive};
 use crate::history::{Event, LogEntry};
 use crate::http::App;
 use crate::http::auth::{Allowed, Read};
+use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 

@@ -1,11 +1,12 @@
 //! `PATCH /api/v1/functions/{name}`.
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
+use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::spec;
 use crate::model::FunctionView;

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 
 use super::id_of;
 use crate::http::App;
 use crate::http::auth::{Allowed, Read};
+use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::spec::invalid;

@@ -1,10 +1,11 @@
 //! `GET /api/v1/functions/{name}/versions`.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use crate::http::App;
 use crate::http::auth::{Allowed, Read};
+use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::model::{Page, VersionView};
 

@@ -67,18 +67,45 @@ pub enum CodeUpload {
     ZipBase64(String),
 }
 
-/// A new function as a form: `curl -F name=hello -F runtime=python3 -F code=@hello.py`. The other fields are those of
-/// the JSON body, as text; `env` is JSON text, or one field `env.NAME` per variable.
+/// A new function as a form: `curl -F name=hello -F runtime=python3 -F code=@hello.py`. The fields are those of the JSON
+/// body, as text; a variable may also come as a field of its own, `env.NAME`.
 #[derive(ToSchema)]
 #[allow(dead_code)]
 pub struct CreateFunctionForm {
     /// Its name.
     pub name: String,
-    /// `python3` or `node`.
+    /// Its language runtime.
     pub runtime: Runtime,
-    /// A file named `.py`, `.js`, `.mjs` or `.zip`, at most 256 MiB.
+    /// A file named `.py`, `.js`, `.mjs` or `.zip`, at most 256 MiB, or the source as text.
     #[schema(value_type = String, format = Binary)]
     pub code: Vec<u8>,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub handler: String,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub memory_mb: u32,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub timeout_ms: u32,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub max_concurrency: u32,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub idle_timeout_s: u32,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub min_instances: u32,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub network: Network,
+    /// `true` or `false`.
+    #[schema(required = false)]
+    pub public: bool,
+    /// JSON text of an object.
+    #[schema(required = false)]
+    pub env: String,
 }
 
 /// New code.

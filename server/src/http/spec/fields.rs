@@ -114,7 +114,7 @@ impl Fields {
     }
 
     /// Adds a form's field; a second one of the same name is refused.
-    pub(super) fn add(&mut self, name: String, input: Input) -> Result<(), InvalidField> {
+    pub fn add(&mut self, name: String, input: Input) -> Result<(), InvalidField> {
         if self.inputs.contains_key(&name) {
             return Err(input.invalid(&name, "must be given once"));
         }

@@ -16,6 +16,7 @@ mod upload;
 
 use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField, Network, Runtime};
 
+pub use code::MAX_CODE_BYTES;
 pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunction};
 pub use fields::{Fields, Input, invalid};
 pub use upload::{code_upload, json_fields, upload};

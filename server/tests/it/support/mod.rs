@@ -1,6 +1,9 @@
 //! A real server for one test.
 
 mod client;
+mod raw;
+mod stream;
+mod zips;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -8,7 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use client::{Answer, Client, deploy_form};
+pub use raw::{RawAnswer, exchange, half_a_request};
+pub use stream::Lines;
 use tempfile::TempDir;
+pub use zips::{Entry, archive, handmade};
 
 /// The admin token of every test server.
 pub const TOKEN: &str = "hth_test_token_for_integration_tests";
@@ -43,9 +49,22 @@ impl Server {
         Self::launch(dir.to_owned(), None, Vec::new())
     }
 
+    /// Starts a server that makes its admin token itself, in a directory that outlives it.
+    pub fn start_with_generated_token(dir: &Path) -> Self {
+        let env = vec![("HEARTH_ADMIN_TOKEN".into(), String::new())];
+        Self::launch(dir.to_owned(), None, env)
+    }
+
     fn launch(data_dir: PathBuf, owned: Option<TempDir>, env: Vec<(String, String)>) -> Self {
-        let mut process = command(&data_dir)
-            .envs(env.iter().map(|(name, value)| (name, value)))
+        let mut command = command(&data_dir);
+        for (name, value) in &env {
+            // An empty value takes the test's own setting away.
+            match value.as_str() {
+                "" => command.env_remove(name),
+                value => command.env(name, value),
+            };
+        }
+        let mut process = command
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server's binary");
@@ -88,6 +107,13 @@ impl Server {
     /// Where its state is.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
+    }
+
+    /// How many packages and half-unpacked uploads its code directory holds.
+    pub fn packages(&self) -> usize {
+        std::fs::read_dir(self.data_dir.join("code"))
+            .expect("the code directory")
+            .count()
     }
 
     /// Its process id.

@@ -1,0 +1,266 @@
+//! `/new`: deploy a function.
+
+use axum::Extension;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use hearth_web::pages::{EnvRow, FieldErrors, FunctionForm, NewPage};
+use hearth_web::{respond, starters};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::http::App;
+use crate::http::problem::Problem;
+use crate::http::spec::{self, Fields, Input};
+use crate::model::{Code, FunctionSpec, InvalidField, Right};
+
+use super::form::{Form, Submitted};
+use super::guard::{go, is_htmx};
+use super::outcome::Failure;
+use super::session::Viewer;
+
+/// `?starter=…`.
+#[derive(Debug, Default, Deserialize)]
+pub struct Starter {
+    #[serde(default)]
+    starter: String,
+}
+
+/// Settings that the form passes on as typed.
+const SETTINGS: [&str; 7] = [
+    "handler",
+    "memory_mb",
+    "timeout_ms",
+    "max_concurrency",
+    "idle_timeout_s",
+    "min_instances",
+    "network",
+];
+
+/// `GET /new`.
+pub async fn page(
+    State(app): State<App>,
+    Extension(viewer): Extension<Viewer>,
+    Query(query): Query<Starter>,
+) -> Result<Response, Problem> {
+    viewer.needs(Right::Write)?;
+    let starter = starters::by_key(&query.starter);
+    let page = NewPage {
+        chrome: viewer.chrome(),
+        form: FunctionForm::starting_from(starter),
+        starter: starter.key.to_owned(),
+        node_reason: node_reason(&app),
+        errors: FieldErrors::default(),
+        problem: None,
+    };
+    Ok(respond::page(StatusCode::OK, &page))
+}
+
+/// `POST /new`.
+pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
+    let Submitted {
+        viewer,
+        form,
+        headers,
+    } = submitted;
+    viewer.needs(Right::Write)?;
+    let failure = match read(&form) {
+        Err(error) => Failure::field(error, FunctionForm::FIELDS),
+        Ok((spec, code)) => match app.engine.create(spec, code).await {
+            Ok(function) => {
+                let page = format!("/functions/{}?notice=created", function.name);
+                return Ok(go(&headers, &page));
+            }
+            Err(error) => Failure::engine(error, FunctionForm::FIELDS, &viewer.request_id)?,
+        },
+    };
+    if is_htmx(&headers) {
+        return Ok(failure.partial(FunctionForm::FIELDS));
+    }
+    let page = NewPage {
+        chrome: viewer.chrome(),
+        form: typed(&form),
+        starter: String::new(),
+        node_reason: node_reason(&app),
+        errors: failure.errors,
+        problem: failure.problem,
+    };
+    Ok(respond::page(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+/// The same rules as the API's, over the same fields.
+fn read(form: &Form) -> Result<(FunctionSpec, Code), InvalidField> {
+    let mut fields = Fields::default();
+    for name in ["name", "runtime"].into_iter().chain(SETTINGS) {
+        let value = form.trimmed(name);
+        // An empty setting is the default one; an empty name is a missing one.
+        if !value.is_empty() {
+            fields.add(name.to_owned(), Input::Text(value))?;
+        }
+    }
+    let public = !form.text("public").is_empty();
+    fields.add("public".to_owned(), Input::Text(public.to_string()))?;
+    fields.add("env".to_owned(), Input::Json(Value::Object(env(form)?)))?;
+    if let Some(code) = code(form) {
+        fields.add("code".to_owned(), code)?;
+    }
+    spec::create(fields).map_err(|error| rephrase_missing(error, form))
+}
+
+/// The code that the form carries: the file or the editor's text, as chosen.
+pub fn code(form: &Form) -> Option<Input> {
+    match (form.text("code_source"), &form.file) {
+        ("file", Some(file)) => Some(Input::File {
+            name: Some(file.name.clone()),
+            bytes: file.bytes.clone(),
+        }),
+        ("file", None) => None,
+        _ => Some(Input::Text(form.lines("code"))),
+    }
+}
+
+/// What is missing, in the form's words.
+pub fn rephrase_missing(mut error: InvalidField, form: &Form) -> InvalidField {
+    if error.field == "code" && form.text("code_source") == "file" && form.file.is_none() {
+        error.rule = "choose a file".to_owned();
+    } else if error.field == "name" && form.trimmed("name").is_empty() {
+        error.rule = "give the function a name".to_owned();
+    }
+    error
+}
+
+/// The environment's rows; rows without name and value are not meant.
+pub fn env(form: &Form) -> Result<Map<String, Value>, InvalidField> {
+    let mut variables = Map::new();
+    for EnvRow { name, value } in env_rows(form) {
+        if variables.insert(name.clone(), value.into()).is_some() {
+            return Err(InvalidField {
+                field: format!("env.{name}"),
+                value: "\"(hidden)\"".to_owned(),
+                rule: "must be given once".to_owned(),
+            });
+        }
+    }
+    Ok(variables)
+}
+
+/// The rows as typed.
+pub fn env_rows(form: &Form) -> Vec<EnvRow> {
+    form.all("env_name")
+        .zip(form.all("env_value"))
+        .map(|(name, value)| EnvRow {
+            name: name.trim().to_owned(),
+            value: value.to_owned(),
+        })
+        .filter(|row| !row.name.is_empty() || !row.value.is_empty())
+        .collect()
+}
+
+fn typed(form: &Form) -> FunctionForm {
+    FunctionForm {
+        name: form.trimmed("name"),
+        handler: form.trimmed("handler"),
+        code_source: form.trimmed("code_source"),
+        code: form.lines("code"),
+        memory_mb: form.trimmed("memory_mb"),
+        timeout_ms: form.trimmed("timeout_ms"),
+        max_concurrency: form.trimmed("max_concurrency"),
+        idle_timeout_s: form.trimmed("idle_timeout_s"),
+        min_instances: form.trimmed("min_instances"),
+        network: form.trimmed("network"),
+        public: !form.text("public").is_empty(),
+        env: env_rows(form),
+    }
+}
+
+/// Why Node.js cannot be chosen, from what the engine says of this node; empty when it can.
+fn node_reason(app: &App) -> String {
+    let capabilities = app.engine.capabilities();
+    let Some(node) = ["node", "runtime_node"]
+        .into_iter()
+        .find_map(|name| capabilities.get(name))
+        .or_else(|| capabilities.get("runtimes").and_then(|all| all.get("node")))
+    else {
+        return "this version of Hearth does not run it yet".to_owned();
+    };
+    match node.get("available").and_then(Value::as_bool) {
+        Some(true) => String::new(),
+        _ => node
+            .get("reason")
+            .and_then(Value::as_str)
+            .unwrap_or("not available on this host")
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::extract::Request;
+
+    use super::*;
+    use crate::http::console::form;
+    use crate::model::Runtime;
+
+    async fn form(body: &str) -> Form {
+        let request = Request::builder()
+            .method("POST")
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(Body::from(body.to_owned()))
+            .expect("a request");
+        form::read(request).await.expect("a form")
+    }
+
+    #[tokio::test]
+    async fn a_filled_form_is_a_function() {
+        let form = form(
+            "name=+hello+&runtime=python3&handler=main.handler&memory_mb=64&timeout_ms=&network=none&public=true\
+             &env_name=A&env_value=1&env_name=&env_value=&code_source=inline&code=def+handler(e,c):%0D%0A++return+1",
+        )
+        .await;
+        let (spec, code) = read(&form).expect("valid");
+        assert_eq!(spec.name, "hello");
+        assert_eq!(spec.runtime, Runtime::Python3);
+        assert_eq!((spec.memory_mb, spec.timeout_ms), (64, 30_000));
+        assert!(spec.public);
+        assert_eq!(spec.env.get("A").map(String::as_str), Some("1"));
+        assert_eq!(spec.env.len(), 1);
+        assert_eq!(code, Code::Inline("def handler(e,c):\n  return 1".into()));
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_is_named() {
+        const GOOD: &str = "name=a&runtime=python3&code_source=inline&code=x";
+        for (more, field) in [
+            ("&memory_mb=abc", "memory_mb"),
+            ("&memory_mb=1", "memory_mb"),
+            ("&env_name=A&env_value=1&env_name=A&env_value=2", "env.A"),
+            ("&env_name=&env_value=orphan", "env."),
+            ("&network=all", "network"),
+        ] {
+            let error = read(&form(&format!("{GOOD}{more}")).await).expect_err("refused");
+            assert_eq!(error.field, field);
+        }
+        let error = read(&form("runtime=python3&code=x").await).expect_err("refused");
+        assert_eq!(
+            (error.field.as_str(), error.rule.as_str()),
+            ("name", "give the function a name")
+        );
+        let error = read(&form("name=a&runtime=python3&code_source=file&code=x").await)
+            .expect_err("refused");
+        assert_eq!(
+            (error.field.as_str(), error.rule.as_str()),
+            ("code", "choose a file")
+        );
+    }
+
+    #[tokio::test]
+    async fn what_was_typed_is_kept() {
+        let form = form("name=Bad+Name&memory_mb=x&code=%0Ay&env_name=A&env_value=+1").await;
+        let typed = typed(&form);
+        assert_eq!(typed.name, "Bad Name");
+        assert_eq!(typed.memory_mb, "x");
+        assert_eq!(typed.code, "\ny");
+        assert_eq!(typed.env[0].value, " 1");
+    }
+}

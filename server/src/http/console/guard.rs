@@ -1,0 +1,292 @@
+//! What stands before and behind every page: the session, the origin of changing requests, and problems as pages.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Redirect, Response};
+use hearth_web::chrome::Chrome;
+use hearth_web::pages::ErrorPage;
+use hearth_web::respond;
+
+use crate::http::App;
+use crate::http::auth::{SESSION_COOKIE, cookie};
+use crate::http::problem::{Code, Problem};
+use crate::http::request_id::RequestId;
+
+use super::session::{Viewer, encode_next, local_path};
+
+/// Set by htmx on each of its requests.
+const HX_REQUEST: HeaderName = HeaderName::from_static("hx-request");
+/// The page a request of htmx was made from.
+const HX_CURRENT_URL: HeaderName = HeaderName::from_static("hx-current-url");
+/// Sends the whole page elsewhere.
+pub const HX_REDIRECT: HeaderName = HeaderName::from_static("hx-redirect");
+/// Set by browsers: how the page that makes a request relates to us.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Whether htmx asks, so that a partial is wanted.
+pub fn is_htmx(headers: &HeaderMap) -> bool {
+    headers.contains_key(HX_REQUEST)
+}
+
+/// Goes to another page, whoever asked.
+pub fn go(headers: &HeaderMap, path: &str) -> Response {
+    match HeaderValue::try_from(path) {
+        Ok(value) if is_htmx(headers) => (StatusCode::OK, [(HX_REDIRECT, value)]).into_response(),
+        _ => Redirect::to(path).into_response(),
+    }
+}
+
+/// Lets requests with a session through, with their [`Viewer`]; sends others to the login.
+pub async fn sessions(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let id = request_id(&request);
+    let htmx = is_htmx(request.headers());
+    if let Err(problem) = same_origin(&request) {
+        return present(problem, None, htmx, &id);
+    }
+    let found = match cookie(request.headers(), SESSION_COOKIE) {
+        Some(secret) => app.store.find_session(secret).await,
+        None => Ok(None),
+    };
+    let viewer = match found {
+        Ok(Some(session)) => Viewer::new(session, id.clone()),
+        Ok(None) => return to_login(&request),
+        Err(error) => return present(error.into(), None, htmx, &id),
+    };
+    let chrome = viewer.chrome();
+    request.extensions_mut().insert(viewer);
+    let response = next.run(request).await;
+    pages_for_problems(response, Some(chrome), htmx, &id)
+}
+
+/// For the login page: no session, but the same care for where a request comes from.
+pub async fn strangers(request: Request, next: Next) -> Response {
+    let id = request_id(&request);
+    let htmx = is_htmx(request.headers());
+    if let Err(problem) = same_origin(&request) {
+        return present(problem, None, htmx, &id);
+    }
+    let response = next.run(request).await;
+    pages_for_problems(response, None, htmx, &id)
+}
+
+/// A page for an address that does not exist, if a browser is looking for a page.
+pub fn not_found(request: &Request) -> Option<Response> {
+    let wants_page = request.method().is_safe()
+        && !is_htmx(request.headers())
+        && request
+            .headers()
+            .get(header::ACCEPT)
+            .and_then(|accept| accept.to_str().ok())
+            .is_some_and(|accept| accept.contains("text/html"));
+    wants_page.then(|| {
+        let problem = Problem::not_found("page at this address");
+        present(problem, None, false, &request_id(request))
+    })
+}
+
+fn request_id(request: &Request) -> String {
+    request
+        .extensions()
+        .get::<RequestId>()
+        .map_or_else(String::new, |id| id.as_str().to_owned())
+}
+
+fn pages_for_problems(
+    mut response: Response,
+    chrome: Option<Chrome>,
+    htmx: bool,
+    id: &str,
+) -> Response {
+    match response.extensions_mut().remove::<Problem>() {
+        Some(problem) => present(problem, chrome, htmx, id),
+        // An address that exists, but not for this method: the router's own answer has no body.
+        None if response.status() == StatusCode::METHOD_NOT_ALLOWED => present(
+            Problem::new(Code::MethodNotAllowed, "the page takes no such request"),
+            chrome,
+            htmx,
+            id,
+        ),
+        None => response,
+    }
+}
+
+/// A problem as a page; for htmx as it is, to be shown as a toast.
+fn present(problem: Problem, chrome: Option<Chrome>, htmx: bool, id: &str) -> Response {
+    if htmx {
+        return problem.into_response();
+    }
+    if let Some(cause) = problem.cause() {
+        tracing::error!(request_id = id, cause, "request failed");
+    }
+    let code = problem.code();
+    let page = ErrorPage {
+        chrome,
+        status: code.status().as_u16(),
+        title: match code {
+            Code::NotFound => "Not found".to_owned(),
+            _ => code.title().to_owned(),
+        },
+        detail: sentence(problem.detail()),
+        request_id: id.to_owned(),
+    };
+    respond::page(code.status(), &page)
+}
+
+/// Starts with a capital and ends with a full stop.
+pub fn sentence(text: &str) -> String {
+    let text = text.trim();
+    let mut chars = text.chars();
+    let mut out: String = match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => return String::new(),
+    };
+    if !out.ends_with(['.', '?', '!', '…']) {
+        out.push('.');
+    }
+    out
+}
+
+fn to_login(request: &Request) -> Response {
+    let headers = request.headers();
+    if is_htmx(headers) {
+        let current = headers
+            .get(HX_CURRENT_URL)
+            .and_then(|url| url.to_str().ok())
+            .and_then(path_of)
+            .map_or("/", local_path);
+        let login = format!("/login?next={}", encode_next(current));
+        let target = HeaderValue::try_from(login).unwrap_or(HeaderValue::from_static("/login"));
+        return (StatusCode::UNAUTHORIZED, [(HX_REDIRECT, target)]).into_response();
+    }
+    let next = match request.uri().path_and_query() {
+        Some(path) if request.method().is_safe() => local_path(path.as_str()),
+        _ => "/",
+    };
+    match next {
+        "/" => Redirect::to("/login").into_response(),
+        next => Redirect::to(&format!("/login?next={}", encode_next(next))).into_response(),
+    }
+}
+
+/// `/path?query` of an absolute URL.
+fn path_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    rest.find('/').map(|slash| &rest[slash..])
+}
+
+/// Refuses a changing request that another site's page makes the browser send. Browsers say so in `Sec-Fetch-Site`, or
+/// at least in `Origin`; what says neither is no browser, and still needs the session's CSRF token.
+fn same_origin(request: &Request) -> Result<(), Problem> {
+    if request.method().is_safe() {
+        return Ok(());
+    }
+    let headers = request.headers();
+    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let same = match (text(SEC_FETCH_SITE), text(header::ORIGIN)) {
+        (Some(site), _) => matches!(site, "same-origin" | "none"),
+        (None, Some(origin)) => {
+            let host = text(header::HOST).or(request.uri().authority().map(|a| a.as_str()));
+            let origin_host = origin.split_once("://").map(|(_, host)| host);
+            origin_host.is_some() && origin_host == host
+        }
+        (None, None) => true,
+    };
+    if same {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::Forbidden,
+        "the request comes from a page of another site",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn post(headers: &[(&'static str, &'static str)]) -> Request {
+        let mut request = Request::builder().method("POST").uri("/logout");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Body::empty()).expect("a request")
+    }
+
+    #[test]
+    fn requests_of_other_sites_are_refused() {
+        for good in [
+            &[][..],
+            &[("sec-fetch-site", "same-origin")],
+            &[("host", "h:1"), ("origin", "http://h:1")],
+            // A browser that says both decides by the stricter one it computed itself.
+            &[
+                ("sec-fetch-site", "same-origin"),
+                ("host", "inner"),
+                ("origin", "https://outer"),
+            ],
+        ] {
+            assert!(same_origin(&post(good)).is_ok(), "{good:?}");
+        }
+        for bad in [
+            &[("sec-fetch-site", "cross-site")][..],
+            &[("sec-fetch-site", "same-site")],
+            &[("host", "h:1"), ("origin", "http://h:2")],
+            &[("host", "h:1"), ("origin", "null")],
+            &[("origin", "http://h")],
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("host", "h"),
+                ("origin", "http://h"),
+            ],
+        ] {
+            assert!(same_origin(&post(bad)).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn only_browsers_get_a_page_for_a_missing_address() {
+        let ask = |accept: &str| {
+            Request::builder()
+                .uri("/nope")
+                .header("accept", accept)
+                .body(Body::empty())
+                .expect("a request")
+        };
+        let page = not_found(&ask("text/html,*/*")).expect("a page");
+        assert_eq!(page.status(), StatusCode::NOT_FOUND);
+        assert!(not_found(&ask("*/*")).is_none());
+    }
+
+    #[test]
+    fn expired_sessions_come_back_to_where_they_were() {
+        let mut request = post(&[
+            ("hx-request", "true"),
+            ("hx-current-url", "http://h:1/functions/a?status=failed"),
+        ]);
+        let redirect = |request: &Request| {
+            to_login(request)
+                .headers()
+                .get(HX_REDIRECT)
+                .map(|value| value.to_str().expect("text").to_owned())
+        };
+        assert_eq!(
+            redirect(&request).as_deref(),
+            Some("/login?next=%2Ffunctions%2Fa%3Fstatus%3Dfailed")
+        );
+        request.headers_mut().insert(
+            HX_CURRENT_URL,
+            HeaderValue::from_static("http://h:1//evil.example/"),
+        );
+        assert_eq!(redirect(&request).as_deref(), Some("/login?next=%2F"));
+    }
+
+    #[test]
+    fn sentences_are_whole() {
+        assert_eq!(sentence("there is no page"), "There is no page.");
+        assert_eq!(sentence("Really?"), "Really?");
+        assert_eq!(sentence(" "), "");
+    }
+}

@@ -1,0 +1,38 @@
+//! `/functions/{name}/invocations/{id}`: one invocation.
+
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use hearth_web::pages::InvocationPage;
+use hearth_web::respond;
+use jiff::Timestamp;
+
+use crate::http::App;
+use crate::http::problem::Problem;
+use crate::model::{InvocationId, Right};
+
+use super::session::Viewer;
+use super::view;
+
+/// `GET /functions/{name}/invocations/{id}`.
+pub async fn page(
+    State(app): State<App>,
+    Extension(viewer): Extension<Viewer>,
+    Path((name, id)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    viewer.needs(Right::Read)?;
+    let missing = || Problem::not_found(format_args!("invocation {id:?} of \"{name}\""));
+    let key = id.parse().map(InvocationId).map_err(|_| missing())?;
+    let record = app
+        .history
+        .get(key)
+        .await?
+        .filter(|record| record.function == name)
+        .ok_or_else(missing)?;
+    let page = InvocationPage {
+        chrome: viewer.chrome(),
+        invocation: view::invocation(record, Timestamp::now()),
+    };
+    Ok(respond::page(StatusCode::OK, &page))
+}

@@ -1,0 +1,249 @@
+//! The test panel: one invocation, its answer, where its time went and what it printed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{Redirect, Response};
+use bytes::Bytes;
+use hearth_web::chrome::{Badge, Tone};
+use hearth_web::json::JsonText;
+use hearth_web::pages::{InvokeOutcome, InvokeOutcomePartial};
+use hearth_web::respond;
+
+use crate::engine::{InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
+use crate::http::App;
+use crate::http::body;
+use crate::http::problem::Problem;
+use crate::model::{InvocationRecord, Right, Trigger};
+
+use super::form::Submitted;
+use super::function::{self, Wanted};
+use super::guard::{is_htmx, sentence};
+use super::view;
+
+/// How often, and how long between, the history is asked for a record that is still on its way to it. What was printed
+/// is shown with the result; without a record it would have to be looked up by hand.
+const RECORD_ATTEMPTS: u32 = 20;
+const RECORD_WAIT: Duration = Duration::from_millis(10);
+
+/// `GET /functions/{name}/invoke`: the address of an answered form, reloaded.
+pub async fn back(Path(name): Path<String>) -> Redirect {
+    Redirect::to(&format!("/functions/{name}"))
+}
+
+/// `POST /functions/{name}/invoke`.
+pub async fn submit(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    submitted: Submitted,
+) -> Result<Response, Problem> {
+    let Submitted {
+        viewer,
+        form,
+        headers,
+    } = submitted;
+    viewer.needs(Right::Invoke)?;
+    let event = form.lines("event");
+    let outcome = match body::check_json(event.as_bytes()) {
+        Err(problem) => refused(&name, &problem),
+        Ok(()) => run(&app, &name, event.clone()).await?,
+    };
+    if is_htmx(&headers) {
+        let mut response = respond::partial(&InvokeOutcomePartial { outcome });
+        // The history and the head listen to it.
+        response
+            .headers_mut()
+            .insert("hx-trigger", HeaderValue::from_static("invoked"));
+        return Ok(response);
+    }
+    viewer.needs(Right::Read)?;
+    let function = app.engine.get(&name).await?;
+    let invoked = Some((event, outcome));
+    function::show(
+        &app,
+        &viewer,
+        &function,
+        Wanted::default(),
+        &headers,
+        invoked,
+    )
+    .await
+}
+
+async fn run(app: &App, name: &str, event: String) -> Result<InvokeOutcome, Problem> {
+    let (meta, answer) = app
+        .engine
+        .invoke(InvokeRequest {
+            function: Arc::from(name),
+            trigger: Trigger::Invoke,
+            event: Bytes::from(event),
+            body: None,
+            traceparent: None,
+        })
+        .await;
+    if let Err(error @ InvokeError::NotFound(_)) = answer {
+        return Err(error.into());
+    }
+    let record = match meta.version {
+        0 => None,
+        _ => record(app, &meta).await?,
+    };
+    Ok(outcome(name, &meta, answer, record))
+}
+
+/// The finished record with its log lines.
+async fn record(app: &App, meta: &InvokeMeta) -> Result<Option<InvocationRecord>, Problem> {
+    for _ in 0..RECORD_ATTEMPTS {
+        if let Some(record) = app.history.get(meta.id).await? {
+            return Ok(Some(record));
+        }
+        tokio::time::sleep(RECORD_WAIT).await;
+    }
+    Ok(None)
+}
+
+fn outcome(
+    name: &str,
+    meta: &InvokeMeta,
+    answer: Result<InvokeReply, InvokeError>,
+    record: Option<InvocationRecord>,
+) -> InvokeOutcome {
+    let admitted = meta.version != 0;
+    let id = meta.id.to_string();
+    let mut headers = Vec::new();
+    if admitted {
+        headers.push(("X-Hearth-Invocation-Id", id.clone()));
+        if let Some(start) = meta.start {
+            headers.push(("X-Hearth-Start", view::rung(start).to_owned()));
+        }
+        headers.push(("X-Hearth-Version", meta.version.to_string()));
+    }
+    let stages = record.as_ref().map_or(&meta.stages, |r| &r.stages_us);
+    let mut outcome = InvokeOutcome {
+        http_status: StatusCode::OK.as_u16(),
+        badge: Badge::new("succeeded", Tone::Good),
+        result: None,
+        message: String::new(),
+        error: None,
+        // Refused before it became an invocation: there is nothing to look at.
+        invocation: record.is_some().then_some(id),
+        function: name.to_owned(),
+        headers,
+        rung: meta.start.map(view::rung),
+        stages: admitted.then(|| view::stages(stages)),
+        logs: Vec::new(),
+    };
+    if let Some(record) = record {
+        outcome.logs = view::logs(record.logs);
+    }
+    match answer {
+        Ok(InvokeReply::Json(bytes)) => outcome.result = Some(JsonText::new(&bytes)),
+        // Only the HTTP trigger is answered so.
+        Ok(InvokeReply::Http { status, .. }) => {
+            outcome.message = format!("The function answered with HTTP status {status}.");
+        }
+        Err(InvokeError::Function(error)) => {
+            outcome.http_status = StatusCode::BAD_GATEWAY.as_u16();
+            outcome.badge = Badge::new("function_error", Tone::Bad);
+            outcome.error = Some(view::error(error));
+        }
+        Err(error) => {
+            let problem = Problem::from(error);
+            outcome.http_status = problem.code().status().as_u16();
+            outcome.badge = Badge::new(problem.code().name(), Tone::Bad);
+            outcome.message = sentence(problem.detail());
+        }
+    }
+    outcome
+}
+
+/// An event that is not JSON: it never became an invocation.
+fn refused(name: &str, problem: &Problem) -> InvokeOutcome {
+    InvokeOutcome {
+        http_status: problem.code().status().as_u16(),
+        badge: Badge::new(problem.code().name(), Tone::Bad),
+        result: None,
+        message: sentence(&problem.detail().replace("the body is", "the event is")),
+        error: None,
+        invocation: None,
+        function: name.to_owned(),
+        headers: Vec::new(),
+        rung: None,
+        stages: None,
+        logs: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{FunctionError, InvocationId, Stages, StartRung};
+
+    fn meta(version: u32) -> InvokeMeta {
+        InvokeMeta {
+            id: InvocationId::new(),
+            version,
+            start: Some(StartRung::Fork),
+            stages: Stages {
+                run: 10,
+                total: 12,
+                ..Stages::default()
+            },
+        }
+    }
+
+    #[test]
+    fn an_answer_is_shown_with_its_headers() {
+        let meta = meta(3);
+        let reply = Ok(InvokeReply::Json(Bytes::from_static(b"{\"a\":1}")));
+        let shown = outcome("hello", &meta, reply, None);
+        assert_eq!(shown.http_status, 200);
+        assert_eq!(shown.result.expect("a result").shown, "{\n  \"a\": 1\n}");
+        assert_eq!(shown.headers[0].1, meta.id.to_string());
+        assert_eq!(shown.headers[1], ("X-Hearth-Start", "fork".to_owned()));
+        assert!(shown.stages.is_some());
+        assert!(shown.invocation.is_none());
+    }
+
+    #[test]
+    fn errors_carry_the_apis_status_and_code() {
+        let raised = InvokeError::Function(FunctionError {
+            error_type: "ValueError".into(),
+            error_message: "no".into(),
+            stack_trace: Vec::new(),
+        });
+        let shown = outcome("f", &meta(1), Err(raised), None);
+        assert_eq!(
+            (shown.http_status, shown.badge.label),
+            (502, "function_error")
+        );
+        assert_eq!(shown.error.expect("an error").error_type, "ValueError");
+
+        let shown = outcome("f", &meta(1), Err(InvokeError::Timeout(50)), None);
+        assert_eq!(
+            (shown.http_status, shown.badge.label),
+            (504, "function_timeout")
+        );
+        assert!(
+            shown
+                .message
+                .starts_with("The handler did not answer within 50 ms")
+        );
+    }
+
+    #[test]
+    fn what_was_never_admitted_has_nothing_to_look_at() {
+        let shown = outcome("f", &meta(0), Err(InvokeError::ShuttingDown), None);
+        assert!(shown.headers.is_empty() && shown.stages.is_none() && shown.invocation.is_none());
+        let problem = body::check_json(b"{").expect_err("not JSON");
+        let shown = refused("f", &problem);
+        assert_eq!(shown.http_status, 400);
+        assert!(
+            shown.message.starts_with("The event is not valid JSON"),
+            "{}",
+            shown.message
+        );
+    }
+}

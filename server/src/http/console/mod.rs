@@ -1,0 +1,69 @@
+//! The console's routes: sessions, and one file per page that turns what engine, store and history answer into the
+//! view models of `hearth_web`.
+//!
+//! A handler returns a page, or a [`Problem`](super::problem::Problem) as an API handler does; [`guard`] lets only
+//! sessions in and turns problems into pages. Every changing request comes through [`form::Submitted`], which cannot
+//! be had without the session's CSRF token.
+
+mod code;
+mod create;
+mod form;
+mod function;
+mod functions;
+mod guard;
+mod invocation;
+mod invoke;
+mod outcome;
+mod session;
+mod settings;
+mod view;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+
+use super::App;
+
+/// All routes of the console, its assets included.
+pub fn router(app: App) -> Router<App> {
+    let pages = Router::new()
+        .route("/", get(functions::page))
+        .route("/functions", get(functions::table))
+        // Not below /functions: a function may be named "new".
+        .route("/new", get(create::page).post(create::submit))
+        .route("/functions/{name}", get(function::page))
+        .route("/functions/{name}/head", get(function::head))
+        .route("/functions/{name}/history", get(function::history))
+        .route(
+            "/functions/{name}/invoke",
+            get(invoke::back).post(invoke::submit),
+        )
+        .route("/functions/{name}/invocations/{id}", get(invocation::page))
+        .route("/functions/{name}/code", get(code::page).post(code::submit))
+        .route(
+            "/functions/{name}/versions/{version}/activate",
+            post(code::activate),
+        )
+        .route(
+            "/functions/{name}/settings",
+            get(settings::page).post(settings::submit),
+        )
+        .route("/functions/{name}/delete", post(settings::delete))
+        .route("/logout", post(session::logout))
+        .layer(from_fn_with_state(app.clone(), guard::sessions));
+    let doors = Router::new()
+        .route("/login", get(session::page).post(session::login))
+        .layer(from_fn(guard::strangers));
+    pages
+        .merge(doors)
+        // Form fields have limits of their own, see `form`.
+        .layer(DefaultBodyLimit::disable())
+        .with_state(app)
+        .merge(hearth_web::assets::router())
+}
+
+/// Answers an address that does not exist with a page when a browser asks for one; `None` leaves it to the API.
+pub fn not_found(request: &axum::extract::Request) -> Option<axum::response::Response> {
+    guard::not_found(request)
+}

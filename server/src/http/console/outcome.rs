@@ -1,0 +1,143 @@
+//! What a deploy or a change that failed looks like: messages at fields, an import's traceback, or a page of its own.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use hearth_web::pages::{DeployProblem, FieldErrors, FormOutcome};
+use hearth_web::respond;
+
+use crate::engine::EngineError;
+use crate::http::problem::Problem;
+use crate::model::InvalidField;
+use crate::package::PackageError;
+
+use super::guard::sentence;
+use super::view;
+
+/// A failed form: to be shown in the form's page.
+#[derive(Debug, Default)]
+pub struct Failure {
+    /// Messages at fields.
+    pub errors: FieldErrors,
+    /// What else went wrong.
+    pub problem: Option<DeployProblem>,
+}
+
+impl Failure {
+    /// The partial that puts the messages where they belong.
+    pub fn partial(self, fields: &'static [&'static str]) -> Response {
+        let outcome = FormOutcome {
+            fields,
+            errors: self.errors,
+            problem: self.problem,
+        };
+        (StatusCode::UNPROCESSABLE_ENTITY, respond::partial(&outcome)).into_response()
+    }
+
+    /// A field of `fields` that breaks its rule; one that the form does not have becomes a message of its own.
+    pub fn field(error: InvalidField, fields: &[&str]) -> Self {
+        let slot = error.field.split('.').next().unwrap_or_default();
+        if !fields.contains(&slot) {
+            return Self {
+                errors: FieldErrors::default(),
+                problem: Some(DeployProblem {
+                    title: sentence(&error.to_string()),
+                    ..DeployProblem::default()
+                }),
+            };
+        }
+        let message = match error.field.strip_prefix("env.") {
+            Some(name) => format!("{name}: {}.", error.rule),
+            None => sentence(&error.rule),
+        };
+        Self {
+            errors: FieldErrors::one(&error.field, message),
+            problem: None,
+        }
+    }
+
+    /// What the engine refused. What is nobody's input stays a [`Problem`].
+    pub fn engine(error: EngineError, fields: &[&str], request_id: &str) -> Result<Self, Problem> {
+        match error {
+            EngineError::Invalid(field) => Ok(Self::field(field, fields)),
+            EngineError::AlreadyExists(_) => Ok(Self {
+                errors: FieldErrors::one(
+                    "name",
+                    "A function with this name exists already.".to_owned(),
+                ),
+                problem: None,
+            }),
+            EngineError::Package(package) if !matches!(package, PackageError::Io(_)) => Ok(Self {
+                errors: FieldErrors::one("code", sentence(&package.to_string())),
+                problem: None,
+            }),
+            EngineError::Import { error, logs } => Ok(Self {
+                errors: FieldErrors::default(),
+                problem: Some(DeployProblem {
+                    title: "The code does not import. Nothing was changed.".to_owned(),
+                    detail: String::new(),
+                    error: Some(view::error(error)),
+                    output: view::logs(logs),
+                    request_id: request_id.to_owned(),
+                }),
+            }),
+            other => Err(other.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::FunctionError;
+
+    fn invalid(field: &str) -> InvalidField {
+        InvalidField {
+            field: field.to_owned(),
+            value: "\"x\"".to_owned(),
+            rule: "must be right".to_owned(),
+        }
+    }
+
+    #[test]
+    fn messages_stand_at_their_fields() {
+        const FIELDS: &[&str] = &["name", "code", "env"];
+        for (field, slot, message) in [
+            ("name", "name", "Must be right."),
+            ("code.inline", "code", "Must be right."),
+            ("env.A", "env", "A: must be right."),
+        ] {
+            let failure = Failure::field(invalid(field), FIELDS);
+            assert_eq!(failure.errors.of(slot), message);
+            assert!(failure.problem.is_none());
+        }
+        let failure = Failure::field(invalid("other"), FIELDS);
+        assert!(failure.errors.is_empty());
+        assert_eq!(
+            failure.problem.expect("a message").title,
+            "Other: \"x\" is not valid: must be right."
+        );
+    }
+
+    #[test]
+    fn only_what_the_user_can_change_stays_with_the_form() {
+        let import = EngineError::Import {
+            error: FunctionError {
+                error_type: "SyntaxError".into(),
+                error_message: "invalid syntax".into(),
+                stack_trace: vec!["line 1".into()],
+            },
+            logs: Vec::new(),
+        };
+        let failure = Failure::engine(import, &[], "r-1").expect("a failure of the form");
+        let problem = failure.problem.expect("a problem");
+        assert_eq!(problem.error.expect("an error").error_type, "SyntaxError");
+        assert_eq!(problem.request_id, "r-1");
+        for error in [
+            EngineError::ShuttingDown,
+            EngineError::NotFound("x".into()),
+            EngineError::Package(PackageError::Io(std::io::Error::other("disk"))),
+        ] {
+            assert!(Failure::engine(error, &[], "").is_err());
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Logging in with an API token, logging out, and who is looking at a page.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use hearth_web::chrome::Chrome;
+use hearth_web::pages::LoginPage;
+use hearth_web::respond;
+use serde::Deserialize;
+
+use crate::http::App;
+use crate::http::auth::{self, SESSION_COOKIE, cookie};
+use crate::http::problem::Problem;
+use crate::model::Right;
+use crate::store::Session;
+
+use super::form::{self, Submitted};
+
+/// How long a session lasts: a working day, so that a forgotten browser does not stay logged in.
+const LIFETIME: Duration = Duration::from_secs(12 * 3600);
+/// Longest path a login returns to: longer ones are not ours.
+const MAX_NEXT_BYTES: usize = 2048;
+
+/// Who is looking: the session of a request, put into its extensions by [`super::guard`].
+#[derive(Debug, Clone)]
+pub struct Viewer {
+    session: Session,
+    /// The request's id, for messages.
+    pub request_id: String,
+}
+
+impl Viewer {
+    /// The viewer of a request.
+    pub fn new(session: Session, request_id: String) -> Self {
+        Self {
+            session,
+            request_id,
+        }
+    }
+
+    /// 403 unless the session's token has `right`.
+    pub fn needs(&self, right: Right) -> Result<(), Problem> {
+        auth::check(&self.session.token, right)
+    }
+
+    /// Whether the session's token has `right`.
+    pub fn may(&self, right: Right) -> bool {
+        self.needs(right).is_ok()
+    }
+
+    /// The session's CSRF token.
+    pub fn csrf(&self) -> &str {
+        &self.session.csrf
+    }
+
+    /// The frame of a page.
+    pub fn chrome(&self) -> Chrome {
+        Chrome {
+            csrf: self.session.csrf.clone(),
+            token_name: self.session.token.name.clone(),
+            can_write: self.may(Right::Write),
+            can_invoke: self.may(Right::Invoke),
+            notice: None,
+        }
+    }
+}
+
+/// `?next=…`.
+#[derive(Debug, Default, Deserialize)]
+pub struct Next {
+    #[serde(default)]
+    next: String,
+    /// Set after a logout.
+    #[serde(default)]
+    bye: String,
+}
+
+/// `GET /login`.
+pub async fn page(
+    State(app): State<App>,
+    Query(query): Query<Next>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    if let Some(secret) = cookie(&headers, SESSION_COOKIE)
+        && app.store.find_session(secret).await?.is_some()
+    {
+        return Ok(Redirect::to(local_path(&query.next)).into_response());
+    }
+    let page = LoginPage {
+        next: local_path(&query.next).to_owned(),
+        error: String::new(),
+        notice: match query.bye.as_str() {
+            "" => String::new(),
+            _ => "You are logged out.".to_owned(),
+        },
+    };
+    Ok(respond::page(StatusCode::OK, &page))
+}
+
+/// `POST /login`.
+pub async fn login(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+    let secure = is_https(request.headers());
+    let form = form::read(request).await?;
+    let next = local_path(form.text("next"));
+    let secret = form.text("token").trim();
+    let refuse = |status, error: &str| {
+        let page = LoginPage {
+            next: next.to_owned(),
+            error: error.to_owned(),
+            notice: String::new(),
+        };
+        Ok(respond::page(status, &page))
+    };
+    if secret.is_empty() {
+        return refuse(StatusCode::UNPROCESSABLE_ENTITY, "Enter an API token.");
+    }
+    let Some(token) = app.store.find_token(secret) else {
+        return refuse(
+            StatusCode::UNAUTHORIZED,
+            "This token is not known. Copy it whole, without quotes.",
+        );
+    };
+    let (secret, _) = app.store.create_session(token.id, LIFETIME).await?;
+    let cookie = set_cookie(&secret, LIFETIME, secure)?;
+    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response())
+}
+
+/// `POST /logout`.
+pub async fn logout(
+    State(app): State<App>,
+    headers: HeaderMap,
+    _: Submitted,
+) -> Result<Response, Problem> {
+    if let Some(secret) = cookie(&headers, SESSION_COOKIE) {
+        app.store.delete_session(secret).await?;
+    }
+    let cookie = set_cookie("", Duration::ZERO, is_https(&headers))?;
+    Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/login?bye=1")).into_response())
+}
+
+fn set_cookie(secret: &str, lifetime: Duration, secure: bool) -> Result<HeaderValue, Problem> {
+    let secure = if secure { "; Secure" } else { "" };
+    HeaderValue::try_from(format!(
+        "{SESSION_COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}",
+        lifetime.as_secs()
+    ))
+    .map_err(Problem::internal)
+}
+
+/// Whether the request came to a TLS-terminating proxy by https.
+pub fn is_https(headers: &HeaderMap) -> bool {
+    headers
+        .get("x-forwarded-proto")
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(',').next())
+        .is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
+}
+
+/// `next` if it is a path of this server, else `/`: a login must not lead to another site.
+pub fn local_path(next: &str) -> &str {
+    let local = next.starts_with('/')
+        && !next.starts_with("//")
+        && next.len() <= MAX_NEXT_BYTES
+        && next
+            .bytes()
+            .all(|b| (b'!'..=b'~').contains(&b) && b != b'\\');
+    if local { next } else { "/" }
+}
+
+/// Percent-encodes a path for a query string.
+pub fn encode_next(path: &str) -> String {
+    let mut out = String::with_capacity(path.len() * 3);
+    for byte in path.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logins_lead_to_this_server_only() {
+        for good in ["/", "/functions/a?status=failed&before=x%20y"] {
+            assert_eq!(local_path(good), good);
+        }
+        for bad in [
+            "",
+            "functions",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example",
+            "/a\r\nset-cookie: x",
+            "/ä",
+        ] {
+            assert_eq!(local_path(bad), "/", "{bad}");
+        }
+        assert_eq!(local_path(&format!("/{}", "a".repeat(3000))), "/");
+    }
+
+    #[test]
+    fn cookies_are_hidden_from_scripts_and_other_sites() {
+        let plain = set_cookie("s", LIFETIME, false).expect("a cookie");
+        assert_eq!(
+            plain,
+            "hearth_session=s; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200"
+        );
+        let secure = set_cookie("", Duration::ZERO, true).expect("a cookie");
+        assert!(
+            secure
+                .to_str()
+                .expect("text")
+                .ends_with("Max-Age=0; Secure")
+        );
+    }
+
+    #[test]
+    fn the_proxy_says_whether_it_was_https() {
+        let with = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-forwarded-proto", HeaderValue::from_static(value));
+            is_https(&headers)
+        };
+        assert!(with("https"));
+        assert!(with("HTTPS, http"));
+        assert!(!with("http, https"));
+        assert!(!is_https(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,288 @@
+//! `/functions/{name}/settings`: change settings, delete.
+
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use hearth_web::pages::{FieldErrors, FormOutcome, SettingsForm, SettingsPage};
+use hearth_web::respond;
+use serde_json::Value;
+
+use crate::http::App;
+use crate::http::problem::Problem;
+use crate::http::spec::{self, Fields, Input};
+use crate::model::{FunctionPatch, FunctionView, InvalidField, Network, Right};
+
+use super::create::{env, env_rows};
+use super::form::{Form, Submitted};
+use super::guard::{go, is_htmx};
+use super::outcome::Failure;
+use super::session::Viewer;
+use super::view;
+
+/// `GET /functions/{name}/settings`.
+pub async fn page(
+    State(app): State<App>,
+    Extension(viewer): Extension<Viewer>,
+    Path(name): Path<String>,
+) -> Result<Response, Problem> {
+    viewer.needs(Right::Write)?;
+    let function = app.engine.get(&name).await?;
+    let form = present(&function);
+    show(&app, &viewer, &function, form, Shown::default()).await
+}
+
+/// `POST /functions/{name}/settings`.
+pub async fn submit(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    submitted: Submitted,
+) -> Result<Response, Problem> {
+    let Submitted {
+        viewer,
+        form,
+        headers,
+    } = submitted;
+    viewer.needs(Right::Write)?;
+    let function = app.engine.get(&name).await?;
+    let failure = match read(&form, &function) {
+        Err(error) => Failure::field(error, SettingsForm::FIELDS),
+        Ok(None) => return Ok(go(&headers, &format!("/functions/{name}?notice=unchanged"))),
+        Ok(Some(patch)) => match app.engine.update(&name, patch, None).await {
+            Ok(_) => return Ok(go(&headers, &format!("/functions/{name}?notice=saved"))),
+            Err(error) => Failure::engine(error, SettingsForm::FIELDS, &viewer.request_id)?,
+        },
+    };
+    if is_htmx(&headers) {
+        return Ok(failure.partial(SettingsForm::FIELDS));
+    }
+    let form = typed(&form, &function);
+    let shown = Shown {
+        failure,
+        status: StatusCode::UNPROCESSABLE_ENTITY,
+        delete_error: String::new(),
+    };
+    show(&app, &viewer, &function, form, shown).await
+}
+
+/// `POST /functions/{name}/delete`.
+pub async fn delete(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    submitted: Submitted,
+) -> Result<Response, Problem> {
+    let Submitted {
+        viewer,
+        form,
+        headers,
+    } = submitted;
+    viewer.needs(Right::Write)?;
+    if form.trimmed("confirm") == name {
+        app.engine.delete(&name).await?;
+        return Ok(go(&headers, "/?notice=deleted"));
+    }
+    let message = "Type the function's name to delete it.".to_owned();
+    if is_htmx(&headers) {
+        let outcome = FormOutcome {
+            fields: &["confirm"],
+            errors: FieldErrors::one("confirm", message),
+            problem: None,
+        };
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        return Ok((status, respond::partial(&outcome)).into_response());
+    }
+    let function = app.engine.get(&name).await?;
+    let form = present(&function);
+    let shown = Shown {
+        failure: Failure::default(),
+        status: StatusCode::UNPROCESSABLE_ENTITY,
+        delete_error: message,
+    };
+    show(&app, &viewer, &function, form, shown).await
+}
+
+/// What the page says about the last attempt.
+#[derive(Default)]
+struct Shown {
+    failure: Failure,
+    status: StatusCode,
+    delete_error: String,
+}
+
+async fn show(
+    app: &App,
+    viewer: &Viewer,
+    function: &FunctionView,
+    form: SettingsForm,
+    shown: Shown,
+) -> Result<Response, Problem> {
+    let page = SettingsPage {
+        chrome: viewer.chrome(),
+        head: view::head(app, function).await?,
+        form,
+        errors: shown.failure.errors,
+        problem: shown.failure.problem,
+        delete_error: shown.delete_error,
+    };
+    Ok(respond::page(shown.status, &page))
+}
+
+/// Only what differs from the present settings; `None` when nothing does.
+fn read(form: &Form, function: &FunctionView) -> Result<Option<FunctionPatch>, InvalidField> {
+    let now = present(function);
+    let mut fields = Fields::default();
+    for (name, value) in [
+        ("handler", now.handler),
+        ("memory_mb", now.memory_mb),
+        ("timeout_ms", now.timeout_ms),
+        ("max_concurrency", now.max_concurrency),
+        ("idle_timeout_s", now.idle_timeout_s),
+        ("min_instances", now.min_instances),
+        ("network", now.network),
+    ] {
+        let typed = form.trimmed(name);
+        if typed != value {
+            fields.add(name.to_owned(), Input::Text(typed))?;
+        }
+    }
+    let public = !form.text("public").is_empty();
+    if public != now.public {
+        fields.add("public".to_owned(), Input::Text(public.to_string()))?;
+    }
+    let mut variables = env(form)?;
+    for removed in form.all("env_remove") {
+        // One that is given a new value in the same form is wanted.
+        if !variables.contains_key(removed) && function.env.contains_key(removed) {
+            variables.insert(removed.to_owned(), Value::Null);
+        }
+    }
+    if !variables.is_empty() {
+        fields.add("env".to_owned(), Input::Json(Value::Object(variables)))?;
+    }
+    if fields.is_empty() {
+        return Ok(None);
+    }
+    spec::patch(fields, function.runtime, function.max_concurrency).map(Some)
+}
+
+fn present(function: &FunctionView) -> SettingsForm {
+    SettingsForm {
+        handler: function.handler.clone(),
+        memory_mb: function.memory_mb.to_string(),
+        timeout_ms: function.timeout_ms.to_string(),
+        max_concurrency: function.max_concurrency.to_string(),
+        idle_timeout_s: function.idle_timeout_s.to_string(),
+        min_instances: function.min_instances.to_string(),
+        network: match function.network {
+            Network::None => "none",
+            Network::Outbound => "outbound",
+        }
+        .to_owned(),
+        public: function.public,
+        env: Vec::new(),
+        env_names: function.env.keys().cloned().collect(),
+        env_removed: Vec::new(),
+    }
+}
+
+fn typed(form: &Form, function: &FunctionView) -> SettingsForm {
+    SettingsForm {
+        handler: form.trimmed("handler"),
+        memory_mb: form.trimmed("memory_mb"),
+        timeout_ms: form.trimmed("timeout_ms"),
+        max_concurrency: form.trimmed("max_concurrency"),
+        idle_timeout_s: form.trimmed("idle_timeout_s"),
+        min_instances: form.trimmed("min_instances"),
+        network: form.trimmed("network"),
+        public: !form.text("public").is_empty(),
+        env: env_rows(form),
+        env_names: function.env.keys().cloned().collect(),
+        env_removed: form.all("env_remove").map(str::to_owned).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use axum::body::Body;
+    use axum::extract::Request;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::http::console::form;
+    use crate::model::{FunctionState, InstanceCounts, Runtime};
+
+    fn function() -> FunctionView {
+        FunctionView {
+            name: "hello".into(),
+            runtime: Runtime::Python3,
+            handler: "main.handler".into(),
+            active_version: 1,
+            state: FunctionState::Ready,
+            state_reason: None,
+            instances: InstanceCounts::default(),
+            queued: 0,
+            template: true,
+            memory_mb: 128,
+            timeout_ms: 30_000,
+            max_concurrency: 8,
+            idle_timeout_s: 300,
+            min_instances: 0,
+            network: Network::None,
+            public: false,
+            env: BTreeMap::from([("KEEP".to_owned(), None), ("DROP".to_owned(), None)]),
+            created_at: Timestamp::UNIX_EPOCH,
+            updated_at: Timestamp::UNIX_EPOCH,
+            url: "/fn/hello".into(),
+        }
+    }
+
+    const PRESENT: &str = "handler=main.handler&memory_mb=128&timeout_ms=30000&max_concurrency=8&idle_timeout_s=300\
+         &min_instances=0&network=none&env_name=&env_value=";
+
+    async fn patch(body: &str) -> Result<Option<FunctionPatch>, InvalidField> {
+        let request = Request::builder()
+            .method("POST")
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(Body::from(body.to_owned()))
+            .expect("a request");
+        read(&form::read(request).await.expect("a form"), &function())
+    }
+
+    #[tokio::test]
+    async fn an_untouched_form_changes_nothing() {
+        assert_eq!(patch(PRESENT).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn only_changes_are_sent() {
+        let changed = PRESENT.replace("memory_mb=128", "memory_mb=256");
+        let patch = patch(&format!(
+            "{changed}&public=true&env_remove=DROP&env_remove=UNKNOWN&env_name=NEW&env_value=1"
+        ))
+        .await
+        .expect("valid")
+        .expect("a change");
+        let env = BTreeMap::from([
+            ("DROP".to_owned(), None),
+            ("NEW".to_owned(), Some("1".to_owned())),
+        ]);
+        assert_eq!(
+            patch,
+            FunctionPatch {
+                memory_mb: Some(256),
+                public: Some(true),
+                env: Some(env),
+                ..FunctionPatch::default()
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn an_emptied_setting_is_refused() {
+        let emptied = PRESENT.replace("memory_mb=128", "memory_mb=");
+        let error = patch(&emptied).await.expect_err("refused");
+        assert_eq!(error.field, "memory_mb");
+    }
+}

@@ -1,0 +1,239 @@
+//! From the model's types to the console's view models.
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, header};
+use hearth_web::chrome::{Badge, Tone};
+use hearth_web::pages::{
+    ErrorView, FunctionHead, HistoryRow, InvocationDetails, LogRow, Moment, RecentStats,
+};
+use hearth_web::stage_bar::{StageBar, StageTimes};
+use jiff::Timestamp;
+
+use crate::http::App;
+use crate::http::answer;
+use crate::model::{
+    FunctionError, FunctionState, FunctionView, InvocationRecord, LogLine, LogStream, Runtime,
+    Stages, StartRung, Status, Trigger,
+};
+use crate::store::StoreError;
+
+use super::session::is_https;
+
+/// The window of "the last five minutes".
+const RECENT: Duration = Duration::from_secs(300);
+
+/// A runtime as the API spells it.
+pub fn runtime(runtime: Runtime) -> &'static str {
+    match runtime {
+        Runtime::Python3 => "python3",
+        Runtime::Node => "node",
+    }
+}
+
+/// A function's state.
+pub fn state(state: FunctionState) -> Badge {
+    match state {
+        FunctionState::Ready => Badge::new("ready", Tone::Good),
+        FunctionState::Starting => Badge::new("starting", Tone::Busy),
+        FunctionState::Failed => Badge::new("failed", Tone::Bad),
+        FunctionState::Asleep => Badge::new("asleep", Tone::Quiet),
+    }
+}
+
+/// How an invocation ended.
+pub fn status(status: Status) -> Badge {
+    match status {
+        Status::Queued => Badge::new("queued", Tone::Busy),
+        Status::Running => Badge::new("running", Tone::Busy),
+        Status::Succeeded => Badge::new("succeeded", Tone::Good),
+        Status::Failed => Badge::new("failed", Tone::Bad),
+        Status::TimedOut => Badge::new("timed out", Tone::Bad),
+        Status::Crashed => Badge::new("crashed", Tone::Bad),
+        Status::OutOfMemory => Badge::new("out of memory", Tone::Bad),
+        Status::Cancelled => Badge::new("cancelled", Tone::Quiet),
+        Status::Dead => Badge::new("dead", Tone::Bad),
+    }
+}
+
+/// The statuses of the history's filter, by their value in the URL.
+pub fn status_filter(value: &str) -> Option<Status> {
+    Some(match value {
+        "succeeded" => Status::Succeeded,
+        "failed" => Status::Failed,
+        "timed_out" => Status::TimedOut,
+        "crashed" => Status::Crashed,
+        "out_of_memory" => Status::OutOfMemory,
+        "cancelled" => Status::Cancelled,
+        _ => return None,
+    })
+}
+
+fn trigger(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Invoke => "invoke",
+        Trigger::Http => "http",
+        Trigger::Async => "async",
+        Trigger::Schedule => "schedule",
+        Trigger::Udp => "udp",
+        Trigger::Chain => "chain",
+    }
+}
+
+/// A start rung as the API spells it.
+pub fn rung(start: StartRung) -> &'static str {
+    answer::rung(start)
+}
+
+/// The drawn stages.
+pub fn stages(stages: &Stages) -> StageBar {
+    StageBar::new(StageTimes {
+        queue: stages.queue,
+        start: stages.start,
+        send: stages.send,
+        run: stages.run,
+        recv: stages.recv,
+        total: stages.total,
+    })
+}
+
+/// An exception.
+pub fn error(error: FunctionError) -> ErrorView {
+    ErrorView {
+        error_type: error.error_type,
+        message: error.error_message,
+        stack_trace: error.stack_trace,
+    }
+}
+
+/// Log lines.
+pub fn logs(lines: Vec<LogLine>) -> Vec<LogRow> {
+    lines
+        .into_iter()
+        .map(|line| LogRow {
+            time: line.time,
+            stream: match line.stream {
+                LogStream::Stdout => "stdout",
+                LogStream::Stderr => "stderr",
+            },
+            text: line.text,
+        })
+        .collect()
+}
+
+/// The last five minutes of a function; nothing when it was deleted meanwhile.
+pub async fn recent(app: &App, name: &str) -> Result<RecentStats, StoreError> {
+    let Some(id) = app.engine.id_of(name) else {
+        return Ok(RecentStats::default());
+    };
+    let stats = app.history.stats(id, RECENT).await?;
+    Ok(RecentStats {
+        count: stats.count,
+        errors: stats.errors,
+        p50_us: stats.total_us.p50,
+        p99_us: stats.total_us.p99,
+    })
+}
+
+/// The head of a function's pages.
+pub async fn head(app: &App, function: &FunctionView) -> Result<FunctionHead, StoreError> {
+    Ok(FunctionHead {
+        name: function.name.clone(),
+        runtime: runtime(function.runtime),
+        version: function.active_version,
+        state: state(function.state),
+        state_reason: function.state_reason.clone(),
+        idle: function.instances.idle,
+        busy: function.instances.busy,
+        starting: function.instances.starting,
+        queued: function.queued,
+        recent: recent(app, &function.name).await?,
+    })
+}
+
+/// A row of the history.
+pub fn history_row(record: InvocationRecord, now: Timestamp) -> HistoryRow {
+    HistoryRow {
+        id: record.id.to_string(),
+        received: Moment {
+            at: record.received_at,
+            now,
+        },
+        status: status(record.status),
+        rung: record.start.map_or("–", rung),
+        version: record.version,
+        trigger: trigger(record.trigger),
+        total_us: record.stages_us.total,
+        run_us: record.stages_us.run,
+        request_bytes: record.request_bytes,
+        response_bytes: record.response_bytes,
+    }
+}
+
+/// All of an invocation.
+pub fn invocation(record: InvocationRecord, now: Timestamp) -> InvocationDetails {
+    InvocationDetails {
+        id: record.id.to_string(),
+        function: record.function,
+        version: record.version,
+        trigger: trigger(record.trigger),
+        status: status(record.status),
+        rung: record.start.map(rung),
+        received: Moment {
+            at: record.received_at,
+            now,
+        },
+        finished: record.finished_at.map(|at| Moment { at, now }),
+        stages: stages(&record.stages_us),
+        request_bytes: record.request_bytes,
+        response_bytes: record.response_bytes,
+        attempts: record.attempts,
+        error: record.error.map(error),
+        logs: logs(record.logs),
+    }
+}
+
+/// `http://host:port` as the browser sees this server. A `Host` that could break out of the shell command it is shown
+/// in is replaced.
+pub fn base_url(headers: &HeaderMap) -> String {
+    let scheme = if is_https(headers) { "https" } else { "http" };
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok())
+        .filter(|host| {
+            !host.is_empty()
+                && host
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b))
+        })
+        .unwrap_or("127.0.0.1:8080");
+    format!("{scheme}://{host}")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use hearth_web::pages::STATUS_FILTERS;
+
+    use super::*;
+
+    #[test]
+    fn every_offered_filter_is_understood() {
+        for (value, _) in STATUS_FILTERS {
+            assert_eq!(status_filter(value).is_none(), value.is_empty(), "{value}");
+        }
+        assert_eq!(status_filter("succeeded' or 1=1"), None);
+    }
+
+    #[test]
+    fn urls_name_the_host_the_browser_asked() {
+        let with = |host: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, HeaderValue::from_static(host));
+            base_url(&headers)
+        };
+        assert_eq!(with("hearth.example:8443"), "http://hearth.example:8443");
+        assert_eq!(with("[::1]:8080"), "http://[::1]:8080");
+        assert_eq!(with("x' ; rm -rf ~"), "http://127.0.0.1:8080");
+    }
+}

@@ -1,0 +1,169 @@
+//! A refused upload is still read for a moment.
+//!
+//! A client that is busy sending sees a reset connection, and never the answer, when a server answers early and closes
+//! with unread data (RFC 9112, 9.6). So a large body that a handler drops half-way goes on being read, within limits.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header;
+use bytes::Bytes;
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt;
+use tokio::runtime::Handle;
+
+/// How much of a dropped body is still taken, and for how long.
+const LINGER_BYTES: usize = 64 << 20;
+const LINGER: Duration = Duration::from_secs(2);
+/// Bodies up to this size are in the socket's buffers anyway and are left as they are: this is the hot path.
+const SMALL_BYTES: u64 = 64 << 10;
+
+/// Wraps a request's body if it is large or of unknown length.
+pub(super) fn wrap(request: Request) -> Request {
+    let most = request.body().size_hint().upper();
+    if most.is_some_and(|most| most <= SMALL_BYTES) {
+        return request;
+    }
+    // A client that asked first has sent nothing yet, and will not if it is refused.
+    let sending = !request.headers().contains_key(header::EXPECT);
+    request.map(|body| {
+        Body::new(Lingering {
+            inner: Some(body),
+            sending,
+        })
+    })
+}
+
+struct Lingering {
+    /// None once it has ended.
+    inner: Option<Body>,
+    /// Whether the client may be sending.
+    sending: bool,
+}
+
+impl http_body::Body for Lingering {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.sending = true;
+        let Some(inner) = &mut self.inner else {
+            return Poll::Ready(None);
+        };
+        let polled = Pin::new(inner).poll_frame(cx);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.inner = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+impl Drop for Lingering {
+    fn drop(&mut self) {
+        let Some(body) = self.inner.take().filter(|body| !body.is_end_stream()) else {
+            return;
+        };
+        if self.sending
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(tokio::time::timeout(LINGER, discard(body)));
+        }
+    }
+}
+
+async fn discard(mut body: Body) {
+    let mut left = LINGER_BYTES;
+    while let Some(Ok(frame)) = body.frame().await {
+        match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+            Some(less) => left = less,
+            None => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::{StreamExt, stream};
+
+    use super::*;
+
+    /// How many of ten pieces are read when the body is dropped after `taken` of them.
+    async fn read_after_drop(taken: usize, expect: bool) -> usize {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        let pieces = stream::iter(0..10).map(move |_| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            Ok::<_, std::io::Error>(Bytes::from_static(b"x"))
+        });
+        let mut request = Request::new(Body::from_stream(pieces));
+        if expect {
+            let value = axum::http::HeaderValue::from_static("100-continue");
+            request.headers_mut().insert(header::EXPECT, value);
+        }
+        let mut body = wrap(request).into_body();
+        for _ in 0..taken {
+            body.frame().await.unwrap().unwrap();
+        }
+        drop(body);
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+        count.load(Ordering::SeqCst)
+    }
+
+    #[tokio::test]
+    async fn a_dropped_body_is_read_on_unless_the_client_waits() {
+        assert_eq!(read_after_drop(0, false).await, 10);
+        assert_eq!(read_after_drop(3, false).await, 10);
+        assert_eq!(read_after_drop(0, true).await, 0);
+        assert_eq!(read_after_drop(3, true).await, 10);
+    }
+
+    /// Over a real connection: an upload that is refused unread, whose sender writes everything before it reads.
+    #[tokio::test]
+    async fn a_refused_upload_gets_its_answer() {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let router: axum::Router = axum::Router::new().route(
+            "/",
+            axum::routing::post(|_: Request| async { axum::http::StatusCode::UNAUTHORIZED }),
+        );
+        let router = crate::http::router::wrap(router);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+
+        let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+        let length = 16 << 20;
+        let head = format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+        client.write_all(head.as_bytes()).await.unwrap();
+        client.write_all(&vec![b'x'; length]).await.unwrap();
+        let mut answer = [0; 12];
+        client.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 401");
+    }
+
+    #[test]
+    fn small_bodies_are_left_alone_and_sizes_are_kept() {
+        let request = wrap(Request::new(Body::from(vec![0; 100_000])));
+        assert_eq!(request.body().size_hint().exact(), Some(100_000));
+    }
+}

@@ -1,0 +1,201 @@
+//! Headless Chromium, driven over WebDriver.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fantoccini::{Client, ClientBuilder, Locator};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// How long an element may take to appear: generous, it asserts nothing.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A desktop and a phone, in CSS pixels.
+pub const DESKTOP: (u32, u32) = (1280, 900);
+/// See [`DESKTOP`].
+pub const PHONE: (u32, u32) = (360, 740);
+
+/// A browser with a profile of its own; both end with it.
+pub struct Browser {
+    driver: Child,
+    /// The WebDriver session.
+    pub client: Client,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Starts chromedriver and a browser of this size. `dark` sets `prefers-color-scheme`.
+    pub async fn start(size: (u32, u32), dark: bool) -> Self {
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromedriver; `make setup` and `make test` install Debian's chromium and chromium-driver");
+        let mut lines = BufReader::new(driver.stdout.take().expect("its stdout"));
+        let port = loop {
+            let mut line = String::new();
+            assert!(
+                lines.read_line(&mut line).expect("text") > 0,
+                "chromedriver did not start"
+            );
+            if let Some((_, rest)) = line.split_once("successfully on port ") {
+                break rest.trim().trim_end_matches('.').to_owned();
+            }
+        };
+        std::thread::spawn(move || drop(lines.read_to_end(&mut Vec::new())));
+        let profile = tempfile::Builder::new()
+            .prefix("hearth-browser-")
+            .tempdir()
+            .expect("a directory");
+        let mut args = vec![
+            "--headless=new".to_owned(),
+            // The tests run as root, where Chromium has no sandbox of its own; it opens nothing but our pages.
+            "--no-sandbox".into(),
+            "--disable-gpu".into(),
+            "--disable-quic".into(),
+            "--disable-dev-shm-usage".into(),
+            "--no-first-run".into(),
+            "--disable-background-networking".into(),
+            "--disable-component-update".into(),
+            "--disable-sync".into(),
+            format!("--window-size={},{}", size.0, size.1),
+            format!("--user-data-dir={}", profile.path().display()),
+        ];
+        if dark {
+            args.push("--blink-settings=preferredColorScheme=0".into());
+        }
+        let mut capabilities = serde_json::Map::new();
+        capabilities.insert(
+            "goog:chromeOptions".into(),
+            json!({ "args": args, "binary": "/usr/bin/chromium", "mobileEmulation": phone(size) }),
+        );
+        capabilities.insert("goog:loggingPrefs".into(), json!({ "browser": "ALL" }));
+        let client = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .expect("a session with Chromium");
+        Self {
+            driver,
+            client,
+            _profile: profile,
+        }
+    }
+
+    /// Waits for an element and clicks it.
+    pub async fn click(&self, css: &str) {
+        self.find(css)
+            .await
+            .click()
+            .await
+            .unwrap_or_else(|error| panic!("clicking {css}: {error}"));
+    }
+
+    /// Waits for an element.
+    pub async fn find(&self, css: &str) -> fantoccini::elements::Element {
+        let found = self
+            .client
+            .wait()
+            .at_most(PATIENCE)
+            .for_element(Locator::Css(css))
+            .await;
+        match found {
+            Ok(element) => element,
+            Err(error) => panic!(
+                "no {css}: {error}\n{}",
+                self.client.source().await.unwrap_or_default()
+            ),
+        }
+    }
+
+    /// The text of an element that appears.
+    pub async fn text(&self, css: &str) -> String {
+        self.find(css).await.text().await.expect("text")
+    }
+
+    /// Empties a field and types into it.
+    pub async fn fill(&self, css: &str, text: &str) {
+        let field = self.find(css).await;
+        field.clear().await.expect("an empty field");
+        field.send_keys(text).await.expect("a field to type into");
+    }
+
+    /// Sets a text area at once, as a paste does.
+    pub async fn paste(&self, css: &str, text: &str) {
+        let field = self.find(css).await;
+        let script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}));";
+        let field = serde_json::to_value(field).expect("an element");
+        self.client
+            .execute(script, vec![field, json!(text)])
+            .await
+            .expect("a script");
+    }
+
+    /// Waits until an element has this text.
+    pub async fn wait_for_text(&self, css: &str, expected: &str) {
+        let started = std::time::Instant::now();
+        loop {
+            // The element may be swapped while it is read.
+            if let Ok(element) = self.client.find(Locator::Css(css)).await
+                && let Ok(text) = element.text().await
+                && text.contains(expected)
+            {
+                return;
+            }
+            assert!(
+                started.elapsed() < PATIENCE,
+                "{css} never said {expected:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Saves a picture for a person to look at, below `target/screenshots`.
+    pub async fn picture(&self, name: &str) {
+        let dir = screenshots();
+        std::fs::create_dir_all(&dir).expect("the screenshots' directory");
+        let png = self.client.screenshot().await.expect("a screenshot");
+        std::fs::write(dir.join(format!("{name}.png")), png).expect("a file");
+    }
+
+    /// Whether the page is wider than the window: it must not be.
+    pub async fn scrolls_sideways(&self) -> bool {
+        let script = "return document.documentElement.scrollWidth > window.innerWidth;";
+        self.client.execute(script, vec![]).await.expect("a script") == json!(true)
+    }
+
+    /// Ends the session.
+    pub async fn close(mut self) {
+        let _ = self.client.clone().close().await;
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+/// Chromium's window is never narrower than 500 pixels: a phone has to be emulated.
+fn phone(size: (u32, u32)) -> serde_json::Value {
+    if size.0 < 500 {
+        json!({ "deviceMetrics": { "width": size.0, "height": size.1, "pixelRatio": 2.0 } })
+    } else {
+        json!({})
+    }
+}
+
+fn screenshots() -> PathBuf {
+    let server = Path::new(env!("CARGO_BIN_EXE_hearth"));
+    server
+        .ancestors()
+        .nth(2)
+        .unwrap_or(Path::new("."))
+        .join("screenshots")
+}

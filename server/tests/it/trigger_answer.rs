@@ -1,0 +1,377 @@
+//! `/fn/{name}`: from what a handler returns to an HTTP response, whole or streamed.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use reqwest::{Body, Method};
+use serde_json::{Value, json};
+
+use crate::support::{Client, Lines, Server, eventually};
+
+/// Evaluates its request body as the response.
+const EVALUATE: &str = "def handler(event, context):\n    return eval(event['body'])\n";
+
+async fn evaluator() -> (Server, Client) {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("eval", EVALUATE, json!({})).await;
+    (server, client)
+}
+
+async fn evaluate(client: &Client, expression: &str) -> crate::support::Answer {
+    let request = client
+        .request(Method::POST, "/fn/eval")
+        .header("content-type", "text/plain")
+        .body(expression.to_owned());
+    client.send(request).await
+}
+
+#[tokio::test]
+async fn a_response_has_the_handlers_status_headers_cookies_and_body() {
+    let (_server, client) = evaluator().await;
+    let answer = evaluate(
+        &client,
+        "{'statusCode': 201, 'headers': {'Content-Type': 'text/html; charset=utf-8', 'X-Number': 7, 'X-List': ['a', 'b']}, \
+         'cookies': ['a=1; Path=/', 'b=2'], 'body': '<p>grün</p>'}",
+    )
+    .await
+    .expect(201);
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(answer.header("x-number"), "7");
+    assert_eq!(answer.header("x-list"), "a,b");
+    let cookies: Vec<_> = answer.headers.get_all("set-cookie").iter().collect();
+    assert_eq!(cookies, ["a=1; Path=/", "b=2"]);
+    assert_eq!(answer.text(), "<p>grün</p>");
+    assert!(
+        !answer.headers.contains_key("cache-control"),
+        "a function's headers are its own"
+    );
+
+    for (expression, status, kind, body) in [
+        (
+            "{'message': 'hi'}",
+            200,
+            "application/json",
+            &b"{\"message\":\"hi\"}"[..],
+        ),
+        ("'text'", 200, "application/json", b"\"text\""),
+        ("None", 200, "application/json", b"null"),
+        ("[1, 2]", 200, "application/json", b"[1,2]"),
+        ("{'statusCode': '404'}", 404, "application/json", b""),
+        (
+            "{'statusCode': 200, 'body': {'a': 1}}",
+            200,
+            "application/json",
+            b"{\"a\":1}",
+        ),
+        (
+            "{'statusCode': 200, 'body': 'AAH/', 'isBase64Encoded': True}",
+            200,
+            "application/octet-stream",
+            b"\x00\x01\xff",
+        ),
+        (
+            "{'statusCode': 200, 'body': bytes([0, 255])}",
+            200,
+            "application/octet-stream",
+            b"\x00\xff",
+        ),
+        (
+            "{'statusCode': 599, 'body': 'odd'}",
+            599,
+            "application/json",
+            b"odd",
+        ),
+    ] {
+        let answer = evaluate(&client, expression).await.expect(status);
+        assert_eq!(answer.bytes, body, "{expression}");
+        assert_eq!(answer.header("content-type"), kind, "{expression}");
+    }
+    for status in [204, 304] {
+        let answer = evaluate(
+            &client,
+            &format!("{{'statusCode': {status}, 'body': 'ignored'}}"),
+        )
+        .await;
+        assert!(answer.expect(status).bytes.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn headers_that_are_not_the_functions_to_set_are_dropped() {
+    let (_server, client) = evaluator().await;
+    let answer = evaluate(
+        &client,
+        "{'statusCode': 200, 'body': 'whole', 'headers': {'Content-Length': '2', 'Transfer-Encoding': 'gzip', \
+         'Connection': 'upgrade', 'X-Hearth-Start': 'forged', 'X-Hearth-Role': 'admin', 'X-Request-Id': 'forged', \
+         'Set-Cookie': 'hearth_session=stolen', 'Date': 'never'}, 'cookies': ['hearth_csrf=x', 'mine=1']}",
+    )
+    .await
+    .expect(200);
+    assert_eq!(answer.text(), "whole");
+    assert_eq!(answer.header("x-hearth-start"), "fork");
+    assert_ne!(answer.header("x-request-id"), "forged");
+    assert!(!answer.headers.contains_key("x-hearth-role"));
+    let cookies: Vec<_> = answer.headers.get_all("set-cookie").iter().collect();
+    assert_eq!(cookies, ["mine=1"]);
+}
+
+#[tokio::test]
+async fn a_response_that_http_cannot_carry_is_the_functions_error() {
+    let (_server, client) = evaluator().await;
+    for (expression, error_type) in [
+        ("{'statusCode': 99}", "Runtime.InvalidResponse"),
+        ("{'statusCode': 101}", "Runtime.InvalidResponse"),
+        ("{'statusCode': 1000}", "Runtime.InvalidResponse"),
+        ("{'statusCode': 'ok'}", "Runtime.InvalidResponse"),
+        ("{'statusCode': True}", "Runtime.InvalidResponse"),
+        (
+            "{'statusCode': 200, 'headers': []}",
+            "Runtime.InvalidResponse",
+        ),
+        (
+            "{'statusCode': 200, 'headers': {'a b': 'x'}}",
+            "Runtime.InvalidResponse",
+        ),
+        (
+            "{'statusCode': 200, 'headers': {'a': 'x\\r\\nb: y'}}",
+            "Runtime.InvalidResponse",
+        ),
+        (
+            "{'statusCode': 200, 'headers': {'a': {}}}",
+            "Runtime.InvalidResponse",
+        ),
+        (
+            "{'statusCode': 200, 'headers': {'a': 'x' * 70000}}",
+            "Runtime.InvalidResponse",
+        ),
+        (
+            "{'statusCode': 200, 'cookies': 'a=1'}",
+            "Runtime.InvalidResponse",
+        ),
+        (
+            "{'statusCode': 200, 'body': '%%%', 'isBase64Encoded': True}",
+            "Runtime.InvalidResponse",
+        ),
+        ("{'statusCode': 200, 'body': {1}}", "Runtime.MarshalError"),
+        ("{1, 2}", "Runtime.MarshalError"),
+        ("float('nan')", "Runtime.MarshalError"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("exit(3)", "SystemExit"),
+    ] {
+        let answer = evaluate(&client, expression).await;
+        let id = answer.header("x-hearth-invocation-id").to_owned();
+        let problem = answer.problem(502, "function_error");
+        assert_eq!(problem["errorType"], error_type, "{expression}: {problem}");
+        assert_eq!(
+            client.invocation(&id).await["status"],
+            "failed",
+            "{expression}"
+        );
+    }
+    let fine = evaluate(&client, "'fine'").await.expect(200);
+    assert_eq!(
+        fine.header("x-hearth-start"),
+        "warm",
+        "no instance was lost"
+    );
+}
+
+#[tokio::test]
+async fn a_generators_first_piece_arrives_before_its_last_is_made() {
+    let server = Server::start();
+    let client = server.client();
+    // The last line is made once the client, which has the first, has asked for it through another instance.
+    let code = "import os, time\n\
+        def handler(event, context):\n    \
+            if event['rawPath'] == '/go':\n        \
+                open('/tmp/go', 'w').close()\n        \
+                return 'gone'\n    \
+            def lines():\n        \
+                yield 'first\\n'\n        \
+                deadline = time.time() + 15\n        \
+                while not os.path.exists('/tmp/go') and time.time() < deadline:\n            \
+                    time.sleep(0.01)\n        \
+                yield b'last\\n'\n    \
+            return {'statusCode': 200, 'headers': {'content-type': 'text/plain'}, 'body': lines()}\n";
+    client.deploy("streams", &code, json!({})).await;
+    let mut lines = Lines::open(client.request(Method::GET, "/fn/streams")).await;
+    assert_eq!(lines.response.status(), 200);
+    let timing = lines.response.headers()["server-timing"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert!(!timing.contains("total"), "it is not known yet: {timing}");
+    assert_eq!(lines.next().await.as_deref(), Some("first"));
+    // Another instance of the same sandbox shares its /tmp.
+    client.get("/fn/streams/go").await.expect(200);
+    assert_eq!(lines.next().await.as_deref(), Some("last"));
+    assert_eq!(lines.next().await, None);
+    let id = lines.response.headers()["x-hearth-invocation-id"]
+        .to_str()
+        .unwrap();
+    let record = client.invocation(id).await;
+    assert_eq!(record["status"], "succeeded");
+    assert_eq!(record["response_bytes"], "first\nlast\n".len());
+}
+
+#[tokio::test]
+async fn a_stream_that_fails_half_way_is_cut_and_recorded() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "async def pieces():\n    yield 'first'\n    raise OSError('lost')\n\
+        def handler(event, context):\n    return pieces()\n";
+    client.deploy("breaks", code, json!({})).await;
+    let response = client
+        .request(Method::GET, "/fn/breaks")
+        .send()
+        .await
+        .expect("a head");
+    assert_eq!(response.status(), 200);
+    let id = response.headers()["x-hearth-invocation-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        response.bytes().await.is_err(),
+        "the client can tell that it is not whole"
+    );
+    let record = client.invocation(&id).await;
+    assert_eq!(record["status"], "failed");
+    assert_eq!(record["error"]["errorType"], "OSError");
+}
+
+#[tokio::test]
+async fn bodies_of_twenty_megabytes_pass_both_ways() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import base64, hashlib\n\
+        def handler(event, context):\n    \
+            body = base64.b64decode(event['body'])\n    \
+            if event['rawPath'] == '/hash':\n        return [len(body), hashlib.sha256(body).hexdigest()]\n    \
+            return {'statusCode': 200, 'body': body}\n";
+    client
+        .deploy("large", code, json!({"memory_mb": 512}))
+        .await;
+    let block: Vec<u8> = (0..1 << 20)
+        .map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    let whole = block.repeat(20);
+    let expected = {
+        use sha2::{Digest, Sha256};
+        let digest = Sha256::digest(&whole);
+        digest
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    let hash = client
+        .request(Method::POST, "/fn/large/hash")
+        .body(whole.clone());
+    assert_eq!(
+        client.send(hash).await.expect(200).json(),
+        json!([whole.len(), expected])
+    );
+    // Without a length: chunked, as the pieces come.
+    let pieces = stream::iter(vec![block.clone(); 20])
+        .map(|piece| Ok::<_, std::io::Error>(Bytes::from(piece)));
+    let echo = client
+        .request(Method::POST, "/fn/large/echo")
+        .body(Body::wrap_stream(pieces));
+    let answer = client.send(echo).await.expect(200);
+    assert!(
+        answer.bytes == whole,
+        "{} bytes came back",
+        answer.bytes.len()
+    );
+    let record = client
+        .invocation(answer.header("x-hearth-invocation-id"))
+        .await;
+    assert_eq!(record["response_bytes"], whole.len());
+    assert!(record["request_bytes"].as_u64() >= Some(whole.len() as u64));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_a_stream_ends_it() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import time\ndef handler(event, context):\n    \
+        if event['rawPath'] == '/quick': return 1\n    \
+        return (time.sleep(0.01) or 'x' * 1000 for _ in range(100000))\n";
+    client
+        .deploy("endless", code, json!({"max_concurrency": 1}))
+        .await;
+    let mut response = client
+        .request(Method::GET, "/fn/endless")
+        .send()
+        .await
+        .unwrap();
+    response.chunk().await.unwrap().expect("a first piece");
+    drop(response);
+    client.get("/fn/endless/quick").await.expect(200);
+    let path = "/api/v1/functions/endless/invocations?status=cancelled";
+    let cancelled = eventually("it is recorded", Duration::from_secs(5), || async {
+        let list = client.get(path).await.expect(200).json();
+        list["items"].get(0).cloned()
+    })
+    .await;
+    assert_eq!(cancelled["error"]["errorType"], "Client.Disconnected");
+    assert_ne!(cancelled["response_bytes"], Value::from(0));
+}
+
+#[tokio::test]
+async fn every_way_to_fail_has_its_own_answer_and_status() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import os, time\n\
+        def late():\n    \
+            yield 'first'\n    \
+            time.sleep(30)\n    \
+            yield 'last'\n\
+        def handler(event, context):\n    \
+            return eval(event['body'])\n";
+    let settings = json!({"timeout_ms": 1000, "memory_mb": 64});
+    client.deploy("eval", code, settings).await;
+    for (expression, status, code, recorded) in [
+        ("time.sleep(30)", 504, "function_timeout", "timed_out"),
+        ("os._exit(7)", 502, "function_crashed", "crashed"),
+        (
+            "os.kill(os.getpid(), 9)",
+            502,
+            "function_crashed",
+            "crashed",
+        ),
+        (
+            "len(bytearray(300 << 20))",
+            502,
+            "function_out_of_memory",
+            "out_of_memory",
+        ),
+        ("nowhere", 502, "function_error", "failed"),
+    ] {
+        let answer = evaluate(&client, expression).await;
+        let id = answer.header("x-hearth-invocation-id").to_owned();
+        assert_eq!(answer.header("x-hearth-version"), "1", "{expression}");
+        answer.problem(status, code);
+        assert_eq!(
+            client.invocation(&id).await["status"],
+            recorded,
+            "{expression}"
+        );
+    }
+    let late = client
+        .request(Method::POST, "/fn/eval")
+        .header("content-type", "text/plain")
+        .body("late()");
+    let mut late = late.send().await.expect("a head");
+    assert_eq!(late.status(), 200);
+    let id = late.headers()["x-hearth-invocation-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(late.chunk().await.unwrap().as_deref(), Some(&b"first"[..]));
+    assert!(late.chunk().await.is_err(), "cut at the deadline");
+    assert_eq!(client.invocation(&id).await["status"], "timed_out");
+    evaluate(&client, "'well'").await.expect(200);
+}

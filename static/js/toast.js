@@ -1,0 +1,75 @@
+// Errors of htmx requests, shown in a corner with the request's id.
+
+const SHOWN_MS = 12_000;
+const MOST_TOASTS = 4;
+
+/** Shows a message. `id` is the request's, to be found in the server's log. */
+export function toast(title, detail = "", id = "") {
+  const region = document.getElementById("toasts");
+  if (!region) return;
+  // The same message over and over, as when the server is away, is shown once.
+  for (const shown of region.children) {
+    if (shown.dataset.title === title) shown.remove();
+  }
+  while (region.children.length >= MOST_TOASTS) region.firstElementChild.remove();
+
+  const box = document.createElement("div");
+  box.className = "toast";
+  box.dataset.title = title;
+  box.append(line("toast-title", title), closeButton(box));
+  if (detail) box.append(line("toast-detail", detail));
+  if (id) box.append(line("toast-id", `Request ${id}`));
+  region.append(box);
+
+  let timer = setTimeout(() => box.remove(), SHOWN_MS);
+  const hold = () => clearTimeout(timer);
+  const release = () => {
+    hold();
+    timer = setTimeout(() => box.remove(), SHOWN_MS);
+  };
+  box.addEventListener("mouseenter", hold);
+  box.addEventListener("focusin", hold);
+  box.addEventListener("mouseleave", release);
+  box.addEventListener("focusout", release);
+}
+
+function line(name, text) {
+  const paragraph = document.createElement("p");
+  paragraph.className = name;
+  paragraph.textContent = text;
+  return paragraph;
+}
+
+function closeButton(box) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "button quiet";
+  button.textContent = "Close";
+  button.addEventListener("click", () => box.remove());
+  return button;
+}
+
+/** The title, detail and id of an error answer: a problem document, or whatever came instead. */
+function problemOf(request) {
+  const id = request.getResponseHeader("x-request-id") ?? "";
+  if ((request.getResponseHeader("content-type") ?? "").includes("json")) {
+    try {
+      const problem = JSON.parse(request.responseText);
+      return { title: problem.title, detail: problem.detail, id: problem.request_id ?? id };
+    } catch {
+      // Not a document after all.
+    }
+  }
+  return { title: `The server answered with status ${request.status}`, detail: "", id };
+}
+
+export function setUpToasts() {
+  document.addEventListener("htmx:responseError", (event) => {
+    const { title, detail, id } = problemOf(event.detail.xhr);
+    toast(title, detail, id);
+  });
+  document.addEventListener("htmx:sendError", () => {
+    toast("The server cannot be reached", "It will be tried again.");
+  });
+  document.addEventListener("htmx:timeout", () => toast("The server did not answer in time"));
+}

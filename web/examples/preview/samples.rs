@@ -1,0 +1,367 @@
+//! The data the preview shows: ordinary values, long ones, and ones that try to break out of the markup.
+
+use hearth_web::chrome::{Badge, Chrome, Tone};
+use hearth_web::json::JsonText;
+use hearth_web::pages::*;
+use hearth_web::stage_bar::{StageBar, StageTimes};
+use hearth_web::starters::STARTERS;
+use jiff::{SignedDuration, Timestamp};
+
+const GOOD: Badge = Badge::new("succeeded", Tone::Good);
+const ID: &str = "01994c3e-8f2a-7c41-9d52-3f6a1b0c9e77";
+
+pub fn chrome() -> Chrome {
+    Chrome {
+        csrf: "sample".into(),
+        token_name: "admin".into(),
+        can_write: true,
+        can_invoke: true,
+        notice: None,
+    }
+}
+
+fn ago(seconds: i64) -> Moment {
+    let now = Timestamp::now();
+    Moment {
+        at: now - SignedDuration::from_secs(seconds),
+        now,
+    }
+}
+
+pub fn login_failed() -> LoginPage {
+    LoginPage {
+        error: "This token is not known. Copy it whole, without quotes.".into(),
+        ..LoginPage::default()
+    }
+}
+
+pub fn functions() -> FunctionsPage {
+    let row = |name: &str, state, recent, idle, busy| FunctionRow {
+        name: name.into(),
+        runtime: "python3",
+        state,
+        state_reason: None,
+        idle,
+        busy,
+        starting: 0,
+        max_concurrency: 8,
+        recent,
+    };
+    let stats = |count, errors, p50_us, p99_us| RecentStats {
+        count,
+        errors,
+        p50_us,
+        p99_us,
+    };
+    FunctionsPage {
+        chrome: chrome(),
+        rows: vec![
+            row(
+                "hello",
+                Badge::new("ready", Tone::Good),
+                stats(12_480, 0, 412, 1_930),
+                3,
+                1,
+            ),
+            row(
+                "image-resize",
+                Badge::new("ready", Tone::Good),
+                stats(311, 7, 48_200, 310_400),
+                2,
+                6,
+            ),
+            row(
+                "nightly-report",
+                Badge::new("asleep", Tone::Quiet),
+                RecentStats::default(),
+                0,
+                0,
+            ),
+            row(
+                "broken",
+                Badge::new("failed", Tone::Bad),
+                stats(4, 4, 900, 1_200),
+                0,
+                0,
+            ),
+            row(
+                "a-name-as-long-as-names-may-be-sixty-four-characters-all-of-them",
+                Badge::new("starting", Tone::Busy),
+                stats(1, 0, 2_410_000, 2_410_000),
+                0,
+                0,
+            ),
+        ],
+    }
+}
+
+pub fn new() -> NewPage {
+    NewPage {
+        chrome: chrome(),
+        form: FunctionForm::starting_from(STARTERS[0]),
+        starter: STARTERS[0].key.into(),
+        node_reason: "this version of Hearth does not run it yet".into(),
+        errors: FieldErrors::default(),
+        problem: None,
+    }
+}
+
+pub fn new_failed() -> NewPage {
+    let mut page = new();
+    page.form.name = "Hello".into();
+    page.form.memory_mb = "1".into();
+    page.errors = FieldErrors::one(
+        "memory_mb",
+        "Must be a whole number from 32 to 16384.".into(),
+    );
+    page.problem = Some(import_problem());
+    page
+}
+
+pub fn import_problem() -> DeployProblem {
+    DeployProblem {
+        title: "The code does not import. Nothing was changed.".into(),
+        detail: String::new(),
+        error: Some(ErrorView {
+            error_type: "ModuleNotFoundError".into(),
+            message: "No module named 'requests'".into(),
+            stack_trace: vec![
+                "  File \"/var/task/main.py\", line 3, in <module>\n    import requests\n".into(),
+            ],
+        }),
+        output: vec![log(1, "stdout", "loading …")],
+        request_id: "5f2c7d0a9b3e41f800000000000000a1".into(),
+    }
+}
+
+fn log(ms: i64, stream: &'static str, text: &str) -> LogRow {
+    LogRow {
+        time: Timestamp::now() + SignedDuration::from_millis(ms),
+        stream,
+        text: text.into(),
+    }
+}
+
+pub fn head(name: &str) -> FunctionHead {
+    FunctionHead {
+        name: name.into(),
+        runtime: "python3",
+        version: 4,
+        state: Badge::new("ready", Tone::Good),
+        state_reason: None,
+        idle: 3,
+        busy: 1,
+        starting: 0,
+        queued: 0,
+        recent: RecentStats {
+            count: 12_480,
+            errors: 3,
+            p50_us: 412,
+            p99_us: 1_930,
+        },
+    }
+}
+
+pub fn function(name: &str, history: HistoryView) -> FunctionPage {
+    FunctionPage {
+        chrome: chrome(),
+        head: head(name),
+        url: format!("http://127.0.0.1:8080/fn/{name}"),
+        public: false,
+        curl: format!(
+            "curl http://127.0.0.1:8080/api/v1/functions/{name}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -d '{{\"name\":\"world\"}}'"
+        ),
+        event: "{\n  \"name\": \"world\"\n}".into(),
+        outcome: None,
+        history,
+    }
+}
+
+pub fn no_history(name: &str) -> HistoryView {
+    HistoryView {
+        function: name.into(),
+        status: String::new(),
+        rows: Vec::new(),
+        before: None,
+        next: None,
+    }
+}
+
+pub fn history() -> HistoryView {
+    let row = |number: i64, status, rung, total_us, run_us| HistoryRow {
+        id: format!("{}{number:02}", &ID[..34]),
+        received: ago(number * number * 7),
+        status,
+        rung,
+        version: 4,
+        trigger: if number % 3 == 0 { "http" } else { "invoke" },
+        total_us,
+        run_us,
+        request_bytes: 17,
+        response_bytes: 1_400 * number as u64,
+    };
+    HistoryView {
+        rows: vec![
+            row(0, GOOD, "warm", 402, 310),
+            row(1, GOOD, "fork", 1_930, 720),
+            row(2, Badge::new("failed", Tone::Bad), "warm", 512, 430),
+            row(
+                6,
+                Badge::new("timed out", Tone::Bad),
+                "warm",
+                30_001_200,
+                30_000_100,
+            ),
+            row(
+                12,
+                Badge::new("out of memory", Tone::Bad),
+                "fork",
+                210_400,
+                208_000,
+            ),
+            row(40, GOOD, "boot", 148_300, 690),
+        ],
+        next: Some("older".into()),
+        ..no_history("hello")
+    }
+}
+
+fn stages() -> StageBar {
+    StageBar::new(StageTimes {
+        queue: 0,
+        start: 812,
+        send: 9,
+        run: 1_040,
+        recv: 14,
+        total: 1_932,
+    })
+}
+
+pub fn succeeded() -> InvokeOutcome {
+    InvokeOutcome {
+        http_status: 200,
+        badge: GOOD,
+        result: Some(JsonText::new(
+            format!(r#"{{"message":"Hello, <b>world</b>!","invocation":"{ID}"}}"#).as_bytes(),
+        )),
+        message: String::new(),
+        error: None,
+        invocation: Some(ID.into()),
+        function: "hello".into(),
+        headers: vec![
+            ("X-Hearth-Invocation-Id", ID.into()),
+            ("X-Hearth-Start", "fork".into()),
+            ("X-Hearth-Version", "4".into()),
+        ],
+        rung: Some("fork"),
+        stages: Some(stages()),
+        logs: vec![
+            log(0, "stdout", "saying hello to <script>alert(1)</script>"),
+            log(
+                1,
+                "stderr",
+                "DeprecationWarning: a long line that goes on and on until it has to be broken somewhere",
+            ),
+        ],
+    }
+}
+
+pub fn raised() -> InvokeOutcome {
+    InvokeOutcome {
+        http_status: 502,
+        badge: Badge::new("function_error", Tone::Bad),
+        result: None,
+        error: Some(error_view()),
+        ..succeeded()
+    }
+}
+
+fn error_view() -> ErrorView {
+    ErrorView {
+        error_type: "KeyError".into(),
+        message: "'user_id'".into(),
+        stack_trace: vec![
+            "  File \"/var/task/main.py\", line 12, in handler\n    return greet(event[\"user_id\"])\n".into(),
+            "                 ~~~~~^^^^^^^^^^^\n".into(),
+        ],
+    }
+}
+
+pub fn invocation() -> InvocationDetails {
+    InvocationDetails {
+        id: ID.into(),
+        function: "hello".into(),
+        version: 4,
+        trigger: "invoke",
+        status: Badge::new("failed", Tone::Bad),
+        rung: Some("fork"),
+        received: ago(75),
+        finished: Some(ago(75)),
+        stages: stages(),
+        request_bytes: 17,
+        response_bytes: 0,
+        attempts: 1,
+        error: Some(error_view()),
+        logs: succeeded().logs,
+    }
+}
+
+pub fn code() -> CodePage {
+    let version = |number: u32, active| VersionRow {
+        version: number,
+        active,
+        created: ago(i64::from(5 - number) * 7_000),
+        code_sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
+        code_bytes: 412 * u64::from(number),
+        handler: "main.handler".into(),
+        memory_mb: 128,
+        timeout_ms: 30_000,
+    };
+    CodePage {
+        chrome: chrome(),
+        head: head("hello"),
+        handler: "main.handler".into(),
+        form: CodeUpload::default(),
+        versions: vec![
+            version(4, true),
+            version(3, false),
+            version(2, false),
+            version(1, false),
+        ],
+        errors: FieldErrors::default(),
+        problem: None,
+    }
+}
+
+pub fn settings() -> SettingsPage {
+    SettingsPage {
+        chrome: chrome(),
+        head: head("hello"),
+        form: SettingsForm {
+            handler: "main.handler".into(),
+            memory_mb: "128".into(),
+            timeout_ms: "30000".into(),
+            max_concurrency: "8".into(),
+            idle_timeout_s: "300".into(),
+            min_instances: "0".into(),
+            network: "none".into(),
+            public: false,
+            env: Vec::new(),
+            env_names: vec!["API_KEY".into(), "STAGE".into()],
+            env_removed: Vec::new(),
+        },
+        errors: FieldErrors::default(),
+        problem: None,
+        delete_error: String::new(),
+    }
+}
+
+pub fn error() -> ErrorPage {
+    ErrorPage {
+        chrome: Some(chrome()),
+        status: 404,
+        title: "Not found".into(),
+        detail: "There is no function \"helo\".".into(),
+        request_id: "5f2c7d0a9b3e41f800000000000000a1".into(),
+    }
+}

@@ -1,0 +1,234 @@
+//! `/functions/{name}`: state, test panel, history.
+
+use askama::Template;
+
+use crate::chrome::{Badge, Chrome};
+use crate::format;
+use crate::json::JsonText;
+use crate::pages::{ErrorView, LogRow, Moment, RecentStats};
+use crate::stage_bar::StageBar;
+
+/// The pages of one function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tab {
+    /// Test panel and history.
+    Test,
+    /// Upload and versions.
+    Code,
+    /// Limits, environment, deletion.
+    Settings,
+}
+
+/// What the head of each of a function's pages says, refreshed while the page is open.
+#[derive(Debug, Clone)]
+pub struct FunctionHead {
+    /// Its name.
+    pub name: String,
+    /// `python3`, `node`.
+    pub runtime: &'static str,
+    /// The version that answers.
+    pub version: u32,
+    /// Whether it can answer.
+    pub state: Badge,
+    /// Why it cannot.
+    pub state_reason: Option<String>,
+    /// Instances that wait for a request.
+    pub idle: u32,
+    /// Instances that serve one.
+    pub busy: u32,
+    /// Instances being started.
+    pub starting: u32,
+    /// Requests waiting for an instance.
+    pub queued: u32,
+    /// The last five minutes.
+    pub recent: RecentStats,
+}
+
+impl FunctionHead {
+    /// `2 requests`.
+    pub(super) fn waiting(&self) -> String {
+        format::plural(self.queued.into(), "request")
+    }
+}
+
+/// `partials/function_head.html`: what is refreshed.
+#[derive(Debug, Clone, Template)]
+#[template(path = "partials/function_head.html")]
+pub struct FunctionHeadPartial {
+    /// The head.
+    pub head: FunctionHead,
+}
+
+/// `function.html`.
+#[derive(Debug, Clone, Template)]
+#[template(path = "function.html")]
+pub struct FunctionPage {
+    /// The frame.
+    pub chrome: Chrome,
+    /// The head.
+    pub head: FunctionHead,
+    /// Absolute URL of the HTTP trigger.
+    pub url: String,
+    /// Whether the URL answers without a token.
+    pub public: bool,
+    /// A shell command that invokes the function.
+    pub curl: String,
+    /// The event to start with.
+    pub event: String,
+    /// What the last invocation gave, when the page itself answers a form (no script).
+    pub outcome: Option<InvokeOutcome>,
+    /// Finished invocations.
+    pub history: HistoryView,
+}
+
+impl FunctionPage {
+    const TAB: Tab = Tab::Test;
+}
+
+/// What an invocation from the test panel gave.
+#[derive(Debug, Clone)]
+pub struct InvokeOutcome {
+    /// HTTP status the API would have answered with.
+    pub http_status: u16,
+    /// `succeeded`, or the API's error code (`function_error`, `function_timeout` …).
+    pub badge: Badge,
+    /// The handler's result.
+    pub result: Option<JsonText>,
+    /// What went wrong in words; empty on success.
+    pub message: String,
+    /// What the handler raised.
+    pub error: Option<ErrorView>,
+    /// Id of the invocation; none when it was never admitted.
+    pub invocation: Option<String>,
+    /// Name of the function.
+    pub function: String,
+    /// Response headers of the API: name and value.
+    pub headers: Vec<(&'static str, String)>,
+    /// The start rung: `warm`, `fork` …
+    pub rung: Option<&'static str>,
+    /// Where the time went.
+    pub stages: Option<StageBar>,
+    /// What it printed.
+    pub logs: Vec<LogRow>,
+}
+
+/// `partials/invoke_outcome.html`.
+#[derive(Debug, Clone, Template)]
+#[template(path = "partials/invoke_outcome.html")]
+pub struct InvokeOutcomePartial {
+    /// What came out.
+    pub outcome: InvokeOutcome,
+}
+
+/// One finished invocation.
+#[derive(Debug, Clone)]
+pub struct HistoryRow {
+    /// Its id.
+    pub id: String,
+    /// When it was admitted.
+    pub received: Moment,
+    /// How it ended.
+    pub status: Badge,
+    /// The rung, or a dash.
+    pub rung: &'static str,
+    /// The version that ran.
+    pub version: u32,
+    /// `invoke`, `http` …
+    pub trigger: &'static str,
+    /// Total, µs.
+    pub total_us: u64,
+    /// Of it in the handler, µs.
+    pub run_us: u64,
+    /// Bytes of the event.
+    pub request_bytes: u64,
+    /// Bytes of the result.
+    pub response_bytes: u64,
+}
+
+impl HistoryRow {
+    fn total(&self) -> String {
+        format::duration_us(self.total_us)
+    }
+    fn run(&self) -> String {
+        format::duration_us(self.run_us)
+    }
+    fn request(&self) -> String {
+        format::bytes(self.request_bytes)
+    }
+    fn response(&self) -> String {
+        format::bytes(self.response_bytes)
+    }
+}
+
+/// What the status filter offers: value in the URL and label. The empty value stands for all.
+pub const STATUS_FILTERS: [(&str, &str); 7] = [
+    ("", "All"),
+    ("succeeded", "Succeeded"),
+    ("failed", "Failed"),
+    ("timed_out", "Timed out"),
+    ("crashed", "Crashed"),
+    ("out_of_memory", "Out of memory"),
+    ("cancelled", "Cancelled"),
+];
+
+/// A page of a function's history.
+#[derive(Debug, Clone)]
+pub struct HistoryView {
+    /// Name of the function.
+    pub function: String,
+    /// The chosen filter's value.
+    pub status: String,
+    /// Newest first.
+    pub rows: Vec<HistoryRow>,
+    /// Key this page starts before; none on the newest page, which is the one that refreshes.
+    pub before: Option<String>,
+    /// Key of the following page.
+    pub next: Option<String>,
+}
+
+/// `partials/history.html`: what is refreshed.
+#[derive(Debug, Clone, Template)]
+#[template(path = "partials/history.html")]
+pub struct HistoryPartial {
+    /// The rows and where they stand.
+    pub history: HistoryView,
+}
+
+impl HistoryView {
+    fn base(&self) -> String {
+        format!("/functions/{}", encode(&self.function))
+    }
+
+    fn has_status(&self, value: &str) -> bool {
+        self.status == value
+    }
+
+    /// Query string of this filter on the page that starts before `before`.
+    pub fn query(&self, before: Option<&str>) -> String {
+        let mut query = String::new();
+        if !self.status.is_empty() {
+            query.push_str("?status=");
+            query.push_str(&encode(&self.status));
+        }
+        if let Some(before) = before {
+            query.push(if query.is_empty() { '?' } else { '&' });
+            query.push_str("before=");
+            query.push_str(&encode(before));
+        }
+        query
+    }
+}
+
+/// Percent-encodes what is not unreserved in a URL.
+fn encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}

@@ -1,0 +1,29 @@
+//! The view models, one module a page: plain data, filled by the server, rendered by the template named beside it.
+
+mod code;
+mod error;
+mod function;
+mod functions;
+mod invocation;
+mod login;
+mod new;
+mod settings;
+mod shared;
+
+pub use code::{CodePage, CodeUpload, VersionRow};
+pub use error::ErrorPage;
+pub use function::{
+    FunctionHead, FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryRow, HistoryView,
+    InvokeOutcome, InvokeOutcomePartial, STATUS_FILTERS, Tab,
+};
+pub use functions::{FunctionRow, FunctionsPage, FunctionsTable};
+pub use invocation::{InvocationDetails, InvocationPage};
+pub use login::LoginPage;
+pub use new::{FunctionForm, NewPage};
+pub use settings::{SettingsForm, SettingsPage};
+pub use shared::{
+    DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment, RecentStats,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! `/functions/new`.
+
+use askama::Template;
+
+use crate::chrome::Chrome;
+use crate::pages::{DeployProblem, EnvRow, FieldErrors};
+use crate::starters::{STARTERS, Starter};
+
+/// What was typed into the form, as typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionForm {
+    /// The function's name.
+    pub name: String,
+    /// `module.function`.
+    pub handler: String,
+    /// `inline` or `file`.
+    pub code_source: String,
+    /// The editor's text.
+    pub code: String,
+    /// MiB.
+    pub memory_mb: String,
+    /// Milliseconds.
+    pub timeout_ms: String,
+    /// Most instances at one time.
+    pub max_concurrency: String,
+    /// Seconds.
+    pub idle_timeout_s: String,
+    /// Instances kept even when idle.
+    pub min_instances: String,
+    /// `none` or `outbound`.
+    pub network: String,
+    /// Whether the URL answers without a token.
+    pub public: bool,
+    /// Environment variables.
+    pub env: Vec<EnvRow>,
+}
+
+impl FunctionForm {
+    /// The fields that have a place for a message.
+    pub const FIELDS: &'static [&'static str] = &[
+        "name",
+        "runtime",
+        "handler",
+        "code",
+        "memory_mb",
+        "timeout_ms",
+        "max_concurrency",
+        "idle_timeout_s",
+        "min_instances",
+        "network",
+        "public",
+        "env",
+    ];
+
+    /// The fields behind "Limits and environment".
+    pub const MORE_FIELDS: &'static [&'static str] = &[
+        "memory_mb",
+        "timeout_ms",
+        "max_concurrency",
+        "idle_timeout_s",
+        "min_instances",
+        "network",
+        "public",
+        "env",
+    ];
+
+    /// An empty form around a starter, with the API's defaults.
+    pub fn starting_from(starter: Starter) -> Self {
+        Self {
+            name: String::new(),
+            handler: "main.handler".to_owned(),
+            code_source: "inline".to_owned(),
+            code: starter.code.to_owned(),
+            memory_mb: "128".to_owned(),
+            timeout_ms: "30000".to_owned(),
+            max_concurrency: "8".to_owned(),
+            idle_timeout_s: "300".to_owned(),
+            min_instances: "0".to_owned(),
+            network: "none".to_owned(),
+            public: false,
+            env: Vec::new(),
+        }
+    }
+}
+
+/// `new.html`.
+#[derive(Debug, Clone, Template)]
+#[template(path = "new.html")]
+pub struct NewPage {
+    /// The frame.
+    pub chrome: Chrome,
+    /// The form.
+    pub form: FunctionForm,
+    /// Key of the starter in the editor.
+    pub starter: String,
+    /// Why `node` cannot be chosen; empty when it can.
+    pub node_reason: String,
+    /// Messages at fields.
+    pub errors: FieldErrors,
+    /// What else went wrong.
+    pub problem: Option<DeployProblem>,
+}
+
+impl NewPage {
+    fn starters(&self) -> &'static [Starter] {
+        &STARTERS
+    }
+    fn starts_from(&self, starter: &Starter) -> bool {
+        self.starter == starter.key
+    }
+}

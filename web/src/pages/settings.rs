@@ -1,0 +1,74 @@
+//! `/functions/{name}/settings`: limits, environment, deletion.
+
+use askama::Template;
+
+use crate::chrome::Chrome;
+use crate::pages::{DeployProblem, EnvRow, FieldErrors, FunctionHead, Tab};
+
+/// What was typed into the form, as typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SettingsForm {
+    /// `module.function`.
+    pub handler: String,
+    /// MiB.
+    pub memory_mb: String,
+    /// Milliseconds.
+    pub timeout_ms: String,
+    /// Most instances at one time.
+    pub max_concurrency: String,
+    /// Seconds.
+    pub idle_timeout_s: String,
+    /// Instances kept even when idle.
+    pub min_instances: String,
+    /// `none` or `outbound`.
+    pub network: String,
+    /// Whether the URL answers without a token.
+    pub public: bool,
+    /// Variables to set or replace.
+    pub env: Vec<EnvRow>,
+    /// Names of the variables that are set; their values are never shown.
+    pub env_names: Vec<String>,
+    /// Names ticked for removal.
+    pub env_removed: Vec<String>,
+}
+
+impl SettingsForm {
+    /// The fields that have a place for a message.
+    pub const FIELDS: &'static [&'static str] = &[
+        "handler",
+        "memory_mb",
+        "timeout_ms",
+        "max_concurrency",
+        "idle_timeout_s",
+        "min_instances",
+        "network",
+        "public",
+        "env",
+    ];
+
+    fn removes(&self, name: &str) -> bool {
+        self.env_removed.iter().any(|removed| removed == name)
+    }
+}
+
+/// `settings.html`.
+#[derive(Debug, Clone, Template)]
+#[template(path = "settings.html")]
+pub struct SettingsPage {
+    /// The frame.
+    pub chrome: Chrome,
+    /// The head.
+    pub head: FunctionHead,
+    /// The form.
+    pub form: SettingsForm,
+    /// Messages at fields.
+    pub errors: FieldErrors,
+    /// What else went wrong.
+    pub problem: Option<DeployProblem>,
+    /// What was wrong with the confirmation of a deletion; empty at first.
+    pub delete_error: String,
+}
+
+impl SettingsPage {
+    const TAB: Tab = Tab::Settings;
+}

@@ -1,0 +1,172 @@
+//! Pieces that several pages show.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use jiff::Timestamp;
+
+use crate::format;
+
+/// A point in time, shown relative to `now` with the absolute time on hover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// The point.
+    pub at: Timestamp,
+    /// When the page is rendered.
+    pub now: Timestamp,
+}
+
+impl Moment {
+    /// `3 min ago`.
+    pub fn relative(&self) -> String {
+        format::relative(self.at, self.now)
+    }
+    /// `2025-01-31 10:11:12.345 UTC`.
+    pub fn absolute(&self) -> String {
+        format::absolute(self.at)
+    }
+    /// RFC 3339.
+    pub fn machine(&self) -> String {
+        format::machine(self.at)
+    }
+}
+
+/// An error of a function as Lambda shapes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ErrorView {
+    /// Name of the exception's type.
+    pub error_type: String,
+    /// Its message.
+    pub message: String,
+    /// Frames, outermost first.
+    pub stack_trace: Vec<String>,
+}
+
+/// One line a function wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogRow {
+    /// When the server read it.
+    pub time: Timestamp,
+    /// `stdout` or `stderr`.
+    pub stream: &'static str,
+    /// The line.
+    pub text: String,
+}
+
+impl LogRow {
+    /// `10:11:12.345`.
+    pub fn clock(&self) -> String {
+        format::time_of_day(self.time)
+    }
+    /// RFC 3339, for `<time datetime>`.
+    pub fn machine(&self) -> String {
+        format::machine(self.time)
+    }
+    /// Date and time, for the tooltip.
+    pub fn absolute(&self) -> String {
+        format::absolute(self.time)
+    }
+}
+
+/// The last five minutes of a function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecentStats {
+    /// Finished invocations.
+    pub count: u64,
+    /// Those that did not succeed.
+    pub errors: u64,
+    /// Median of the total, µs.
+    pub p50_us: u64,
+    /// 99th percentile of the total, µs.
+    pub p99_us: u64,
+}
+
+impl RecentStats {
+    /// Grouped count.
+    pub fn invoked(&self) -> String {
+        format::count(self.count)
+    }
+    /// Grouped count of errors.
+    pub fn failed(&self) -> String {
+        format::count(self.errors)
+    }
+    /// `1 error`, `2 errors`.
+    pub fn errors_in_words(&self) -> String {
+        format::plural(self.errors, "error")
+    }
+    /// Formatted median, or a dash when nothing was invoked.
+    pub fn p50(&self) -> String {
+        self.shown(self.p50_us)
+    }
+    /// Formatted 99th percentile, or a dash when nothing was invoked.
+    pub fn p99(&self) -> String {
+        self.shown(self.p99_us)
+    }
+    fn shown(&self, us: u64) -> String {
+        match self.count {
+            0 => "–".to_owned(),
+            _ => format::duration_us(us),
+        }
+    }
+}
+
+/// One environment variable of a form.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EnvRow {
+    /// Its name.
+    pub name: String,
+    /// Its value as typed.
+    pub value: String,
+}
+
+/// What is wrong with the fields of a form: field name and rule. `env` and `code` stand for their parts as well.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldErrors(BTreeMap<String, String>);
+
+impl FieldErrors {
+    /// One field's error. `env.FOO` is shown at `env`, `code.inline` at `code`.
+    pub fn one(field: &str, message: String) -> Self {
+        let slot = field.split('.').next().unwrap_or(field);
+        Self(BTreeMap::from([(slot.to_owned(), message)]))
+    }
+    /// The message at a field, or nothing.
+    pub fn of(&self, field: &str) -> &str {
+        self.0.get(field).map_or("", String::as_str)
+    }
+    /// Whether any field in `fields` has an error.
+    pub fn any(&self, fields: &[&str]) -> bool {
+        fields.iter().any(|field| self.0.contains_key(*field))
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Why a deploy or a change failed, apart from a field's error.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeployProblem {
+    /// One line.
+    pub title: String,
+    /// What to do about it, or more about it; may be empty.
+    pub detail: String,
+    /// The exception that stopped the import.
+    pub error: Option<ErrorView>,
+    /// What the import printed.
+    pub output: Vec<LogRow>,
+    /// The request's id, to be found in the server's log.
+    pub request_id: String,
+}
+
+/// `partials/form_outcome.html`: the answer to a form that could not be carried out. It leaves the form alone, so that
+/// what was typed and the chosen file stay, and puts each message at its field out of band.
+#[derive(Debug, Clone, Template)]
+#[template(path = "partials/form_outcome.html")]
+pub struct FormOutcome {
+    /// The fields that have a place for a message.
+    pub fields: &'static [&'static str],
+    /// Their messages.
+    pub errors: FieldErrors,
+    /// What else went wrong.
+    pub problem: Option<DeployProblem>,
+}
