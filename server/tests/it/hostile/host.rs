@@ -146,20 +146,23 @@ pub fn cgroup_directories(part: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Names of what is in a directory of the server's data; none when it is not there.
+/// Names of the directories in a directory of the server's data; none when it is not there.
 pub fn names(server: &Server, dir: &str) -> Vec<String> {
     let entries = fs::read_dir(server.data_dir().join(dir));
     entries
         .into_iter()
         .flatten()
         .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect()
 }
 
-/// Waits until no process, no cgroup and no directory of any sandbox of this server is left.
-pub async fn nothing_is_left(server: &Server) {
+/// Waits until no process, no cgroup and no directory of any sandbox of this server is left, then ends the server, with
+/// which its own cgroups and its directory go.
+pub async fn nothing_is_left(server: &mut Server) {
     let tags = names(server, "run");
+    assert!(!tags.is_empty(), "a directory of sandboxes");
     eventually(
         "processes, cgroups and directories are gone",
         Duration::from_secs(20),
@@ -175,4 +178,13 @@ pub async fn nothing_is_left(server: &Server) {
         },
     )
     .await;
+    server.terminate();
+    assert!(
+        server.wait().success(),
+        "a server without work ends at once"
+    );
+    assert_eq!(names(server, "run"), Vec::<String>::new());
+    for tag in tags {
+        assert_eq!(cgroup_directories(&tag), Vec::<PathBuf>::new());
+    }
 }

@@ -114,7 +114,7 @@ impl Arena {
                 answer.text()
             );
         }
-        host::nothing_is_left(&self.server).await;
+        host::nothing_is_left(&mut self.server).await;
     }
 }
 
