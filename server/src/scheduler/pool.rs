@@ -110,8 +110,9 @@ impl<I, W> Pool<I, W> {
     /// [`Full`] gives the request back.
     pub fn enqueue(&mut self, waiter: W) -> Result<(), Full<W>> {
         let room_to_start = self.total() < self.limits.max;
-        let expecting = self.starting as usize > self.waiting.len();
-        if self.waiting.len() >= self.limits.queue as usize && !room_to_start && !expecting {
+        // Whom a start under way will serve takes no place in the queue.
+        let places = self.limits.queue as usize + self.starting as usize;
+        if self.waiting.len() >= places && !room_to_start {
             return Err(Full(waiter));
         }
         self.waiting.push_back(waiter);
