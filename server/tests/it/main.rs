@@ -7,6 +7,7 @@ mod support;
 
 mod access;
 mod bodies;
+mod console;
 mod fields;
 mod functions;
 mod history;
