@@ -13,6 +13,9 @@ use crate::error::JailError;
 /// Open files of one process: soft limit (what programs see) and hard limit. Protects the host's file table, and
 /// programs that loop over all possible descriptors.
 const OPEN_FILES: (u64, u64) = (1024, 4096);
+/// Largest core file in bytes. Not 0: with 1 the kernel does not even start a program that collects cores, which it
+/// otherwise does, as the host's root, whatever this limit is.
+const CORE: u64 = 1;
 /// Memory one process may lock, bytes: enough for a crypto library's secrets. Protects the host's reclaim.
 const LOCKED_MEMORY: u64 = 8 << 20;
 /// Signals that may be queued for the sandbox's user. Protects kernel memory that no cgroup counts.
@@ -72,7 +75,7 @@ pub fn keep_capabilities(keep: CapabilitySet) -> Result<(), JailError> {
 /// Sets the limits that hold for each process. None is raised: the server may lack the right to.
 pub fn limit_resources(spec: &JailSpec) -> Result<(), JailError> {
     let limits = [
-        ("core", Resource::Core, (0, 0)),
+        ("core", Resource::Core, same(CORE)),
         ("nofile", Resource::Nofile, OPEN_FILES),
         ("fsize", Resource::Fsize, same(spec.max_file_bytes)),
         ("memlock", Resource::Memlock, same(LOCKED_MEMORY)),

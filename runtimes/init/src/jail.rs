@@ -27,6 +27,9 @@ use crate::{confine, pid1, rootfs};
 /// more when they are attached to their cells. Protects the server, whose own is 0.
 const OOM_SCORE: &str = "100";
 
+/// Smallest page of the supported machines, in bytes: what a file in memory takes at least, if it has content.
+const PAGE: u64 = 4096;
+
 /// What the server sends to stage 0.
 struct Order {
     spec: JailSpec,
@@ -273,7 +276,9 @@ fn enter_root(spec: &JailSpec) -> Result<(), JailError> {
     rustix::mount::mount("proc", "proc", "proc", flags | MountFlags::NOEXEC, None)
         .map_err(JailError::mount("mounting /proc"))?;
     let tmpfs = |path: &str, bytes: u64, flags| {
-        let options = std::ffi::CString::new(format!("mode=1777,size={bytes}"))
+        // A file without content takes memory, too: as many files as pages.
+        let files = bytes / PAGE;
+        let options = std::ffi::CString::new(format!("mode=1777,size={bytes},nr_inodes={files}"))
             .map_err(|error| JailError::Spec(error.to_string()))?;
         rustix::mount::mount("tmpfs", path, "tmpfs", flags, options.as_c_str())
             .map_err(JailError::mount(format!("mounting /{path}")))

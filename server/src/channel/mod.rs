@@ -6,6 +6,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use hearth_abi::{AbiError, Bell, Endpoint, Flags, Kind, Region, Violation};
 use rustix::event::{EventfdFlags, eventfd};
@@ -18,6 +19,12 @@ use crate::watched::Watched;
 /// Bytes of each ring. Large enough that a typical request and its answer never wait for space, small enough that a
 /// thousand instances' rings stay below half a gigabyte even when all of their pages have been touched.
 pub const RING_BYTES: u32 = 256 * 1024;
+
+/// Rings in vain (nothing to read, no room) before the server takes its time to answer them. A sound worker rings in vain
+/// once in a while; one that does nothing but ring must not keep the server busy.
+const FREE_RINGS: u32 = 64;
+/// The time it takes then.
+const RING_PAUSE: Duration = Duration::from_millis(1);
 
 /// Why an exchange with a worker broke off.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +97,8 @@ pub struct HostChannel {
     /// An eventfd that only the worker writes and nobody reads: epoll is edge-triggered and reports every write.
     host_bell: Watched,
     hangup: Hangup,
+    /// Rings since the last frame went either way.
+    rings: u32,
 }
 
 impl HostChannel {
@@ -113,6 +122,7 @@ impl HostChannel {
             worker_bell,
             host_bell: Watched::new(host_bell, Interest::READABLE)?,
             hangup: Hangup::default(),
+            rings: 0,
         };
         Ok((channel, ends))
     }
@@ -152,6 +162,7 @@ impl HostChannel {
             let taken = self.endpoint.tx.try_send_piece(kind, id, payload, more)?;
             match taken {
                 Some(taken) => {
+                    self.rings = 0;
                     payload = &payload[taken..];
                     if payload.is_empty() {
                         return Ok(());
@@ -202,6 +213,7 @@ impl HostChannel {
                 received
             }
         };
+        self.rings = 0;
         if self.endpoint.rx.bell_needed() {
             self.ring_worker();
         }
@@ -236,7 +248,11 @@ impl HostChannel {
     }
 
     /// Sleeps until the host bell rings or the worker is gone.
-    async fn wait(&self) -> Result<(), ChannelError> {
+    async fn wait(&mut self) -> Result<(), ChannelError> {
+        if self.rings > FREE_RINGS {
+            tokio::time::sleep(RING_PAUSE).await;
+        }
+        self.rings = self.rings.saturating_add(1);
         if self.hangup.is_signalled() {
             return Err(ChannelError::Gone);
         }

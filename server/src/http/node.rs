@@ -28,21 +28,13 @@ pub struct Node {
     pub memory_total_bytes: u64,
     /// Of it, what could be had without swapping, bytes.
     pub memory_available_bytes: u64,
-    /// Name to `{"available", "reason", "version"}`: criu, xdp, sk_msg, cgroup, userns, landlock, the runtimes.
-    #[schema(value_type = std::collections::BTreeMap<String, Capability>)]
+    /// By name (criu, xdp, sk_msg, cgroup, userns, landlock …) whether Hearth can use it: `available`, `reason` (why not,
+    /// or null), `version` (where it has one). `runtimes` holds the same for each language runtime.
+    #[schema(value_type = Object, example = json!({
+        "landlock": {"available": true, "reason": null, "version": "7"},
+        "runtimes": {"python3": {"available": true, "reason": null, "version": "3.11.2"}},
+    }))]
     pub capabilities: serde_json::Map<String, Value>,
-}
-
-/// Something Hearth can or cannot do on this node.
-#[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code)]
-pub struct Capability {
-    /// Whether it can.
-    pub available: bool,
-    /// Why not, or null.
-    pub reason: Option<String>,
-    /// Its version, where it has one.
-    pub version: Option<String>,
 }
 
 /// The node: version, uptime, host, capabilities.

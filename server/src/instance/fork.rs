@@ -143,11 +143,14 @@ impl Instance {
         template.forget_fork(sequence);
         let ready = answer?;
 
-        cell.attach(ready.pid);
         let pid = Pid::from_raw(ready.pid.cast_signed()).ok_or(StartError::BadReady)?;
-        // The process is alive or a zombie of the template's at this point: the socket it holds was open a moment ago,
-        // so that the number cannot have been given to another process yet.
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| StartError::Ended)?;
+        // A hostile template may have let the sender end and be reaped, and its number pass to a process of the host,
+        // which must not be taken for an instance and killed.
+        if !template.sandbox.owns(ready.pid) {
+            return Err(StartError::BadReady);
+        }
+        cell.attach(ready.pid);
         let logs = LogTap::start(function.clone(), history.clone(), stdout.0, stderr.0)?;
         let vitals = Arc::new(Vitals {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),

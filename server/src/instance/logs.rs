@@ -6,6 +6,7 @@
 use std::mem;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -16,12 +17,21 @@ use crate::history::{History, LogEntry};
 use crate::model::{InvocationId, LogLine, LogStream};
 use crate::watched::Watched;
 
-/// Bytes of log kept of one invocation: protects memory and the database from a function that prints without end.
+/// Bytes of log kept of one invocation, [`LINE_COST`] for each line included: protects memory and the database from a function that prints without end.
 const MAX_LOG_BYTES: usize = 1024 * 1024;
+/// What a line counts besides its text: a row in the database and two entries in its indexes. A function that prints empty
+/// lines must not keep the database busy for seconds.
+const LINE_COST: usize = 64;
 /// Longest line; longer ones are cut into several.
 const MAX_LINE_BYTES: usize = 16 * 1024;
 /// Bytes read from a pipe at once; a pipe holds 64 KiB.
 const READ_BYTES: usize = 16 * 1024;
+/// Reads of one pipe before other tasks get their turn: a function that prints without end refills its pipe as fast as
+/// it is emptied.
+const READS_AT_ONCE: usize = 8;
+/// Pause between such turns once the log has reached its limit and what is read is only thrown away: protects the
+/// server's share of the CPUs.
+const DISCARD_PAUSE: Duration = Duration::from_millis(1);
 /// Reads of one pipe in [`LogTap::finish`]: a child process that goes on writing must not hold up the answer.
 const MAX_FINAL_READS: usize = 64;
 
@@ -108,10 +118,16 @@ impl Inner {
             let Ok(mut ready) = self.pipes[index].readable().await else {
                 return;
             };
+            let mut drained = false;
             let late = {
                 let mut state = self.state.lock();
-                while self.read(index, &mut state) {}
-                ready.clear_ready();
+                for _ in 0..READS_AT_ONCE {
+                    drained = !self.read(index, &mut state);
+                    if drained {
+                        ready.clear_ready();
+                        break;
+                    }
+                }
                 if state.closed[index] {
                     self.end_line(index, &mut state);
                 }
@@ -130,8 +146,17 @@ impl Inner {
                     .collect();
                 self.history.late_logs(self.function.get(), entries).await;
             }
-            if self.state.lock().closed[index] {
-                return;
+            let discarding = {
+                let state = self.state.lock();
+                if state.closed[index] {
+                    return;
+                }
+                state.bytes > MAX_LOG_BYTES
+            };
+            if !drained && discarding {
+                tokio::time::sleep(DISCARD_PAUSE).await;
+            } else if !drained {
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -185,10 +210,10 @@ impl Inner {
         if state.bytes > MAX_LOG_BYTES {
             return;
         }
-        state.bytes += raw.len() + 1;
+        state.bytes += raw.len() + LINE_COST;
         let text = if state.bytes > MAX_LOG_BYTES {
             format!(
-                "[the log of one invocation is limited to {MAX_LOG_BYTES} bytes; the rest was dropped]"
+                "[the log of one invocation is limited to {MAX_LOG_BYTES} bytes, {LINE_COST} for each line included; the rest was dropped]"
             )
         } else {
             let raw = raw.strip_suffix(b"\r").unwrap_or(&raw);

@@ -19,9 +19,9 @@ pub enum PackageError {
     )]
     Zip64,
     /// It holds too many files.
-    #[error("the archive holds {found} entries; at most {limit} are allowed")]
+    #[error("the archive holds {found}{} entries; at most {limit} are allowed", or_more(*found))]
     TooManyEntries {
-        /// What its directory says.
+        /// What its end record says; 65,535 means that or more.
         found: u64,
         /// [`super::MAX_ENTRIES`].
         limit: usize,
@@ -120,6 +120,14 @@ impl PackageError {
             Self::Module { .. } => "bad_module_name",
             Self::MissingModule { .. } => "missing_module",
         }
+    }
+}
+
+/// Zip64's way of saying that the real number is elsewhere.
+fn or_more(found: u64) -> &'static str {
+    match found {
+        65_535 => " or more",
+        _ => "",
     }
 }
 

@@ -9,13 +9,14 @@
 //!
 //! - [`limits`]: how much a sandbox may use. [`cgroup`]: who enforces it, v1 and v2.
 //! - [`probe`]: what the host can do. [`launch`]: starts `hearth-init`, which builds the sandbox and is its PID 1.
-//! - [`thread`]: owns the sandboxes' state. [`mailbox`]: what it can be told. [`attach`]: moves instances into cells.
+//! - [`thread`]: owns the sandboxes' state; [`lifecycle`]: how it changes. [`mailbox`]: what it can be told. [`attach`]: moves instances into cells.
 //!
 //! `server/docs/sandbox.md` says what is contained how.
 
 mod attach;
 mod cgroup;
 mod launch;
+mod lifecycle;
 mod limits;
 mod live;
 mod mailbox;
@@ -25,7 +26,7 @@ mod thread;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
@@ -156,6 +157,7 @@ impl Host {
             .map_err(|error| {
                 SandboxError::step("directory", format!("{}: {error}", dir.display()))
             })?;
+        top.record(&dir).map_err(failed("directory"))?;
         capabilities.extend(probe::cgroup(init, &top, &dir));
 
         let attach = attach::start().map_err(failed("thread"))?;
@@ -260,6 +262,13 @@ impl Sandbox {
                 .unwrap_or_default(),
             Err(_) => "the sandbox was destroyed".to_owned(),
         }
+    }
+
+    /// Whether the process with this number on the host is one of the sandbox's, by its owner.
+    pub fn owns(&self, pid: u32) -> bool {
+        // One that may not be dumped shows as the inner root's, whose uid is the one before.
+        fs::metadata(format!("/proc/{pid}"))
+            .is_ok_and(|meta| meta.uid() == self.uid || meta.uid() + 1 == self.uid)
     }
 
     /// Whether the template's own leaf met its memory limit.

@@ -89,8 +89,10 @@ impl TemplateSlot {
         }
     }
 
-    /// Forgets this template if it is still the current one: it died, or it cannot fork.
+    /// Forgets this template if it is still the current one: it died, or it cannot fork. One that lives on all the same
+    /// (stopped, or made by its function not to listen) ends with its last instance.
     pub(super) fn forget(&self, template: &Arc<Template>) {
+        template.retire();
         self.current.rcu(|current| match current {
             Some(current) if Arc::ptr_eq(current, template) => None,
             other => other.clone(),

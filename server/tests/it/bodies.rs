@@ -1,6 +1,4 @@
-//! Request bodies that are not what they should be, and clients that do not behave.
-
-use std::time::Duration;
+//! Request bodies that are not what they should be: no JSON, too deep, too large, half a form.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -8,7 +6,7 @@ use reqwest::multipart::{Form, Part};
 use reqwest::{Body, Method};
 use serde_json::json;
 
-use crate::support::{Client, Server, TOKEN, eventually, exchange, half_a_request};
+use crate::support::{Answer, Client, Server};
 
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 const MIB: usize = 1 << 20;
@@ -20,7 +18,7 @@ async fn echo() -> (Server, Client) {
     (server, client)
 }
 
-async fn invoke(client: &Client, body: impl Into<Body>) -> crate::support::Answer {
+async fn invoke(client: &Client, body: impl Into<Body>) -> Answer {
     let request = client
         .request(Method::POST, "/api/v1/functions/echo/invoke")
         .body(body);
@@ -251,95 +249,4 @@ async fn settings_and_forms_have_limits_too() {
             .body(body);
         client.send(request).await.problem(400, "invalid_multipart");
     }
-}
-
-#[tokio::test]
-async fn clients_that_hang_up_in_the_middle_leave_nothing() {
-    let (server, client) = echo().await;
-    let heads = [
-        "POST /api/v1/functions/echo/invoke HTTP/1.1\r\nContent-Type: application/json\r\n",
-        "POST /api/v1/functions HTTP/1.1\r\nContent-Type: application/json\r\n",
-        "PUT /api/v1/functions/echo/code HTTP/1.1\r\nContent-Type: application/zip\r\n",
-        "POST /fn/echo HTTP/1.1\r\nContent-Type: text/plain\r\n",
-    ];
-    for head in heads {
-        for length in [
-            "Content-Length: 5000000\r\n\r\n{\"name\": \"half",
-            "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"nam\r\n",
-        ] {
-            let request = format!("{head}Host: x\r\nAuthorization: Bearer {TOKEN}\r\n{length}");
-            drop(half_a_request(&server.url, request.as_bytes()).await);
-        }
-    }
-    // More than is read ahead, so that an instance has begun to serve it.
-    let mut request = format!(
-        "POST /fn/echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 9000000\r\n\r\n"
-    )
-    .into_bytes();
-    request.extend(vec![b'x'; 3 * MIB]);
-    drop(half_a_request(&server.url, &request).await);
-    let cancelled = "/api/v1/functions/echo/invocations";
-    eventually(
-        "the one that began is recorded",
-        Duration::from_secs(10),
-        || async {
-            let list = client.get(cancelled).await.expect(200).json();
-            let items = list["items"].as_array().unwrap();
-            assert!(items.len() <= 1, "{list}");
-            (items.len() == 1 && items[0]["status"] == "cancelled").then_some(())
-        },
-    )
-    .await;
-    assert_eq!(invoke(&client, "1").await.expect(200).json(), 1);
-    let functions = client.get("/api/v1/functions").await.json();
-    assert_eq!(functions["items"].as_array().unwrap().len(), 1);
-    assert_eq!(functions["items"][0]["active_version"], 1);
-    assert_eq!(functions["items"][0]["instances"]["busy"], 0);
-    assert_eq!(server.packages(), 1);
-}
-
-#[tokio::test]
-async fn requests_that_are_no_http_are_refused_and_the_server_goes_on() {
-    let (server, client) = echo().await;
-    let huge = format!(
-        "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Huge: {}\r\n\r\n",
-        "h".repeat(MIB)
-    );
-    let many: String = (0..500).map(|n| format!("X-{n}: y\r\n")).collect();
-    let many = format!("GET /healthz HTTP/1.1\r\nHost: x\r\n{many}\r\n");
-    let target = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(200_000));
-    for (what, request) in [
-        ("garbage", "\0\x01\x02 nothing like it\r\n\r\n".to_owned()),
-        ("TLS", "\x16\x03\x01\x02\0\x01\0\x01\r\n\r\n".to_owned()),
-        (
-            "a bad length",
-            "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n".to_owned(),
-        ),
-        (
-            "two lengths",
-            "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12"
-                .to_owned(),
-        ),
-        (
-            "a header with a space",
-            "GET /healthz HTTP/1.1\r\nHost: x\r\nA B: c\r\n\r\n".to_owned(),
-        ),
-        ("a huge header", huge),
-        ("many headers", many),
-        ("a huge address", target),
-    ] {
-        let answer = exchange(&server.url, request.as_bytes()).await;
-        assert!(
-            answer.status == 0 || (400..500).contains(&answer.status),
-            "{what}: {answer:?}"
-        );
-    }
-    // A chunk that is none, after a head that was fine.
-    let broken = format!(
-        "POST /api/v1/functions/echo/invoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Transfer-Encoding: chunked\r\n\r\nZZ\r\n"
-    );
-    let answer = exchange(&server.url, broken.as_bytes()).await;
-    answer.problem(400, "bad_request_body");
-    client.get("/healthz").await.expect(200);
 }

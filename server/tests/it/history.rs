@@ -1,11 +1,10 @@
-//! What is known afterwards, and what can be watched meanwhile: invocations, statistics, logs, events.
+//! What is known afterwards: invocations, statistics, logs.
 
 use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Lines, Server, eventually};
+use crate::support::{Client, Server, eventually};
 
 /// Prints its event; fails when asked to.
 const CODE: &str = "print('imported')\n\
@@ -256,96 +255,6 @@ async fn logs_are_ndjson_oldest_first_with_their_invocations() {
         .text();
     assert_eq!(newest.lines().count(), 2);
     assert!(newest.lines().last().unwrap().contains("n 4"));
-}
-
-#[tokio::test]
-async fn followed_logs_come_while_the_call_still_runs() {
-    let server = Server::start();
-    let client = server.client();
-    let code = "import os, time\nprint('imported')\n\
-        def handler(event, context):\n    \
-            if event == 'go':\n        open('/tmp/go', 'w').close()\n        return\n    \
-            print('begins')\n    \
-            deadline = time.time() + 15\n    \
-            while not os.path.exists('/tmp/go') and time.time() < deadline: time.sleep(0.01)\n    \
-            print('ends')\n";
-    client.deploy("live", code, json!({})).await;
-    let follow = client.request(Method::GET, "/api/v1/functions/live/logs?follow=true");
-    let mut lines = Lines::open(follow).await;
-    assert_eq!(
-        lines.json().await["text"],
-        "imported",
-        "what is stored comes first"
-    );
-    let running = tokio::spawn({
-        let client = client.clone();
-        async move { client.invoke("live", &json!("wait")).await.expect(200) }
-    });
-    let begins = lines.json().await;
-    assert_eq!(begins["text"], "begins");
-    client.invoke("live", &json!("go")).await.expect(200);
-    let ends = lines.json().await;
-    assert_eq!(ends["text"], "ends");
-    assert_eq!(begins["invocation"], ends["invocation"]);
-    let answer = running.await.unwrap();
-    assert_eq!(ends["invocation"], answer.header("x-hearth-invocation-id"));
-    client.delete("/api/v1/functions/live").await.expect(204);
-    assert_eq!(lines.next().await, None, "nothing more can come");
-}
-
-#[tokio::test]
-async fn events_tell_of_invocations_and_statistics() {
-    let server = Server::start();
-    let client = server.client();
-    client.deploy("busy", CODE, json!({})).await;
-    let mut events =
-        Lines::open(client.request(Method::GET, "/api/v1/functions/busy/events")).await;
-    assert_eq!(events.response.status(), 200);
-    let kind = events.response.headers()["content-type"].to_str().unwrap();
-    assert!(kind.starts_with("text/event-stream"), "{kind}");
-    let (name, first) = events.event().await.expect("an event");
-    assert_eq!(name, "stats", "the present state comes at once");
-    assert_eq!(
-        first["histogram"],
-        json!({"count": 0, "errors": 0, "buckets": []})
-    );
-    let id = client
-        .invoke("busy", &json!(1))
-        .await
-        .header("x-hearth-invocation-id")
-        .to_owned();
-    client.invoke("busy", &json!(-1)).await.expect(502);
-    let mut finished = Vec::new();
-    let last = loop {
-        let (name, data) = events.event().await.expect("the stream goes on");
-        match name.as_str() {
-            "invocation" => finished.push(data),
-            "stats" if data["histogram"]["count"] == 2 => break data,
-            "stats" => {}
-            other => panic!("{other}: {data}"),
-        }
-    };
-    assert_eq!(finished.len(), 2);
-    assert_eq!(finished[0]["id"], id);
-    assert_eq!(finished[0]["status"], "succeeded");
-    assert_eq!(finished[0]["logs"], json!([]));
-    assert_eq!(finished[1]["error"]["errorType"], "ValueError");
-    assert_eq!(last["histogram"]["errors"], 1);
-    let counted: u64 = last["histogram"]["buckets"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|bucket| bucket[1].as_u64().unwrap())
-        .sum();
-    assert_eq!(counted, 2);
-    assert_eq!(last["stats"]["count"], 2);
-    assert_eq!(last["stats"]["window_s"], 60);
-    assert_eq!(last["instances"]["idle"], 1);
-    assert_eq!(last["skipped"], 0);
-    client.delete("/api/v1/functions/busy").await.expect(204);
-    while let Some((name, _)) = events.event().await {
-        assert_eq!(name, "stats", "the stream ends with its function");
-    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! The files mirror the routes; `support` starts servers and speaks with them. These tests need root, because sandboxes do.
 
 mod browser;
+mod clients;
 mod support;
 
 mod access;
@@ -11,8 +12,11 @@ mod console;
 mod fields;
 mod functions;
 mod history;
+mod hostile;
 mod invoke;
 mod lifecycle;
+mod live;
+mod logging;
 mod mutations;
 mod node;
 mod packages;

@@ -319,3 +319,59 @@ async fn a_client_that_leaves_a_stream_ends_it() {
     assert_eq!(cancelled["error"]["errorType"], "Client.Disconnected");
     assert_ne!(cancelled["response_bytes"], Value::from(0));
 }
+
+#[tokio::test]
+async fn every_way_to_fail_has_its_own_answer_and_status() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import os, time\n\
+        def late():\n    \
+            yield 'first'\n    \
+            time.sleep(30)\n    \
+            yield 'last'\n\
+        def handler(event, context):\n    \
+            return eval(event['body'])\n";
+    let settings = json!({"timeout_ms": 1000, "memory_mb": 64});
+    client.deploy("eval", code, settings).await;
+    for (expression, status, code, recorded) in [
+        ("time.sleep(30)", 504, "function_timeout", "timed_out"),
+        ("os._exit(7)", 502, "function_crashed", "crashed"),
+        (
+            "os.kill(os.getpid(), 9)",
+            502,
+            "function_crashed",
+            "crashed",
+        ),
+        (
+            "len(bytearray(300 << 20))",
+            502,
+            "function_out_of_memory",
+            "out_of_memory",
+        ),
+        ("nowhere", 502, "function_error", "failed"),
+    ] {
+        let answer = evaluate(&client, expression).await;
+        let id = answer.header("x-hearth-invocation-id").to_owned();
+        assert_eq!(answer.header("x-hearth-version"), "1", "{expression}");
+        answer.problem(status, code);
+        assert_eq!(
+            client.invocation(&id).await["status"],
+            recorded,
+            "{expression}"
+        );
+    }
+    let late = client
+        .request(Method::POST, "/fn/eval")
+        .header("content-type", "text/plain")
+        .body("late()");
+    let mut late = late.send().await.expect("a head");
+    assert_eq!(late.status(), 200);
+    let id = late.headers()["x-hearth-invocation-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(late.chunk().await.unwrap().as_deref(), Some(&b"first"[..]));
+    assert!(late.chunk().await.is_err(), "cut at the deadline");
+    assert_eq!(client.invocation(&id).await["status"], "timed_out");
+    evaluate(&client, "'well'").await.expect(200);
+}

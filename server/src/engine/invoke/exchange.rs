@@ -188,6 +188,12 @@ impl Exchange {
 
     /// Waits for the next frame, its payload appended to `payload`.
     pub(super) async fn receive(&mut self, payload: &mut Vec<u8>) -> Result<Received, InvokeError> {
+        // A worker that always has one more frame would never let this task sleep: it must neither keep the thread to
+        // itself nor escape its deadline, which the timeout below looks at only when there is nothing to receive.
+        tokio::task::coop::consume_budget().await;
+        if tokio::time::Instant::now() >= self.deadline {
+            return Err(self.timed_out()?);
+        }
         let (id, deadline) = (self.record.id.0, self.deadline);
         let channel = &mut self.lease()?.channel;
         let received = tokio::time::timeout_at(deadline, channel.recv(&id, payload)).await;
@@ -216,6 +222,12 @@ impl Exchange {
         }
     }
 
+    /// Kills the instance; what the caller is told.
+    fn timed_out(&mut self) -> Result<InvokeError, InvokeError> {
+        self.lease()?.kill();
+        Ok(InvokeError::Timeout(self.timeout_ms))
+    }
+
     /// Turns a failure of the channel, or the deadline's passing, into what the caller is told.
     async fn settle<T>(
         &mut self,
@@ -223,10 +235,7 @@ impl Exchange {
     ) -> Result<T, InvokeError> {
         match result {
             Ok(Ok(value)) => Ok(value),
-            Err(_) => {
-                self.lease()?.kill();
-                Err(InvokeError::Timeout(self.timeout_ms))
-            }
+            Err(_) => Err(self.timed_out()?),
             Ok(Err(ChannelError::Gone)) => {
                 let lease = self.lease()?;
                 let memory_mb = lease.deployment().spec.memory_mb;
@@ -359,8 +368,7 @@ impl Exchange {
         self,
         started: Result<Option<(Received, Vec<u8>)>, InvokeError>,
     ) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + use<> {
-        let mut bytes_sent = 0;
-        stream::unfold(Some((self, Some(started))), move |state| async move {
+        stream::unfold(Some((self, Some(started))), |state| async move {
             let (mut exchange, started) = state?;
             let next = match started {
                 Some(Err(error)) => Err(error),
@@ -385,8 +393,7 @@ impl Exchange {
             };
             match step {
                 Ok((more, payload)) => {
-                    bytes_sent += payload.len();
-                    exchange.count_response(bytes_sent);
+                    exchange.record.response_bytes += payload.len() as u64;
                     let state = if more {
                         Some((exchange, None))
                     } else {
@@ -399,6 +406,8 @@ impl Exchange {
                 Err(error) => {
                     let error = exchange.conclude::<()>(Err(error)).await.err();
                     let text = error.map(|error| error.to_string()).unwrap_or_default();
+                    // The connection is cut without flushing: one pause lets what came before reach the client.
+                    tokio::task::yield_now().await;
                     Some((Err(std::io::Error::other(text)), None))
                 }
             }

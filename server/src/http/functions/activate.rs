@@ -32,7 +32,9 @@ pub async fn activate(
     id_of(&app, &name)?;
     let Ok(version) = version.parse() else {
         let shown: String = version.chars().take(20).collect();
-        return Err(Problem::not_found(format!("version {shown:?} of {name:?}")));
+        return Err(Problem::not_found(format!(
+            "version {shown:?} of function {name:?}"
+        )));
     };
     let view = to_the_end(async move { app.engine.activate(&name, version).await }).await?;
     Ok(Json(view))

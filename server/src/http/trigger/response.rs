@@ -29,6 +29,14 @@ const DROPPED: [&str; 12] = [
     "traceparent",
     "date",
 ];
+/// Headers that speak for the whole origin, which a function shares with the console and with other functions: a service
+/// worker beyond its own path, the site's data, how to reach the host.
+const ORIGIN_WIDE: [&str; 4] = [
+    "alt-svc",
+    "clear-site-data",
+    "service-worker-allowed",
+    "strict-transport-security",
+];
 /// Headers that only Hearth may set.
 const RESERVED_PREFIX: &str = "x-hearth-";
 /// Cookies of the console, which a function on the same origin must not set.
@@ -96,10 +104,10 @@ fn checked(headers: Vec<(String, String)>, method: &Method) -> Result<HeaderMap,
         // The answer to HEAD has no body, so its length can only be the function's word.
         let length_of_head = *method == Method::HEAD && is_length(&key, &value);
         let dropped = DROPPED.contains(&key.as_str()) && !length_of_head;
-        if !dropped
-            && !key.as_str().starts_with(RESERVED_PREFIX)
-            && !sets_console_cookie(&key, &value)
-        {
+        let not_its_own = ORIGIN_WIDE.contains(&key.as_str())
+            || key.as_str().starts_with(RESERVED_PREFIX)
+            || sets_console_cookie(&key, &value);
+        if !dropped && !not_its_own {
             map.append(key, value);
         }
     }
@@ -167,6 +175,7 @@ mod tests {
                 ("Transfer-Encoding", "chunked"),
                 ("Content-Length", "9999"),
                 ("X-Hearth-Start", "forged"),
+                ("Service-Worker-Allowed", "/"),
                 ("Set-Cookie", "a=1"),
                 ("Set-Cookie", "b=2"),
                 ("Set-Cookie", " hearth_session=stolen"),

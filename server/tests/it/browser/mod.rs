@@ -39,7 +39,7 @@ async fn a_person_logs_in_deploys_invokes_and_sees_the_result_and_the_new_row() 
     browser.picture("empty-desktop-light").await;
     browser.click("#create-first").await;
     browser.fill("#name", "greeter").await;
-    browser.paste("#code-inline", CODE).await;
+    browser.paste("#code-editor", CODE).await;
     browser.picture("new-desktop-light").await;
     browser.click("#deploy-button").await;
 
@@ -76,7 +76,7 @@ async fn code_that_does_not_import_is_explained_and_nothing_typed_is_lost() {
         .await
         .expect("the form");
     browser.fill("#name", "Broken Name").await;
-    browser.paste("#code-inline", "import nowhere\n").await;
+    browser.paste("#code-editor", "import nowhere\n").await;
     browser.click("#deploy-button").await;
     browser.wait_for_text("#error-name", "letter").await;
     browser.picture("field-error-desktop-dark").await;
@@ -87,7 +87,7 @@ async fn code_that_does_not_import_is_explained_and_nothing_typed_is_lost() {
         .await;
     browser.picture("import-error-desktop-dark").await;
     let code = browser
-        .find("#code-inline")
+        .find("#code-editor")
         .await
         .prop("value")
         .await

@@ -1,0 +1,154 @@
+//! The channel: everything that a worker can write into memory it shares with the server, and every way to ring or not
+//! to ring.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Arena;
+use crate::support::Answer;
+
+const CODE: &str = include_str!("channel.py");
+
+/// Checks that the server noticed a broken protocol by itself and said so.
+#[track_caller]
+fn broke_the_protocol(answer: Answer, attack: &Value) {
+    let problem = answer.problem(502, "function_crashed");
+    assert!(
+        problem["detail"].to_string().contains("protocol"),
+        "{attack}: {problem}"
+    );
+}
+
+#[tokio::test]
+async fn frames_that_make_no_sense_end_the_instance_at_once() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 60_000})).await;
+    for fields in [
+        json!({"length": 0xffff_ffff_u32}),
+        json!({"length": 131_041}),
+        json!({"length": 1000}),
+        json!({"crc": 1}),
+        json!({"id": "00000000000000000000000000000000"}),
+        json!({"kind": 0}),
+        json!({"kind": 0xffff}),
+        json!({"kind": 1}),
+        json!({"kind": 0x10}),
+        json!({"kind": 0x12, "payload": "{}"}),
+        json!({"kind": 0x30}),
+        json!({"kind": 0x21, "payload": "{\"statusCode\":200,\"headers\":[]}"}),
+        json!({"kind": 0x22, "payload": "x"}),
+        json!({"flags": 2}),
+        json!({"reserved": 7}),
+    ] {
+        let mut event = fields;
+        event["attack"] = json!("one_frame");
+        broke_the_protocol(arena.send(&event).await, &event);
+    }
+    arena.recovers("bad frames").await;
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn wild_indices_and_random_bytes_end_the_instance() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 60_000})).await;
+    for delta in [1_i64, -32, 31, 262_176, 1 << 40, i64::MIN, i64::MAX] {
+        let event = json!({"attack": "head_index", "delta": delta});
+        broke_the_protocol(arena.send(&event).await, &event);
+    }
+    for delta in [1_i64, -32, 32, 1 << 40, i64::MIN] {
+        // The answer itself is fine; the next request of that instance meets what was written, and so does its caller.
+        let answer = arena
+            .send(&json!({"attack": "tail_index", "delta": delta}))
+            .await;
+        assert!(
+            [200, 502].contains(&answer.status.as_u16()),
+            "{delta}: {}",
+            answer.text()
+        );
+        let next = arena.attack("nothing").await;
+        assert!(
+            [200, 502].contains(&next.status.as_u16()),
+            "{delta}: {}",
+            next.text()
+        );
+    }
+    for (start, end, seed, published) in [
+        (0, 0, 1, 0),
+        (4096, 0, 2, 65_536),
+        (4096, 0, 3, 32),
+        (640, 4096, 4, 0),
+        (640, 648, 5, 0),
+    ] {
+        let event = json!({"attack": "random_bytes", "start": start, "end": end, "seed": seed, "published": published});
+        arena.send(&event).await.problem(502, "function_crashed");
+    }
+    arena.recovers("random bytes").await;
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn writing_while_the_server_reads_harms_only_the_writer() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 2000})).await;
+    let resized = arena.report("resize").await;
+    assert!(resized["reopen"] != "done", "{resized}");
+    assert!(
+        resized
+            .get("truncate")
+            .is_none_or(|result| result == "EPERM"),
+        "{resized}"
+    );
+    for _ in 0..3 {
+        let answer = arena.attack("keep_writing").await;
+        assert!(
+            [200, 502, 504].contains(&answer.status.as_u16()),
+            "{}",
+            answer.text()
+        );
+    }
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_ended_at_the_deadline() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 1500})).await;
+    for (kind, payload) in [(0x20, true), (0x20, false), (0x23, false)] {
+        let event = json!({"attack": "endless_answer", "kind": kind, "payload": payload});
+        // Several at once: as many as there are threads to occupy.
+        let (first, second, third) =
+            tokio::join!(arena.send(&event), arena.send(&event), arena.send(&event));
+        for answer in [first, second, third] {
+            answer.problem(504, "function_timeout");
+        }
+        arena.recovers("an endless answer").await;
+    }
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn bells_that_never_stop_and_bells_that_are_full_disturb_nobody_else() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 1500})).await;
+    let endless = json!({"attack": "endless_bell"});
+    let (first, second) = tokio::join!(arena.send(&endless), arena.send(&endless));
+    first.problem(504, "function_timeout");
+    second.problem(504, "function_timeout");
+    arena.recovers("an endless bell").await;
+    let answer = arena.attack("full_bell").await;
+    assert!(
+        [200, 504].contains(&answer.status.as_u16()),
+        "{}",
+        answer.text()
+    );
+    arena.recovers("a full bell").await;
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn who_stops_reading_is_ended_at_the_deadline() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 1500, "max_concurrency": 1})).await;
+    assert_eq!(arena.report("stop_reading").await, "stopping");
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let large = json!({"attack": "nothing", "padding": "x".repeat(1 << 20)});
+    arena.send(&large).await.problem(504, "function_timeout");
+    assert_eq!(arena.recovers("stopping").await, "fork");
+    arena.finish().await;
+}

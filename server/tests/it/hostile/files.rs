@@ -1,0 +1,147 @@
+//! Files: what a function must not read, and what it must not write.
+
+use serde_json::{Value, json};
+
+use super::{Arena, SECRET, host};
+
+const CODE: &str = include_str!("files.py");
+
+#[tokio::test]
+async fn nothing_of_the_host_or_of_another_function_can_be_read() {
+    let arena = Arena::new(CODE, json!({})).await;
+    let data = arena.server.data_dir();
+    let mut paths: Vec<String> = [
+        "/etc/shadow",
+        "/etc/machine-id",
+        "/root",
+        "/home",
+        "/sys",
+        "/boot",
+        "/run",
+    ]
+    .map(String::from)
+    .into();
+    paths.extend(
+        ["", "admin-token", "hearth.db", "run", "code"]
+            .map(|name| data.join(name).display().to_string()),
+    );
+    paths.extend(
+        host::names(&arena.server, "code")
+            .iter()
+            .map(|name| data.join("code").join(name).display().to_string()),
+    );
+    paths.push(format!("/proc/{}/environ", arena.server.pid()));
+    let steady = host::processes_of(&arena.server, "steady");
+    assert!(!steady.is_empty(), "the second function runs");
+    let answer = arena.send(&json!({"attack": "read", "paths": paths})).await;
+    assert_eq!(answer.expect(200).json(), json!({}));
+
+    let found = arena
+        .send(&json!({"attack": "search", "needle": SECRET}))
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(found["hits"], json!([]));
+    assert!(found["seen"].as_u64() > Some(0), "it did look: {found}");
+
+    let inventory = arena.report("inventory").await;
+    assert_eq!(inventory["users"], json!(["root", "sandbox"]));
+    assert_eq!(inventory["opt"], json!(["hearth", "python"]));
+    let known = [
+        "bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "sbin", "tmp",
+        "usr", "var",
+    ];
+    only(&inventory["root"], &known);
+    only(
+        &inventory["etc"],
+        &[
+            "group",
+            "hosts",
+            "ld.so.cache",
+            "localtime",
+            "nsswitch.conf",
+            "passwd",
+            "ssl",
+        ],
+    );
+    only(
+        &inventory["dev"],
+        &[
+            "fd", "full", "null", "random", "shm", "stderr", "stdin", "stdout", "urandom", "zero",
+        ],
+    );
+    arena.finish().await;
+}
+
+/// Checks that a list of names holds none but these.
+fn only(names: &Value, known: &[&str]) {
+    for name in names.as_array().expect("a list") {
+        let name = name.as_str().expect("a name");
+        assert!(known.contains(&name), "{name} in {names}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_can_be_written_outside_tmp() {
+    let arena = Arena::new(CODE, json!({})).await;
+    let writable = arena.report("writable").await;
+    let writable: Vec<&str> = writable
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(
+        writable.contains(&"/tmp") && writable.contains(&"/dev/shm"),
+        "{writable:?}"
+    );
+    for path in writable {
+        let below = |dir: &str| path == dir || path.starts_with(&format!("{dir}/"));
+        let device = ["null", "zero", "full", "random", "urandom"]
+            .iter()
+            .any(|name| path == format!("/dev/{name}"));
+        assert!(
+            below("/tmp") || below("/dev/shm") || device,
+            "{path} is writable"
+        );
+    }
+    let changes = arena.report("change").await;
+    for (change, result) in changes.as_object().expect("an object") {
+        assert!(
+            [
+                "EROFS", "EPERM", "EACCES", "EXDEV", "EINVAL", "EBUSY", "ENOENT"
+            ]
+            .contains(&result.as_str().unwrap_or_default()),
+            "{change}: {result}"
+        );
+    }
+    assert_eq!(
+        arena.report("links").await,
+        json!({"loop": "ELOOP", "up": "ENOENT", "sys": "ENOENT", "above_root": "ENOENT", "escape": true})
+    );
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn programs_that_are_roots_outside_give_nothing() {
+    let arena = Arena::new(CODE, json!({})).await;
+    let report = arena.report("suid").await;
+    assert!(
+        report["programs"].as_u64() > Some(0),
+        "Debian has su: {report}"
+    );
+    for (program, result) in report["results"].as_object().expect("an object") {
+        assert_ne!(result[0], 0, "{program}: {result}");
+        assert!(!result.to_string().contains("uid=0"), "{program}: {result}");
+    }
+    assert_eq!(report["own"], "1000");
+    for (field, value) in report["status"].as_object().expect("an object") {
+        let expected = match field.as_str() {
+            "NoNewPrivs" => "1",
+            "Seccomp" => "2",
+            _ => "0000000000000000",
+        };
+        assert_eq!(value, expected, "{field}");
+    }
+    arena.finish().await;
+}

@@ -1,0 +1,133 @@
+//! Functions that mean harm, uploaded to the real server. Each attack must be contained, its caller must get the right
+//! answer, and a second function must keep answering all the while.
+//!
+//! The Python side of each group is the file of the same name: `handler` calls the function that `event["attack"]`
+//! names. What an attack could do and what it was refused comes back as its result.
+
+mod channel;
+mod control;
+mod descriptors;
+mod files;
+mod host;
+mod kernel;
+mod memory;
+mod network;
+mod outside;
+mod processes;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::support::{Answer, Client, Server};
+
+/// Longest wait for any one answer; no attack has a longer deadline of its own. Generous: it only tells "late" from
+/// "never".
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Printed and kept by the second function, looked for by the first.
+const SECRET: &str = "the-second-functions-secret";
+
+/// Every attack file begins with this.
+const PRELUDE: &str = include_str!("prelude.py");
+
+/// A server with a hostile function (`attack`) and one that is in use all the while (`steady`).
+struct Arena {
+    server: Server,
+    client: Client,
+    stop: Arc<AtomicBool>,
+    witness: Option<JoinHandle<u32>>,
+}
+
+impl Arena {
+    /// Deploys both functions and begins to call the second one.
+    async fn new(code: &str, settings: Value) -> Self {
+        let arena = Self::without_attacker().await;
+        arena
+            .client
+            .deploy("attack", &format!("{PRELUDE}\n{code}"), settings)
+            .await;
+        arena
+    }
+
+    /// Deploys the second function only.
+    async fn without_attacker() -> Self {
+        let server = Server::start();
+        let client = server.client();
+        let steady =
+            format!("SECRET = '{SECRET}-code'\ndef handler(event, context):\n    return event\n");
+        let settings = json!({"env": {"SECRET": format!("{SECRET}-environment")}});
+        client.deploy("steady", &steady, settings).await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let witness = tokio::spawn(keep_calling(client.clone(), stop.clone()));
+        Self {
+            server,
+            client,
+            stop,
+            witness: Some(witness),
+        }
+    }
+
+    /// Invokes the hostile function with an event.
+    async fn send(&self, event: &Value) -> Answer {
+        tokio::time::timeout(PATIENCE, self.client.invoke("attack", event))
+            .await
+            .unwrap_or_else(|_| panic!("no answer to {event}"))
+    }
+
+    /// Invokes one attack.
+    async fn attack(&self, name: &str) -> Answer {
+        self.send(&json!({ "attack": name })).await
+    }
+
+    /// Invokes one attack that lives to report what it was refused.
+    async fn report(&self, name: &str) -> Value {
+        let answer = self.attack(name).await;
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+        answer.json()
+    }
+
+    /// The hostile function serves again after an attack; returns the rung from which.
+    async fn recovers(&self, after: &str) -> String {
+        let answer = self.attack("nothing").await;
+        assert_eq!(answer.status, 200, "after {after}: {}", answer.text());
+        assert_eq!(answer.json(), "nothing happened", "after {after}");
+        answer.header("x-hearth-start").to_owned()
+    }
+
+    /// Ends the test: the second function has answered throughout, and when both are deleted nothing of them is left.
+    async fn finish(mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let witness = self.witness.take().expect("finished once");
+        let answered = witness.await.expect("the second function kept answering");
+        assert!(answered > 0, "the second function answered");
+        for name in ["attack", "steady"] {
+            let answer = self
+                .client
+                .delete(&format!("/api/v1/functions/{name}"))
+                .await;
+            assert!(
+                answer.status == 204 || (answer.status == 404 && name == "attack"),
+                "{name}: {}",
+                answer.text()
+            );
+        }
+        host::nothing_is_left(&self.server).await;
+    }
+}
+
+/// Calls the second function until told to stop; returns how often it answered.
+async fn keep_calling(client: Client, stop: Arc<AtomicBool>) -> u32 {
+    let mut count = 0_u32;
+    while !stop.load(Ordering::Relaxed) {
+        let answer = tokio::time::timeout(PATIENCE, client.invoke("steady", &json!(count)))
+            .await
+            .expect("the second function answers");
+        assert_eq!(answer.expect(200).json(), json!(count));
+        count += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    count
+}

@@ -1,0 +1,179 @@
+//! What the host sees of a function: its users, its namespaces, its limits.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::{Arena, host};
+
+const CODE: &str = include_str!("processes.py");
+const NAMESPACES: [&str; 7] = ["user", "mnt", "pid", "ipc", "uts", "net", "cgroup"];
+const MIB: u64 = 1 << 20;
+
+#[tokio::test]
+async fn workers_are_nobody_in_namespaces_of_their_own() {
+    let arena = Arena::new(CODE, json!({"max_concurrency": 2})).await;
+    arena.recovers("nothing").await;
+    let server = std::process::id();
+    let mut namespaces: HashSet<String> = HashSet::new();
+    for name in NAMESPACES {
+        let link = std::fs::read_link(format!("/proc/{}/ns/{name}", arena.server.pid()));
+        namespaces.insert(link.expect("root may look").display().to_string());
+    }
+    assert_ne!(server, arena.server.pid());
+    let mut uids = Vec::new();
+    for function in ["attack", "steady"] {
+        let processes = host::processes_of(&arena.server, function);
+        assert!(
+            processes.len() >= 2,
+            "a template and an instance: {processes:?}"
+        );
+        let mut own: HashSet<String> = HashSet::new();
+        for process in &processes {
+            for field in ["Uid", "Gid"] {
+                for id in process.field(field).split_whitespace() {
+                    assert!(
+                        id.parse::<u32>().is_ok_and(|id| id > host::UID_BASE),
+                        "{process:?}"
+                    );
+                }
+            }
+            assert_eq!(process.field("Groups"), "");
+            for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+                assert_eq!(process.field(set), "0000000000000000", "{set}: {process:?}");
+            }
+            assert_eq!(process.field("NoNewPrivs"), "1");
+            assert_eq!(process.field("Seccomp"), "2");
+            own.extend(NAMESPACES.map(|name| process.namespace(name)));
+        }
+        assert_eq!(
+            own.len(),
+            NAMESPACES.len(),
+            "one sandbox, one set of namespaces"
+        );
+        assert!(own.is_disjoint(&namespaces), "{own:?}");
+        namespaces.extend(own);
+        uids.push(processes[0].uid);
+    }
+    assert_ne!(uids[0], uids[1], "each function has a user of its own");
+    // PID 1 of each sandbox: root inside only, with nothing but the right to kill.
+    let inits: Vec<_> = host::descendants(&arena.server)
+        .into_iter()
+        .filter(|process| process.parent == arena.server.pid())
+        .collect();
+    assert_eq!(inits.len(), 2);
+    for init in inits {
+        assert!(
+            init.uid >= host::UID_BASE && !uids.contains(&init.uid),
+            "{init:?}"
+        );
+        assert_eq!(
+            init.field("CapEff"),
+            "0000000000000020",
+            "CAP_KILL: {init:?}"
+        );
+        assert_eq!(init.field("NoNewPrivs"), "1");
+    }
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn every_process_is_in_its_cgroups_with_its_limits() {
+    let arena = Arena::new(CODE, json!({"memory_mb": 64, "max_concurrency": 1})).await;
+    arena.recovers("nothing").await;
+    let tag = host::names(&arena.server, "run")
+        .pop()
+        .expect("a directory of sandboxes");
+    // The instance is moved into its cell right after it is ready.
+    let processes = host::processes_of(&arena.server, "attack");
+    let (template, instance) = (
+        processes[0].pid.min(processes[1].pid),
+        processes[0].pid.max(processes[1].pid),
+    );
+    crate::support::eventually(
+        "the instance is in its cell",
+        std::time::Duration::from_secs(5),
+        || async {
+            read(instance, "memory", &tag)
+                .0
+                .contains("/cell-")
+                .then_some(())
+        },
+    )
+    .await;
+    for (pid, leaf, limit) in [
+        (template, "/template", 128 * MIB),
+        (instance, "/cell-", 64 * MIB),
+    ] {
+        let (path, dir) = read(pid, "memory", &tag);
+        assert!(path.contains(leaf), "{path}");
+        assert_eq!(
+            value(&dir, &["memory.limit_in_bytes", "memory.max"]),
+            limit.to_string()
+        );
+        let sandbox = dir.parent().expect("a sandbox").to_owned();
+        assert_eq!(
+            value(&sandbox, &["memory.limit_in_bytes", "memory.max"]),
+            (192 * MIB).to_string()
+        );
+        let (_, pids) = read(pid, "pids", &tag);
+        assert!(["96", "64"].contains(&value(&pids, &["pids.max"]).as_str()));
+        let (_, cpu) = read(pid, "cpu", &tag);
+        assert!(cpu.starts_with("/sys/fs/cgroup"), "{cpu:?}");
+        if cpu.join("cpu.cfs_quota_us").exists() {
+            let quota: i64 = value(&cpu, &["cpu.cfs_quota_us"])
+                .parse()
+                .expect("a number");
+            let period: i64 = value(&cpu, &["cpu.cfs_period_us"])
+                .parse()
+                .expect("a number");
+            assert!(
+                quota > 0 && quota <= period,
+                "one instance has one core at most"
+            );
+        }
+    }
+    assert!(!host::cgroup_directories(&tag).is_empty());
+    arena.finish().await;
+}
+
+/// The cgroup of a process in the hierarchy of a controller: its path, which must be below the server's, and its
+/// directory.
+fn read(pid: u32, controller: &str, tag: &str) -> (String, PathBuf) {
+    let all = host::cgroups(pid);
+    let (_, path) = all
+        .iter()
+        .find(|(names, _)| names.split(',').any(|name| name == controller))
+        .or_else(|| all.iter().find(|(names, _)| names.is_empty()))
+        .expect("a hierarchy");
+    let text = path.display().to_string();
+    assert!(
+        text.contains(tag),
+        "{controller}: {text} is not below {tag}"
+    );
+    let below = text.trim_start_matches('/').to_owned();
+    // The hierarchy's mount, or the only one.
+    let dir = [
+        format!("/sys/fs/cgroup/{controller}"),
+        "/sys/fs/cgroup".to_owned(),
+    ]
+    .iter()
+    .map(|mount| PathBuf::from(mount).join(&below))
+    .find(|dir| dir.is_dir())
+    .unwrap_or_else(|| panic!("{controller}: no directory {below}"));
+    (text, dir)
+}
+
+/// The content of the first of these files that is there.
+fn value(dir: &std::path::Path, files: &[&str]) -> String {
+    let file = files
+        .iter()
+        .map(|name| dir.join(name))
+        .find(|path| path.exists());
+    let file = file.unwrap_or_else(|| panic!("none of {files:?} in {}", dir.display()));
+    std::fs::read_to_string(file)
+        .expect("readable")
+        .trim()
+        .to_owned()
+}

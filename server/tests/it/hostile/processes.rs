@@ -1,0 +1,140 @@
+//! Processes: bombs, strays, and attacks on PID 1, the template and siblings.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{Arena, host};
+use crate::support::eventually;
+
+const CODE: &str = include_str!("processes.py");
+/// Processes and threads of a sandbox of one instance.
+const PIDS_OF_ONE: u64 = 96;
+/// The template and one idle instance.
+const AT_REST: usize = 2;
+
+fn one_instance() -> serde_json::Value {
+    json!({"timeout_ms": 1500, "max_concurrency": 1})
+}
+
+#[tokio::test]
+async fn processes_of_the_host_are_out_of_sight_and_out_of_reach() {
+    let arena = Arena::new(CODE, json!({})).await;
+    let event = json!({"attack": "visible", "host_pid": arena.server.pid()});
+    let seen = arena.send(&event).await.expect(200).json();
+    // A pid of the host is either nobody inside, or by chance the number of somebody inside.
+    assert!(
+        seen["host"] == "ESRCH" || seen["host"] == "inside",
+        "{seen}"
+    );
+    let processes = seen["processes"].as_object().expect("an object");
+    assert!(processes.len() <= 4, "{seen}");
+    assert_eq!(processes["1"], "hearth-init");
+    for (pid, name) in processes {
+        assert!(
+            pid == "1" || name.as_str().is_some_and(|name| name.starts_with("python")),
+            "{seen}"
+        );
+    }
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn bombs_are_bounded_and_their_remains_are_removed() {
+    let arena = Arena::new(CODE, one_instance()).await;
+    let forks = arena.report("count_forks").await;
+    assert_eq!(forks["refused"], "EAGAIN");
+    assert!(forks["children"].as_u64() < Some(PIDS_OF_ONE), "{forks}");
+    let threads = arena.report("thread_bomb").await;
+    assert!(threads.as_u64() < Some(PIDS_OF_ONE), "{threads}");
+    for bomb in ["fork_bomb", "process_bomb"] {
+        arena.attack(bomb).await.problem(504, "function_timeout");
+        host::at_most(&arena.server, "attack", AT_REST - 1).await;
+        arena.recovers(bomb).await;
+    }
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn what_an_instance_leaves_behind_ends_with_it() {
+    let arena = Arena::new(CODE, one_instance()).await;
+    let problem = arena
+        .attack("daemon_and_die")
+        .await
+        .problem(502, "function_crashed");
+    assert!(
+        problem["detail"].to_string().contains("status 7"),
+        "{problem}"
+    );
+    host::at_most(&arena.server, "attack", AT_REST - 1).await;
+    arena
+        .attack("rabbit")
+        .await
+        .problem(502, "function_crashed");
+    host::at_most(&arena.server, "attack", AT_REST - 1).await;
+    arena.recovers("a daemon").await;
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn whoever_never_returns_is_ended_at_the_deadline() {
+    let arena = Arena::new(CODE, one_instance()).await;
+    for attack in ["ignore_everything", "burn"] {
+        arena.attack(attack).await.problem(504, "function_timeout");
+        host::at_most(&arena.server, "attack", AT_REST - 1).await;
+        arena.recovers(attack).await;
+    }
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn pid_1_cannot_be_killed_from_inside() {
+    let arena = Arena::new(CODE, one_instance()).await;
+    for (signal, result) in arena
+        .report("kill_init")
+        .await
+        .as_object()
+        .expect("an object")
+    {
+        assert_eq!(result, "EPERM", "signal {signal}");
+    }
+    assert_eq!(arena.recovers("signals to PID 1").await, "warm");
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn who_kills_the_template_or_its_siblings_hurts_only_itself() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 10_000, "max_concurrency": 2})).await;
+    for attack in ["kill_template", "kill_everything"] {
+        arena.attack(attack).await.problem(502, "function_crashed");
+        assert_eq!(arena.recovers(attack).await, "boot");
+    }
+    let sleeping = json!({"attack": "sleep", "seconds": 5});
+    let (sibling, killer) = tokio::join!(arena.send(&sleeping), async {
+        eventually("the sibling runs", Duration::from_secs(10), || async {
+            let function = arena.client.get("/api/v1/functions/attack").await.json();
+            (function["instances"]["busy"] == 1).then_some(())
+        })
+        .await;
+        arena.attack("kill_siblings").await
+    });
+    let problem = sibling.problem(502, "function_crashed");
+    assert!(
+        problem["detail"].to_string().contains("SIGKILL"),
+        "{problem}"
+    );
+    assert_eq!(killer.expect(200).json(), "killed");
+    arena.recovers("killing siblings").await;
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn a_template_that_was_stopped_is_replaced() {
+    let arena = Arena::new(CODE, one_instance()).await;
+    arena
+        .attack("stop_template")
+        .await
+        .problem(502, "function_crashed");
+    assert_eq!(arena.recovers("stopping the template").await, "boot");
+    arena.finish().await;
+}
