@@ -17,6 +17,10 @@ const REAP_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a drain looks whether it is done.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl Engine {
     /// Puts what is stored back in service. Functions answer at once: one whose template is not up yet waits for it.
     ///
@@ -41,6 +45,7 @@ impl Engine {
                 creating: parking_lot::Mutex::default(),
                 packages,
                 running: AtomicU64::new(0),
+                cores: cores() as u64,
                 draining: AtomicBool::new(false),
                 reconciled: AtomicBool::new(false),
             }),
@@ -67,8 +72,7 @@ impl Engine {
 
     /// Boots the templates of all stored functions, as many at a time as there are cores.
     async fn reconcile(self, functions: Vec<Arc<Function>>) {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let permits = Arc::new(tokio::sync::Semaphore::new(cores));
+        let permits = Arc::new(tokio::sync::Semaphore::new(cores()));
         let mut boots = tokio::task::JoinSet::new();
         for function in functions {
             let permits = permits.clone();
