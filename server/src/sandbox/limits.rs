@@ -19,10 +19,11 @@ pub const CPU_PERIOD_US: u64 = 20_000;
 /// Share of one core, in µs of the period, that no single function gets: what the server needs to answer, to kill it
 /// and to serve the others. 20 %.
 pub const CPU_RESERVE_US: u64 = 4_000;
-/// Weight of all sandboxes together (v1 `cpu.shares`; the server's threads have 1024 each).
-pub const SANDBOXES_CPU_SHARES: u64 = 512;
-/// The same on v2 (`cpu.weight`; 100 is the default of everything else).
-pub const SANDBOXES_CPU_WEIGHT: u64 = 50;
+/// Weight of all sandboxes together on v1 (`cpu.shares`): that of one thread of the server, so that any number of busy
+/// functions leaves each of the server's threads at least half of a core when it needs one.
+pub const SANDBOXES_CPU_SHARES: u64 = 1024;
+/// The same on v2 (`cpu.weight`): that of the whole server.
+pub const SANDBOXES_CPU_WEIGHT: u64 = 100;
 /// `/tmp` is half of an instance's memory within these bounds; it is memory, and counts as such.
 pub const TMP_BYTES: (u64, u64) = (16 * MIB, 512 * MIB);
 /// `/dev/shm` likewise, a quarter.

@@ -9,13 +9,14 @@
 //!
 //! - [`limits`]: how much a sandbox may use. [`cgroup`]: who enforces it, v1 and v2.
 //! - [`probe`]: what the host can do. [`launch`]: starts `hearth-init`, which builds the sandbox and is its PID 1.
-//! - [`thread`]: owns the sandboxes' state. [`mailbox`]: what it can be told. [`attach`]: moves instances into cells.
+//! - [`thread`]: owns the sandboxes' state; [`lifecycle`]: how it changes. [`mailbox`]: what it can be told. [`attach`]: moves instances into cells.
 //!
 //! `server/docs/sandbox.md` says what is contained how.
 
 mod attach;
 mod cgroup;
 mod launch;
+mod lifecycle;
 mod limits;
 mod live;
 mod mailbox;
@@ -156,6 +157,7 @@ impl Host {
             .map_err(|error| {
                 SandboxError::step("directory", format!("{}: {error}", dir.display()))
             })?;
+        top.record(&dir).map_err(failed("directory"))?;
         capabilities.extend(probe::cgroup(init, &top, &dir));
 
         let attach = attach::start().map_err(failed("thread"))?;

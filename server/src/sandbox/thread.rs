@@ -11,31 +11,31 @@ use std::process::Child;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use hearth_init::{MAX_REPORT, Report, wire};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::time::Timespec;
 use tokio::sync::oneshot;
 
 use super::attach::Attach;
 use super::cgroup::{Leaf, Top};
-use super::live::{Live, Waiting};
+use super::live::Live;
 use super::mailbox::{Key, Mailbox, Message};
-use super::{CELL_POOL, Sandbox, SandboxError, SandboxSpec};
+use super::{CELL_POOL, SandboxError};
 
 /// A sandbox that is not ready after this long is given up. Building one takes milliseconds; protects callers from a
 /// file system that hangs.
-const SETUP_PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const SETUP_PATIENCE: Duration = Duration::from_secs(30);
 /// First and longest pause before something is tried again.
-const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
+pub(super) const RETRY: (Duration, Duration) =
+    (Duration::from_millis(2), Duration::from_millis(250));
 /// Times a removal is tried, about ten seconds in all. What is left then is cleared at the next start.
-const RETRIES: u32 = 48;
+pub(super) const RETRIES: u32 = 48;
 /// Events taken at once.
 const EVENTS: usize = 64;
 /// The mailbox's event; sandboxes' are twice their key, plus one for PID 1's end.
 const BELL: u64 = u64::MAX;
 
 /// Something to be done at a later time.
-enum Job {
+pub(super) enum Job {
     Reap(Child),
     Sweep(Key),
     RemoveCell(Key, Leaf),
@@ -50,21 +50,21 @@ struct Scheduled {
 }
 
 /// The thread's state.
-struct Thread {
-    init: PathBuf,
+pub(super) struct Thread {
+    pub(super) init: PathBuf,
     /// Where roots are made; removed at the end.
-    dir: PathBuf,
-    top: Top,
-    attach: mpsc::Sender<Attach>,
-    mailbox: Mailbox,
-    epoll: OwnedFd,
-    live: HashMap<Key, Live>,
-    next: Key,
+    pub(super) dir: PathBuf,
+    pub(super) top: Top,
+    pub(super) attach: mpsc::Sender<Attach>,
+    pub(super) mailbox: Mailbox,
+    pub(super) epoll: OwnedFd,
+    pub(super) live: HashMap<Key, Live>,
+    pub(super) next: Key,
     jobs: Vec<Scheduled>,
     /// No sandbox will be asked for any more: the thread ends with the last one.
-    closing: bool,
+    pub(super) closing: bool,
     /// Who waits for that.
-    closed: Vec<oneshot::Sender<()>>,
+    pub(super) closed: Vec<oneshot::Sender<()>>,
 }
 
 /// Starts the thread.
@@ -180,220 +180,6 @@ impl Thread {
         }
     }
 
-    fn create(&mut self, spec: SandboxSpec, reply: oneshot::Sender<Result<Sandbox, SandboxError>>) {
-        let key = self.next;
-        self.next += 1;
-        let started = if self.closing && !self.closed.is_empty() {
-            Err(SandboxError::shut_down())
-        } else {
-            // The key makes a sandbox's name another one than that of a predecessor that is still being removed.
-            let name = format!("{}.{key}", spec.id);
-            Live::start(&self.init, &self.dir, &self.top, &name, spec)
-        };
-        let (mut live, ends) = match started {
-            Ok(started) => started,
-            Err(error) => {
-                // It may not be waited for any more.
-                let _ = reply.send(Err(error));
-                return;
-            }
-        };
-        let watched = live.control.as_ref().map(|control| {
-            epoll::add(
-                &self.epoll,
-                control,
-                EventData::new_u64(key * 2),
-                EventFlags::IN,
-            )
-        });
-        if let Some(Err(error)) = watched {
-            let _ = reply.send(Err(SandboxError::step("epoll", error)));
-            live.control = None;
-        } else {
-            live.waiting = Some(Waiting { reply, ends });
-        }
-        let unwatched = live.control.is_none();
-        self.live.insert(key, live);
-        if unwatched {
-            self.lose_init(key);
-        } else {
-            self.later(SETUP_PATIENCE, 0, Job::GiveUpStarting(key));
-        }
-    }
-
-    /// Reads what init has to say.
-    fn hear(&mut self, key: Key) {
-        let mut buffer = [0; MAX_REPORT];
-        loop {
-            let Some(live) = self.live.get_mut(&key) else {
-                return;
-            };
-            let Some(control) = &live.control else { return };
-            let (length, mut fds) = match wire::receive(control, &mut buffer) {
-                Ok(received) => received,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => (0, Vec::new()), // reset: gone
-            };
-            if length == 0 {
-                live.control = None; // closing it takes it out of epoll
-                self.lose_init(key);
-                return;
-            }
-            match serde_json::from_slice(&buffer[..length]) {
-                Ok(Report::Spawned) => self.spawned(key, fds.pop()),
-                Ok(Report::Ready) => self.ready(key),
-                Ok(Report::Failed { step, detail }) => {
-                    self.fail(key, SandboxError::Step { step, detail });
-                }
-                Ok(Report::TemplateEnded { code, signal }) => {
-                    live.template_end = Some((code, signal));
-                }
-                Err(error) => self.fail(key, SandboxError::step("report", error)),
-            }
-        }
-    }
-
-    fn spawned(&mut self, key: Key, pidfd: Option<OwnedFd>) {
-        let Some(live) = self.live.get_mut(&key) else {
-            return;
-        };
-        let watched = pidfd
-            .as_ref()
-            .ok_or(rustix::io::Errno::BADF)
-            .and_then(|pidfd| {
-                epoll::add(
-                    &self.epoll,
-                    pidfd,
-                    EventData::new_u64(key * 2 + 1),
-                    EventFlags::IN,
-                )
-            });
-        live.init = pidfd;
-        if live.destroying {
-            live.kill();
-        }
-        if let Some(builder) = live.builder.take() {
-            self.later(RETRY.0, 0, Job::Reap(builder));
-        }
-        if let Err(error) = watched {
-            self.fail(key, SandboxError::step("pidfd", error));
-        }
-    }
-
-    fn ready(&mut self, key: Key) {
-        let Some(live) = self.live.get_mut(&key) else {
-            return;
-        };
-        let Some(Waiting { reply, ends }) = live.waiting.take() else {
-            return;
-        };
-        let sandbox = Sandbox {
-            control: Some(ends.control),
-            stdout: Some(ends.stdout),
-            stderr: Some(ends.stderr),
-            key,
-            uid: live.uid,
-            template: live.group.template(),
-            pool: Arc::clone(&live.pool),
-            ended: live.ended.subscribe(),
-            mailbox: self.mailbox.clone(),
-            attach: self.attach.clone(),
-        };
-        // When nobody waits any more, the sandbox is dropped here, and its drop has it destroyed.
-        drop(reply.send(Ok(sandbox)));
-        self.fill_pool(key);
-    }
-
-    /// The sandbox cannot be made: says so and removes what there is of it.
-    fn fail(&mut self, key: Key, error: SandboxError) {
-        if let Some(live) = self.live.get_mut(&key)
-            && let Some(Waiting { reply, .. }) = live.waiting.take()
-        {
-            // It may not be waited for any more.
-            let _ = reply.send(Err(error));
-        }
-        self.destroy(key, None);
-    }
-
-    /// Init's socket has ended. PID 1's pidfd says when it is gone; without one there is only the builder.
-    fn lose_init(&mut self, key: Key) {
-        let Some(live) = self.live.get_mut(&key) else {
-            return;
-        };
-        if live.init.is_none() && !live.gone {
-            live.gone = true;
-            if let Some(builder) = live.builder.take() {
-                self.later(Duration::ZERO, 0, Job::Reap(builder));
-            }
-            self.fail_silent_init(key);
-        } else if live.waiting.is_some() {
-            self.fail_silent_init(key);
-        }
-    }
-
-    fn fail_silent_init(&mut self, key: Key) {
-        self.fail(
-            key,
-            SandboxError::step("start", "hearth-init ended without a word"),
-        );
-    }
-
-    /// PID 1 is dead, and so is everything that was inside.
-    fn bury(&mut self, key: Key) {
-        // What it said last may still be in the socket.
-        self.hear(key);
-        let Some(live) = self.live.get_mut(&key) else {
-            return;
-        };
-        if live.init.is_none() {
-            return;
-        }
-        let how = live.reap();
-        live.ended.send_replace(Some(how));
-        live.gone = true;
-        live.control = None;
-        if live.destroying {
-            self.remove_sandbox(key, 0);
-        }
-    }
-
-    fn destroy(&mut self, key: Key, reply: Option<oneshot::Sender<()>>) {
-        let Some(live) = self.live.get_mut(&key) else {
-            if let Some(reply) = reply {
-                // It may not be waited for any more.
-                let _ = reply.send(());
-            }
-            return;
-        };
-        live.destroyed.extend(reply);
-        if !std::mem::replace(&mut live.destroying, true) {
-            live.kill();
-        }
-        if live.gone {
-            self.remove_sandbox(key, 0);
-        }
-    }
-
-    fn remove_sandbox(&mut self, key: Key, tries: u32) {
-        let Some(live) = self.live.get(&key) else {
-            return;
-        };
-        match live.remove() {
-            Err(_) if tries < RETRIES => {
-                self.again(tries, Job::RemoveSandbox(key));
-                return;
-            }
-            Err(error) => tracing::warn!(%error, "cannot remove a sandbox"),
-            Ok(()) => {}
-        }
-        if let Some(live) = self.live.remove(&key) {
-            for reply in live.destroyed {
-                // It may not be waited for any more.
-                let _ = reply.send(());
-            }
-        }
-    }
-
     fn remove_cell(&mut self, key: Key, leaf: Leaf, tries: u32) {
         if !self.live.contains_key(&key) {
             return; // removed with its sandbox
@@ -419,7 +205,7 @@ impl Thread {
         }
     }
 
-    fn fill_pool(&mut self, key: Key) {
+    pub(super) fn fill_pool(&mut self, key: Key) {
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
@@ -432,7 +218,7 @@ impl Thread {
         }
     }
 
-    fn later(&mut self, after: Duration, tries: u32, job: Job) {
+    pub(super) fn later(&mut self, after: Duration, tries: u32, job: Job) {
         self.jobs.push(Scheduled {
             at: Instant::now() + after,
             tries,
@@ -440,7 +226,7 @@ impl Thread {
         });
     }
 
-    fn again(&mut self, tries: u32, job: Job) {
+    pub(super) fn again(&mut self, tries: u32, job: Job) {
         let pause = RETRY.0.saturating_mul(1 << tries.min(16)).min(RETRY.1);
         self.later(pause, tries + 1, job);
     }

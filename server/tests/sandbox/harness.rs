@@ -1,7 +1,7 @@
 //! A sandbox host for one test, with a Python program as template.
 
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use hearth::model::Network;
 use hearth::sandbox::{Host, Sandbox, SandboxSpec, find_init};
 use serde_json::Value;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::UnixDatagram;
 
 /// What every program starts with: `control` is its socket, `say` sends its arguments as JSON.
 const PRELUDE: &str = "import json, socket, sys
@@ -33,7 +32,8 @@ pub struct Harness {
 /// A sandbox with the sockets a test uses.
 pub struct Running {
     pub live: Sandbox,
-    control: AsyncFd<OwnedFd>,
+    /// A SEQPACKET socket, which takes a datagram socket's calls.
+    control: UnixDatagram,
     stdout: OwnedFd,
 }
 
@@ -108,7 +108,7 @@ impl Harness {
         };
         let control = live.control.take().expect("control");
         Running {
-            control: AsyncFd::register_with_interest(control, Interest::READABLE).expect("AsyncFd"),
+            control: UnixDatagram::from_std(control.into()).expect("a socket"),
             stdout: live.stdout.take().expect("stdout"),
             live,
         }
@@ -145,15 +145,9 @@ impl Running {
     }
 
     pub async fn hear_bytes(&self) -> Vec<u8> {
-        let receive = self.control.async_io(Interest::READABLE, |socket| {
-            let mut buffer = vec![0; 1 << 17];
-            let (length, _) =
-                rustix::net::recv(socket, &mut buffer[..], rustix::net::RecvFlags::empty())?;
-            buffer.truncate(length);
-            Ok(buffer)
-        });
-        let bytes = match tokio::time::timeout(PATIENCE, receive).await {
-            Ok(received) => received.expect("recv"),
+        let mut bytes = vec![0; 1 << 17];
+        match tokio::time::timeout(PATIENCE, self.control.recv(&mut bytes)).await {
+            Ok(length) => bytes.truncate(length.expect("recv")),
             Err(_) => panic!("the template says nothing: {}", self.printed()),
         };
         if bytes.is_empty() {
@@ -167,12 +161,7 @@ impl Running {
     }
 
     pub async fn say(&self, bytes: &[u8]) {
-        rustix::net::send(
-            self.control.get_ref().as_fd(),
-            bytes,
-            rustix::net::SendFlags::NOSIGNAL,
-        )
-        .expect("send");
+        self.control.send(bytes).await.expect("send");
     }
 
     /// What the template has printed so far.

@@ -4,7 +4,9 @@
 //! CPU have the sandbox only, since every further hierarchy costs one more move per start.
 
 mod mounts;
+mod processes;
 mod stale;
+mod tree;
 mod v1;
 mod v2;
 
@@ -12,10 +14,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, PidfdFlags, Signal};
-
-pub use stale::{Tag, clear_stale_directories};
-
+use self::processes::kill_listed;
+pub use self::stale::{Tag, clear_stale_directories};
+use self::tree::{about, remove_tree};
 use super::SandboxError;
 use super::limits::Limits;
 
@@ -80,6 +81,13 @@ impl Directories {
         }
         Ok(())
     }
+
+    fn remove(&self) -> io::Result<()> {
+        for dir in self.distinct() {
+            remove_tree(dir)?;
+        }
+        Ok(())
+    }
 }
 
 /// The server's own cgroup, in which every sandbox has one.
@@ -112,6 +120,11 @@ impl Top {
         Ok(Self(top))
     }
 
+    /// Writes into the server's directory where its cgroups are, for the server after it.
+    pub fn record(&self, dir: &Path) -> io::Result<()> {
+        stale::record(dir, &self.0.distinct())
+    }
+
     /// v1 or v2.
     pub fn version(&self) -> Version {
         self.0.version
@@ -134,7 +147,7 @@ impl Top {
 
     /// Removes the server's own cgroup; every sandbox must be gone.
     pub fn remove(&self) -> io::Result<()> {
-        remove_all(&self.0)
+        self.0.remove()
     }
 }
 
@@ -199,7 +212,7 @@ impl Group {
 
     /// Removes the sandbox's cgroups. Fails with `EBUSY` while processes are in them.
     pub fn remove(&self) -> io::Result<()> {
-        remove_all(&self.directories)
+        self.directories.remove()
     }
 }
 
@@ -260,66 +273,6 @@ fn keyed(text: &str, key: &str) -> u64 {
         .find(|(name, _)| *name == key)
         .and_then(|(_, value)| value.trim().parse().ok())
         .unwrap_or_default()
-}
-
-/// Kills every process listed in a cgroup directory.
-fn kill_listed(dir: &Path) {
-    for pid in listed(dir) {
-        // The number may pass to another process at any time, the descriptor may not: kill through it, and only if the
-        // process it stands for is still listed.
-        let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
-            continue;
-        };
-        if listed(dir).contains(&pid) {
-            // It may have ended by itself meanwhile.
-            let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
-        }
-    }
-}
-
-/// Processes in a cgroup directory.
-fn listed(dir: &Path) -> Vec<Pid> {
-    fs::read_to_string(dir.join(PROCS))
-        .map(|text| {
-            text.lines()
-                .filter_map(|line| line.parse().ok())
-                .filter_map(Pid::from_raw)
-                .collect()
-        })
-        .unwrap_or_default()
-}
-
-fn remove_all(directories: &Directories) -> io::Result<()> {
-    for dir in directories.distinct() {
-        remove_tree(dir)?;
-    }
-    Ok(())
-}
-
-/// Removes a cgroup and those below it. Only directories can be removed there; files go with them.
-fn remove_tree(dir: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    for entry in entries.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_tree(&entry.path())?;
-        }
-    }
-    fs::remove_dir(dir)
-}
-
-/// Writes one control file.
-fn put(dir: &Path, file: &str, value: impl ToString) -> io::Result<()> {
-    let path = dir.join(file);
-    fs::write(&path, value.to_string()).map_err(|error| about(&path, &error))
-}
-
-/// The error with the path it is about.
-fn about(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

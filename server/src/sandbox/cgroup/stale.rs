@@ -1,13 +1,18 @@
 //! What a server that died left behind, told apart from what a living one is using.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{kill_listed, remove_tree};
+use super::PROCS;
+use super::processes::kill_listed;
+use super::tree::remove_tree;
 
 const PREFIX: &str = "hearth-";
+/// File in a server's directory that says where its cgroups are, a path a line.
+const RECORD: &str = "cgroups";
 /// How long the processes of a dead server get to end after they were killed; protects the start of this one.
 const CLEARING_PATIENCE: Duration = Duration::from_secs(3);
 const RETRY: Duration = Duration::from_millis(10);
@@ -64,20 +69,45 @@ fn owner(name: &str) -> Option<Owner> {
 /// Kills and removes what dead servers left in a cgroup directory.
 pub fn clear_stale_cgroups(parent: &Path) {
     for (name, path) in entries(parent) {
-        if owner(&name) != Some(Owner::Dead) {
-            continue;
+        if owner(&name) == Some(Owner::Dead) {
+            clear(&path);
         }
-        let deadline = Instant::now() + CLEARING_PATIENCE;
-        loop {
-            kill_tree(&path);
-            match remove_tree(&path) {
-                Ok(()) => break,
-                Err(_) if Instant::now() < deadline => std::thread::sleep(RETRY),
-                Err(error) => {
-                    tracing::warn!(path = %path.display(), %error, "cannot remove the cgroup of a dead server");
-                    break;
-                }
+    }
+}
+
+/// Kills what is in a cgroup and removes it.
+fn clear(cgroup: &Path) {
+    let deadline = Instant::now() + CLEARING_PATIENCE;
+    loop {
+        kill_tree(cgroup);
+        match remove_tree(cgroup) {
+            Ok(()) => return,
+            Err(_) if Instant::now() < deadline => std::thread::sleep(RETRY),
+            Err(error) => {
+                tracing::warn!(path = %cgroup.display(), %error, "cannot remove the cgroup of a dead server");
+                return;
             }
+        }
+    }
+}
+
+/// Writes down where a server's cgroups are: the next one may be started in another part of the tree, and would not see
+/// them there.
+pub fn record(dir: &Path, cgroups: &[&Path]) -> io::Result<()> {
+    let lines: Vec<_> = cgroups
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    fs::write(dir.join(RECORD), lines.join("\n"))
+}
+
+/// Clears the recorded cgroups of the dead server to which a directory belonged.
+fn clear_recorded(dir: &Path) {
+    let record = fs::read_to_string(dir.join(RECORD)).unwrap_or_default();
+    for path in record.lines().map(Path::new) {
+        // Whatever the file says, only what has the dead server's name is its own.
+        if path.file_name() == dir.file_name() && path.join(PROCS).exists() {
+            clear(path);
         }
     }
 }
@@ -86,9 +116,12 @@ pub fn clear_stale_cgroups(parent: &Path) {
 /// pid namespace that is not this one was an earlier container. Nothing is mounted there in this mount namespace.
 pub fn clear_stale_directories(dir: &Path) {
     for (name, path) in entries(dir) {
-        if matches!(owner(&name), Some(Owner::Dead | Owner::Elsewhere))
-            && let Err(error) = fs::remove_dir_all(&path)
-        {
+        match owner(&name) {
+            Some(Owner::Dead) => clear_recorded(&path),
+            Some(Owner::Elsewhere) => {}
+            Some(Owner::Living) | None => continue,
+        }
+        if let Err(error) = fs::remove_dir_all(&path) {
             tracing::warn!(path = %path.display(), %error, "cannot remove the directory of a dead server");
         }
     }
@@ -161,5 +194,29 @@ mod tests {
         assert!(!dir.path().join(dead).exists());
         assert!(dir.path().join(living.as_str()).exists());
         assert!(dir.path().join("other").exists());
+    }
+
+    /// In the kernel's own v2 hierarchy, where one can be made without any controller.
+    #[test]
+    fn recorded_cgroups_go_wherever_they_are() {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
+        let Some(mount) = super::super::mounts::v2_mount(&mounts) else {
+            return; // this host has no v2 at all
+        };
+        let elsewhere = mount.join(format!("hearth-unit-test-stale-{}", std::process::id()));
+        let dead = format!("hearth-{}-2-{}-0", std::process::id(), pid_namespace());
+        let (cgroup, other) = (elsewhere.join(&dead), elsewhere.join("other"));
+        for path in [&cgroup.join("f-1.0/template"), &other] {
+            fs::create_dir_all(path).expect("mkdir, as root");
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        let own = dir.path().join(&dead);
+        fs::create_dir(&own).expect("mkdir");
+        record(&own, &[&cgroup, &other]).expect("record");
+        clear_stale_directories(dir.path());
+        assert!(!own.exists());
+        assert!(!cgroup.exists());
+        assert!(other.exists(), "it does not have the server's name");
+        remove_tree(&elsewhere).expect("rmdir");
     }
 }

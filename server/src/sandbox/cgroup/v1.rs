@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use super::{Directories, put};
+use super::Directories;
+use super::tree::put;
 use crate::sandbox::limits::{CPU_PERIOD_US, Limits, SANDBOXES_CPU_SHARES};
 
 /// What all sandboxes together get when the CPUs are contended.

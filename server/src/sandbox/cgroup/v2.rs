@@ -4,7 +4,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::{Directories, PROCS, Version, listed, put};
+use super::processes::listed;
+use super::tree::put;
+use super::{Directories, PROCS, Version};
 use crate::sandbox::limits::{CPU_PERIOD_US, INSTANCE_PIDS, Limits, SANDBOXES_CPU_WEIGHT};
 
 /// Where the server itself goes when sandboxes are made below its own cgroup: one that distributes resources to others
@@ -171,7 +173,7 @@ mod tests {
         let top = place.join("hearth-1");
         top.create().expect("create");
         prepare_top(&top).expect("prepare");
-        assert_eq!(read(top.memory.join("cpu.weight")), "50");
+        assert_eq!(read(top.memory.join("cpu.weight")), "100");
 
         let group = Group {
             directories: top.join("f-1"),

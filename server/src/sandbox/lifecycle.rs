@@ -1,0 +1,235 @@
+//! What happens to a sandbox, in this order: created, spawned, ready, buried, removed; or failed at any point.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hearth_init::{MAX_REPORT, Report, wire};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use tokio::sync::oneshot;
+
+use super::live::{Live, Waiting};
+use super::mailbox::Key;
+use super::thread::{Job, RETRIES, RETRY, SETUP_PATIENCE, Thread};
+use super::{Sandbox, SandboxError, SandboxSpec};
+
+impl Thread {
+    pub(super) fn create(
+        &mut self,
+        spec: SandboxSpec,
+        reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
+    ) {
+        let key = self.next;
+        self.next += 1;
+        let started = if self.closing && !self.closed.is_empty() {
+            Err(SandboxError::shut_down())
+        } else {
+            // The key makes a sandbox's name another one than that of a predecessor that is still being removed.
+            let name = format!("{}.{key}", spec.id);
+            Live::start(&self.init, &self.dir, &self.top, &name, spec)
+        };
+        let (mut live, ends) = match started {
+            Ok(started) => started,
+            Err(error) => {
+                // It may not be waited for any more.
+                let _ = reply.send(Err(error));
+                return;
+            }
+        };
+        let watched = live.control.as_ref().map(|control| {
+            epoll::add(
+                &self.epoll,
+                control,
+                EventData::new_u64(key * 2),
+                EventFlags::IN,
+            )
+        });
+        if let Some(Err(error)) = watched {
+            let _ = reply.send(Err(SandboxError::step("epoll", error)));
+            live.control = None;
+        } else {
+            live.waiting = Some(Waiting { reply, ends });
+        }
+        let unwatched = live.control.is_none();
+        self.live.insert(key, live);
+        if unwatched {
+            self.lose_init(key);
+        } else {
+            self.later(SETUP_PATIENCE, 0, Job::GiveUpStarting(key));
+        }
+    }
+
+    /// Reads what init has to say.
+    pub(super) fn hear(&mut self, key: Key) {
+        let mut buffer = [0; MAX_REPORT];
+        loop {
+            let Some(live) = self.live.get_mut(&key) else {
+                return;
+            };
+            let Some(control) = &live.control else { return };
+            let (length, mut fds) = match wire::receive(control, &mut buffer) {
+                Ok(received) => received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => (0, Vec::new()), // reset: gone
+            };
+            if length == 0 {
+                live.control = None; // closing it takes it out of epoll
+                self.lose_init(key);
+                return;
+            }
+            match serde_json::from_slice(&buffer[..length]) {
+                Ok(Report::Spawned) => self.spawned(key, fds.pop()),
+                Ok(Report::Ready) => self.ready(key),
+                Ok(Report::Failed { step, detail }) => {
+                    self.fail(key, SandboxError::Step { step, detail });
+                }
+                Ok(Report::TemplateEnded { code, signal }) => {
+                    live.template_end = Some((code, signal));
+                }
+                Err(error) => self.fail(key, SandboxError::step("report", error)),
+            }
+        }
+    }
+
+    pub(super) fn spawned(&mut self, key: Key, pidfd: Option<OwnedFd>) {
+        let Some(live) = self.live.get_mut(&key) else {
+            return;
+        };
+        let watched = pidfd
+            .as_ref()
+            .ok_or(rustix::io::Errno::BADF)
+            .and_then(|pidfd| {
+                epoll::add(
+                    &self.epoll,
+                    pidfd,
+                    EventData::new_u64(key * 2 + 1),
+                    EventFlags::IN,
+                )
+            });
+        live.init = pidfd;
+        if live.destroying {
+            live.kill();
+        }
+        if let Some(builder) = live.builder.take() {
+            self.later(RETRY.0, 0, Job::Reap(builder));
+        }
+        if let Err(error) = watched {
+            self.fail(key, SandboxError::step("pidfd", error));
+        }
+    }
+
+    pub(super) fn ready(&mut self, key: Key) {
+        let Some(live) = self.live.get_mut(&key) else {
+            return;
+        };
+        let Some(Waiting { reply, ends }) = live.waiting.take() else {
+            return;
+        };
+        let sandbox = Sandbox {
+            control: Some(ends.control),
+            stdout: Some(ends.stdout),
+            stderr: Some(ends.stderr),
+            key,
+            uid: live.uid,
+            template: live.group.template(),
+            pool: Arc::clone(&live.pool),
+            ended: live.ended.subscribe(),
+            mailbox: self.mailbox.clone(),
+            attach: self.attach.clone(),
+        };
+        // When nobody waits any more, the sandbox is dropped here, and its drop has it destroyed.
+        drop(reply.send(Ok(sandbox)));
+        self.fill_pool(key);
+    }
+
+    /// The sandbox cannot be made: says so and removes what there is of it.
+    pub(super) fn fail(&mut self, key: Key, error: SandboxError) {
+        if let Some(live) = self.live.get_mut(&key)
+            && let Some(Waiting { reply, .. }) = live.waiting.take()
+        {
+            // It may not be waited for any more.
+            let _ = reply.send(Err(error));
+        }
+        self.destroy(key, None);
+    }
+
+    /// Init's socket has ended. PID 1's pidfd says when it is gone; without one there is only the builder.
+    pub(super) fn lose_init(&mut self, key: Key) {
+        let Some(live) = self.live.get_mut(&key) else {
+            return;
+        };
+        if live.init.is_none() && !live.gone {
+            live.gone = true;
+            if let Some(builder) = live.builder.take() {
+                self.later(Duration::ZERO, 0, Job::Reap(builder));
+            }
+            self.fail_silent_init(key);
+        } else if live.waiting.is_some() {
+            self.fail_silent_init(key);
+        }
+    }
+
+    pub(super) fn fail_silent_init(&mut self, key: Key) {
+        self.fail(
+            key,
+            SandboxError::step("start", "hearth-init ended without a word"),
+        );
+    }
+
+    /// PID 1 is dead, and so is everything that was inside.
+    pub(super) fn bury(&mut self, key: Key) {
+        // What it said last may still be in the socket.
+        self.hear(key);
+        let Some(live) = self.live.get_mut(&key) else {
+            return;
+        };
+        if live.init.is_none() {
+            return;
+        }
+        let how = live.reap();
+        live.ended.send_replace(Some(how));
+        live.gone = true;
+        live.control = None;
+        if live.destroying {
+            self.remove_sandbox(key, 0);
+        }
+    }
+
+    pub(super) fn destroy(&mut self, key: Key, reply: Option<oneshot::Sender<()>>) {
+        let Some(live) = self.live.get_mut(&key) else {
+            if let Some(reply) = reply {
+                // It may not be waited for any more.
+                let _ = reply.send(());
+            }
+            return;
+        };
+        live.destroyed.extend(reply);
+        if !std::mem::replace(&mut live.destroying, true) {
+            live.kill();
+        }
+        if live.gone {
+            self.remove_sandbox(key, 0);
+        }
+    }
+
+    pub(super) fn remove_sandbox(&mut self, key: Key, tries: u32) {
+        let Some(live) = self.live.get(&key) else {
+            return;
+        };
+        match live.remove() {
+            Err(_) if tries < RETRIES => {
+                self.again(tries, Job::RemoveSandbox(key));
+                return;
+            }
+            Err(error) => tracing::warn!(%error, "cannot remove a sandbox"),
+            Ok(()) => {}
+        }
+        if let Some(live) = self.live.remove(&key) {
+            for reply in live.destroyed {
+                // It may not be waited for any more.
+                let _ = reply.send(());
+            }
+        }
+    }
+}
