@@ -195,7 +195,7 @@ async fn a_generators_first_piece_arrives_before_its_last_is_made() {
                     time.sleep(0.01)\n        \
                 yield b'last\\n'\n    \
             return {'statusCode': 200, 'headers': {'content-type': 'text/plain'}, 'body': lines()}\n";
-    client.deploy("streams", &code, json!({})).await;
+    client.deploy("streams", code, json!({})).await;
     let mut lines = Lines::open(client.request(Method::GET, "/fn/streams")).await;
     assert_eq!(lines.response.status(), 200);
     let timing = lines.response.headers()["server-timing"]
