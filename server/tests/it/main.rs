@@ -8,6 +8,7 @@ mod support;
 
 mod access;
 mod bodies;
+mod console;
 mod fields;
 mod functions;
 mod history;

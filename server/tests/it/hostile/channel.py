@@ -117,12 +117,17 @@ def keep_writing(context):
     return "x" * 300_000
 
 
-def endless_answer(context, kind, payload):
+def endless_answer(context, kind, payload, head=None):
     """Frames without end, at the price of one word each: every round shows the host the same bytes again."""
     ring = Ring(context)
+    if head:
+        ring.publish(ring.frame(kind=HEAD, payload=head.encode()))
+        while ring.word(TO_HOST + LINE) != ring.word(TO_HOST):
+            pass
     payload = b" " * (ring.capacity // 2 - 32) if payload else b""
     frame = ring.frame(kind=kind, payload=payload, flags=MORE)
     ctypes.memmove(ring.area, frame * (ring.capacity // len(frame)), ring.capacity)
+    # Frames begin where the last ended, and none goes over the ring's end: short ones fit anywhere.
     head = ctypes.c_uint64.from_address(ring.base + TO_HOST)
     tail = ctypes.c_uint64.from_address(ring.base + TO_HOST + LINE)
     asleep = ctypes.c_uint32.from_address(ring.base + TO_HOST + 2 * LINE)

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Arena;
@@ -150,5 +151,38 @@ async fn who_stops_reading_is_ended_at_the_deadline() {
     let large = json!({"attack": "nothing", "padding": "x".repeat(1 << 20)});
     arena.send(&large).await.problem(504, "function_timeout");
     assert_eq!(arena.recovers("stopping").await, "fork");
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn an_http_answer_that_makes_no_sense_or_never_ends_is_cut() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 1500})).await;
+    let request = |event: &Value| arena.client.request(Method::POST, "/fn/attack").json(event);
+    for fields in [
+        json!({"kind": 0x21, "payload": "{}"}),
+        json!({"kind": 0x21, "payload": "{\"statusCode\":200,\"headers\":[[1]]}"}),
+        json!({"kind": 0x21, "flags": 1, "payload": "{\"statusCode\":200,\"headers\":[]}"}),
+        json!({"kind": 0x22, "payload": "x"}),
+        json!({"kind": 0x20}),
+    ] {
+        let mut event = fields;
+        event["attack"] = json!("one_frame");
+        broke_the_protocol(arena.client.send(request(&event)).await, &event);
+    }
+    let head = r#"{"statusCode":200,"headers":[["content-length","5"],["connection","close"]]}"#;
+    let event = json!({"attack": "endless_answer", "kind": 0x22, "payload": false, "head": head});
+    let mut response = request(&event).send().await.expect("the head is fine");
+    assert_eq!(response.status(), 200);
+    assert!(response.headers().get("content-length").is_none());
+    let cut = tokio::time::timeout(super::PATIENCE, async {
+        loop {
+            match response.chunk().await {
+                Ok(Some(_)) => {}
+                end => break end.is_err(),
+            }
+        }
+    });
+    assert!(cut.await.expect("it ends"), "and not as if it were whole");
+    arena.recovers("an endless body").await;
     arena.finish().await;
 }

@@ -1,5 +1,6 @@
 import ctypes
 import errno
+import json
 import os
 import signal
 import sys
@@ -24,6 +25,8 @@ def nothing():
 
 
 def handler(event, context):
+    if "requestContext" in event:
+        event = json.loads(event["body"])
     arguments = {name: value for name, value in event.items() if name != "attack"}
     if "context" in globals()[event["attack"]].__code__.co_varnames:
         arguments["context"] = context

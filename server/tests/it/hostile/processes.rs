@@ -67,13 +67,24 @@ async fn what_an_instance_leaves_behind_ends_with_it() {
         "{problem}"
     );
     host::at_most(&arena.server, "attack", AT_REST - 1).await;
-    arena
-        .attack("rabbit")
-        .await
-        .problem(502, "function_crashed");
-    host::at_most(&arena.server, "attack", AT_REST - 1).await;
     arena.recovers("a daemon").await;
     arena.finish().await;
+}
+
+#[tokio::test]
+async fn processes_that_keep_changing_their_number_are_caught() {
+    for early in ["", "yes"] {
+        let mut settings = one_instance();
+        settings["env"] = json!({"EARLY": early});
+        let arena = Arena::new(CODE, settings).await;
+        let answer = arena.attack("rabbits").await;
+        let id = answer.header("x-hearth-invocation-id").to_owned();
+        answer.problem(502, "function_crashed");
+        let record = arena.client.invocation(&id).await;
+        assert!(record["logs"].to_string().contains("they ran"), "{record}");
+        host::at_most(&arena.server, "attack", AT_REST - 1).await;
+        arena.finish().await;
+    }
 }
 
 #[tokio::test]
