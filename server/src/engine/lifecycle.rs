@@ -34,7 +34,7 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let code_dir = data_dir.join("code");
         std::fs::create_dir_all(&code_dir)?;
-        let packages = code::Packages::new(code_dir);
+        let packages = code::Packages::new(code_dir, store.clone());
         packages.collect_garbage(&store.code_in_use().await?.into_iter().collect())?;
         let engine = Self {
             inner: Arc::new(Inner {
@@ -54,12 +54,8 @@ impl Engine {
         for stored in engine.inner.store.functions().await? {
             let key = FunctionKey::new(stored.id);
             let active = &stored.active;
-            let deployment = engine.deployment(
-                key.clone(),
-                active.version,
-                &active.spec,
-                &active.code_sha256,
-            );
+            let package = engine.inner.packages.hold(&active.code_sha256);
+            let deployment = engine.deployment(key.clone(), active.version, &active.spec, package);
             let name = deployment.name.clone();
             let function = Function::new(key, stored, deployment);
             engine.inner.registry.insert(name, function.clone());

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
+pub use code::Package;
 pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 
 use crate::history::History;

@@ -23,4 +23,5 @@ mod packages;
 mod runtime;
 mod trigger;
 mod trigger_answer;
+mod trigger_stream;
 mod versions;
