@@ -77,7 +77,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let store = Store::open(&data_dir.path.join("hearth.db"))
         .await
         .context("the database")?;
-    let token = admin::ensure_token(&data_dir.path, config.admin_token.as_deref(), &store).await?;
+    let token = admin::ensure_token(&data_dir.path, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
     let resources = Resources {
         host,

@@ -59,6 +59,9 @@ const QUICK: Scale = Scale {
     idle_s: 1,
 };
 
+/// Measures one thing and adds it to the report.
+type Suite = fn(Scale, &mut Report) -> anyhow::Result<()>;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if arguments
@@ -75,7 +78,7 @@ fn main() -> ExitCode {
         .cloned();
     let scale = if quick { QUICK } else { FULL };
     let mut report = Report::new("hearth", quick);
-    let suites: [(&str, fn(Scale, &mut Report) -> anyhow::Result<()>); 4] = [
+    let suites: [(&str, Suite); 4] = [
         ("starts", starts::run),
         ("first-request", warm::first_requests),
         ("warm", warm::run),

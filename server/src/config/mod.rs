@@ -93,12 +93,19 @@ pub struct InvalidSetting {
 const MIN_ADMIN_TOKEN: usize = 16;
 
 impl Config {
+    /// The configured token. An empty one counts as none: that is what an unset variable of a compose file becomes.
+    pub fn admin_token(&self) -> Option<&str> {
+        self.admin_token
+            .as_deref()
+            .filter(|token| !token.is_empty())
+    }
+
     /// Checks what clap's types cannot.
     ///
     /// # Errors
     /// [`InvalidSetting`] names the first setting that makes no sense.
     pub fn check(&self) -> Result<(), InvalidSetting> {
-        if let Some(token) = &self.admin_token
+        if let Some(token) = self.admin_token()
             && (token.len() < MIN_ADMIN_TOKEN || !token.bytes().all(|b| b.is_ascii_graphic()))
         {
             return Err(InvalidSetting {
@@ -153,6 +160,8 @@ mod tests {
     #[test]
     fn defaults_make_sense() {
         assert!(config(&[]).check().is_ok());
+        let empty = config(&["--admin-token", ""]);
+        assert!(empty.check().is_ok() && empty.admin_token().is_none());
     }
 
     #[test]

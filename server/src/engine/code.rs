@@ -1,9 +1,10 @@
 //! Code packages on disk: one directory for each content hash, shared by all versions with the same code.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use tokio::sync::{RwLock, RwLockReadGuard};
+use parking_lot::Mutex;
 
 use super::EngineError;
 use crate::model::{Code, Runtime};
@@ -28,40 +29,93 @@ impl From<crate::store::StoreError> for EngineError {
     }
 }
 
-/// The directory of all packages.
+/// The directory of all packages. Cheap to clone.
+#[derive(Clone)]
 pub(super) struct Packages {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
     dir: PathBuf,
-    /// Held shared from the installation of a package until a version refers to it, and exclusively while an unused one
-    /// is looked for and removed.
-    gate: RwLock<()>,
+    store: Store,
+    in_hand: Mutex<InHand>,
+    /// Held while a package is put in its place, and while an unused one is looked for and removed, so that neither
+    /// happens in the middle of the other.
+    moving: tokio::sync::Mutex<()>,
+}
+
+/// Packages that a change or a deployment uses, whatever the store says.
+#[derive(Default)]
+struct InHand {
+    users: HashMap<String, usize>,
+    /// Those that were to be removed meanwhile: looked at again when their last user is gone.
+    unwanted: HashSet<String>,
+}
+
+/// A package in use: its directory stays at least as long as this.
+pub struct Package {
+    packages: Packages,
+    sha256: String,
+}
+
+impl Package {
+    /// Its directory.
+    pub fn path(&self) -> PathBuf {
+        self.packages.inner.dir.join(&self.sha256)
+    }
+}
+
+impl Drop for Package {
+    fn drop(&mut self) {
+        let mut in_hand = self.packages.inner.in_hand.lock();
+        let users = in_hand.users.get_mut(&self.sha256);
+        let is_last = users.is_none_or(|users| {
+            *users -= 1;
+            *users == 0
+        });
+        if !is_last {
+            return;
+        }
+        in_hand.users.remove(&self.sha256);
+        if in_hand.unwanted.remove(&self.sha256)
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (packages, sha256) = (self.packages.clone(), std::mem::take(&mut self.sha256));
+            runtime.spawn(async move { packages.drop_unused(&sha256).await });
+        }
+    }
 }
 
 impl Packages {
     /// The packages in `dir`, which must exist.
-    pub(super) fn new(dir: PathBuf) -> Self {
+    pub(super) fn new(dir: PathBuf, store: Store) -> Self {
         Self {
-            dir,
-            gate: RwLock::new(()),
+            inner: Arc::new(Inner {
+                dir,
+                store,
+                in_hand: Mutex::default(),
+                moving: tokio::sync::Mutex::default(),
+            }),
         }
     }
 
-    /// Where the package with this hash lies.
-    pub(super) fn path(&self, sha256: &str) -> PathBuf {
-        self.dir.join(sha256)
+    /// Takes a package in hand that is in its place already.
+    pub(super) fn hold(&self, sha256: &str) -> Package {
+        let mut in_hand = self.inner.in_hand.lock();
+        *in_hand.users.entry(sha256.to_owned()).or_default() += 1;
+        Package {
+            packages: self.clone(),
+            sha256: sha256.to_owned(),
+        }
     }
 
-    /// Keeps packages from being removed while the guard lives.
-    pub(super) async fn hold(&self) -> RwLockReadGuard<'_, ()> {
-        self.gate.read().await
-    }
-
-    /// Unpacks an upload and puts it in its place, whole or not at all. The caller holds [`Self::hold`].
+    /// Unpacks an upload and puts it in its place, whole or not at all.
     pub(super) async fn install(
         &self,
         code: Code,
         handler: &str,
         runtime: Runtime,
-    ) -> Result<Unpacked, EngineError> {
+    ) -> Result<(Unpacked, Package), EngineError> {
         let module = handler
             .rsplit_once('.')
             .map_or(handler, |(module, _)| module)
@@ -70,21 +124,28 @@ impl Packages {
             Runtime::Python3 => "py",
             Runtime::Node => "mjs",
         };
-        let dir = self.dir.clone();
-        let installed =
-            tokio::task::spawn_blocking(move || install(&dir, &code, &module, extension)).await;
-        Ok(installed.map_err(|error| EngineError::Internal(error.to_string()))??)
+        let dir = self.inner.dir.clone();
+        let (staging, unpacked) = blocking(move || stage(&dir, &code, &module, extension)).await?;
+        let _moving = self.inner.moving.lock().await;
+        let (dir, sha256) = (self.inner.dir.clone(), unpacked.sha256.clone());
+        blocking(move || put_in_place(&dir, &staging, &sha256)).await?;
+        let package = self.hold(&unpacked.sha256);
+        Ok((unpacked, package))
     }
 
-    /// Removes a package if no version refers to it. While deploys are under way it is left alone: the next removal or
-    /// the next start finds it.
-    pub(super) async fn drop_unused(&self, store: &Store, sha256: &str) {
-        let Ok(_alone) = self.gate.try_write() else {
-            return;
-        };
-        match store.code_in_use().await {
+    /// Removes a package if no version refers to it; one that is in hand, when it no longer is.
+    pub(super) async fn drop_unused(&self, sha256: &str) {
+        let _moving = self.inner.moving.lock().await;
+        {
+            let mut in_hand = self.inner.in_hand.lock();
+            if in_hand.users.contains_key(sha256) {
+                in_hand.unwanted.insert(sha256.to_owned());
+                return;
+            }
+        }
+        match self.inner.store.code_in_use().await {
             Ok(in_use) if !in_use.iter().any(|used| used == sha256) => {
-                let place = self.path(sha256);
+                let place = self.inner.dir.join(sha256);
                 let removed = tokio::task::spawn_blocking(move || remove_tree(&place)).await;
                 if let Ok(Err(error)) = removed {
                     tracing::warn!(%error, "unused code was not removed");
@@ -97,7 +158,7 @@ impl Packages {
 
     /// Removes what no version refers to and what a crash left half unpacked. Blocking; at start only.
     pub(super) fn collect_garbage(&self, in_use: &HashSet<String>) -> std::io::Result<()> {
-        for entry in std::fs::read_dir(&self.dir)? {
+        for entry in std::fs::read_dir(&self.inner.dir)? {
             let entry = entry?;
             let known = entry
                 .file_name()
@@ -111,29 +172,44 @@ impl Packages {
     }
 }
 
-fn install(
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, PackageError> + Send + 'static,
+) -> Result<T, EngineError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    Ok(done.map_err(|error| EngineError::Internal(error.to_string()))??)
+}
+
+/// Unpacks an upload beside the packages.
+fn stage(
     dir: &Path,
     code: &Code,
     module: &str,
     extension: &str,
-) -> Result<Unpacked, PackageError> {
+) -> Result<(PathBuf, Unpacked), PackageError> {
     let staging = dir.join(format!("{STAGING}{}", uuid::Uuid::now_v7()));
     std::fs::create_dir(&staging)?;
-    let installed = package::unpack(code, module, extension, &staging).and_then(|unpacked| {
-        let place = dir.join(&unpacked.sha256);
-        if !place.exists() {
-            sync_tree(&staging)?;
-            match std::fs::rename(&staging, &place) {
-                // Another deploy of the same code was faster.
-                Err(_) if place.exists() => {}
-                renamed => renamed?,
-            }
-            std::fs::File::open(dir)?.sync_all()?;
+    let unpacked = package::unpack(code, module, extension, &staging)
+        .and_then(|unpacked| sync_tree(&staging).map(|()| unpacked));
+    match unpacked {
+        Ok(unpacked) => Ok((staging, unpacked)),
+        Err(error) => {
+            remove_tree(&staging)?;
+            Err(error)
         }
-        Ok(unpacked)
-    });
-    remove_tree(&staging)?;
-    installed
+    }
+}
+
+fn put_in_place(dir: &Path, staging: &Path, sha256: &str) -> Result<(), PackageError> {
+    let place = dir.join(sha256);
+    let placed = match place.exists() {
+        // The same code was uploaded before.
+        true => Ok(()),
+        false => {
+            std::fs::rename(staging, &place).and_then(|()| std::fs::File::open(dir)?.sync_all())
+        }
+    };
+    remove_tree(staging)?;
+    Ok(placed?)
 }
 
 /// Removes a tree whose directories are read-only.

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::code::Package;
 use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
@@ -83,10 +84,9 @@ impl Engine {
         self.inner.resources.runtimes.check(spec.runtime)?;
         let _claim = Claim::take(&self, &spec.name)?;
         let packages = &self.inner.packages;
-        let hold = packages.hold().await;
-        let unpacked = packages.install(code, &spec.handler, spec.runtime).await?;
+        let (unpacked, package) = packages.install(code, &spec.handler, spec.runtime).await?;
         let key = FunctionKey::default();
-        let deployment = self.deployment(key.clone(), 1, &spec, &unpacked.sha256);
+        let deployment = self.deployment(key.clone(), 1, &spec, package);
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
             Ok(self
@@ -99,10 +99,7 @@ impl Engine {
             Ok(stored) => stored,
             Err(error) => {
                 deployment.retire();
-                drop(hold);
-                packages
-                    .drop_unused(&self.inner.store, &unpacked.sha256)
-                    .await;
+                packages.drop_unused(&unpacked.sha256).await;
                 return Err(error);
             }
         };
@@ -132,16 +129,19 @@ impl Engine {
             return Ok(function.view());
         }
         let packages = &self.inner.packages;
-        let hold = packages.hold().await;
-        let (sha256, bytes) = match code {
+        let (sha256, bytes, package) = match code {
             Some(code) => {
-                let unpacked = packages.install(code, &spec.handler, spec.runtime).await?;
-                (unpacked.sha256, unpacked.bytes)
+                let (unpacked, package) =
+                    packages.install(code, &spec.handler, spec.runtime).await?;
+                (unpacked.sha256, unpacked.bytes, package)
             }
-            None => (active.code_sha256, active.code_bytes),
+            None => {
+                let package = packages.hold(&active.code_sha256);
+                (active.code_sha256, active.code_bytes, package)
+            }
         };
         let number = self.inner.store.next_version(function.id()).await?;
-        let deployment = self.deployment(function.key.clone(), number, &spec, &sha256);
+        let deployment = self.deployment(function.key.clone(), number, &spec, package);
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
             Ok(self
@@ -159,8 +159,7 @@ impl Engine {
             }
             Err(error) => {
                 deployment.retire();
-                drop(hold);
-                packages.drop_unused(&self.inner.store, &sha256).await;
+                packages.drop_unused(&sha256).await;
                 Err(error)
             }
         }
@@ -181,7 +180,8 @@ impl Engine {
             .into_iter()
             .find(|stored| stored.version == version)
             .ok_or_else(missing)?;
-        let deployment = self.deployment(function.key.clone(), version, &spec, &code_sha256);
+        let package = self.inner.packages.hold(&code_sha256);
+        let deployment = self.deployment(function.key.clone(), version, &spec, package);
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
             self.inner
@@ -218,10 +218,7 @@ impl Engine {
             .map(|version| version.code_sha256)
             .collect();
         for sha256 in packages {
-            self.inner
-                .packages
-                .drop_unused(&self.inner.store, &sha256)
-                .await;
+            self.inner.packages.drop_unused(&sha256).await;
         }
         tracing::info!(function = name, "deleted");
         Ok(())
@@ -232,14 +229,13 @@ impl Engine {
         key: FunctionKey,
         version: u32,
         spec: &FunctionSpec,
-        sha256: &str,
+        package: Package,
     ) -> Arc<Deployment> {
-        let code_dir = self.inner.packages.path(sha256);
         Deployment::new(
             key,
             version,
             spec.clone(),
-            code_dir,
+            package,
             self.inner.resources.clone(),
         )
     }

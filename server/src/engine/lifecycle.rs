@@ -17,6 +17,10 @@ const REAP_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a drain looks whether it is done.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl Engine {
     /// Puts what is stored back in service. Functions answer at once: one whose template is not up yet waits for it.
     ///
@@ -30,7 +34,7 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let code_dir = data_dir.join("code");
         std::fs::create_dir_all(&code_dir)?;
-        let packages = code::Packages::new(code_dir);
+        let packages = code::Packages::new(code_dir, store.clone());
         packages.collect_garbage(&store.code_in_use().await?.into_iter().collect())?;
         let engine = Self {
             inner: Arc::new(Inner {
@@ -41,6 +45,7 @@ impl Engine {
                 creating: parking_lot::Mutex::default(),
                 packages,
                 running: AtomicU64::new(0),
+                cores: cores() as u64,
                 draining: AtomicBool::new(false),
                 reconciled: AtomicBool::new(false),
             }),
@@ -49,12 +54,8 @@ impl Engine {
         for stored in engine.inner.store.functions().await? {
             let key = FunctionKey::new(stored.id);
             let active = &stored.active;
-            let deployment = engine.deployment(
-                key.clone(),
-                active.version,
-                &active.spec,
-                &active.code_sha256,
-            );
+            let package = engine.inner.packages.hold(&active.code_sha256);
+            let deployment = engine.deployment(key.clone(), active.version, &active.spec, package);
             let name = deployment.name.clone();
             let function = Function::new(key, stored, deployment);
             engine.inner.registry.insert(name, function.clone());
@@ -67,8 +68,7 @@ impl Engine {
 
     /// Boots the templates of all stored functions, as many at a time as there are cores.
     async fn reconcile(self, functions: Vec<Arc<Function>>) {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let permits = Arc::new(tokio::sync::Semaphore::new(cores));
+        let permits = Arc::new(tokio::sync::Semaphore::new(cores()));
         let mut boots = tokio::task::JoinSet::new();
         for function in functions {
             let permits = permits.clone();

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
+pub use code::Package;
 pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 
 use crate::history::History;
@@ -41,6 +42,8 @@ struct Inner {
     packages: code::Packages,
     /// Invocations under way.
     running: AtomicU64,
+    /// Of this machine.
+    cores: u64,
     draining: AtomicBool,
     reconciled: AtomicBool,
 }

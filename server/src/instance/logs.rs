@@ -58,6 +58,8 @@ struct State {
     lines: Vec<LogLine>,
     bytes: usize,
     closed: [bool; 2],
+    /// Where pipes are read into: kept, because clearing it for each read would cost more than the read.
+    buffer: Vec<u8>,
 }
 
 const STREAMS: [LogStream; 2] = [LogStream::Stdout, LogStream::Stderr];
@@ -166,8 +168,22 @@ impl Inner {
         if state.closed[index] {
             return false;
         }
-        let mut buffer = [0_u8; READ_BYTES];
-        match rustix::io::read(&self.pipes[index], &mut buffer) {
+        let mut buffer = mem::take(&mut state.buffer);
+        buffer.resize(READ_BYTES, 0);
+        let read = rustix::io::read(&self.pipes[index], &mut buffer[..]);
+        let more = self.digest(index, read, &buffer, state);
+        state.buffer = buffer;
+        more
+    }
+
+    fn digest(
+        &self,
+        index: usize,
+        read: rustix::io::Result<usize>,
+        buffer: &[u8],
+        state: &mut State,
+    ) -> bool {
+        match read {
             Ok(0) => {
                 state.closed[index] = true;
                 false

@@ -180,7 +180,7 @@ async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
         id: format!("{}-{}-{uid}", spec.name, deployment.version),
         hostname: spec.name.clone(),
         uid_base: uid,
-        code_dir: deployment.code_dir.clone(),
+        code_dir: deployment.package.path(),
         runtime_dir: runtime.dir.clone(),
         runtime_name: runtime.name,
         argv: runtime.argv.clone(),

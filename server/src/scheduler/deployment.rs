@@ -1,6 +1,5 @@
 //! A deployment: one function version in service, with its template and its instances.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use tokio::sync::oneshot;
 use super::boot::{BootFailure, TemplateSlot, TemplateStatus};
 use super::lease::{Handed, Origin};
 use super::pool::{Counts, Limits, Pool};
+use crate::engine::Package;
 use crate::engine::runtimes::{Runtimes, UidRange};
 use crate::history::{History, LogEntry};
 use crate::instance::{FunctionKey, Instance};
@@ -50,8 +50,8 @@ pub struct Deployment {
     pub version: u32,
     /// Its settings.
     pub spec: FunctionSpec,
-    /// Its unpacked code.
-    pub code_dir: PathBuf,
+    /// Its unpacked code, which is not removed while a sandbox may read it.
+    pub package: Package,
     pub(super) resources: Arc<Resources>,
     pub(super) slot: TemplateSlot,
     pub(super) pool: Mutex<InstancePool>,
@@ -65,7 +65,7 @@ impl Deployment {
         function: FunctionKey,
         version: u32,
         spec: FunctionSpec,
-        code_dir: PathBuf,
+        package: Package,
         resources: Arc<Resources>,
     ) -> Arc<Self> {
         let limits = Limits {
@@ -82,7 +82,7 @@ impl Deployment {
             name: spec.name.as_str().into(),
             version,
             spec,
-            code_dir,
+            package,
             resources,
             slot: TemplateSlot::empty(),
             pool: Mutex::new(Pool::new(limits)),

@@ -178,7 +178,7 @@ async fn an_event_over_six_mebibytes_is_refused_and_one_below_is_not() {
             .await
             .problem(413, "payload_too_large");
     }
-    let chunks = stream::iter(["{\"a\"", ": [1", "]}"]).map(|piece| Ok::<_, std::io::Error>(piece));
+    let chunks = stream::iter(["{\"a\"", ": [1", "]}"]).map(Ok::<_, std::io::Error>);
     let chunked = invoke(&client, Body::wrap_stream(chunks)).await.expect(200);
     assert_eq!(chunked.json(), json!({"a": [1]}));
     let list = client

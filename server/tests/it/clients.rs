@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{Client, Server, TOKEN, eventually, exchange, half_a_request};
 
@@ -263,4 +264,27 @@ async fn an_import_that_hangs_is_refused_in_the_end_and_holds_up_nobody() {
     assert_eq!(problem["errorType"], "Runtime.ImportTimeout", "{problem}");
     assert_eq!(problem["logs"][0]["text"], "waiting", "{problem}");
     client.deploy("hangs", ECHO, json!({})).await;
+}
+
+#[tokio::test]
+async fn a_client_that_asks_before_it_sends_is_told_to_go_on_or_why_not() {
+    let (server, _client) = echo().await;
+    let head = |token: &str| {
+        format!(
+            "POST /api/v1/functions/echo/invoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
+             Content-Length: 2000000\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
+        )
+    };
+    let mut sender = half_a_request(&server.url, head(TOKEN).as_bytes()).await;
+    let mut go_on = [0; 25];
+    sender.read_exact(&mut go_on).await.expect("an answer");
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let body = format!("\"{}\"", "x".repeat(1_999_998));
+    sender.write_all(body.as_bytes()).await.expect("it reads");
+    let mut answer = String::new();
+    sender.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with(&body));
+
+    let refused = exchange(&server.url, head("nonsense").as_bytes()).await;
+    refused.problem(401, "unauthorized");
 }

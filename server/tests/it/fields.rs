@@ -1,4 +1,5 @@
-//! Every field of the API out of its range, of the wrong type, missing, unknown: each refused by name, nothing changed.
+//! Every field of the API at its limits, out of its range, of the wrong type, missing, unknown: what is wrong is refused
+//! by name, and nothing was changed.
 
 mod tables;
 
@@ -221,4 +222,47 @@ async fn wrong_tokens_to_make_are_refused_by_name() {
     }
     let list = client.get("/api/v1/tokens").await.expect(200).json();
     assert_eq!(list["items"].as_array().unwrap().len(), 1, "{list}");
+}
+
+#[tokio::test]
+async fn the_limits_themselves_are_accepted() {
+    let server = Server::start();
+    let client = server.client();
+    let longest = "n".repeat(64);
+    let module = "m".repeat(119);
+    for (name, settings) in [
+        (
+            "a",
+            json!({"memory_mb": 32, "timeout_ms": 900_000, "max_concurrency": 1, "idle_timeout_s": 1}),
+        ),
+        (
+            &longest,
+            json!({"memory_mb": 16_384, "max_concurrency": 1000, "idle_timeout_s": 86_400}),
+        ),
+        (
+            "a--9-",
+            json!({"handler": format!("{module}.handler_"), "env": {"A": "x".repeat(4095)}}),
+        ),
+        ("full", json!({"min_instances": 2, "max_concurrency": 2})),
+    ] {
+        let code = "def handler(event, context):\n    return [event]\nhandler_ = handler\n";
+        client.deploy(name, code, settings).await;
+        assert_eq!(
+            client.invoke(name, &json!(1)).await.expect(200).json(),
+            json!([1]),
+            "{name}"
+        );
+    }
+    let shortest = json!({"timeout_ms": 1});
+    client
+        .deploy(
+            "hasty",
+            "import time\ndef handler(e, c): time.sleep(1)\n",
+            shortest,
+        )
+        .await;
+    client
+        .invoke("hasty", &json!(0))
+        .await
+        .problem(504, "function_timeout");
 }

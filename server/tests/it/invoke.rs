@@ -182,10 +182,7 @@ async fn when_all_are_busy_requests_queue_and_a_full_queue_refuses() {
             refused += 1;
         }
     }
-    assert!(
-        served >= 101,
-        "one runs and a hundred wait: {served} served"
-    );
+    assert!(served >= 100, "a hundred may wait: {served} served");
     assert!(refused > 0, "the queue is bounded");
     assert_eq!(served + refused, 150);
 }

@@ -1,8 +1,10 @@
 //! What a function prints, from wherever: lines tagged with their stream and their invocation.
 
+use std::time::Duration;
+
 use serde_json::json;
 
-use crate::support::Server;
+use crate::support::{Server, eventually};
 
 #[tokio::test]
 async fn everything_written_is_logged_with_its_stream_and_its_invocation() {
@@ -90,4 +92,27 @@ async fn odd_output_is_kept_readable() {
     );
     assert!(logs[4].is_empty());
     assert_eq!(logs[5], ["still here"], "closed streams are opened again");
+}
+
+#[tokio::test]
+async fn what_comes_after_the_answer_belongs_to_the_invocation_before() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import subprocess, threading, time\n\
+        def handler(event, context):\n    \
+            subprocess.Popen(['/bin/sh', '-c', 'sleep 0.3; echo from a child'])\n    \
+            threading.Timer(0.3, print, ['from a thread']).start()\n    \
+            print('at once')\n";
+    client.deploy("lingers", code, json!({})).await;
+    let answer = client.invoke("lingers", &json!(0)).await.expect(200);
+    let id = answer.header("x-hearth-invocation-id");
+    let logs = eventually("all of it is kept", Duration::from_secs(10), || async {
+        let logs = client.invocation(id).await["logs"].clone();
+        (logs.as_array().unwrap().len() == 3).then_some(logs)
+    })
+    .await;
+    assert_eq!(logs[0]["text"], "at once");
+    assert!(
+        logs.to_string().contains("from a child") && logs.to_string().contains("from a thread")
+    );
 }

@@ -8,6 +8,7 @@ mod support;
 
 mod access;
 mod bodies;
+mod console;
 mod fields;
 mod functions;
 mod history;
@@ -22,4 +23,5 @@ mod packages;
 mod runtime;
 mod trigger;
 mod trigger_answer;
+mod trigger_stream;
 mod versions;

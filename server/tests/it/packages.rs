@@ -1,11 +1,13 @@
 //! Uploaded archives: good ones with packages and dependencies in them, and hostile ones, of which nothing stays.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, Entry, Server, archive, deploy_form, handmade};
+use crate::support::{Answer, Client, Entry, Server, archive, deploy_form, eventually, handmade};
 
 const ONE: &[u8] = b"def handler(event, context):\n    return 1\n";
 
@@ -277,4 +279,65 @@ async fn a_refused_archive_leaves_the_present_version_serving() {
             .json(),
         "old"
     );
+}
+
+#[tokio::test]
+async fn a_refused_upload_is_removed_although_another_deploy_is_under_way() {
+    let server = Server::start();
+    let client = server.client();
+    let slow = tokio::spawn({
+        let client = client.clone();
+        let code = "import time\ntime.sleep(2)\ndef handler(event, context):\n    return 1\n";
+        async move { client.deploy("slow", code, json!({})).await }
+    });
+    eventually("it is under way", Duration::from_secs(5), || async {
+        (server.packages() == 1).then_some(())
+    })
+    .await;
+    client
+        .try_deploy("refused", "raise OSError('no')\n", json!({}))
+        .await
+        .problem(422, "import_failed");
+    client
+        .deploy("brief", "def handler(e, c): pass\n", json!({}))
+        .await;
+    client.delete("/api/v1/functions/brief").await.expect(204);
+    slow.await.unwrap();
+    assert_eq!(
+        client.invoke("slow", &Value::Null).await.expect(200).json(),
+        1
+    );
+    eventually("only one is left", Duration::from_secs(5), || async {
+        (server.packages() == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn code_stays_until_the_last_request_of_a_deleted_function_has_finished() {
+    let server = Server::start();
+    let client = server.client();
+    let zip = archive(&[
+        (
+            "main.py",
+            b"import time\ndef handler(event, context):\n    time.sleep(1.5)\n    import late\n    return late.WORD\n",
+        ),
+        ("late.py", b"WORD = 'found'\n"),
+    ]);
+    upload(&client, "leaving", zip).await.expect(201);
+    let running = tokio::spawn({
+        let client = client.clone();
+        async move { client.invoke("leaving", &Value::Null).await }
+    });
+    eventually("the call runs", Duration::from_secs(5), || async {
+        let function = client.get("/api/v1/functions/leaving").await.json();
+        (function["instances"]["busy"] == 1).then_some(())
+    })
+    .await;
+    client.delete("/api/v1/functions/leaving").await.expect(204);
+    assert_eq!(running.await.unwrap().expect(200).json(), "found");
+    eventually("then it is removed", Duration::from_secs(5), || async {
+        (server.packages() == 0).then_some(())
+    })
+    .await;
 }

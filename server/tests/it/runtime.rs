@@ -243,3 +243,20 @@ async fn snapshot_hooks_run_around_the_fork() {
         assert_eq!(seen[1], json!(["after", pid]), "in the instance, once");
     }
 }
+
+#[tokio::test]
+async fn a_function_may_set_what_the_sandbox_sets_by_default() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import os\ndef handler(event, context):\n    return [os.environ[name] for name in event]\n";
+    let env = json!({"PATH": "/var/task/bin:/usr/bin", "HOME": "/tmp/home", "LANG": "C", "TZ": "Europe/Berlin"});
+    client
+        .deploy("own", code, json!({"env": env.clone()}))
+        .await;
+    let names: Vec<_> = env.as_object().unwrap().keys().collect();
+    let values: Vec<_> = env.as_object().unwrap().values().collect();
+    assert_eq!(
+        client.invoke("own", &json!(names)).await.expect(200).json(),
+        json!(values)
+    );
+}

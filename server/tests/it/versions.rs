@@ -239,3 +239,33 @@ async fn code_that_no_longer_imports_is_unavailable_until_it_does_again() {
     assert_eq!(function["state"], "ready");
     assert_eq!(function["state_reason"], Value::Null);
 }
+
+#[tokio::test]
+async fn changes_of_one_function_at_the_same_time_happen_one_after_the_other() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("contested", ONE, json!({})).await;
+    let mut changes = tokio::task::JoinSet::new();
+    for number in 1..=4_u32 {
+        let client = client.clone();
+        changes.spawn(async move {
+            let path = "/api/v1/functions/contested";
+            let change = json!({"timeout_ms": 1000 * number, "env": {format!("N{number}"): "x"}});
+            client.patch(path, &change).await.expect(200).json()["active_version"].clone()
+        });
+    }
+    let mut made: Vec<u64> = changes
+        .join_all()
+        .await
+        .iter()
+        .map(|version| version.as_u64().unwrap())
+        .collect();
+    made.sort_unstable();
+    assert_eq!(made, [2, 3, 4, 5]);
+    let function = client.get("/api/v1/functions/contested").await.json();
+    assert_eq!(
+        function["env"],
+        json!({"N1": null, "N2": null, "N3": null, "N4": null}),
+        "no change was lost"
+    );
+}

@@ -100,7 +100,8 @@ pub fn new() -> NewPage {
         chrome: chrome(),
         form: FunctionForm::starting_from(STARTERS[0]),
         starter: STARTERS[0].key.into(),
-        node_reason: "this version of Hearth does not run it yet".into(),
+        node_reason: "this version of Hearth runs python3 only".into(),
+        outbound_reason: "this version of Hearth gives functions no network".into(),
         errors: FieldErrors::default(),
         problem: None,
     }
@@ -350,6 +351,7 @@ pub fn settings() -> SettingsPage {
             env_names: vec!["API_KEY".into(), "STAGE".into()],
             env_removed: Vec::new(),
         },
+        outbound_reason: String::new(),
         errors: FieldErrors::default(),
         problem: None,
         delete_error: String::new(),

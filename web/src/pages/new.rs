@@ -95,6 +95,8 @@ pub struct NewPage {
     pub starter: String,
     /// Why `node` cannot be chosen; empty when it can.
     pub node_reason: String,
+    /// Why `outbound` cannot be chosen; empty when it can.
+    pub outbound_reason: String,
     /// Messages at fields.
     pub errors: FieldErrors,
     /// What else went wrong.

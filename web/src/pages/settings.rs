@@ -61,6 +61,8 @@ pub struct SettingsPage {
     pub head: FunctionHead,
     /// The form.
     pub form: SettingsForm,
+    /// Why `outbound` cannot be chosen; empty when it can.
+    pub outbound_reason: String,
     /// Messages at fields.
     pub errors: FieldErrors,
     /// What else went wrong.

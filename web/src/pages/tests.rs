@@ -382,6 +382,7 @@ fn new_page() -> NewPage {
         form,
         starter: "hello".into(),
         node_reason: "not here".into(),
+        outbound_reason: "no network".into(),
         errors: FieldErrors::one("env.A", "A: must be shorter.".into()),
         problem: Some(DeployProblem {
             title: HOSTILE.into(),
@@ -404,6 +405,7 @@ fn a_refused_form_keeps_what_was_typed() {
         "the field with the error is in sight"
     );
     assert!(page.contains("value=\"node\" disabled"));
+    assert!(page.contains("value=\"outbound\" disabled"));
     for starter in STARTERS {
         assert!(page.contains(&format!("id=\"starter-{}\"", starter.key)));
     }
@@ -486,6 +488,7 @@ fn settings_page() -> SettingsPage {
             env_removed: vec!["DROP".into()],
             ..SettingsForm::default()
         },
+        outbound_reason: "no network".into(),
         errors: FieldErrors::default(),
         problem: None,
         delete_error: "Type the function's name to delete it.".into(),
@@ -497,7 +500,8 @@ fn settings_name_variables_but_show_no_value() {
     let page = html(&settings_page());
     assert!(page.contains("value=\"DROP\" checked"));
     assert!(page.contains("value=\"KEEP\">"));
-    assert!(page.contains("value=\"outbound\" selected"));
+    // What is set stays, so that saving something else does not change it.
+    assert!(page.contains("value=\"outbound\" selected>"));
     assert!(page.contains("id=\"error-confirm\">Type the function"));
     assert_harmless(&page);
 }

@@ -18,6 +18,7 @@ use super::form::{Form, Submitted};
 use super::guard::{go, is_htmx};
 use super::outcome::Failure;
 use super::session::Viewer;
+use super::view::unavailable;
 
 /// `?starter=…`.
 #[derive(Debug, Default, Deserialize)]
@@ -49,7 +50,8 @@ pub async fn page(
         chrome: viewer.chrome(),
         form: FunctionForm::starting_from(starter),
         starter: starter.key.to_owned(),
-        node_reason: node_reason(&app),
+        node_reason: unavailable(&app, &["runtimes", "node"]),
+        outbound_reason: unavailable(&app, &["network_outbound"]),
         errors: FieldErrors::default(),
         problem: None,
     };
@@ -81,7 +83,8 @@ pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Resp
         chrome: viewer.chrome(),
         form: typed(&form),
         starter: String::new(),
-        node_reason: node_reason(&app),
+        node_reason: unavailable(&app, &["runtimes", "node"]),
+        outbound_reason: unavailable(&app, &["network_outbound"]),
         errors: failure.errors,
         problem: failure.problem,
     };
@@ -170,26 +173,6 @@ fn typed(form: &Form) -> FunctionForm {
         network: form.trimmed("network"),
         public: !form.text("public").is_empty(),
         env: env_rows(form),
-    }
-}
-
-/// Why Node.js cannot be chosen, from what the engine says of this node; empty when it can.
-fn node_reason(app: &App) -> String {
-    let capabilities = app.engine.capabilities();
-    let Some(node) = ["node", "runtime_node"]
-        .into_iter()
-        .find_map(|name| capabilities.get(name))
-        .or_else(|| capabilities.get("runtimes").and_then(|all| all.get("node")))
-    else {
-        return "this version of Hearth does not run it yet".to_owned();
-    };
-    match node.get("available").and_then(Value::as_bool) {
-        Some(true) => String::new(),
-        _ => node
-            .get("reason")
-            .and_then(Value::as_str)
-            .unwrap_or("not available on this host")
-            .to_owned(),
     }
 }
 

@@ -120,6 +120,7 @@ async fn show(
         chrome: viewer.chrome(),
         head: view::head(app, function).await?,
         form,
+        outbound_reason: view::unavailable(app, &["network_outbound"]),
         errors: shown.failure.errors,
         problem: shown.failure.problem,
         delete_error: shown.delete_error,

@@ -9,6 +9,7 @@ use hearth_web::pages::{
 };
 use hearth_web::stage_bar::{StageBar, StageTimes};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::http::App;
 use crate::http::answer;
@@ -190,6 +191,22 @@ pub fn invocation(record: InvocationRecord, now: Timestamp) -> InvocationDetails
         attempts: record.attempts,
         error: record.error.map(error),
         logs: logs(record.logs),
+    }
+}
+
+/// Why this node lacks the capability at `path` of what `GET /api/v1/node` says; empty when it has it.
+pub fn unavailable(app: &App, path: &[&str]) -> String {
+    let capabilities = Value::Object(app.engine.capabilities());
+    let found = path
+        .iter()
+        .try_fold(&capabilities, |value, name| value.get(name));
+    let field = |name| found.and_then(|capability| capability.get(name));
+    match field("available").and_then(Value::as_bool) {
+        Some(true) => String::new(),
+        _ => field("reason")
+            .and_then(Value::as_str)
+            .unwrap_or("not available on this host")
+            .to_owned(),
     }
 }
 

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use client::{Answer, Client, deploy_form};
-pub use raw::{RawAnswer, exchange, half_a_request};
+pub use raw::{exchange, half_a_request};
 pub use stream::Lines;
 use tempfile::TempDir;
 pub use zips::{Entry, archive, handmade};

@@ -1,0 +1,460 @@
+//! The console over HTTP, as a browser without scripts uses it: sessions, rights, forms, and who is refused.
+
+use reqwest::header::HeaderMap;
+use reqwest::multipart::Form;
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::json;
+
+use crate::support::{Answer, Client, Server, TOKEN};
+
+const ONE: &str = "def handler(event, context):\n    print('counting')\n    return 1\n";
+
+/// A browser: a cookie and the CSRF token of the pages it has seen. It follows no redirect, so that tests see them.
+struct Browser {
+    client: Client,
+    http: reqwest::Client,
+    url: String,
+    cookie: String,
+    csrf: String,
+}
+
+impl Browser {
+    fn new(server: &Server) -> Self {
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .expect("a client");
+        Self {
+            client: server.client_with(None),
+            http,
+            url: server.url.clone(),
+            cookie: String::new(),
+            csrf: String::new(),
+        }
+    }
+
+    async fn logged_in(server: &Server, token: &str) -> Self {
+        let mut browser = Self::new(server);
+        let form = encoded(browser.post("/login"), &[("token", token)]);
+        let answer = browser.send(form).await.expect(303);
+        browser.cookie = session(&answer.headers);
+        let page = browser.get("/").await.text();
+        browser.csrf = page
+            .split_once("name=\"csrf\" value=\"")
+            .and_then(|(_, rest)| rest.split_once('"'))
+            .map(|(csrf, _)| csrf.to_owned())
+            .expect("a page with the session's CSRF token");
+        browser
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http
+            .request(method, format!("{}{path}", self.url))
+            .header("cookie", &self.cookie)
+            .header("accept", "text/html")
+    }
+
+    fn post(&self, path: &str) -> RequestBuilder {
+        self.request(Method::POST, path)
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Answer {
+        self.client.send(request).await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    /// Submits a form with the session's CSRF token.
+    async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let mut form = Form::new().text("csrf", self.csrf.clone());
+        for (name, value) in fields {
+            form = form.text((*name).to_owned(), (*value).to_owned());
+        }
+        self.send(self.post(path).multipart(form)).await
+    }
+}
+
+/// Completes a request with a URL-encoded form, as a browser sends one without files.
+fn encoded(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+    let encode = |text: &str| -> String {
+        text.bytes()
+            .map(|byte| match byte.is_ascii_alphanumeric() {
+                true => char::from(byte).to_string(),
+                false => format!("%{byte:02X}"),
+            })
+            .collect()
+    };
+    let pairs: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
+        .collect();
+    request
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(pairs.join("&"))
+}
+
+/// The session of an answer's cookie.
+fn session(headers: &HeaderMap) -> String {
+    let cookie = headers["set-cookie"].to_str().expect("a cookie");
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    cookie.split(';').next().expect("a pair").to_owned()
+}
+
+#[tokio::test]
+async fn strangers_are_sent_to_the_login() {
+    let server = Server::start();
+    let browser = Browser::new(&server);
+    for (path, login) in [
+        ("/", "/login"),
+        ("/new", "/login?next=%2Fnew"),
+        (
+            "/functions/a?status=failed",
+            "/login?next=%2Ffunctions%2Fa%3Fstatus%3Dfailed",
+        ),
+    ] {
+        let answer = browser.get(path).await.expect(303);
+        assert_eq!(answer.header("location"), login);
+    }
+    // A page that was left open asks by htmx: the whole page goes to the login.
+    let request = browser
+        .request(Method::GET, "/functions")
+        .header("hx-request", "true")
+        .header("hx-current-url", format!("{}/", server.url));
+    let answer = browser.send(request).await.expect(401);
+    assert_eq!(answer.header("hx-redirect"), "/login?next=%2F");
+
+    for wrong in ["", "nonsense", "' or 1=1 --"] {
+        let form = encoded(browser.post("/login"), &[("token", wrong)]);
+        let answer = browser.send(form).await;
+        assert!(answer.status.is_client_error());
+        assert_eq!(answer.header("set-cookie"), "");
+        assert!(answer.text().contains("id=\"login-error\" role=\"alert\">"));
+    }
+    for (next, location) in [
+        ("/new", "/new"),
+        ("//evil.example", "/"),
+        ("https://evil.example", "/"),
+    ] {
+        let form = encoded(browser.post("/login"), &[("token", TOKEN), ("next", next)]);
+        let answer = browser.send(form).await.expect(303);
+        assert_eq!(answer.header("location"), location);
+    }
+}
+
+#[tokio::test]
+async fn a_session_ends_with_its_logout() {
+    let server = Server::start();
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    browser.get("/").await.expect(200);
+    let answer = browser.submit("/logout", &[]).await.expect(303);
+    assert!(answer.header("set-cookie").contains("Max-Age=0"));
+    browser.get("/").await.expect(303);
+}
+
+#[tokio::test]
+async fn changes_need_the_sessions_own_page() {
+    let server = Server::start();
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let good = [("csrf", browser.csrf.as_str())];
+    let refused = [
+        browser.post("/logout"),
+        encoded(browser.post("/logout"), &[("csrf", "wrong")]),
+        encoded(
+            browser.post("/logout").header("x-csrf-token", "wrong"),
+            &good,
+        ),
+        encoded(
+            browser
+                .post("/logout")
+                .header("sec-fetch-site", "cross-site"),
+            &good,
+        ),
+        encoded(
+            browser
+                .post("/logout")
+                .header("sec-fetch-site", "same-site"),
+            &good,
+        ),
+        encoded(
+            browser
+                .post("/logout")
+                .header("origin", "http://evil.example"),
+            &good,
+        ),
+        encoded(browser.post("/logout").header("origin", "null"), &good),
+    ];
+    for request in refused {
+        let answer = browser.send(request).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{}", answer.text());
+    }
+    let own = encoded(browser.post("/logout").header("origin", &server.url), &good);
+    browser.send(own).await.expect(303);
+    // The login is a change as well: another site must not log its visitor in as someone else.
+    let login = encoded(
+        browser
+            .post("/login")
+            .header("origin", "http://evil.example"),
+        &[("token", TOKEN)],
+    );
+    assert_eq!(
+        browser.send(login).await.expect(403).header("set-cookie"),
+        ""
+    );
+}
+
+#[tokio::test]
+async fn a_function_lives_and_dies_without_a_script() {
+    let server = Server::start();
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    assert!(
+        browser
+            .get("/")
+            .await
+            .text()
+            .contains("id=\"no-functions\"")
+    );
+
+    let bad = browser
+        .submit(
+            "/new",
+            &[
+                ("name", "Bad"),
+                ("runtime", "python3"),
+                ("code", ONE),
+                ("env_name", "A"),
+                ("env_value", "b<"),
+            ],
+        )
+        .await
+        .expect(422)
+        .text();
+    assert!(
+        bad.contains("value=\"Bad\"") && bad.contains("value=\"b&#60;\""),
+        "what was typed stays: {bad}"
+    );
+    assert!(bad.contains("id=\"error-name\">Must be 1 to 64"));
+
+    let broken = browser
+        .submit(
+            "/new",
+            &[
+                ("name", "one"),
+                ("runtime", "python3"),
+                ("code", "import nope_nope\n"),
+            ],
+        )
+        .await
+        .expect(422)
+        .text();
+    assert!(
+        broken.contains("ModuleNotFoundError") && broken.contains("main.py"),
+        "{broken}"
+    );
+
+    let made = browser
+        .submit(
+            "/new",
+            &[
+                ("name", "one"),
+                ("runtime", "python3"),
+                ("code", ONE),
+                ("env_name", "SECRET"),
+                ("env_value", "s3cr3t"),
+            ],
+        )
+        .await
+        .expect(303);
+    assert_eq!(made.header("location"), "/functions/one?notice=created");
+
+    let invoked = browser
+        .submit("/functions/one/invoke", &[("event", "{}")])
+        .await
+        .expect(200)
+        .text();
+    for part in [
+        "id=\"result-status\">succeeded",
+        "id=\"result-body\"",
+        ">1</pre>",
+        "id=\"stage-bar\"",
+        "counting",
+        "fork",
+    ] {
+        assert!(invoked.contains(part), "{part} in {invoked}");
+    }
+    let refused = browser
+        .submit("/functions/one/invoke", &[("event", "{")])
+        .await
+        .expect(200)
+        .text();
+    assert!(refused.contains("The event is not valid JSON"), "{refused}");
+
+    let page = browser.get("/functions/one").await.expect(200).text();
+    let id = page
+        .split_once("data-invocation=\"")
+        .and_then(|(_, rest)| rest.split_once('"'))
+        .map(|(id, _)| id.to_owned())
+        .expect("a row of the history");
+    let details = browser
+        .get(&format!("/functions/one/invocations/{id}"))
+        .await
+        .expect(200)
+        .text();
+    assert!(details.contains("counting"), "{details}");
+
+    let settings = browser
+        .get("/functions/one/settings")
+        .await
+        .expect(200)
+        .text();
+    assert!(settings.contains("<code>SECRET</code>") && !settings.contains("s3cr3t"));
+    let saved = browser
+        .submit(
+            "/functions/one/settings",
+            &[
+                ("handler", "main.handler"),
+                ("memory_mb", "64"),
+                ("timeout_ms", "30000"),
+                ("max_concurrency", "8"),
+                ("idle_timeout_s", "300"),
+                ("min_instances", "0"),
+                ("network", "none"),
+                ("env_remove", "SECRET"),
+            ],
+        )
+        .await
+        .expect(303);
+    assert_eq!(saved.header("location"), "/functions/one?notice=saved");
+    let function = server
+        .client()
+        .get("/api/v1/functions/one")
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(function["memory_mb"], 64);
+    assert_eq!(function["env"], json!({}));
+
+    let file =
+        reqwest::multipart::Part::bytes(b"def handler(event, context):\n    return 2\n".to_vec())
+            .file_name("main.py");
+    let form = Form::new()
+        .text("csrf", browser.csrf.clone())
+        .text("code_source", "file")
+        .part("code_file", file);
+    browser
+        .send(browser.post("/functions/one/code").multipart(form))
+        .await
+        .expect(303);
+    let two = browser
+        .submit("/functions/one/invoke", &[("event", "null")])
+        .await
+        .text();
+    assert!(two.contains(">2</pre>"), "{two}");
+    browser
+        .submit("/functions/one/versions/1/activate", &[])
+        .await
+        .expect(303);
+    let one = browser
+        .submit("/functions/one/invoke", &[("event", "null")])
+        .await
+        .text();
+    assert!(one.contains(">1</pre>"), "{one}");
+
+    browser
+        .submit("/functions/one/delete", &[("confirm", "two")])
+        .await
+        .expect(422);
+    browser
+        .submit("/functions/one/delete", &[("confirm", "one")])
+        .await
+        .expect(303);
+    server
+        .client()
+        .get("/api/v1/functions/one")
+        .await
+        .expect(404);
+}
+
+#[tokio::test]
+async fn a_page_gives_what_the_token_does() {
+    let server = Server::start();
+    server.client().deploy("one", ONE, json!({})).await;
+    let body = json!({"name": "reader", "rights": ["read"]});
+    let token = server
+        .client()
+        .post("/api/v1/tokens", &body)
+        .await
+        .expect(201)
+        .json();
+    let browser = Browser::logged_in(&server, token["token"].as_str().expect("a token")).await;
+    let list = browser.get("/").await.expect(200).text();
+    assert!(
+        list.contains("/functions/one") && !list.contains("/new"),
+        "{list}"
+    );
+    let page = browser.get("/functions/one").await.expect(200).text();
+    assert!(!page.contains("id=\"invoke-button\"") && !page.contains("/settings"));
+    for path in ["/new", "/functions/one/code", "/functions/one/settings"] {
+        let page = browser.get(path).await.expect(403).text();
+        assert!(page.contains("lacks the right &#34;write&#34;"), "{page}");
+    }
+    for path in [
+        "/new",
+        "/functions/one/invoke",
+        "/functions/one/code",
+        "/functions/one/settings",
+        "/functions/one/versions/1/activate",
+        "/functions/one/delete",
+    ] {
+        browser
+            .submit(path, &[("confirm", "one"), ("event", "1")])
+            .await
+            .expect(403);
+    }
+    server
+        .client()
+        .get("/api/v1/functions/one")
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
+async fn pages_are_closed_to_everything_foreign() {
+    let server = Server::start();
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    for (path, status) in [
+        ("/", 200),
+        ("/new", 200),
+        ("/functions/nope", 404),
+        ("/no/such/page", 404),
+    ] {
+        let answer = browser.get(path).await.expect(status);
+        assert!(
+            answer.header("content-type").starts_with("text/html"),
+            "{path}"
+        );
+        assert!(
+            answer
+                .header("content-security-policy")
+                .contains("script-src 'self'"),
+            "{path}"
+        );
+        assert_eq!(answer.header("cache-control"), "no-store");
+        let page = answer.text();
+        for asset in page.split("src=\"").skip(1) {
+            let asset = asset.split('"').next().expect("an address");
+            let answer = browser.get(asset).await.expect(200);
+            assert!(
+                answer.header("cache-control").contains("immutable"),
+                "{asset}"
+            );
+        }
+    }
+    // Who does not ask for a page gets a problem.
+    let api = server.client().get("/no/such/page").await;
+    api.problem(404, "not_found");
+}
