@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hearth_abi::{AbiError, Bell, Endpoint, Flags, Kind, Region, Violation};
 use rustix::event::{EventfdFlags, eventfd};
@@ -25,9 +25,6 @@ pub const RING_BYTES: u32 = 256 * 1024;
 const FREE_RINGS: u32 = 64;
 /// The time it takes then.
 const RING_PAUSE: Duration = Duration::from_millis(1);
-
-/// Looks at the ring between two looks at the clock.
-const SPINS_PER_LOOK: u32 = 32;
 
 /// Why an exchange with a worker broke off.
 #[derive(Debug, thiserror::Error)]
@@ -221,31 +218,6 @@ impl HostChannel {
             self.ring_worker();
         }
         Ok(Some(received))
-    }
-
-    /// Looks for the next frame without sleeping, for `patience` at most.
-    ///
-    /// Two processes on two cores answer each other in less time than it takes to wake one of them: while this side
-    /// looks, the worker rings no bell and nobody has to be scheduled. It costs a core meanwhile, so it is for short
-    /// functions on a machine that has nothing else to do.
-    pub fn spin_recv(
-        &mut self,
-        id: &Uuid,
-        payload: &mut Vec<u8>,
-        patience: Duration,
-    ) -> Result<Option<Received>, ChannelError> {
-        let begun = Instant::now();
-        loop {
-            for _ in 0..SPINS_PER_LOOK {
-                if let Some(received) = self.try_recv(id, payload)? {
-                    return Ok(Some(received));
-                }
-                std::hint::spin_loop();
-            }
-            if begun.elapsed() >= patience {
-                return Ok(None);
-            }
-        }
     }
 
     /// Waits for the next frame of invocation `id` and appends its payload to `payload`.

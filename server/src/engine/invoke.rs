@@ -181,12 +181,6 @@ impl Running {
         engine.inner.running.fetch_add(1, Ordering::AcqRel);
         Self(engine.clone())
     }
-
-    /// Whether each running invocation can have one core for its worker and one for the server.
-    fn leaves_cores_idle(&self) -> bool {
-        let running = self.0.inner.running.load(Ordering::Relaxed);
-        running * 2 <= self.0.inner.cores
-    }
 }
 
 impl Drop for Running {

@@ -42,8 +42,6 @@ struct Inner {
     packages: code::Packages,
     /// Invocations under way.
     running: AtomicU64,
-    /// Of this machine.
-    cores: u64,
     draining: AtomicBool,
     reconciled: AtomicBool,
 }

@@ -21,7 +21,7 @@ use tokio::io::Interest;
 
 use super::logs::LogTap;
 use super::template::{EXIT_NEWS_DEADLINE, Template};
-use super::{Death, FunctionKey, Instance, Pace, Vitals};
+use super::{Death, FunctionKey, Instance, Vitals};
 use crate::channel::{ChannelError, HostChannel, PeerEnds};
 use crate::history::History;
 use crate::sandbox::{Cell, SandboxError};
@@ -172,7 +172,6 @@ impl Instance {
             vitals,
             channel,
             logs,
-            pace: Pace::default(),
             cell,
         })
     }

@@ -19,7 +19,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
 pub use fork::StartError;
 pub use logs::LogTap;
@@ -98,34 +97,6 @@ impl Vitals {
     }
 }
 
-/// How long an instance's recent requests took, from bell to answer.
-#[derive(Debug, Default)]
-pub struct Pace {
-    /// Moving average in µs, the last request counting an eighth; `None` before the first.
-    run_us: Option<u64>,
-}
-
-/// Functions slower than this are waited for asleep. About ten times what waking up costs, so that a wrong guess wastes
-/// little.
-const SHORT_US: u64 = 60;
-
-impl Pace {
-    /// A request took this long.
-    pub fn note(&mut self, run_us: u64) {
-        self.run_us = Some(match self.run_us {
-            Some(average) => (average * 7 + run_us) / 8,
-            None => run_us,
-        });
-    }
-
-    /// How long it is worth looking for an answer before sleeping; `None` when it is not.
-    pub fn patience(&self) -> Option<Duration> {
-        self.run_us
-            .filter(|&average| average <= SHORT_US)
-            .map(|average| Duration::from_micros(2 * average))
-    }
-}
-
 /// A live worker process. Dropping it kills it.
 pub struct Instance {
     /// Its identity and its end.
@@ -134,8 +105,6 @@ pub struct Instance {
     pub channel: HostChannel,
     /// What it prints.
     pub logs: LogTap,
-    /// How long its requests take.
-    pub pace: Pace,
     cell: Arc<Cell>,
 }
 

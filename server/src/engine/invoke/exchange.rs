@@ -7,7 +7,6 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use hearth_abi::{Kind, RequestHead};
 use jiff::Timestamp;
-use uuid::Uuid;
 
 use super::{Body, MAX_RESULT, Running, parse_error};
 use crate::channel::{ChannelError, Received};
@@ -27,7 +26,7 @@ pub(super) struct Exchange {
     history: History,
     /// Gone once the invocation has ended.
     lease: Option<Lease>,
-    running: Running,
+    _running: Running,
     record: InvocationRecord,
     received: Instant,
     sent: Instant,
@@ -89,7 +88,7 @@ impl Exchange {
         Self {
             history,
             lease: Some(lease),
-            running,
+            _running: running,
             record,
             received,
             sent: Instant::now(),
@@ -196,30 +195,11 @@ impl Exchange {
             return Err(self.timed_out()?);
         }
         let (id, deadline) = (self.record.id.0, self.deadline);
-        let received = match self.spin(&id, payload) {
-            Ok(Some(received)) => Ok(Ok(received)),
-            Ok(None) => {
-                let channel = &mut self.lease()?.channel;
-                tokio::time::timeout_at(deadline, channel.recv(&id, payload)).await
-            }
-            Err(error) => Ok(Err(error)),
-        };
+        let channel = &mut self.lease()?.channel;
+        let received = tokio::time::timeout_at(deadline, channel.recv(&id, payload)).await;
         let received = self.settle(received).await?;
         self.mark_answered();
         Ok(received)
-    }
-
-    /// Looks for a short function's answer for a moment, if the machine is not busy with other invocations.
-    fn spin(&mut self, id: &Uuid, payload: &mut Vec<u8>) -> Result<Option<Received>, ChannelError> {
-        match &mut self.lease {
-            Some(lease) if self.answered.is_none() && self.running.leaves_cores_idle() => {
-                match lease.pace.patience() {
-                    Some(patience) => lease.channel.spin_recv(id, payload, patience),
-                    None => Ok(None),
-                }
-            }
-            _ => Ok(None),
-        }
     }
 
     /// The next frame if it is there already.
@@ -238,11 +218,7 @@ impl Exchange {
         if self.answered.is_none() {
             let now = Instant::now();
             self.answered = Some(now);
-            let run = micros(now - self.sent);
-            self.record.stages_us.run = run;
-            if let Some(lease) = &mut self.lease {
-                lease.pace.note(run);
-            }
+            self.record.stages_us.run = micros(now - self.sent);
         }
     }
 
