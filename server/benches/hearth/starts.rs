@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use hearth::engine::runtimes::{Runtimes, UidRange};
@@ -21,6 +21,8 @@ use crate::{Scale, http};
 /// What the function imports, in both cases.
 const IMPORTS: &str = "import json, asyncio, http.client, http.server\n";
 const PYTHON: &str = "/usr/bin/python3";
+/// Pause between two starts.
+const SETTLE: Duration = Duration::from_millis(2);
 /// Starts between two plain boots, so that both see the same machine.
 const PER_BOOT: usize = 10;
 
@@ -44,21 +46,30 @@ async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
     let history = History::start(store);
     let template = boot(&host, &history, &code).await?;
 
-    let (mut forks, mut boots) = (Samples::default(), Samples::default());
+    let (mut forks, mut starts, mut boots) =
+        (Samples::default(), Samples::default(), Samples::default());
     let key = FunctionKey::new(1);
     for round in 0..scale.starts {
         let begun = Instant::now();
         let instance = Instance::start(&template, &key, &history)
             .await
             .context("a start")?;
-        forks.push(begun.elapsed());
+        starts.push(begun.elapsed());
+        forks.push(instance.forked_in);
         let vitals = instance.vitals.clone();
         drop(instance);
         vitals.died().await;
+        // The next start is not to be measured together with the removal of this one's cgroup.
+        tokio::time::sleep(SETTLE).await;
         if round % PER_BOOT == 0 && boots.len() < scale.boots {
             boots.push(plain_boot()?);
         }
     }
+    report.add(
+        "start",
+        "python: whole start of an instance, watch and log included",
+        starts,
+    );
     let fork = report.add(
         "start",
         "python: FORK command to READY (json, asyncio, http imported)",
@@ -103,7 +114,7 @@ async fn boot(host: &Host, history: &History, code: &Path) -> anyhow::Result<Arc
 }
 
 /// From `exec` to the first byte that the booted interpreter writes.
-fn plain_boot() -> anyhow::Result<std::time::Duration> {
+fn plain_boot() -> anyhow::Result<Duration> {
     let script = format!("{IMPORTS}print('R', flush=True)");
     let begun = Instant::now();
     let mut process = Command::new(PYTHON)

@@ -1,28 +1,23 @@
 //! Starting an instance: descriptors out, FORK, READY back, and the watch over the process from then on.
 //!
-//! Everything that can be prepared before a start is (see [`Kit`]), and everything that can be done after READY is: the
+//! Everything that can be prepared before a start is (see [`Kit`](super::kit::Kit)), and everything that can be done after READY is: the
 //! cgroup, the watch and the logs are set up while the first request is already on its way.
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
-    socketpair, sockopt,
-};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::Interest;
 
-use super::logs::LogTap;
+use super::kit::Kit;
 use super::template::{EXIT_NEWS_DEADLINE, Template};
 use super::{Death, FunctionKey, Instance, Vitals};
-use crate::channel::{ChannelError, HostChannel, PeerEnds};
+use crate::channel::ChannelError;
 use crate::history::History;
 use crate::sandbox::{Cell, SandboxError};
 use crate::watched::Watched;
@@ -63,44 +58,6 @@ impl From<rustix::io::Errno> for StartError {
     }
 }
 
-/// All that an instance needs besides its process, made before it is asked for.
-struct Kit {
-    channel: HostChannel,
-    ends: PeerEnds,
-    ready: [OwnedFd; 2],
-    stdout: (OwnedFd, OwnedFd),
-    stderr: (OwnedFd, OwnedFd),
-}
-
-impl Kit {
-    fn new() -> Result<Self, StartError> {
-        let (channel, ends) = HostChannel::new()?;
-        let (server, worker) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
-        rustix::io::ioctl_fionbio(&server, true)?;
-        // The kernel then tells the sender's real pid with each message.
-        sockopt::set_socket_passcred(&server, true)?;
-        Ok(Self {
-            channel,
-            ends,
-            ready: [server, worker],
-            stdout: log_pipe()?,
-            stderr: log_pipe()?,
-        })
-    }
-}
-
-/// A pipe whose read end does not block (ours) and whose write end does (the function's).
-fn log_pipe() -> Result<(OwnedFd, OwnedFd), StartError> {
-    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    rustix::io::ioctl_fionbio(&read, true)?;
-    Ok((read, write))
-}
-
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Instance {
@@ -113,48 +70,41 @@ impl Instance {
         function: &FunctionKey,
         history: &History,
     ) -> Result<Self, StartError> {
-        let kit = Kit::new()?;
-        let cell = template.sandbox.cell().await?;
         let Kit {
             channel,
             ends,
-            ready: [server, worker],
-            stdout,
-            stderr,
-        } = kit;
-        let (sequence, refused) = template
-            .fork(&[
-                ends.memfd.as_fd(),
-                ends.worker_bell.as_fd(),
-                ends.host_bell.as_fd(),
-                worker.as_fd(),
-                stdout.1.as_fd(),
-                stderr.1.as_fd(),
-            ])
-            .await?;
+            ready,
+            logs,
+        } = template.take_kit(function, history)?;
+        let cell = template.sandbox.cell().await?;
+        let sent = Instant::now();
+        let (sequence, refused) = template.fork(&ends.descriptors()).await?;
         // With our copies closed, the end of the worker closes the socket.
-        drop((ends, worker, stdout.1, stderr.1));
-        let socket = Watched::new(server, Interest::READABLE)?;
+        drop(ends);
         let answer = tokio::select! {
-            ready = receive_ready(&socket) => ready,
+            ready = receive_ready(&ready) => ready,
             Ok(message) = refused => Err(StartError::Fork(message)),
             () = tokio::time::sleep(READY_DEADLINE) => Err(StartError::Timeout),
         };
         template.forget_fork(sequence);
-        let ready = answer?;
+        let Ready {
+            pid: host_pid,
+            inner_pid,
+        } = answer?;
+        let forked_in = sent.elapsed();
+        template.prepare_kit(function, history);
 
-        let pid = Pid::from_raw(ready.pid.cast_signed()).ok_or(StartError::BadReady)?;
+        let pid = Pid::from_raw(host_pid.cast_signed()).ok_or(StartError::BadReady)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| StartError::Ended)?;
         // A hostile template may have let the sender end and be reaped, and its number pass to a process of the host,
         // which must not be taken for an instance and killed.
-        if !template.sandbox.owns(ready.pid) {
+        if !template.sandbox.owns(host_pid) {
             return Err(StartError::BadReady);
         }
-        cell.attach(ready.pid);
-        let logs = LogTap::start(function.clone(), history.clone(), stdout.0, stderr.0)?;
+        cell.attach(host_pid);
         let vitals = Arc::new(Vitals {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            pid: ready.pid,
+            pid: host_pid,
             death: OnceLock::new(),
             died: tokio::sync::Notify::new(),
             hangup: channel.hangup(),
@@ -162,16 +112,17 @@ impl Instance {
         });
         let cell = Arc::new(cell);
         let watch = Watch {
-            socket,
+            socket: ready,
             vitals: vitals.clone(),
             template: template.clone(),
-            inner_pid: ready.inner_pid,
+            inner_pid,
         };
         tokio::spawn(watch.run(cell.clone()));
         Ok(Self {
             vitals,
             channel,
             logs,
+            forked_in,
             cell,
         })
     }

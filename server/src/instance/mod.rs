@@ -12,6 +12,7 @@
 //! illegal, and dropping it, wherever that happens, kills the process and everything it started.
 
 mod fork;
+mod kit;
 mod logs;
 mod template;
 
@@ -19,6 +20,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 pub use fork::StartError;
 pub use logs::LogTap;
@@ -105,6 +107,8 @@ pub struct Instance {
     pub channel: HostChannel,
     /// What it prints.
     pub logs: LogTap,
+    /// From the FORK command to READY.
+    pub forked_in: Duration,
     cell: Arc<Cell>,
 }
 

@@ -19,6 +19,8 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::FunctionKey;
+use super::fork::StartError;
+use super::kit::Kit;
 use super::logs::LogTap;
 use crate::history::History;
 use crate::model::{FunctionError, LogLine};
@@ -147,6 +149,8 @@ pub struct Template {
     sequence: AtomicU64,
     waiting: Mutex<Waiting>,
     watched: AtomicBool,
+    /// Prepared for the next start.
+    kit: Mutex<Option<Kit>>,
     retired: CancellationToken,
     /// The runtime's version, "3.11.2".
     pub runtime: String,
@@ -181,7 +185,7 @@ impl Template {
         let control = sandbox.control.take().ok_or_else(missing)?;
         let stdout = sandbox.stdout.take().ok_or_else(missing)?;
         let stderr = sandbox.stderr.take().ok_or_else(missing)?;
-        let logs = LogTap::start(function, history.clone(), stdout, stderr)?;
+        let logs = LogTap::start(function.clone(), history.clone(), stdout, stderr)?;
         let control = Watched::new(control, Interest::READABLE | Interest::WRITABLE)?;
         let text = serde_json::to_vec(config).map_err(std::io::Error::other)?;
         send(&control, &text, &[]).await?;
@@ -203,10 +207,13 @@ impl Template {
                     sequence: AtomicU64::new(1),
                     waiting: Mutex::default(),
                     watched: AtomicBool::new(false),
+                    kit: Mutex::default(),
                     retired: CancellationToken::new(),
                     runtime,
                 };
-                return Ok((Arc::new(template), lines));
+                let template = Arc::new(template);
+                template.prepare_kit(&function, history);
+                return Ok((template, lines));
             }
             Ok(Ok(Message::ImportError { error })) => error,
             Ok(Ok(_)) => failure(
@@ -284,6 +291,32 @@ impl Template {
                 Message::Booted { .. } | Message::ImportError { .. } => {}
             }
         }
+    }
+
+    /// The prepared kit, or a new one.
+    pub(super) fn take_kit(
+        &self,
+        function: &FunctionKey,
+        history: &History,
+    ) -> Result<Kit, StartError> {
+        match self.kit.lock().take() {
+            Some(kit) => Ok(kit),
+            None => Kit::new(self.sandbox.worker_uid(), function, history),
+        }
+    }
+
+    /// Makes the kit of the next start, on a task of its own.
+    pub(super) fn prepare_kit(self: &Arc<Self>, function: &FunctionKey, history: &History) {
+        let (template, function, history) = (self.clone(), function.clone(), history.clone());
+        tokio::spawn(async move {
+            if template.kit.lock().is_some() {
+                return;
+            }
+            // Should it fail, the next start will say why.
+            if let Ok(kit) = Kit::new(template.sandbox.worker_uid(), &function, &history) {
+                *template.kit.lock() = Some(kit);
+            }
+        });
     }
 
     /// Commands a fork that takes over `fds`; the answer is READY on the fork's own socket, or a message here.

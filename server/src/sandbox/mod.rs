@@ -271,6 +271,11 @@ impl Sandbox {
             .is_ok_and(|meta| meta.uid() == self.uid || meta.uid() + 1 == self.uid)
     }
 
+    /// The host uid of the template and its instances.
+    pub fn worker_uid(&self) -> u32 {
+        self.uid
+    }
+
     /// Whether the template's own leaf met its memory limit.
     pub fn template_oom_killed(&self) -> bool {
         match &*self.ended.borrow() {

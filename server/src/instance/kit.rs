@@ -1,0 +1,87 @@
+//! What an instance needs besides its process: channel, READY socket, log pipes. A template keeps one kit ready, so that
+//! a start does not wait for the dozen system calls that make it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Gid, Uid, fchown};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::io::Interest;
+
+use super::fork::StartError;
+use super::{FunctionKey, LogTap};
+use crate::channel::{HostChannel, PeerEnds};
+use crate::history::History;
+use crate::watched::Watched;
+
+/// See the module.
+pub(super) struct Kit {
+    pub(super) channel: HostChannel,
+    pub(super) ends: WorkerEnds,
+    /// Where READY comes.
+    pub(super) ready: Watched,
+    pub(super) logs: LogTap,
+}
+
+/// The descriptors that go to the worker with FORK.
+pub(super) struct WorkerEnds {
+    channel: PeerEnds,
+    ready: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+impl WorkerEnds {
+    /// In the order of the command.
+    pub(super) fn descriptors(&self) -> [BorrowedFd<'_>; 6] {
+        [
+            self.channel.memfd.as_fd(),
+            self.channel.worker_bell.as_fd(),
+            self.channel.host_bell.as_fd(),
+            self.ready.as_fd(),
+            self.stdout.as_fd(),
+            self.stderr.as_fd(),
+        ]
+    }
+}
+
+impl Kit {
+    /// `uid` is the worker's on the host: its log pipes are its own, so that it can open `/dev/stdout` by name.
+    pub(super) fn new(
+        uid: u32,
+        function: &FunctionKey,
+        history: &History,
+    ) -> Result<Self, StartError> {
+        let (channel, channel_ends) = HostChannel::new()?;
+        let (server, worker) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        rustix::io::ioctl_fionbio(&server, true)?;
+        // The kernel then tells the sender's real pid with each message.
+        sockopt::set_socket_passcred(&server, true)?;
+        let (stdout, stdout_end) = log_pipe(uid)?;
+        let (stderr, stderr_end) = log_pipe(uid)?;
+        Ok(Self {
+            channel,
+            ends: WorkerEnds {
+                channel: channel_ends,
+                ready: worker,
+                stdout: stdout_end,
+                stderr: stderr_end,
+            },
+            ready: Watched::new(server, Interest::READABLE)?,
+            logs: LogTap::start(function.clone(), history.clone(), stdout, stderr)?,
+        })
+    }
+}
+
+/// A pipe whose read end does not block (ours) and whose write end does (the function's).
+fn log_pipe(uid: u32) -> Result<(OwnedFd, OwnedFd), StartError> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&read, true)?;
+    fchown(&write, Some(Uid::from_raw(uid)), Some(Gid::from_raw(uid)))?;
+    Ok((read, write))
+}
