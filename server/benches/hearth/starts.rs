@@ -1,4 +1,4 @@
-//! Starts: `fork()` of a template to READY, beside a plain boot of the same interpreter, interleaved.
+//! Starts, one after the other: `fork()` of a template to READY, beside a plain boot of the same interpreter, interleaved.
 
 use std::io::Read;
 use std::path::Path;
@@ -21,8 +21,6 @@ use crate::{Scale, http};
 /// What the function imports, in both cases.
 const IMPORTS: &str = "import json, asyncio, http.client, http.server\n";
 const PYTHON: &str = "/usr/bin/python3";
-/// Pause between two starts.
-const SETTLE: Duration = Duration::from_millis(2);
 /// Starts between two plain boots, so that both see the same machine.
 const PER_BOOT: usize = 10;
 
@@ -59,8 +57,6 @@ async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
         let vitals = instance.vitals.clone();
         drop(instance);
         vitals.died().await;
-        // The next start is not to be measured together with the removal of this one's cgroup.
-        tokio::time::sleep(SETTLE).await;
         if round % PER_BOOT == 0 && boots.len() < scale.boots {
             boots.push(plain_boot()?);
         }

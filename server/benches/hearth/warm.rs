@@ -14,6 +14,8 @@ use crate::samples::Samples;
 /// Its instance ends 4 ms after the answer: the timer's signal kills it, with no thread that would cost a start.
 const ONE_SHOT: &str = "import json, asyncio, http.client, http.server, signal\n\
     def handler(event, context):\n    signal.setitimer(signal.ITIMER_REAL, 0.004)\n    return event\n";
+/// Its instance is gone this long after the answer.
+const INSTANCE_LIFE: Duration = Duration::from_millis(8);
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 const INVOKE: &str = "/api/v1/functions/echo/invoke";
 /// Requests on one side before the other has its turn.
@@ -51,7 +53,7 @@ pub fn first_requests(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
                 bail!("the instances do not end");
             }
         }
-        std::thread::sleep(Duration::from_millis(15));
+        std::thread::sleep(INSTANCE_LIFE);
     }
     report.add(
         "first request",
