@@ -12,7 +12,7 @@ use super::code::Package;
 use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
-use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField};
+use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField, Network};
 use crate::scheduler::{BootFailure, Deployment};
 use crate::store::StoredVersion;
 
@@ -80,7 +80,7 @@ impl Engine {
     }
 
     async fn create_now(self, spec: FunctionSpec, code: Code) -> Result<FunctionView, EngineError> {
-        check(&spec)?;
+        self.check(&spec)?;
         self.inner.resources.runtimes.check(spec.runtime)?;
         let _claim = Claim::take(&self, &spec.name)?;
         let packages = &self.inner.packages;
@@ -124,7 +124,7 @@ impl Engine {
         self.still_there(name, &function)?;
         let active = function.stored().active.clone();
         let spec = merged(&active.spec, patch);
-        check(&spec)?;
+        self.check(&spec)?;
         if code.is_none() && spec == active.spec {
             return Ok(function.view());
         }
@@ -224,6 +224,31 @@ impl Engine {
         Ok(())
     }
 
+    /// Rules that need more than one field, or this node's capabilities.
+    fn check(&self, spec: &FunctionSpec) -> Result<(), InvalidField> {
+        if spec.min_instances > spec.max_concurrency {
+            return Err(InvalidField {
+                field: "min_instances".into(),
+                value: spec.min_instances.to_string(),
+                rule: format!(
+                    "must not be larger than max_concurrency, which is {}",
+                    spec.max_concurrency
+                ),
+            });
+        }
+        let outbound = self.inner.resources.host.capability("network_outbound");
+        if spec.network == Network::Outbound
+            && let Some(reason) = outbound.and_then(|capability| capability.reason.as_deref())
+        {
+            return Err(InvalidField {
+                field: "network".into(),
+                value: "\"outbound\"".into(),
+                rule: format!("must be \"none\" on this node: {reason}"),
+            });
+        }
+        Ok(())
+    }
+
     pub(super) fn deployment(
         &self,
         key: FunctionKey,
@@ -276,21 +301,6 @@ impl Drop for Claim {
     fn drop(&mut self) {
         self.engine.inner.creating.lock().remove(&self.name);
     }
-}
-
-/// Rules that need more than one field.
-fn check(spec: &FunctionSpec) -> Result<(), InvalidField> {
-    if spec.min_instances > spec.max_concurrency {
-        return Err(InvalidField {
-            field: "min_instances".into(),
-            value: spec.min_instances.to_string(),
-            rule: format!(
-                "must not be larger than max_concurrency, which is {}",
-                spec.max_concurrency
-            ),
-        });
-    }
-    Ok(())
 }
 
 fn refusal(failure: Arc<BootFailure>) -> EngineError {

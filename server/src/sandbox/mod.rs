@@ -173,6 +173,14 @@ impl Host {
         &self.0.capabilities
     }
 
+    /// One of them by name.
+    pub fn capability(&self, name: &str) -> Option<&Capability> {
+        self.0
+            .capabilities
+            .iter()
+            .find(|capability| capability.name == name)
+    }
+
     /// Makes a sandbox and starts the template in it. Dropping the future undoes it.
     ///
     /// # Errors

@@ -99,6 +99,33 @@ async fn what_was_deployed_serves_again_after_kill_9() {
 }
 
 #[tokio::test]
+async fn a_network_that_this_node_cannot_give_is_refused_and_nothing_changes() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "def handler(event, context):\n    return 1\n";
+    let outbound = json!({"network": "outbound"});
+    let refused = client.try_deploy("far", code, outbound.clone()).await;
+    let problem = refused.problem(422, "invalid_field");
+    assert_eq!(problem["field"], "network", "{problem}");
+    let node = client.get("/api/v1/node").await.expect(200).json();
+    let reason = node["capabilities"]["network_outbound"]["reason"]
+        .as_str()
+        .unwrap();
+    assert!(
+        problem["detail"].as_str().unwrap().contains(reason),
+        "{problem}"
+    );
+    client.deploy("far", code, json!({})).await;
+    let refused = client.patch("/api/v1/functions/far", &outbound).await;
+    refused.problem(422, "invalid_field");
+    let function = client.get("/api/v1/functions/far").await.expect(200).json();
+    assert_eq!(
+        (&function["network"], &function["active_version"]),
+        (&json!("none"), &json!(1))
+    );
+}
+
+#[tokio::test]
 async fn a_second_server_on_the_same_data_is_refused() {
     let server = Server::start();
     let output = command(server.data_dir())
