@@ -26,6 +26,7 @@ pub use fork::StartError;
 pub use logs::LogTap;
 pub use template::{BootError, ExitStatus, IMPORT_DEADLINE, Template, TemplateConfig};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::channel::{Hangup, HostChannel};
@@ -75,9 +76,13 @@ pub struct Vitals {
 }
 
 impl Vitals {
-    /// How it ended, if it has.
-    pub fn death(&self) -> Option<&Death> {
-        self.death.get()
+    /// Whether the process runs, by the kernel's word: its end may be a moment older than the news of it.
+    pub fn is_running(&self) -> bool {
+        if self.death.get().is_some() {
+            return false;
+        }
+        let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        matches!(poll(&mut ended, Some(&Timespec::default())), Ok(0))
     }
 
     /// Waits until the process has ended.

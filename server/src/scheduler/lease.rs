@@ -72,7 +72,7 @@ impl Deployment {
         let receiver = {
             let mut pool = self.pool.lock();
             while let Acquired::Leased(instance) = pool.acquire() {
-                if instance.vitals.death().is_some() {
+                if !instance.vitals.is_running() {
                     pool.discard();
                     continue;
                 }

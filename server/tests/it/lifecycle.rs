@@ -126,6 +126,30 @@ async fn a_network_that_this_node_cannot_give_is_refused_and_nothing_changes() {
 }
 
 #[tokio::test]
+async fn an_idle_instance_that_just_died_is_not_given_to_a_request() {
+    let server = Server::start();
+    let client = server.client();
+    client
+        .deploy(
+            "mortal",
+            "def handler(event, context):\n    return 1\n",
+            json!({}),
+        )
+        .await;
+    let template = descendants(server.pid());
+    for _ in 0..20 {
+        let answer = client.invoke("mortal", &json!(0)).await.expect(200);
+        assert_eq!(answer.header("x-hearth-start"), "fork");
+        for &pid in descendants(server.pid()).difference(&template) {
+            let process = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+            rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+            // No pause: the next request is to come before the server has heard of it.
+            while is_alive(pid) {}
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_second_server_on_the_same_data_is_refused() {
     let server = Server::start();
     let output = command(server.data_dir())
