@@ -11,11 +11,11 @@ use crate::http::{Connection, ServerProcess, deploy, request};
 use crate::report::Report;
 use crate::samples::Samples;
 
-/// Its instance ends 4 ms after the answer: the timer's signal kills it, with no thread that would cost a start.
+/// Its instance ends 20 ms after the request: the timer's signal kills it, with no thread that would cost a start.
 const ONE_SHOT: &str = "import json, asyncio, http.client, http.server, signal\n\
-    def handler(event, context):\n    signal.setitimer(signal.ITIMER_REAL, 0.004)\n    return event\n";
+    def handler(event, context):\n    signal.setitimer(signal.ITIMER_REAL, 0.02)\n    return event\n";
 /// Its instance is gone this long after the answer.
-const INSTANCE_LIFE: Duration = Duration::from_millis(8);
+const INSTANCE_LIFE: Duration = Duration::from_millis(30);
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 const INVOKE: &str = "/api/v1/functions/echo/invoke";
 /// Requests on one side before the other has its turn.
