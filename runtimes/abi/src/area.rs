@@ -10,6 +10,7 @@ use core::ops::Deref;
 use core::ptr;
 use std::sync::Arc;
 
+use crate::checksum::{self, Header};
 use crate::error::Violation;
 use crate::layout::{FRAME_HEADER_BYTES, HEADER_BYTES, LINE_BYTES, RingControl};
 use crate::region::Mapping;
@@ -95,24 +96,36 @@ impl Area {
         Ok(bytes)
     }
 
-    /// Copies `len` bytes out, to the end of `into`.
+    /// Copies `len` bytes out, to the end of `into`, and sums the copy together with `header`.
     pub(crate) fn append_to(
         &self,
         offset: u64,
         len: usize,
         into: &mut Vec<u8>,
-    ) -> Result<(), Violation> {
+        header: &Header,
+    ) -> Result<u32, Violation> {
         let from = self.span(offset, len)?;
         into.reserve(len);
-        let spare = into.spare_capacity_mut();
-        debug_assert!(spare.len() >= len);
+        let spare = &mut into.spare_capacity_mut()[..len];
         // SAFETY: `span` checked the source; `reserve` made at least `len` bytes of spare capacity, which the copy
         // initialises before the length covers them. Private memory does not overlap with the mapping.
         unsafe {
-            ptr::copy_nonoverlapping(from, spare.as_mut_ptr().cast::<u8>(), len);
+            let sum = checksum::copy_out(header, from, spare);
             into.set_len(into.len() + len);
+            Ok(sum)
         }
-        Ok(())
+    }
+
+    /// Copies a payload in and sums it together with `header`.
+    pub(crate) fn write_payload(
+        &mut self,
+        offset: u64,
+        payload: &[u8],
+        header: &Header,
+    ) -> Result<u32, Violation> {
+        let to = self.span(offset, payload.len())?;
+        // SAFETY: `span` checked the destination, and private memory does not overlap with the mapping.
+        Ok(unsafe { checksum::copy_in(header, payload, to) })
     }
 
     /// Copies `bytes` in.

@@ -5,8 +5,7 @@
 //! number here, and a side that does not know it answers with [`Violation::UnknownKind`]; so kinds are added together
 //! with a new protocol version.
 
-use crc32fast::Hasher;
-
+use crate::checksum;
 use crate::error::Violation;
 use crate::layout::FRAME_HEADER_BYTES;
 
@@ -108,7 +107,7 @@ pub struct FrameHeader {
     pub flags: u16,
     /// The invocation's UUID, as its 16 bytes.
     pub id: [u8; 16],
-    /// CRC32 (IEEE) over these 32 bytes, with this field zero, and the payload. For filler: over the header.
+    /// See [`crate::checksum`]. For filler: over the header alone.
     pub crc: u32,
     /// Zero.
     pub reserved: u32,
@@ -166,10 +165,12 @@ impl FrameHeader {
     /// The checksum that header and `payload` make.
     #[must_use]
     pub fn checksum(&self, payload: &[u8]) -> u32 {
-        let mut hasher = Hasher::new();
-        hasher.update(&Self { crc: 0, ..*self }.to_bytes());
-        hasher.update(payload);
-        hasher.finalize()
+        checksum::sum(&self.unsummed(), payload)
+    }
+
+    /// The header as it is summed: without its checksum.
+    pub(crate) fn unsummed(&self) -> checksum::Header {
+        Self { crc: 0, ..*self }.to_bytes()
     }
 
     /// Checks header and `payload` against the header's checksum.
@@ -177,7 +178,11 @@ impl FrameHeader {
     /// # Errors
     /// [`Violation::Checksum`].
     pub fn verify(&self, payload: &[u8]) -> Result<(), Violation> {
-        let computed = self.checksum(payload);
+        self.compare(self.checksum(payload))
+    }
+
+    /// Checks what was computed against the header's checksum.
+    pub(crate) fn compare(&self, computed: u32) -> Result<(), Violation> {
         if computed == self.crc {
             Ok(())
         } else {

@@ -196,15 +196,13 @@ impl Frame<'_> {
     /// The peer broke the protocol.
     pub fn copy_to(&mut self, into: &mut Vec<u8>) -> Result<(), Violation> {
         let before = into.len();
-        let copied = self
+        let header = &self.checked.header;
+        let (at, len) = (self.payload_offset(), self.len());
+        let summed = self
             .receiver
             .area
-            .append_to(self.payload_offset(), self.len(), into);
-        let checked = copied.and_then(|()| {
-            self.checked
-                .header
-                .verify(into.get(before..).unwrap_or_default())
-        });
+            .append_to(at, len, into, &header.unsummed());
+        let checked = summed.and_then(|sum| header.compare(sum));
         checked.map_err(|violation| {
             into.truncate(before);
             self.receiver.fail(violation)

@@ -200,9 +200,8 @@ impl Sender {
         payload: &[u8],
     ) -> Result<(), Violation> {
         let mut header = FrameHeader::new(kind, flags, id, payload.len() as u32);
-        header.crc = header.checksum(payload);
-        let at = self.offset_after(place.pad);
-        self.area.write(at + FRAME_HEADER_BYTES as u64, payload)?;
+        let at = self.offset_after(place.pad) + FRAME_HEADER_BYTES as u64;
+        header.crc = self.area.write_payload(at, payload, &header.unsummed())?;
         self.publish(place.pad, &header)
     }
 
