@@ -7,11 +7,11 @@
 //! Every access checks its bounds, although the callers' checks already imply them.
 
 use core::ops::Deref;
-use core::ptr;
 use std::sync::Arc;
 
-use crate::checksum::{self, Header};
+use crate::checksum;
 use crate::error::Violation;
+use crate::frame::HeaderWords;
 use crate::layout::{FRAME_HEADER_BYTES, HEADER_BYTES, LINE_BYTES, RingControl};
 use crate::region::Mapping;
 
@@ -88,12 +88,26 @@ impl Area {
     }
 
     /// Copies a header out.
-    pub(crate) fn read_header(&self, offset: u64) -> Result<[u8; FRAME_HEADER_BYTES], Violation> {
-        let from = self.span(offset, FRAME_HEADER_BYTES)?;
-        let mut bytes = [0; FRAME_HEADER_BYTES];
-        // SAFETY: `span` checked the source, the destination is a private array of that length.
-        unsafe { ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), FRAME_HEADER_BYTES) };
-        Ok(bytes)
+    #[inline]
+    pub(crate) fn read_header(&self, offset: u64) -> Result<HeaderWords, Violation> {
+        let from = self.span(offset, FRAME_HEADER_BYTES)?.cast::<u64>();
+        // SAFETY: `span` checked that four words lie there; unaligned reads ask for no alignment.
+        Ok(unsafe { [0, 1, 2, 3].map(|index| from.add(index).read_unaligned()) })
+    }
+
+    /// Writes a header.
+    #[inline]
+    pub(crate) fn write_header(
+        &mut self,
+        offset: u64,
+        header: HeaderWords,
+    ) -> Result<(), Violation> {
+        let to = self.span(offset, FRAME_HEADER_BYTES)?.cast::<u64>();
+        for (index, word) in header.into_iter().enumerate() {
+            // SAFETY: `span` checked that four words lie there; unaligned writes ask for no alignment.
+            unsafe { to.add(index).write_unaligned(word) };
+        }
+        Ok(())
     }
 
     /// Copies `len` bytes out, to the end of `into`, and sums the copy together with `header`.
@@ -102,7 +116,7 @@ impl Area {
         offset: u64,
         len: usize,
         into: &mut Vec<u8>,
-        header: &Header,
+        header: HeaderWords,
     ) -> Result<u32, Violation> {
         let from = self.span(offset, len)?;
         into.reserve(len);
@@ -121,19 +135,11 @@ impl Area {
         &mut self,
         offset: u64,
         payload: &[u8],
-        header: &Header,
+        header: HeaderWords,
     ) -> Result<u32, Violation> {
         let to = self.span(offset, payload.len())?;
         // SAFETY: `span` checked the destination, and private memory does not overlap with the mapping.
         Ok(unsafe { checksum::copy_in(header, payload, to) })
-    }
-
-    /// Copies `bytes` in.
-    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Violation> {
-        let to = self.span(offset, bytes.len())?;
-        // SAFETY: `span` checked the destination, and private memory does not overlap with the mapping.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-        Ok(())
     }
 
     /// `len` bytes to be filled in place.

@@ -12,16 +12,13 @@ use crc32fast::Hasher;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 use crate::fold;
-use crate::layout::FRAME_HEADER_BYTES;
-
-/// A header whose checksum is zero, as bytes.
-pub(crate) type Header = [u8; FRAME_HEADER_BYTES];
+use crate::frame::HeaderWords;
 
 /// Bytes that are summed at once.
 pub const BLOCK: usize = 64;
 
 /// The checksum of `header` and `payload`.
-pub(crate) fn sum(header: &Header, payload: &[u8]) -> u32 {
+pub(crate) fn sum(header: HeaderWords, payload: &[u8]) -> u32 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if let Some(fold) = fold::Fold::detect() {
         return fold.sum(header, payload);
@@ -33,7 +30,7 @@ pub(crate) fn sum(header: &Header, payload: &[u8]) -> u32 {
 ///
 /// # Safety
 /// `to` has room for the payload and does not overlap with it.
-pub(crate) unsafe fn copy_in(header: &Header, payload: &[u8], to: *mut u8) -> u32 {
+pub(crate) unsafe fn copy_in(header: HeaderWords, payload: &[u8], to: *mut u8) -> u32 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if let Some(fold) = fold::Fold::detect() {
         // SAFETY: the payload is readable, and the caller vouches for `to`.
@@ -49,7 +46,7 @@ pub(crate) unsafe fn copy_in(header: &Header, payload: &[u8], to: *mut u8) -> u3
 /// # Safety
 /// As many bytes are readable at `from`, and they do not overlap with `into`. They may change meanwhile.
 pub(crate) unsafe fn copy_out(
-    header: &Header,
+    header: HeaderWords,
     from: *const u8,
     into: &mut [MaybeUninit<u8>],
 ) -> u32 {
@@ -67,10 +64,12 @@ pub(crate) unsafe fn copy_out(
     portable(header, copy)
 }
 
-fn portable(header: &Header, payload: &[u8]) -> u32 {
+fn portable(header: HeaderWords, payload: &[u8]) -> u32 {
     const ZEROS: [u8; BLOCK] = [0; BLOCK];
     let mut hasher = Hasher::new();
-    hasher.update(header);
+    for word in header {
+        hasher.update(&word.to_le_bytes());
+    }
     hasher.update(payload);
     hasher.update(&ZEROS[..payload.len().next_multiple_of(BLOCK) - payload.len()]);
     hasher.finalize()
@@ -96,23 +95,23 @@ mod tests {
     #[test]
     fn it_is_the_crc_that_the_module_says() {
         // CRC32 of 32 + 64 zero bytes, as `zlib.crc32(bytes(96))` gives it.
-        assert_eq!(portable(&[0; 32], &[0; 1]), 0xbaf4_65ae);
+        assert_eq!(portable([0; 4], &[0; 1]), 0xbaf4_65ae);
     }
 
     #[test]
     fn every_way_gives_the_same_sum_and_the_same_bytes() {
-        let header: Header = bytes(32).try_into().expect("32 bytes");
+        let header: HeaderWords = [0x0123_4567_89ab_cdef, 1, u64::MAX, 0x0f1e_2d3c];
         let lengths = if cfg!(miri) { 0..=70 } else { 0..=1100 };
         for len in lengths.chain([4096, 4097, 65_535, 65_536]) {
             if cfg!(miri) && len > 100 {
                 continue;
             }
             let payload = bytes(len);
-            let expected = portable(&header, &payload);
-            assert_eq!(sum(&header, &payload), expected, "{len} bytes");
+            let expected = portable(header, &payload);
+            assert_eq!(sum(header, &payload), expected, "{len} bytes");
             let mut ring = vec![0xaa; len + 64];
             // SAFETY: there is room, and the two are different allocations.
-            let found = unsafe { copy_in(&header, &payload, ring.as_mut_ptr()) };
+            let found = unsafe { copy_in(header, &payload, ring.as_mut_ptr()) };
             assert_eq!((found, &ring[..len]), (expected, &payload[..]));
             assert!(
                 ring[len..].iter().all(|&byte| byte == 0xaa),
@@ -120,7 +119,7 @@ mod tests {
             );
             let mut copy = vec![MaybeUninit::new(0xaa); len + 64];
             // SAFETY: `ring` holds at least `len` bytes, in another allocation.
-            let found = unsafe { copy_out(&header, ring.as_ptr(), &mut copy[..len]) };
+            let found = unsafe { copy_out(header, ring.as_ptr(), &mut copy[..len]) };
             assert_eq!(found, expected, "{len} bytes");
             for (at, byte) in copy.iter().enumerate() {
                 // SAFETY: each was initialised above.

@@ -8,14 +8,16 @@
 use core::arch::x86_64::{
     __m128i, __m512i, __mmask64, _mm_and_si128, _mm_clmulepi64_si128, _mm_extract_epi32,
     _mm_set_epi64x, _mm_setr_epi32, _mm_srli_si128, _mm_ternarylogic_epi64, _mm_xor_si128,
-    _mm256_loadu_si256, _mm256_setr_epi32, _mm256_xor_si256, _mm512_clmulepi64_epi128,
+    _mm256_set_epi64x, _mm256_setr_epi32, _mm256_xor_si256, _mm512_clmulepi64_epi128,
     _mm512_extracti32x4_epi32, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_storeu_epi8,
     _mm512_maskz_loadu_epi8, _mm512_set_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
     _mm512_ternarylogic_epi64,
 };
 use core::ptr;
+use core::sync::atomic::{AtomicU8, Ordering};
 
-use crate::checksum::{BLOCK, Header};
+use crate::checksum::BLOCK;
+use crate::frame::HeaderWords;
 
 /// The CRC's polynomial, x^32 and all, lowest power first.
 const POLYNOMIAL: i64 = 0x1_db71_0641;
@@ -59,19 +61,33 @@ const X_64: i64 = power(64);
 pub(crate) struct Fold(());
 
 impl Fold {
-    /// Asks the processor; the answer is kept by the standard library.
+    /// Asks the processor, once.
     #[inline]
     pub(crate) fn detect() -> Option<Self> {
-        let has = is_x86_feature_detected!("vpclmulqdq")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("pclmulqdq");
-        has.then_some(Self(()))
+        const UNKNOWN: u8 = 0;
+        const ABSENT: u8 = 1;
+        const PRESENT: u8 = 2;
+        static ANSWER: AtomicU8 = AtomicU8::new(UNKNOWN);
+        #[cold]
+        fn ask() -> u8 {
+            let has = is_x86_feature_detected!("vpclmulqdq")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("pclmulqdq");
+            let answer = if has { PRESENT } else { ABSENT };
+            ANSWER.store(answer, Ordering::Relaxed);
+            answer
+        }
+        let answer = match ANSWER.load(Ordering::Relaxed) {
+            UNKNOWN => ask(),
+            known => known,
+        };
+        (answer == PRESENT).then_some(Self(()))
     }
 
     /// The checksum of `header` and `payload`.
     #[inline]
-    pub(crate) fn sum(self, header: &Header, payload: &[u8]) -> u32 {
+    pub(crate) fn sum(self, header: HeaderWords, payload: &[u8]) -> u32 {
         // SAFETY: `self` proves the features, the payload is readable, nothing is written.
         unsafe { run::<false>(header, payload.as_ptr(), ptr::null_mut(), payload.len()) }
     }
@@ -83,7 +99,7 @@ impl Fold {
     #[inline]
     pub(crate) unsafe fn copy(
         self,
-        header: &Header,
+        header: HeaderWords,
         from: *const u8,
         to: *mut u8,
         len: usize,
@@ -132,18 +148,23 @@ unsafe fn block<const COPY: bool>(from: *const u8, to: *mut u8, at: usize) -> __
 /// # Safety
 /// The processor has the features; `from` is readable for `len` bytes and, if `COPY`, `to` is writable, without overlap.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,pclmulqdq,sse4.1")]
-unsafe fn run<const COPY: bool>(header: &Header, from: *const u8, to: *mut u8, len: usize) -> u32 {
+unsafe fn run<const COPY: bool>(
+    header: HeaderWords,
+    from: *const u8,
+    to: *mut u8,
+    len: usize,
+) -> u32 {
     let over_512 = four(OVER_512);
-    // SAFETY: a header has 32 bytes.
-    let header = unsafe { _mm256_loadu_si256(header.as_ptr().cast()) };
+    let [a, b, c, d] = header.map(u64::cast_signed);
+    let header = _mm256_set_epi64x(d, c, b, a);
     // A CRC begins with all ones.
     let header = _mm256_xor_si256(header, _mm256_setr_epi32(-1, 0, 0, 0, 0, 0, 0, 0));
     // The header ends where the payload begins: it is the second half of a block before it.
     let mut sum = _mm512_inserti64x4::<1>(_mm512_setzero_si512(), header);
     let mut at = 0;
-    // SAFETY (of the blocks below): each lies before `len`.
     if len >= STRIDE {
         let over_2048 = four(OVER_2048);
+        // SAFETY: these four blocks lie before `len`.
         let mut sums = unsafe {
             [
                 fold(sum, over_512, block::<COPY>(from, to, 0)),
@@ -155,7 +176,7 @@ unsafe fn run<const COPY: bool>(header: &Header, from: *const u8, to: *mut u8, l
         at = STRIDE;
         while len - at >= STRIDE {
             for (index, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: as said above.
+                // SAFETY: the block lies before `len`.
                 let next = unsafe { block::<COPY>(from, to, at + index * BLOCK) };
                 *sum = fold(*sum, over_2048, next);
             }
@@ -166,7 +187,7 @@ unsafe fn run<const COPY: bool>(header: &Header, from: *const u8, to: *mut u8, l
         sum = fold(sum, over_512, sums[3]);
     }
     while len - at >= BLOCK {
-        // SAFETY: as said above.
+        // SAFETY: the block lies before `len`.
         let next = unsafe { block::<COPY>(from, to, at) };
         sum = fold(sum, over_512, next);
         at += BLOCK;
