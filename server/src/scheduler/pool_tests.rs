@@ -26,6 +26,20 @@ fn limits(max: u32, min: u32, queue: u32) -> Limits {
     }
 }
 
+/// What is learned of a function that runs for that long.
+fn learned(run: Duration, now: Instant) -> Option<Learned> {
+    let mut pool: Pool<u32, ()> = Pool::new(limits(1, 1, 0), now, None);
+    pool.starts_due(now);
+    pool.started(0, now);
+    pool.acquire(now);
+    pool.release(0, now, run);
+    Some(pool.learned())
+}
+
+fn long(now: Instant) -> Option<Learned> {
+    learned(LONG, now)
+}
+
 #[test]
 fn the_first_request_starts_an_instance_and_gets_it() {
     let now = Instant::now();
@@ -71,7 +85,7 @@ fn a_full_house_queues_then_refuses() {
 #[test]
 fn a_released_instance_serves_before_the_started_one() {
     let now = Instant::now();
-    let mut pool: Pool<u32, &str> = Pool::new(limits(2, 0, 4), now, None);
+    let mut pool: Pool<u32, &str> = Pool::new(limits(2, 0, 4), now, long(now));
     pool.enqueue("a").unwrap();
     pool.starts_due(now);
     pool.started(1, now);
@@ -97,7 +111,7 @@ fn the_minimum_is_started_and_kept() {
 #[test]
 fn idle_instances_expire_oldest_first() {
     let now = Instant::now();
-    let mut pool: Pool<u32, ()> = Pool::new(limits(3, 1, 4), now, None);
+    let mut pool: Pool<u32, ()> = Pool::new(limits(3, 1, 4), now, long(now));
     for _ in 0..3 {
         pool.enqueue(()).unwrap();
     }
@@ -124,7 +138,7 @@ fn idle_instances_expire_oldest_first() {
 #[test]
 fn a_failed_start_tells_those_whom_nobody_will_serve() {
     let now = Instant::now();
-    let mut pool: Pool<u32, &str> = Pool::new(limits(2, 0, 4), now, None);
+    let mut pool: Pool<u32, &str> = Pool::new(limits(2, 0, 4), now, long(now));
     pool.enqueue("a").unwrap();
     pool.starts_due(now);
     assert_eq!(pool.start_failed(now), ["a"]);
@@ -142,12 +156,7 @@ fn a_failed_start_tells_those_whom_nobody_will_serve() {
 
 /// A pool whose function is known to run for `run`, with `busy` instances at work.
 fn known(limits: Limits, run: Duration, busy: u32, now: Instant) -> Pool<u32, u32> {
-    let mut teacher: Pool<u32, u32> = Pool::new(limits, now, None);
-    teacher.enqueue(0).unwrap();
-    teacher.starts_due(now);
-    teacher.started(0, now);
-    teacher.release(0, now, run);
-    let mut pool = Pool::new(limits, now, Some(teacher.learned()));
+    let mut pool = Pool::new(limits, now, learned(run, now));
     for instance in 0..busy {
         pool.enqueue(instance).unwrap();
     }
@@ -186,7 +195,10 @@ fn progress_refutes_what_was_seen() {
     let at = pool.alarm(now).unwrap();
     assert_eq!(pool.release(7, now + SHORT, SHORT), Some((1, 7)));
     pool.look_again(at);
-    assert_eq!(pool.starts_due(at).for_requests, 1, "the other one is long");
+    assert_eq!(pool.starts_due(at).for_requests, 0, "something has ended");
+    let at = pool.alarm(at).expect("it is looked at again");
+    pool.look_again(at);
+    assert_eq!(pool.starts_due(at).for_requests, 1, "both are long");
     assert_eq!(pool.release(7, at + SHORT, SHORT), Some((2, 7)));
     assert!(!pool.confirm_start(at + SHORT), "no longer of use");
     assert_eq!(pool.counts().starting, 0);
@@ -251,7 +263,7 @@ fn an_instance_is_ready_for_a_periodic_caller_and_goes_when_nobody_comes() {
 #[test]
 fn the_minimum_is_not_evicted() {
     let now = Instant::now();
-    let mut pool: Pool<u32, ()> = Pool::new(limits(4, 1, 4), now, None);
+    let mut pool: Pool<u32, ()> = Pool::new(limits(4, 1, 4), now, long(now));
     for _ in 0..3 {
         pool.enqueue(()).unwrap();
     }

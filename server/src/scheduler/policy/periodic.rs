@@ -6,8 +6,8 @@
 //!
 //! "Serverless in the Wild" (Shahrad et al., USENIX ATC 2020) keeps a histogram of idle times for each function and
 //! pre-warms at its head when it is narrow. One host has few enough functions to keep the last gaps themselves: their
-//! median and their median absolute deviation stay right when one call is missed or comes out of turn, and need three
-//! gaps where a histogram needs dozens. Calls that follow each other closely are one visit: a burst every ten minutes has
+//! median, and the deviation that three quarters of them keep, stay right when one call is missed or comes out of turn,
+//! and need three gaps where a histogram needs dozens. Calls that follow each other closely are one visit: a burst every ten minutes has
 //! the rhythm of its first calls.
 
 use std::time::{Duration, Instant};
@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 const REMEMBERED: usize = 8;
 /// Gaps needed for a prediction.
 const NEEDED: usize = 3;
-/// A rhythm is regular when most gaps lie within this part of their median: of a wider window an instance would be idle
-/// for longer than it saves.
+/// Widest half of a window, as a part of the usual gap: in a wider one an instance would be idle for longer than its
+/// start is worth, and the rhythm counts as irregular.
 const WIDEST: f64 = 0.25;
-/// Median absolute deviations to either side that the window has: 3 hold 95 % of what is normally distributed.
-const DEVIATIONS: u32 = 3;
+/// The window's half-width, in deviations that three quarters of the gaps keep: 2 hold all of what is evenly spread and
+/// 98 % of what is normally distributed.
+const DEVIATIONS: u32 = 2;
 /// Least half-width of the window, as a part of the median and in time: a schedule's own jitter, and the network's.
 const LEAST_PART: u32 = 50;
 const LEAST: Duration = Duration::from_millis(500);
@@ -133,15 +134,11 @@ impl Rhythm {
             return None;
         }
         let gaps = &self.gaps[..self.known];
-        let usual = median(gaps.iter().copied());
-        let deviation = median(gaps.iter().map(|gap| gap.abs_diff(usual)));
+        let usual = ranked(gaps.iter().copied(), self.known.div_ceil(2));
+        let deviations = gaps.iter().map(|gap| gap.abs_diff(usual));
+        let deviation = ranked(deviations, (self.known * 3).div_ceil(4));
         let half = (deviation * DEVIATIONS).max(usual / LEAST_PART).max(LEAST);
-        let within = gaps
-            .iter()
-            .filter(|gap| gap.abs_diff(usual) <= half)
-            .count();
-        let most = within * 4 >= self.known * 3;
-        (most && half <= usual.mul_f64(WIDEST)).then_some((usual, half))
+        (half <= usual.mul_f64(WIDEST)).then_some((usual, half))
     }
 
     /// When the next call is expected; `None` when nothing is known, or when an instance waits for it anyway.
@@ -196,16 +193,14 @@ impl Rhythm {
     }
 }
 
-/// The middle one; of an even number the lower of the two.
-fn median(durations: impl Iterator<Item = Duration>) -> Duration {
+/// The `rank`-th smallest, from 1 on.
+fn ranked(durations: impl Iterator<Item = Duration>, rank: usize) -> Duration {
     let mut sorted = [Duration::MAX; REMEMBERED];
-    let mut count = 0_usize;
     for (slot, duration) in sorted.iter_mut().zip(durations) {
         *slot = duration;
-        count += 1;
     }
     sorted.sort_unstable();
-    sorted[count.max(1).div_ceil(2) - 1]
+    sorted[rank.clamp(1, REMEMBERED) - 1]
 }
 
 #[cfg(test)]
