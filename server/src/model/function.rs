@@ -235,3 +235,17 @@ pub struct VersionView {
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_stored_before_a_setting_existed_has_its_default() {
+        let stored = r#"{"name":"old","runtime":"python3","handler":"main.handler","memory_mb":128,"timeout_ms":30000,
+            "max_concurrency":8,"idle_timeout_s":300,"min_instances":0,"network":"none","public":false,"env":{}}"#;
+        let spec: FunctionSpec = serde_json::from_str(stored).unwrap();
+        assert!(!spec.keep_warm);
+        assert_eq!(spec.template_idle_timeout_s, TEMPLATE_IDLE_TIMEOUT_S);
+    }
+}

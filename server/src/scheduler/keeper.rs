@@ -17,6 +17,7 @@ use super::policy::keep::{self, Kept, Rung, StartCosts};
 use super::policy::pressure::{HostMemory, excess};
 use super::rungs::Rungs;
 use crate::instance::Template;
+use crate::model::StartRung;
 use crate::sandbox::MemoryUse;
 
 /// How old a size may become before it is measured again: a function's memory grows with use, but slowly.
@@ -61,9 +62,12 @@ impl Worth {
         }
     }
 
-    /// A boot of the template took this long.
-    pub(super) fn booted(&mut self, took: Duration) {
-        self.boot.sample(took);
+    /// Bringing the template up by this rung took this long.
+    pub(super) fn brought_up(&mut self, rung: StartRung, took: Duration) {
+        match rung {
+            StartRung::Restore => self.restore.sample(took),
+            _ => self.boot.sample(took),
+        }
         self.size = None;
     }
 

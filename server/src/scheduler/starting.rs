@@ -10,33 +10,35 @@ use crate::instance::{Instance, StartError, Template};
 use crate::model::StartRung;
 
 impl Deployment {
+    /// The template, and the rung that a start off it takes: a fork when it is up, else how it was brought up.
     pub(super) async fn template(
         self: &Arc<Self>,
-    ) -> Result<(Arc<Template>, bool), Arc<BootFailure>> {
-        let (template, waited) = match self.slot.up() {
-            Some(template) => (template, false),
-            None => self.bring_up().await?,
-        };
-        if waited && template.claim_watch() {
+    ) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
+        if let Some(template) = self.slot.up() {
+            return Ok((template, StartRung::Fork));
+        }
+        let (template, rung) = self.bring_up().await?;
+        if template.claim_watch() {
             tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
         }
-        Ok((template, waited))
+        Ok((template, rung))
     }
 
     /// Boots the template, in its turn among the boots of all functions. One who waits for this deployment's boot takes
     /// a place there, the others wait for that one.
-    async fn bring_up(self: &Arc<Self>) -> Result<(Arc<Template>, bool), Arc<BootFailure>> {
+    async fn bring_up(self: &Arc<Self>) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
+        let rung = StartRung::Boot;
         let _turn = self.booting.lock().await;
         if let Some(template) = self.slot.up() {
-            return Ok((template, true));
+            return Ok((template, rung));
         }
         let _place = self.resources.boots.enter(self.id, || {}).await;
         let begun = Instant::now();
         let (template, _) = self.slot.get(self).await?;
         let now = Instant::now();
-        self.worth.lock().booted(now - begun);
+        self.worth.lock().brought_up(rung, now - begun);
         self.pool.lock().touch(now);
-        Ok((template, true))
+        Ok((template, rung))
     }
 
     /// Begins the starts that a request is worth that has just joined the queue.
@@ -115,12 +117,7 @@ impl Deployment {
         self: &Arc<Self>,
         begun: &mut Instant,
     ) -> Result<Option<(Instance, StartRung)>, Arc<BootFailure>> {
-        let (template, waited) = self.template().await?;
-        let rung = if waited {
-            StartRung::Boot
-        } else {
-            StartRung::Fork
-        };
+        let (template, rung) = self.template().await?;
         let asked = Instant::now();
         let deferred = || {
             self.decisions
@@ -140,10 +137,10 @@ impl Deployment {
         drop(place);
         tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
         self.slot.forget(&template);
-        let (template, _) = self.template().await?;
+        let (template, rung) = self.template().await?;
         let _place = self.resources.starts.enter(self.id, || {}).await;
         match self.fork(&template).await {
-            Ok(instance) => Ok(Some((instance, StartRung::Boot))),
+            Ok(instance) => Ok(Some((instance, rung))),
             Err(error) => Err(Arc::new(BootFailure {
                 reason: error.to_string(),
                 import: None,

@@ -42,7 +42,7 @@ fn an_unknown_function_is_started_some_times_at_once() {
     let unknown = load(None, MS);
     assert_eq!(starts_wanted(&unknown, queue(1, 0)), 1);
     let wanted = starts_wanted(&unknown, queue(100, 0));
-    assert!((5..=20).contains(&wanted), "{wanted}");
+    assert_eq!(wanted, 14);
 }
 
 #[test]
@@ -94,12 +94,12 @@ proptest! {
     }
 }
 
-/// What happens in a simulated burst.
+/// What ends in a simulated burst.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    StartEnds,
-    RunEnds,
-    PatienceEnds,
+    Start,
+    Run,
+    Patience,
 }
 
 /// Serves `calls` calls that come at once, each of `run`, and returns the starts made and when the last call was taken
@@ -119,7 +119,7 @@ fn simulate(mut load: Load, calls: u32, run: Duration, start: Duration) -> (u32,
         let due = starts_wanted(&load, queue).saturating_sub(starting);
         for _ in 0..due {
             template_free = template_free.max(now) + start;
-            events.push(std::cmp::Reverse((template_free, Event::StartEnds)));
+            events.push(std::cmp::Reverse((template_free, Event::Start)));
         }
         starting += due;
         started += due;
@@ -127,7 +127,7 @@ fn simulate(mut load: Load, calls: u32, run: Duration, start: Duration) -> (u32,
             && let Some(wait) = patience(&load, queue, starting)
         {
             let at = (progress + wait).max(now + Duration::from_nanos(1));
-            events.push(std::cmp::Reverse((at, Event::PatienceEnds)));
+            events.push(std::cmp::Reverse((at, Event::Patience)));
         }
         let Some(std::cmp::Reverse((at, event))) = events.pop() else {
             assert_eq!(waiting, 0, "somebody is never served");
@@ -135,13 +135,13 @@ fn simulate(mut load: Load, calls: u32, run: Duration, start: Duration) -> (u32,
         };
         now = at;
         match event {
-            Event::StartEnds => starting -= 1,
-            Event::RunEnds => {
+            Event::Start => starting -= 1,
+            Event::Run => {
                 busy -= 1;
                 load.run.sample(run);
                 (progress, seen) = (now, Duration::ZERO);
             }
-            Event::PatienceEnds => {
+            Event::Patience => {
                 if busy > 0 {
                     seen = now - progress;
                 }
@@ -153,7 +153,7 @@ fn simulate(mut load: Load, calls: u32, run: Duration, start: Duration) -> (u32,
                 (progress, seen) = (now, Duration::ZERO);
             }
             (waiting, busy, taken_up) = (waiting - 1, busy + 1, now);
-            events.push(std::cmp::Reverse((now + run, Event::RunEnds)));
+            events.push(std::cmp::Reverse((now + run, Event::Run)));
         } else {
             idle += 1;
         }
@@ -177,7 +177,7 @@ fn long_calls_after_a_history_of_short_ones_all_get_an_instance_soon() {
     for known in [Some(short), None] {
         let (started, taken_up) = simulate(load(known, MS), 100, Duration::from_secs(1), MS);
         assert_eq!(started, 100);
-        assert!(taken_up < 250 * MS, "{taken_up:?}, known: {known:?}");
+        assert!(taken_up < 200 * MS, "{taken_up:?}, known: {known:?}");
     }
 }
 

@@ -24,7 +24,12 @@ impl<I, W> Pool<I, W> {
             missed: None,
             ahead: None,
         };
-        match self.rhythm.step(now, lead) {
+        // Where there is a minimum, an instance waits anyway.
+        let step = match self.limits.min {
+            0 => self.rhythm.step(now, lead),
+            _ => Step::None,
+        };
+        match step {
             Step::Hold(window) => {
                 self.held = Some(window.until);
                 let lacking = self.total() == 0;
