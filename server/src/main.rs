@@ -87,6 +87,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         starts: Gate::default(),
         boots: Gate::default(),
         memory_budget: config.memory_budget(),
+        busy_poll: config.busy_poll(),
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
     let app = App {

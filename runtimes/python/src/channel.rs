@@ -4,17 +4,15 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use hearth_abi::{AbiError, Bell, Blocking, Flags, HeadError, Kind, Region, RequestHead, Trigger};
+use hearth_worker::parts::Parts;
+use hearth_worker::{message, sys};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use rustix::io::retry_on_intr;
 use rustix::net::{SendFlags, send};
-use rustix::process::{Pid, getpid, set_child_subreaper};
-use rustix::stdio::{dup2_stderr, dup2_stdout};
-
-use crate::message::{self, FORK_DESCRIPTORS};
-use crate::sys;
+use rustix::process::{Pid, getpid};
 
 create_exception!(
     hearth_runtime,
@@ -36,51 +34,6 @@ enum ReceiveError {
 
 /// Buffers larger than this are given back after a request: an idle instance keeps little memory.
 const KEPT_BUFFER_BYTES: usize = 64 * 1024;
-
-/// The descriptors of a FORK message, in its order.
-pub struct Parts {
-    channel: OwnedFd,
-    worker_bell: OwnedFd,
-    host_bell: OwnedFd,
-    ready: OwnedFd,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
-}
-
-impl TryFrom<Vec<OwnedFd>> for Parts {
-    /// How many there were.
-    type Error = usize;
-
-    fn try_from(descriptors: Vec<OwnedFd>) -> Result<Self, usize> {
-        let descriptors: [OwnedFd; FORK_DESCRIPTORS] = descriptors
-            .try_into()
-            .map_err(|descriptors: Vec<_>| descriptors.len())?;
-        let [channel, worker_bell, host_bell, ready, stdout, stderr] = descriptors;
-        Ok(Self {
-            channel,
-            worker_bell,
-            host_bell,
-            ready,
-            stdout,
-            stderr,
-        })
-    }
-}
-
-impl Parts {
-    /// In a fresh child: makes the pipes its stdout and stderr, and the child the parent of what its own children leave
-    /// behind, so that a killed instance's processes can be found.
-    ///
-    /// # Errors
-    /// The kernel refused.
-    pub fn take_streams(&self) -> io::Result<()> {
-        dup2_stdout(&self.stdout)?;
-        dup2_stderr(&self.stderr)?;
-        // Any process id switches it on.
-        set_child_subreaper(Some(getpid()))?;
-        Ok(())
-    }
-}
 
 /// One instance's channel. Its methods block without holding the interpreter.
 #[pyclass(unsendable, module = "hearth_runtime")]

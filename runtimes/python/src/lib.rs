@@ -1,12 +1,10 @@
 //! The native half of a Python worker, the module `hearth_runtime`: the template's control socket and forks
 //! ([`template`]), and an instance's end of the shared-memory channel ([`channel`]). Installed beside `bootstrap.py` as
-//! `hearth_runtime.abi3.so`; the Python half is the package `hearth_worker`.
+//! `hearth_runtime.abi3.so`; the Python half is the package `hearth_worker`. What is not Python's own is the crate
+//! `hearth-worker`.
 #![deny(unsafe_code)]
 
 pub mod channel;
-pub mod children;
-pub mod control;
-pub mod message;
 pub mod template;
 
 #[allow(unsafe_code)]

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -61,6 +62,17 @@ pub struct Config {
     )]
     pub log: String,
 
+    /// For how many µs after a request an instance looks for its next one before it sleeps, and the server for the
+    /// answer while it has little else to do: latency for processor time. 0 is not at all. Never on a single core.
+    #[arg(
+        long,
+        env = "HEARTH_BUSY_POLL_US",
+        default_value_t = 200,
+        value_name = "MICROSECONDS",
+        value_parser = clap::value_parser!(u32).range(0..=MAX_BUSY_POLL_US)
+    )]
+    pub busy_poll_us: u32,
+
     /// The interpreter of Python functions; below /usr, because that is what a sandbox sees.
     #[arg(
         long,
@@ -102,6 +114,8 @@ const MIN_ADMIN_TOKEN: usize = 16;
 const MAX_MEMORY_BUDGET_MB: u64 = 64 * 1024 * 1024;
 /// The budget where neither the setting nor the host says what it has.
 const FALLBACK_BUDGET: u64 = 1 << 30;
+/// Longest busy poll: what is not there after a millisecond is worth a sleep.
+const MAX_BUSY_POLL_US: i64 = 1000;
 
 impl Config {
     /// The memory budget in bytes.
@@ -115,6 +129,16 @@ impl Config {
                     total => total / 2,
                 }
             }
+        }
+    }
+
+    /// The busy poll that makes sense here: on a single core whoever looks keeps away what it looks for.
+    pub fn busy_poll(&self) -> Duration {
+        let several = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+        if several {
+            Duration::from_micros(self.busy_poll_us.into())
+        } else {
+            Duration::ZERO
         }
     }
 

@@ -43,6 +43,7 @@ impl Engine {
                 creating: parking_lot::Mutex::default(),
                 packages,
                 running: AtomicU64::new(0),
+                cores: cores() as u64,
                 draining: AtomicBool::new(false),
                 reconciled: AtomicBool::new(false),
                 held: parking_lot::Mutex::default(),

@@ -109,6 +109,10 @@ pub struct TemplateConfig {
     pub version: u32,
     /// MiB.
     pub memory_mb: u32,
+    /// For how long an instance looks for its next request before it sleeps. Stands in each channel's header, not in
+    /// this message.
+    #[serde(skip)]
+    pub busy_poll: Duration,
 }
 
 /// What a template says.
@@ -152,6 +156,7 @@ pub struct Template {
     /// Prepared for the next start.
     kit: Mutex<Option<Kit>>,
     retired: CancellationToken,
+    busy_poll: Duration,
     /// The runtime's version, "3.11.2".
     pub runtime: String,
 }
@@ -209,10 +214,11 @@ impl Template {
                     watched: AtomicBool::new(false),
                     kit: Mutex::default(),
                     retired: CancellationToken::new(),
+                    busy_poll: config.busy_poll,
                     runtime,
                 };
                 let template = Arc::new(template);
-                template.prepare_kit(&function, history);
+                template.prepare_kit(&function, history, Duration::ZERO);
                 return Ok((template, lines));
             }
             Ok(Ok(Message::ImportError { error })) => error,
@@ -301,19 +307,31 @@ impl Template {
     ) -> Result<Kit, StartError> {
         match self.kit.lock().take() {
             Some(kit) => Ok(kit),
-            None => Kit::new(self.sandbox.worker_uid(), function, history),
+            None => Kit::new(self.sandbox.worker_uid(), self.busy_poll, function, history),
         }
     }
 
-    /// Makes the kit of the next start, on a task of its own.
-    pub(super) fn prepare_kit(self: &Arc<Self>, function: &FunctionKey, history: &History) {
+    /// Makes the kit of the next start, and a cgroup for it, after a while, on a task of its own.
+    pub(super) fn prepare_kit(
+        self: &Arc<Self>,
+        function: &FunctionKey,
+        history: &History,
+        after: Duration,
+    ) {
         let (template, function, history) = (self.clone(), function.clone(), history.clone());
         tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            template.sandbox.prepare_cells();
             if template.kit.lock().is_some() {
                 return;
             }
             // Should it fail, the next start will say why.
-            if let Ok(kit) = Kit::new(template.sandbox.worker_uid(), &function, &history) {
+            if let Ok(kit) = Kit::new(
+                template.sandbox.worker_uid(),
+                template.busy_poll,
+                &function,
+                &history,
+            ) {
                 *template.kit.lock() = Some(kit);
             }
         });

@@ -42,6 +42,8 @@ pub struct Resources {
     pub boots: Gate,
     /// Bytes that templates, idle instances and images may take.
     pub memory_budget: u64,
+    /// For how long an instance looks for its next request before it sleeps.
+    pub busy_poll: Duration,
 }
 
 /// Tells deployments apart at the gates.

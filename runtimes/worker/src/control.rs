@@ -10,7 +10,8 @@ use rustix::net::{
     send,
 };
 
-use crate::message::{self, FORK_BYTES, FORK_DESCRIPTORS};
+use crate::message::{self, FORK_BYTES};
+use crate::parts::FORK_DESCRIPTORS;
 use crate::sys;
 
 /// Longest CONFIG message. It holds a handful of short settings.

@@ -1,9 +1,6 @@
-//! The messages of the control socket and the ready socket that are not made in Python: pure functions over bytes.
+//! The messages of the control socket and the ready socket that no language makes itself: pure functions over bytes.
 
 use std::fmt::Write;
-
-/// Descriptors that come with a FORK message: channel, worker bell, host bell, ready socket, stdout, stderr.
-pub const FORK_DESCRIPTORS: usize = 6;
 
 /// Bytes of a FORK message: its tag and a sequence number.
 pub const FORK_BYTES: usize = 9;

@@ -1,11 +1,10 @@
 //! The bytes of the control and ready sockets.
 #![deny(unsafe_code)]
 
-// Included, not linked: the library's symbols come from the interpreter that loads it.
-#[path = "../src/message.rs"]
-mod message;
-
-use message::{End, FORK_BYTES, FORK_DESCRIPTORS, exited, fork_failed, id_text, parse_fork, ready};
+use hearth_worker::message::{
+    End, FORK_BYTES, ID_TEXT_BYTES, exited, fork_failed, id_text, parse_fork, ready,
+};
+use hearth_worker::parts::FORK_DESCRIPTORS;
 
 #[test]
 fn a_fork_message_is_a_tag_and_a_number() {
@@ -47,7 +46,7 @@ fn an_id_is_written_as_a_uuid() {
         0x00,
     ];
     assert_eq!(
-        id_text(&id, &mut [0; message::ID_TEXT_BYTES]),
+        id_text(&id, &mut [0; ID_TEXT_BYTES]),
         "0192f4ab-cdef-7012-8345-6789abcdef00"
     );
 }

@@ -1,0 +1,129 @@
+//! The template's loop: wait for FORK, let the language fork, reap. The fork itself is the language's own.
+
+use std::io;
+use std::os::fd::{AsRawFd, IntoRawFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use crate::children::Children;
+use crate::control::{Command, Control, ControlError};
+use crate::message;
+use crate::parts::{FORK_DESCRIPTORS, Parts};
+
+/// A command to fork. The answer is [`ForkServer::forked`] or [`ForkServer::refuse`]; in the child, neither.
+#[derive(Debug)]
+pub struct ForkRequest {
+    /// The server's number for it.
+    pub sequence: u64,
+    /// What the child takes over. The parent drops it.
+    pub parts: Parts,
+}
+
+/// The template's side of the control socket once it is up. A child drops it before anything else: it closes the socket
+/// and gives SIGCHLD back.
+pub struct ForkServer {
+    control: Control,
+    children: Children,
+}
+
+impl ForkServer {
+    /// Starts watching for children. At most one of these may be alive.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn start(control: Control) -> io::Result<Self> {
+        occupy_standard_descriptors()?;
+        Ok(Self {
+            control,
+            children: Children::watch()?,
+        })
+    }
+
+    /// Waits for the next command, and reports children that end meanwhile. Returns nothing when the server is gone: a
+    /// template then has nobody left to report to.
+    ///
+    /// # Errors
+    /// The socket failed, or what came is no command.
+    pub fn wait(&mut self) -> Result<Option<ForkRequest>, ControlError> {
+        loop {
+            let (sequence, descriptors) = match self.next_command() {
+                Ok(Command::Fork {
+                    sequence,
+                    descriptors,
+                }) => (sequence, descriptors),
+                Ok(Command::Close) | Err(ControlError::Send(_)) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            match Parts::try_from(descriptors) {
+                Ok(parts) => return Ok(Some(ForkRequest { sequence, parts })),
+                Err(count) => {
+                    let reason =
+                        format!("{count} descriptors arrived instead of {FORK_DESCRIPTORS}");
+                    self.refuse(sequence, &reason)?;
+                }
+            }
+        }
+    }
+
+    /// Counts a new child in.
+    pub fn forked(&mut self, pid: Pid) {
+        self.children.add(pid);
+    }
+
+    /// Tells the server that a command made no child.
+    ///
+    /// # Errors
+    /// The server is gone.
+    pub fn refuse(&self, sequence: u64, reason: &str) -> Result<(), ControlError> {
+        self.control
+            .send(message::fork_failed(sequence, reason).as_bytes())
+    }
+
+    fn next_command(&mut self) -> Result<Command, ControlError> {
+        loop {
+            let (command_came, child_ended) = {
+                let mut ready = [
+                    PollFd::new(&self.control, PollFlags::IN),
+                    PollFd::from_borrowed_fd(self.children.bell(), PollFlags::IN),
+                ];
+                match poll(&mut ready, None) {
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(errno) => return Err(ControlError::Receive(errno.into())),
+                }
+                (
+                    !ready[0].revents().is_empty(),
+                    !ready[1].revents().is_empty(),
+                )
+            };
+            if child_ended {
+                let control = &self.control;
+                let mut sent = Ok(());
+                self.children.reap(|pid, end| {
+                    let report = message::exited(pid.as_raw_nonzero().get().unsigned_abs(), end);
+                    if sent.is_ok() {
+                        sent = control.send(report.as_bytes());
+                    }
+                });
+                sent?;
+            }
+            if command_came && let Some(command) = self.control.try_receive()? {
+                return Ok(command);
+            }
+        }
+    }
+}
+
+/// Opens what the function's module has closed of stdin, stdout and stderr: a descriptor received later would take its
+/// number and be overwritten when a child takes its streams.
+fn occupy_standard_descriptors() -> io::Result<()> {
+    loop {
+        let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        if null.as_raw_fd() > libc::STDERR_FILENO {
+            return Ok(());
+        }
+        let _ = null.into_raw_fd();
+    }
+}

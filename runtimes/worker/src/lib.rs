@@ -1,0 +1,15 @@
+//! What the workers of all languages share. A runtime's native half is a thin wrapper around it, in its language's terms.
+//!
+//! In the order of a worker's life: [`control`] is the template's socket to the server, with the messages of
+//! [`message`]; [`forkserver`] waits for FORK and reaps [`children`]; [`parts`] is what a FORK brings and what the child
+//! does with it first.
+#![deny(unsafe_code)]
+
+pub mod children;
+pub mod control;
+pub mod forkserver;
+pub mod message;
+pub mod parts;
+
+#[allow(unsafe_code)]
+pub mod sys;

@@ -1,0 +1,62 @@
+//! The descriptors of a FORK message, and what a fresh child does with them first.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::process::{getpid, set_child_subreaper};
+use rustix::stdio::{dup2_stderr, dup2_stdout};
+
+/// How many there are.
+pub const FORK_DESCRIPTORS: usize = 6;
+
+/// The descriptors of a FORK message. Their order in the message is that of the fields.
+#[derive(Debug)]
+pub struct Parts {
+    /// The memfd of the channel.
+    pub channel: OwnedFd,
+    /// The bell that the worker sleeps on.
+    pub worker_bell: OwnedFd,
+    /// The bell that wakes the server.
+    pub host_bell: OwnedFd,
+    /// Where READY goes. Held open as long as the instance lives: its end tells the server of ours.
+    pub ready: OwnedFd,
+    /// The pipe that becomes the child's stdout.
+    pub stdout: OwnedFd,
+    /// The pipe that becomes the child's stderr.
+    pub stderr: OwnedFd,
+}
+
+impl TryFrom<Vec<OwnedFd>> for Parts {
+    /// How many there were.
+    type Error = usize;
+
+    fn try_from(descriptors: Vec<OwnedFd>) -> Result<Self, usize> {
+        let descriptors: [OwnedFd; FORK_DESCRIPTORS] = descriptors
+            .try_into()
+            .map_err(|descriptors: Vec<_>| descriptors.len())?;
+        let [channel, worker_bell, host_bell, ready, stdout, stderr] = descriptors;
+        Ok(Self {
+            channel,
+            worker_bell,
+            host_bell,
+            ready,
+            stdout,
+            stderr,
+        })
+    }
+}
+
+impl Parts {
+    /// In a fresh child: makes the pipes its stdout and stderr, and the child the parent of what its own children leave
+    /// behind, so that a killed instance's processes can be found.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn take_streams(&self) -> io::Result<()> {
+        dup2_stdout(&self.stdout)?;
+        dup2_stderr(&self.stderr)?;
+        // Any process id switches it on.
+        set_child_subreaper(Some(getpid()))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! The system calls that no safe wrapper offers: inherited descriptors, the SIGCHLD handler, C stdio.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::process::Pid;
+
+/// Where a fork went on.
+pub enum Forked<T> {
+    /// In the parent.
+    Parent(Pid),
+    /// In the child, with the language's runtime in order and what was done first.
+    Child(T),
+}
+
+/// Takes over a descriptor that the process was started with, so that nobody it starts inherits it.
+///
+/// # Errors
+/// It is not open.
+pub fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: F_SETFD touches no memory; a descriptor that is not open is EBADF.
+    if unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open (just checked) and, by the start-up contract, nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Writes out what C code has printed and buffered.
+pub fn flush_c_streams() {
+    // SAFETY: fflush takes each stream's own lock; a null pointer means all streams. Its error has nobody to go to.
+    unsafe { libc::fflush(ptr::null_mut()) };
+}
+
+/// The eventfd that the SIGCHLD handler writes to, or -1.
+static CHILD_BELL: AtomicI32 = AtomicI32::new(-1);
+
+/// What SIGCHLD did before [`watch_children`], for the children to have it back.
+pub struct ChildSignal(libc::sigaction);
+
+/// Lets SIGCHLD do what it does in a new process: an ignored or blocked one may have been inherited, and breaks
+/// `subprocess`, `child_process` and their like.
+///
+/// # Errors
+/// The kernel refused, which it has no reason to.
+pub fn reset_child_signal() -> io::Result<()> {
+    set_child_signal(&action(libc::SIG_DFL))?;
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set before it is used; the old mask is not asked for.
+    let result = unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut())
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(result))
+    }
+}
+
+/// Rings `bell`, an eventfd, whenever a child ends. It must stay open until [`ChildSignal::restore`].
+///
+/// A handler and not a signalfd: a function's threads, started during the import, would take the signal away from a
+/// signalfd, and a blocked SIGCHLD would be inherited by every program that the function starts.
+///
+/// # Errors
+/// The kernel refused, which it has no reason to.
+pub fn watch_children(bell: RawFd) -> io::Result<ChildSignal> {
+    CHILD_BELL.store(bell, Ordering::Relaxed);
+    set_child_signal(&action(on_child as *const () as libc::sighandler_t))
+}
+
+impl ChildSignal {
+    /// Puts back what was there before.
+    pub fn restore(&self) {
+        // It was in force before, so the kernel takes it; and there would be nobody to tell.
+        let _ = set_child_signal(&self.0);
+    }
+}
+
+fn action(handler: libc::sighandler_t) -> libc::sigaction {
+    // SAFETY: sigaction is a C struct of integers and an optional function pointer: zero is a valid value, with an
+    // empty mask.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = handler;
+    action.sa_flags = libc::SA_RESTART | libc::SA_NOCLDSTOP;
+    action
+}
+
+fn set_child_signal(new: &libc::sigaction) -> io::Result<ChildSignal> {
+    let mut old = MaybeUninit::uninit();
+    // SAFETY: both point to a sigaction; the handler set is SIG_DFL, one that was in force, or `on_child`.
+    if unsafe { libc::sigaction(libc::SIGCHLD, new, old.as_mut_ptr()) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a successful sigaction has written it.
+    Ok(ChildSignal(unsafe { old.assume_init() }))
+}
+
+extern "C" fn on_child(_signal: libc::c_int) {
+    let bell = CHILD_BELL.load(Ordering::Relaxed);
+    if bell < 0 {
+        return;
+    }
+    // SAFETY: `bell` is open for as long as this handler is installed (contract of `watch_children`).
+    let bell = unsafe { BorrowedFd::borrow_raw(bell) };
+    // rustix calls the kernel directly, which neither takes a lock nor touches errno. A full counter rings as well.
+    let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+}
