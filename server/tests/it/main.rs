@@ -14,6 +14,7 @@ mod functions;
 mod history;
 mod hostile;
 mod invoke;
+mod ladder;
 mod lifecycle;
 mod live;
 mod logging;
