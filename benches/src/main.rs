@@ -1,0 +1,82 @@
+//! The benchmarks: `make bench`.
+//!
+//! ```text
+//! hearth-bench [--quick] [--out DIR] [SUITE…]   measures, a result file for each suite
+//! hearth-bench check FILE…                      whether these are result files
+//! hearth-bench report FROM TO                   writes the report on the result files in FROM
+//! ```
+//! Each suite compares within one run, this against that, interleaved. Every percentile is *observed*: each request's own
+//! latency, not corrected for coordinated omission.
+//!
+//! Read in this order: [`suites`] (what is measured), [`peers`] and [`process`] (against what), [`results`] (what is
+//! kept), [`report`] (how it is shown).
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line program"
+)]
+
+mod peers;
+mod process;
+mod results;
+mod scale;
+mod suites;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use results::Document;
+use scale::Scale;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.first().map(String::as_str) {
+        Some(peers::FLAG) => peers::run(arguments.get(1).map_or("", String::as_str)),
+        Some("check") => arguments[1..].iter().try_for_each(|file| {
+            Document::read(Path::new(file)).map(|_| println!("{file}: good"))
+        }),
+        _ => measure(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hearth bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(arguments: &[String]) -> anyhow::Result<()> {
+    let mut scale = Scale { quick: false };
+    let mut out = PathBuf::from("target/bench");
+    let mut wanted: Vec<&str> = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--quick" => scale.quick = true,
+            "--out" => out = arguments.next().context("--out needs a directory")?.into(),
+            name if suites::ALL.iter().any(|(known, _)| *known == name) => wanted.push(name),
+            other => {
+                let known: Vec<&str> = suites::ALL.iter().map(|(name, _)| *name).collect();
+                bail!("there is no suite {other:?}; there are: {}", known.join(", "));
+            }
+        }
+    }
+    for (name, suite) in suites::ALL {
+        if !wanted.is_empty() && !wanted.contains(&name) {
+            continue;
+        }
+        let mut document = Document::new(name);
+        let begun = std::time::Instant::now();
+        suite(scale, &mut document).with_context(|| name.to_owned())?;
+        let file = document.write(&out)?;
+        println!(
+            "{name}: {} s, written to {}",
+            begun.elapsed().as_secs(),
+            file.display()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! What a run yields: samples, and the file that keeps what is said of them.
+
+mod document;
+mod samples;
+mod system;
+#[cfg(test)]
+mod tests;
+
+pub use document::{Document, Metrics};
+pub use samples::Samples;

@@ -1,0 +1,22 @@
+//! How much to measure.
+
+use std::time::Duration;
+
+/// A whole run, or a quick one that only shows that everything works.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale {
+    /// Whether it is a quick one.
+    pub quick: bool,
+}
+
+impl Scale {
+    /// One of two counts.
+    pub fn pick<T>(self, whole: T, quick: T) -> T {
+        if self.quick { quick } else { whole }
+    }
+
+    /// One of two durations, in ms.
+    pub fn millis(self, whole: u64, quick: u64) -> Duration {
+        Duration::from_millis(self.pick(whole, quick))
+    }
+}
