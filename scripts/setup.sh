@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs what is missing, and only that, saying each thing and its reason.
 #
-#   scripts/setup.sh [build] [lint] [test]
+#   scripts/setup.sh [build] [lint] [test] [bench]
 #
 # build: what building and running Hearth needs (the default)
 # lint:  what `make lint` needs on top
 # test:  what the tests need on top
+# bench: what `make bench` compares with, on top; without it those are left out
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # The oldest compiler the workspace builds with; the same number as `rust-version` in Cargo.toml.
@@ -101,6 +102,30 @@ wants_test() {
 
 follows_test() { :; }
 
+# The servers that Hearth is compared with, and what they need: pinned with digests.
+readonly BASELINES=benches/baselines/requirements.txt
+
+wants_bench() {
+  need nodejs "a bare Node.js server is compared with" test -x /usr/bin/node
+  baselines_are_here || need python3-pip "fetches the servers that are compared with" "$PYTHON" -m pip --version
+}
+
+# The benchmarks say themselves what they leave out, so that a machine without PyPI can measure the rest.
+follows_bench() {
+  baselines_are_here && return 0
+  say "fetching uvicorn and functions-framework into .tools/bench (make bench compares with them)"
+  rm -rf "$TOOLS/bench"
+  if "$PYTHON" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
+    --require-hashes --only-binary :all: --target "$TOOLS/bench" -r "$BASELINES"; then
+    cp "$BASELINES" "$TOOLS/bench/"
+  else
+    rm -rf "$TOOLS/bench"
+    say "they cannot be fetched; what needs them is left out"
+  fi
+}
+
+baselines_are_here() { cmp -s "$BASELINES" "$TOOLS/bench/requirements.txt"; }
+
 deny_is_here() { [[ $("$TOOLS/bin/cargo-deny" --version 2>/dev/null) == "cargo-deny $DENY_VERSION" ]]; }
 
 deny_sha256() {
@@ -128,7 +153,7 @@ fetch_deny() {
 
 (($# > 0)) || set -- build
 for part in "$@"; do
-  [[ $part =~ ^(build|lint|test)$ ]] || die "unknown part '$part': build, lint or test"
+  [[ $part =~ ^(build|lint|test|bench)$ ]] || die "unknown part '$part': build, lint, test or bench"
   "wants_$part"
 done
 install_missing

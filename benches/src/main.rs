@@ -16,10 +16,17 @@
     reason = "a command-line program"
 )]
 
+mod baselines;
+mod burst;
+mod client;
+mod floor;
+mod load;
 mod peers;
 mod process;
+mod processes;
 mod results;
 mod scale;
+mod server;
 mod suites;
 
 use std::path::{Path, PathBuf};
@@ -33,10 +40,11 @@ use scale::Scale;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.first().map(String::as_str) {
+        Some(process::FLAG) => process::execute(&arguments[1..]),
         Some(peers::FLAG) => peers::run(arguments.get(1).map_or("", String::as_str)),
-        Some("check") => arguments[1..].iter().try_for_each(|file| {
-            Document::read(Path::new(file)).map(|_| println!("{file}: good"))
-        }),
+        Some("check") => arguments[1..]
+            .iter()
+            .try_for_each(|file| Document::read(Path::new(file)).map(|_| println!("{file}: good"))),
         _ => measure(&arguments),
     };
     match done {
@@ -60,7 +68,10 @@ fn measure(arguments: &[String]) -> anyhow::Result<()> {
             name if suites::ALL.iter().any(|(known, _)| *known == name) => wanted.push(name),
             other => {
                 let known: Vec<&str> = suites::ALL.iter().map(|(name, _)| *name).collect();
-                bail!("there is no suite {other:?}; there are: {}", known.join(", "));
+                bail!(
+                    "there is no suite {other:?}; there are: {}",
+                    known.join(", ")
+                );
             }
         }
     }

@@ -1,7 +1,10 @@
-//! A program that is measured against: it says where it listens, and ends with this value.
+//! Programs that are measured or measured against. They end with the value that stands for them, and with this process,
+//! however that ends: a server left behind would hold memory, ports and locks.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -9,6 +12,23 @@ use anyhow::{Context, bail};
 
 /// How long a server may take until it answers: Python frameworks import for a second or more.
 const START: Duration = Duration::from_secs(30);
+
+/// First argument that makes this program execute another one, given by the arguments that follow.
+pub const FLAG: &str = "--bound";
+
+/// A command whose process is killed when this one ends.
+pub fn bound(program: impl AsRef<OsStr>) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(FLAG).arg(program);
+    Ok(command)
+}
+
+/// Becomes the program that the arguments name.
+pub fn execute(arguments: &[String]) -> anyhow::Result<()> {
+    let (program, arguments) = arguments.split_first().context("no program")?;
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    Err(Command::new(program).args(arguments).exec()).with_context(|| program.clone())
+}
 
 /// A process that is killed when this is dropped.
 #[derive(Debug)]
@@ -26,10 +46,7 @@ impl Drop for Program {
 impl Program {
     /// Starts it without input.
     pub fn start(command: &mut Command) -> anyhow::Result<Self> {
-        let process = command
-            .stdin(Stdio::null())
-            .spawn()
-            .with_context(|| format!("starting {}", command.get_program().display()))?;
+        let process = command.stdin(Stdio::null()).spawn()?;
         Ok(Self { process })
     }
 
@@ -46,7 +63,7 @@ impl Program {
         let heard = loop {
             let mut line = String::new();
             if lines.read_line(&mut line)? == 0 {
-                bail!("{} did not start", command.get_program().display());
+                bail!("it did not start");
             }
             if let Some((_, rest)) = line.split_once(mark) {
                 break rest.trim().to_owned();

@@ -1,7 +1,5 @@
 //! How much to measure.
 
-use std::time::Duration;
-
 /// A whole run, or a quick one that only shows that everything works.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
@@ -13,10 +11,5 @@ impl Scale {
     /// One of two counts.
     pub fn pick<T>(self, whole: T, quick: T) -> T {
         if self.quick { quick } else { whole }
-    }
-
-    /// One of two durations, in ms.
-    pub fn millis(self, whole: u64, quick: u64) -> Duration {
-        Duration::from_millis(self.pick(whole, quick))
     }
 }

@@ -41,7 +41,10 @@ fn echo(mut connection: TcpStream) -> std::io::Result<()> {
             connection.read_exact(&mut buffer[filled..end])?;
         }
         answer.clear();
-        write!(answer, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n")?;
+        write!(
+            answer,
+            "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n"
+        )?;
         answer.extend_from_slice(&buffer[start..end]);
         connection.write_all(&answer)?;
         // Its clients send no request before they have the answer.

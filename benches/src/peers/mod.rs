@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::process::Program;
+use crate::process::{Program, bound};
 
 /// First argument that makes this program a peer; the second one says which.
 pub const FLAG: &str = "--peer";
@@ -60,15 +60,13 @@ impl Peer {
 
 /// This program as the peer of that name.
 fn command(name: &str) -> anyhow::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = bound(std::env::current_exe()?)?;
     command.args([FLAG, name]);
     Ok(command)
 }
 
 /// Is the peer of that name until it is killed.
 pub fn run(name: &str) -> anyhow::Result<()> {
-    // One that spins would keep a core busy for good after a run that was killed.
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     if name == ring::SPINNING || name == ring::SLEEPING {
         return ring::serve(name == ring::SPINNING);
     }

@@ -217,10 +217,17 @@ impl Document {
                 "{suite}: {name}: its mean is outside of its range"
             );
             ensure!(result.iterations > 0, "{suite}: {name}: has no sample");
-            ensure!(names.insert(name.clone()), "{suite}: {name}: is there twice");
+            ensure!(
+                names.insert(name.clone()),
+                "{suite}: {name}: is there twice"
+            );
         }
         for figure in &self.figures {
-            ensure!(figure.value.is_finite(), "{suite}: {}: is no number", figure.name);
+            ensure!(
+                figure.value.is_finite(),
+                "{suite}: {}: is no number",
+                figure.name
+            );
         }
         Ok(())
     }

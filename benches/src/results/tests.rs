@@ -35,17 +35,37 @@ fn a_file_has_exactly_the_fields_it_promises() {
     let file = written(&mut document);
     assert_eq!(
         keys(&file),
-        ["benchmark_suite", "results", "system_info", "timestamp", "version"]
+        [
+            "benchmark_suite",
+            "results",
+            "system_info",
+            "timestamp",
+            "version"
+        ]
     );
     assert_eq!(
         keys(&file["system_info"]),
-        ["cpu_cores", "cpu_model", "kernel_version", "memory_bytes", "os"]
+        [
+            "cpu_cores",
+            "cpu_model",
+            "kernel_version",
+            "memory_bytes",
+            "os"
+        ]
     );
     let result = &file["results"][0];
     assert_eq!(keys(result), ["category", "iterations", "metrics", "name"]);
     assert_eq!(
         keys(&result["metrics"]),
-        ["max_ns", "mean_ns", "median_ns", "min_ns", "p95_ns", "p99_ns", "std_dev_ns"]
+        [
+            "max_ns",
+            "mean_ns",
+            "median_ns",
+            "min_ns",
+            "p95_ns",
+            "p99_ns",
+            "std_dev_ns"
+        ]
     );
 }
 
@@ -70,7 +90,10 @@ fn the_first_tenth_is_warm_up_and_percentiles_are_nearest_rank() {
     assert_eq!(counted.iterations(), 90);
     let metrics = counted.metrics();
     assert_eq!((metrics.min_ns, metrics.max_ns), (1.0, 90.0));
-    assert_eq!((metrics.median_ns, metrics.p95_ns, metrics.p99_ns), (45.0, 86.0, 90.0));
+    assert_eq!(
+        (metrics.median_ns, metrics.p95_ns, metrics.p99_ns),
+        (45.0, 86.0, 90.0)
+    );
     assert_eq!(metrics.mean_ns, 45.5);
 }
 
@@ -99,8 +122,14 @@ fn a_file_that_breaks_the_promise_is_refused() {
     assert!(refused(&|file| file["quick"] = json!(true)));
     assert!(refused(&|file| file["timestamp"] = json!("yesterday")));
     assert!(refused(&|file| file["results"] = json!([])));
-    assert!(refused(&|file| file["results"][0]["metrics"]["p95_ns"] = json!(0.5)));
-    assert!(refused(&|file| file["results"][0]["metrics"]["p999_ns"] = json!(1.0)));
+    assert!(refused(
+        &|file| file["results"][0]["metrics"]["p95_ns"] = json!(0.5)
+    ));
+    assert!(refused(
+        &|file| file["results"][0]["metrics"]["p999_ns"] = json!(1.0)
+    ));
     assert!(refused(&|file| file["results"][0]["iterations"] = json!(0)));
-    assert!(refused(&|file| drop(file["system_info"].as_object_mut().unwrap().remove("os"))));
+    assert!(refused(&|file| drop(
+        file["system_info"].as_object_mut().unwrap().remove("os")
+    )));
 }

@@ -1,7 +1,11 @@
 //! The suites, one result file each.
 
+pub mod bursts;
+pub mod memory;
 pub mod ring;
+pub mod starts;
 pub mod transports;
+pub mod warm;
 
 use crate::results::Document;
 use crate::scale::Scale;
@@ -10,4 +14,10 @@ use crate::scale::Scale;
 pub type Suite = fn(Scale, &mut Document) -> anyhow::Result<()>;
 
 /// All of them by name, in the order in which they run and stand in the report.
-pub const ALL: [(&str, Suite); 1] = [("ring", ring::run)];
+pub const ALL: [(&str, Suite); 5] = [
+    ("ring", ring::run),
+    ("starts", starts::run),
+    ("warm", warm::run),
+    ("bursts", bursts::run),
+    ("memory", memory::run),
+];

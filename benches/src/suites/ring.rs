@@ -43,12 +43,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     super::transports::run(scale, document)
 }
 
-fn one_size(
-    scale: Scale,
-    size: usize,
-    name: &str,
-    document: &mut Document,
-) -> anyhow::Result<()> {
+fn one_size(scale: Scale, size: usize, name: &str, document: &mut Document) -> anyhow::Result<()> {
     let (region, fd) = Region::create(DEFAULT_RING_BYTES)?;
     let mut worker = Region::attach(std::os::fd::AsFd::as_fd(&fd))?.worker();
     let mut host = region.host();

@@ -10,14 +10,22 @@ use crate::peers::{connect_unix, parse};
 /// To the peer at this path.
 pub fn unix(path: &str) -> anyhow::Result<Box<dyn Way>> {
     let stream = connect_unix(path)?;
-    Ok(there_and_back(stream.try_clone()?, stream, None::<UnixStream>))
+    Ok(there_and_back(
+        stream.try_clone()?,
+        stream,
+        None::<UnixStream>,
+    ))
 }
 
 /// To the peer at this address.
 pub fn tcp(address: &str) -> anyhow::Result<Box<dyn Way>> {
     let stream = TcpStream::connect(parse(address)?)?;
     stream.set_nodelay(true)?;
-    Ok(there_and_back(stream.try_clone()?, stream, None::<TcpStream>))
+    Ok(there_and_back(
+        stream.try_clone()?,
+        stream,
+        None::<TcpStream>,
+    ))
 }
 
 /// Both ends in this thread.

@@ -1,0 +1,9 @@
+// A bare Node.js HTTP server: sends back what it gets.
+import http from 'node:http';
+
+const server = http.createServer((request, response) => {
+  const pieces = [];
+  request.on('data', (piece) => pieces.push(piece));
+  request.on('end', () => response.end(Buffer.concat(pieces)));
+});
+server.listen(Number(process.argv[2]), '127.0.0.1');

@@ -1,0 +1,96 @@
+//! Servers that people know, as they are usually started. What is not installed is left out.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::ensure;
+
+use crate::process::{Program, bound, free_address};
+
+/// The interpreter of the distribution, which functions run on, too.
+pub const PYTHON: &str = "/usr/bin/python3";
+/// Likewise.
+pub const NODE: &str = "/usr/bin/node";
+
+/// A server that people know.
+#[derive(Debug, Clone, Copy)]
+pub enum Baseline {
+    /// `http.createServer`.
+    Node,
+    /// uvicorn with uvloop and httptools, one process.
+    Uvicorn,
+    /// Google's functions-framework, which starts gunicorn.
+    FunctionsFramework,
+}
+
+impl Baseline {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Node, Self::Uvicorn, Self::FunctionsFramework];
+
+    /// What the report calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Node => "bare Node HTTP server",
+            Self::Uvicorn => "uvicorn, bare ASGI",
+            Self::FunctionsFramework => "functions-framework",
+        }
+    }
+
+    /// Starts it and waits until it answers.
+    pub fn start(self) -> anyhow::Result<(Program, SocketAddr)> {
+        let address = free_address()?;
+        let port = address.port().to_string();
+        let sources = sources();
+        let mut command = match self {
+            Self::Node => {
+                ensure!(Path::new(NODE).is_file(), "{NODE} is missing");
+                let mut command = bound(NODE)?;
+                command.arg(sources.join("echo.mjs")).arg(port);
+                command
+            }
+            Self::Uvicorn => {
+                let mut command = python()?;
+                command
+                    .args(["-m", "uvicorn", "echo_asgi:app", "--port", &port])
+                    .args(["--loop", "uvloop", "--http", "httptools"])
+                    .args(["--no-access-log", "--log-level", "error"]);
+                command
+            }
+            Self::FunctionsFramework => {
+                let mut command = python()?;
+                command
+                    .args(["-m", "functions_framework", "--target", "echo"])
+                    .args(["--host", "127.0.0.1", "--port", &port, "--source"])
+                    .arg(sources.join("echo_function.py"));
+                command
+            }
+        };
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut program = Program::start(&mut command)?;
+        program.wait_for(address)?;
+        Ok((program, address))
+    }
+}
+
+fn python() -> anyhow::Result<std::process::Command> {
+    let packages = root().join(".tools/bench");
+    ensure!(
+        packages.join("functions_framework").is_dir(),
+        "not installed in {}: scripts/setup.sh bench fetches it from PyPI",
+        packages.display()
+    );
+    let mut command = bound(PYTHON)?;
+    let path = std::env::join_paths([packages, sources()])?;
+    command.env("PYTHONPATH", path);
+    Ok(command)
+}
+
+/// The repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("baselines")
+}

@@ -1,0 +1,153 @@
+//! Processes as /proc shows them.
+
+use std::collections::HashMap;
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// What the kernel calls Hearth's init, whose children are the templates.
+const INIT: &str = "hearth-init";
+
+/// One process.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    parent: u32,
+    name: String,
+}
+
+/// The processes of a server's sandboxes.
+#[derive(Debug, Default)]
+pub struct Workers {
+    /// PID 1 of each sandbox.
+    pub inits: Vec<Process>,
+    /// Their children.
+    pub templates: Vec<Process>,
+    /// Their children.
+    pub instances: Vec<Process>,
+}
+
+impl Process {
+    /// The one with this id.
+    pub fn of(pid: u32) -> Self {
+        Self {
+            pid,
+            parent: 0,
+            name: String::new(),
+        }
+    }
+
+    /// Proportional set size in KiB.
+    pub fn pss_kb(&self) -> anyhow::Result<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid))?;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("Pss:"))
+            .context("no Pss")?;
+        Ok(line
+            .split_whitespace()
+            .nth(1)
+            .context("no figure")?
+            .parse()?)
+    }
+
+    /// User and system time, in ns: finer than the ticks of `/proc/PID/stat`.
+    pub fn cpu_ns(&self) -> anyhow::Result<u64> {
+        let mut sum = 0;
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.pid))? {
+            let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+            sum += text
+                .split_whitespace()
+                .next()
+                .context("no figure")?
+                .parse::<u64>()?;
+        }
+        Ok(sum)
+    }
+
+    fn kill(&self) {
+        if let Some(pid) = Pid::from_raw(self.pid.cast_signed()) {
+            // It may have ended by itself.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Sums a figure of processes.
+pub fn sum(
+    processes: &[Process],
+    figure: fn(&Process) -> anyhow::Result<u64>,
+) -> anyhow::Result<u64> {
+    processes.iter().map(figure).sum()
+}
+
+impl Workers {
+    /// Those of the server with this process id.
+    pub fn of(server: u32) -> anyhow::Result<Self> {
+        let all = all()?;
+        let mut workers = Self::default();
+        for process in all.values() {
+            let mut generations = Vec::new();
+            let mut above = Some(process);
+            while let Some(ancestor) = above {
+                if ancestor.pid == server {
+                    break;
+                }
+                generations.push(ancestor);
+                above = all.get(&ancestor.parent);
+            }
+            if above.is_none() || generations.last().is_none_or(|first| first.name != INIT) {
+                continue;
+            }
+            match generations.len() {
+                1 => workers.inits.push(process.clone()),
+                2 => workers.templates.push(process.clone()),
+                _ => workers.instances.push(process.clone()),
+            }
+        }
+        Ok(workers)
+    }
+
+    /// Kills all instances of the server, so that its next request has none.
+    pub fn kill_instances(server: u32) -> anyhow::Result<()> {
+        for instance in Self::of(server)?.instances {
+            instance.kill();
+        }
+        Ok(())
+    }
+
+    /// All of them.
+    pub fn all(self) -> Vec<Process> {
+        [self.inits, self.templates, self.instances].concat()
+    }
+}
+
+fn all() -> anyhow::Result<HashMap<u32, Process>> {
+    let mut all = HashMap::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if let Some(process) = stat(pid) {
+            all.insert(pid, process);
+        }
+    }
+    Ok(all)
+}
+
+/// `/proc/PID/stat`, see proc(5). None for a process that has ended, also if nobody has waited for it yet.
+fn stat(pid: u32) -> Option<Process> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (head, tail) = text.rsplit_once(')')?;
+    let mut fields = tail.split_whitespace();
+    if fields.next()? == "Z" {
+        return None;
+    }
+    Some(Process {
+        pid,
+        parent: fields.next()?.parse().ok()?,
+        name: head.split_once('(')?.1.to_owned(),
+    })
+}

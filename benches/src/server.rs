@@ -1,0 +1,257 @@
+//! The server under test, as its users start it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use crate::client::{Connection, request, request_of};
+use crate::process::{Program, bound};
+
+/// Its token.
+pub const TOKEN: &str = "hth_benchmark_token_0123456789";
+/// How long to wait for what the server does in its own time.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often to look meanwhile.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The languages that functions are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runtime {
+    /// CPython.
+    Python,
+    /// Node.js.
+    Node,
+}
+
+impl Runtime {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Python, Self::Node];
+
+    /// As the API calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Python => "python3",
+            Self::Node => "node",
+        }
+    }
+
+    /// Name of the file that a zip holds.
+    pub fn file(self) -> &'static str {
+        match self {
+            Self::Python => "main.py",
+            Self::Node => "main.mjs",
+        }
+    }
+
+    /// A function that answers with its event.
+    pub fn echo(self) -> &'static str {
+        match self {
+            Self::Python => "def handler(event, context):\n    return event\n",
+            Self::Node => "export const handler = async (event) => event;\n",
+        }
+    }
+
+    /// The same with what a function of its language usually imports.
+    pub fn usual(self) -> &'static str {
+        match self {
+            Self::Python => {
+                "import json, asyncio, http.client, http.server\n\
+                 def handler(event, context):\n    return event\n"
+            }
+            Self::Node => {
+                "import http from 'node:http';\nimport crypto from 'node:crypto';\n\
+                 import fs from 'node:fs/promises';\n\
+                 export const handler = async (event) => event;\n"
+            }
+        }
+    }
+
+    /// A function that takes as many seconds as its event says.
+    pub fn sleeper(self) -> &'static str {
+        match self {
+            Self::Python => {
+                "import time\ndef handler(event, context):\n    time.sleep(event['s'])\n    return event\n"
+            }
+            Self::Node => {
+                "export const handler = async (event) => {\n\
+                 await new Promise((done) => setTimeout(done, event.s * 1000));\n  return event;\n};\n"
+            }
+        }
+    }
+}
+
+/// A running server with an empty data directory.
+pub struct Server {
+    program: Program,
+    /// Where it listens.
+    pub address: SocketAddr,
+    dir: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts it with further settings, given as environment variables.
+    pub fn start(settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
+        let mut command = bound(executable()?)?;
+        command
+            .env("HEARTH_DATA_DIR", dir.path().join("data"))
+            .env("HEARTH_LISTEN", "127.0.0.1:0")
+            .env("HEARTH_ADMIN_TOKEN", TOKEN)
+            .env("HEARTH_LOG", "error")
+            .envs(settings.iter().copied());
+        let (program, address) = Program::start_and_hear(&mut command, "http://")?;
+        Ok(Self {
+            program,
+            address: crate::peers::parse(address.trim_end_matches('/'))?,
+            dir,
+        })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
+    /// Its data directory.
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// A call of the API with a JSON answer.
+    pub fn call(&self, method: &str, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        let call = request(method, &format!("/api/v1{path}"), body.as_bytes());
+        Connection::open(self.address)?
+            .exchange(&call)?
+            .json()
+            .with_context(|| format!("{method} {path}"))
+    }
+
+    /// Whether functions of this language can be deployed; the reason why not.
+    pub fn runtime(&self, runtime: Runtime) -> anyhow::Result<Result<(), String>> {
+        let node = self.call("GET", "/node", &Value::Null)?;
+        Ok(available(&node["capabilities"]["runtimes"][runtime.name()]))
+    }
+
+    /// Whether it can do something else that it names; the reason why not.
+    pub fn capability(&self, name: &str) -> anyhow::Result<Result<(), String>> {
+        let node = self.call("GET", "/node", &Value::Null)?;
+        Ok(available(&node["capabilities"][name]))
+    }
+
+    /// Deploys a function with further settings.
+    pub fn deploy(
+        &self,
+        name: &str,
+        runtime: Runtime,
+        code: &str,
+        settings: &Value,
+    ) -> anyhow::Result<()> {
+        let code = json!({ "inline": code });
+        let mut body = json!({ "name": name, "runtime": runtime.name(), "code": code });
+        for (key, value) in settings.as_object().into_iter().flatten() {
+            body[key] = value.clone();
+        }
+        self.call("POST", "/functions", &body)?;
+        Ok(())
+    }
+
+    /// Deploys a zip, with settings as form fields.
+    pub fn deploy_zip(
+        &self,
+        name: &str,
+        runtime: Runtime,
+        zip: &[u8],
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<()> {
+        const BOUNDARY: &str = "hearth-bench-boundary";
+        let mut form = Vec::with_capacity(zip.len() + 1024);
+        let fixed = [("name", name), ("runtime", runtime.name())];
+        for (field, value) in fixed.iter().chain(settings) {
+            let part = format!(
+                "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"{field}\"\r\n\r\n{value}\r\n"
+            );
+            form.extend_from_slice(part.as_bytes());
+        }
+        form.extend_from_slice(
+            format!(
+                "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"code\"; filename=\"code.zip\"\r\n\r\n"
+            )
+            .as_bytes(),
+        );
+        form.extend_from_slice(zip);
+        form.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
+        let media_type = format!("multipart/form-data; boundary={BOUNDARY}");
+        let call = request_of("POST", "/api/v1/functions", &media_type, &form);
+        Connection::open(self.address)?.exchange(&call)?.good()
+    }
+
+    /// Deletes a function.
+    pub fn delete(&self, name: &str) -> anyhow::Result<()> {
+        let call = request("DELETE", &format!("/api/v1/functions/{name}"), b"");
+        Connection::open(self.address)?.exchange(&call)?.good()
+    }
+
+    /// The function as the API shows it.
+    pub fn function(&self, name: &str) -> anyhow::Result<Value> {
+        self.call("GET", &format!("/functions/{name}"), &Value::Null)
+    }
+
+    /// Waits until the function is as `wanted` says.
+    pub fn wait(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let function = self.function(name)?;
+            if wanted(&function) {
+                return Ok(function);
+            }
+            if Instant::now() > deadline {
+                bail!("{name} does not come to what is waited for: {function}");
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+/// A request that invokes a function.
+pub fn invocation(name: &str, event: &[u8]) -> Vec<u8> {
+    request("POST", &format!("/api/v1/functions/{name}/invoke"), event)
+}
+
+/// An event of so many bytes of JSON; nothing for 0.
+pub fn event(bytes: usize) -> Vec<u8> {
+    let around = r#"{"filler":""}"#.len();
+    match bytes {
+        0 => Vec::new(),
+        bytes => json!({ "filler": "x".repeat(bytes.saturating_sub(around)) })
+            .to_string()
+            .into_bytes(),
+    }
+}
+
+fn available(capability: &Value) -> Result<(), String> {
+    if capability["available"] == true {
+        return Ok(());
+    }
+    Err(capability["reason"]
+        .as_str()
+        .unwrap_or("this version of Hearth has no such thing")
+        .to_owned())
+}
+
+/// `hearth`, which is built into the same directory.
+pub fn executable() -> anyhow::Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name("hearth");
+    anyhow::ensure!(
+        path.is_file(),
+        "{} is missing: scripts/bench.sh builds it",
+        path.display()
+    );
+    Ok(path)
+}

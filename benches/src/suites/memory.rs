@@ -1,0 +1,179 @@
+//! What functions cost while nobody calls them: memory of a template and of each further instance, images on disk, and
+//! processor time.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::bail;
+use serde_json::json;
+
+use crate::processes::{Process, Workers, sum};
+use crate::results::Document;
+use crate::scale::Scale;
+use crate::server::{Runtime, Server};
+
+/// How long a new version may take to replace the one before.
+const REPLACING: Duration = Duration::from_secs(60);
+
+/// What the report calls the growth with each instance.
+pub const EXTRA: &str = "PSS of each further idle instance";
+/// What the report calls the processor time of instances.
+pub const CPU: &str = "CPU time of the idle instances over the time observed";
+
+/// A server with many idle instances of one function.
+struct Idle {
+    runtime: Runtime,
+    server: Server,
+    instances: Vec<Process>,
+}
+
+/// Measures each runtime; then all idle instances are watched at the same time.
+pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let mut idle = Vec::new();
+    for runtime in Runtime::ALL {
+        let server = Server::start(&[])?;
+        match server.runtime(runtime)? {
+            Ok(()) => idle.push(measure(server, runtime, scale, document)?),
+            Err(reason) => document.skip(&format!("memory of {}", runtime.name()), reason),
+        }
+    }
+    let observed = Duration::from_secs(scale.pick(60, 1));
+    let before = cpu(&idle)?;
+    std::thread::sleep(observed);
+    let after = cpu(&idle)?;
+    for (idle, (before, after)) in idle.iter().zip(before.into_iter().zip(after)) {
+        let category = idle.runtime.name();
+        let millis = |nanos: u64| nanos as f64 / 1e6;
+        document.figure(category, "time observed", observed.as_secs_f64(), "s");
+        document.figure(category, CPU, millis(after.0 - before.0), "ms");
+        let name = "CPU time of the server meanwhile";
+        document.figure(category, name, millis(after.1 - before.1), "ms");
+    }
+    Ok(())
+}
+
+/// CPU time so far of the instances and of the server, in ns.
+fn cpu(idle: &[Idle]) -> anyhow::Result<Vec<(u64, u64)>> {
+    idle.iter()
+        .map(|idle| {
+            let server = Process::of(idle.server.pid());
+            Ok((sum(&idle.instances, Process::cpu_ns)?, server.cpu_ns()?))
+        })
+        .collect()
+}
+
+fn measure(
+    server: Server,
+    runtime: Runtime,
+    scale: Scale,
+    document: &mut Document,
+) -> anyhow::Result<Idle> {
+    let category = runtime.name();
+    let many: usize = scale.pick(100, 4);
+    let settings = json!({ "max_concurrency": many, "idle_timeout_s": 3600 });
+    server.deploy("idle", runtime, runtime.usual(), &settings)?;
+    let alone = with_instances(&server, 0)?;
+    let template = sum(&alone.templates, Process::pss_kb)?;
+    let sandbox = template + sum(&alone.inits, Process::pss_kb)?;
+    let one = with_instances(&server, 1)?.all();
+    let one = sum(&one, Process::pss_kb)?;
+    let workers = with_instances(&server, many)?;
+    let instances = workers.instances.clone();
+    let all = sum(&workers.all(), Process::pss_kb)?;
+
+    let mib = |kib: u64| kib as f64 / 1024.0;
+    document.figure(category, "PSS of a template", mib(template), "MiB");
+    document.figure(
+        category,
+        "PSS of its sandbox, init included",
+        mib(sandbox),
+        "MiB",
+    );
+    document.figure(
+        category,
+        "PSS of the sandbox with one instance",
+        mib(one),
+        "MiB",
+    );
+    document.figure(category, "idle instances", many as f64, "");
+    let extra = mib(all.saturating_sub(one)) / (many - 1) as f64;
+    document.figure(category, EXTRA, extra, "MiB");
+    images(&server, runtime, document)?;
+    Ok(Idle {
+        runtime,
+        server,
+        instances,
+    })
+}
+
+/// Has the function keep so many instances, and waits until those are all there is.
+fn with_instances(server: &Server, count: usize) -> anyhow::Result<Workers> {
+    if count > 0 {
+        let settings = json!({ "min_instances": count });
+        server.call("PATCH", "/functions/idle", &settings)?;
+    }
+    server.wait("idle", |function| function["instances"]["idle"] == count)?;
+    // The version before is gone once its template is; an image may be in the making, too.
+    let deadline = std::time::Instant::now() + REPLACING;
+    loop {
+        let workers = Workers::of(server.pid())?;
+        if workers.templates.len() == 1 && workers.instances.len() == count {
+            return Ok(workers);
+        }
+        if std::time::Instant::now() > deadline {
+            bail!(
+                "{} templates and {} instances instead of 1 and {count}",
+                workers.templates.len(),
+                workers.instances.len()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Size of the image that the server keeps of the function, where it does.
+fn images(server: &Server, runtime: Runtime, document: &mut Document) -> anyhow::Result<()> {
+    let name = format!("image of {}", runtime.name());
+    if let Err(reason) = server.capability("criu")? {
+        document.skip(&name, reason);
+        return Ok(());
+    }
+    let dir = server.data().join("images");
+    let deadline = std::time::Instant::now() + REPLACING;
+    while complete_images(&dir) == 0 {
+        if std::time::Instant::now() > deadline {
+            document.skip(&name, "the server made none");
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let bytes = size(&dir)? as f64 / complete_images(&dir) as f64;
+    let mib = bytes / f64::from(1 << 20);
+    document.figure(runtime.name(), "size of an image", mib, "MiB");
+    Ok(())
+}
+
+/// An image is complete when it has its manifest.
+fn complete_images(dir: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    entries
+        .flatten()
+        .filter(|entry| entry.path().join("manifest.json").is_file())
+        .count()
+}
+
+fn size(dir: &Path) -> anyhow::Result<u64> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() {
+            size(&entry.path())?
+        } else {
+            metadata.len()
+        };
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,87 @@
+//! Starts by rung and runtime, beside a plain boot of the same function and beside what a start cannot be faster than.
+
+mod asleep;
+mod code_size;
+mod first;
+mod fork;
+mod many;
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::baselines::{NODE, PYTHON};
+use crate::results::Document;
+use crate::scale::Scale;
+use crate::server::{Runtime, Server};
+
+pub use first::end_instances;
+
+/// The category of starts of a prepared function.
+pub const STARTS: &str = "start of an instance";
+/// The category of requests that meet none.
+pub const FIRST: &str = "first HTTP request without an instance, 1 KB";
+
+/// What the report calls a start by fork.
+pub fn fork_to_ready(runtime: Runtime) -> String {
+    format!("{}: fork() to READY", runtime.name())
+}
+
+/// What the report calls its floor.
+pub fn fork_floor(runtime: Runtime) -> String {
+    format!("{}: floor, C fork() of the same process", runtime.name())
+}
+
+/// What the report calls a plain boot.
+pub fn plain_boot_name(runtime: Runtime) -> String {
+    format!("{}: plain boot and import", runtime.name())
+}
+
+/// Measures starts, from the engine's inside to the user's outside.
+pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    fork::run(scale, document)?;
+    let server = Server::start(&[])?;
+    for runtime in Runtime::ALL {
+        match server.runtime(runtime)? {
+            Ok(()) => first::run(&server, runtime, scale, document)?,
+            Err(reason) => document.skip(&format!("starts of {}", runtime.name()), reason),
+        }
+    }
+    code_size::run(&server, scale, document)?;
+    drop(server);
+    asleep::run(scale, document)?;
+    many::run(scale, document)
+}
+
+/// From `exec` to the first byte that the booted interpreter writes, with the usual imports and nothing of Hearth's.
+fn plain_boot(runtime: Runtime) -> anyhow::Result<Duration> {
+    let mut command = match runtime {
+        Runtime::Python => {
+            let mut command = Command::new(PYTHON);
+            let script = format!("{}print('R', flush=True)", runtime.usual());
+            command.args(["-I", "-c", &script]);
+            command
+        }
+        Runtime::Node => {
+            let mut command = Command::new(NODE);
+            let script = format!("{}process.stdout.write('R');", runtime.usual());
+            command.args(["--input-type=module", "-e", &script]);
+            command
+        }
+    };
+    let begun = Instant::now();
+    let mut process = command
+        .stdout(Stdio::piped())
+        .stdin(Stdio::null())
+        .spawn()?;
+    process
+        .stdout
+        .take()
+        .context("its stdout")?
+        .read_exact(&mut [0])?;
+    let elapsed = begun.elapsed();
+    process.wait()?;
+    Ok(elapsed)
+}

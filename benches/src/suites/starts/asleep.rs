@@ -1,0 +1,71 @@
+//! Requests to functions that are kept in memory no more: from their image (`restore`) where CRIU works, by booting
+//! otherwise. Many functions fall asleep at the same time, because the shortest time until they do is a second.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::first::request_one;
+use crate::client::Connection;
+use crate::results::{Document, Samples};
+use crate::scale::Scale;
+use crate::server::{Runtime, Server, event, invocation};
+
+/// The category of these requests.
+pub const CATEGORY: &str = "first HTTP request to a function asleep, 1 KB";
+/// What switches images off, so that the rung below can be measured.
+const NO_IMAGES: [(&str, &str); 1] = [("HEARTH_CRIU", "off")];
+
+/// Measures with images and without.
+pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let with_images = Server::start(&[])?;
+    match with_images.capability("criu")? {
+        Ok(()) => measure(&with_images, scale, document)?,
+        Err(reason) => document.skip("starts by restore", reason),
+    }
+    drop(with_images);
+    measure(&Server::start(&NO_IMAGES)?, scale, document)
+}
+
+fn measure(server: &Server, scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let settings = json!({ "idle_timeout_s": 1, "template_idle_timeout_s": 1 });
+    for runtime in Runtime::ALL {
+        if server.runtime(runtime)?.is_err() {
+            continue;
+        }
+        let names: Vec<String> = (0..scale.pick(20, 2))
+            .map(|number| format!("asleep-{}-{number}", runtime.name()))
+            .collect();
+        for name in &names {
+            server.deploy(name, runtime, runtime.usual(), &settings)?;
+        }
+        let mut found: BTreeMap<String, Samples> = BTreeMap::new();
+        for _ in 0..scale.pick(6, 1) {
+            for name in &names {
+                server.wait(name, |function| function["state"] == "asleep")?;
+            }
+            for name in &names {
+                let call = invocation(name, &event(1024));
+                let mut connection = Connection::open(server.address)?;
+                // One that was called again before it slept, or made ready ahead, took another rung.
+                if let Some(first) = request_one(&mut connection, &call)? {
+                    found.entry(first.rung).or_default().push(first.took);
+                }
+            }
+        }
+        for (rung, samples) in found {
+            if rung != "fork" && document.timed(CATEGORY, &title(runtime, &rung)).is_none() {
+                document.add(CATEGORY, &title(runtime, &rung), samples);
+            }
+        }
+        for name in &names {
+            server.delete(name)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the report calls a rung of a runtime.
+pub fn title(runtime: Runtime, rung: &str) -> String {
+    format!("{}: {rung}", runtime.name())
+}
