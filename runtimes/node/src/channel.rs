@@ -11,7 +11,7 @@ use napi::Env;
 use napi::bindgen_prelude::{Array, BufferSlice, Either, Uint8Array};
 use napi_derive::napi;
 
-use crate::sys;
+use crate::{eventloop, sys};
 
 /// Exit status of an instance whose channel broke.
 const EXIT_CHANNEL_BROKEN: i32 = 70;
@@ -49,7 +49,7 @@ impl Channel {
         else {
             return Ok(None);
         };
-        sys::update_time(env)?;
+        eventloop::update_time(env)?;
         let mut text = [0; ID_TEXT_BYTES];
         let mut request = env.create_array(6)?;
         request.set(0, message::id_text(self.0.id(), &mut text))?;

@@ -10,6 +10,8 @@
 #![deny(unsafe_code)]
 
 pub mod channel;
+#[allow(unsafe_code)]
+pub mod eventloop;
 mod memory;
 mod process;
 pub mod spares;

@@ -45,12 +45,6 @@ fn failed(error: impl Display) -> napi::Error {
     napi::Error::from_reason(error.to_string())
 }
 
-/// Whether anything (a timer, a socket, a request to the thread pool) keeps the event loop going.
-#[napi]
-pub fn loop_alive(env: Env) -> napi::Result<bool> {
-    sys::loop_alive(&env)
-}
-
 /// Random words straight from the kernel: nothing that a fork could share.
 #[napi]
 pub fn random_words(count: u32) -> napi::Result<Uint32Array> {

@@ -1,6 +1,5 @@
-//! The calls that no safe wrapper offers: fork under libuv's eyes, its clock, advice about memory, leaving for good.
+//! The system calls that no safe wrapper offers: fork, advice about memory, leaving for good.
 
-use std::ffi::c_int;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -11,42 +10,23 @@ use hearth_worker::sys::Forked;
 use napi::Env;
 use rustix::process::Pid;
 
+use crate::eventloop;
+
 /// Where a template, and a spare, finds its control socket: after stdin, stdout and stderr.
 const CONTROL_FD: RawFd = 3;
 
-/// libuv's `uv_loop_t`, which is never looked into.
-#[repr(C)]
-struct UvLoop([u8; 0]);
-
-// Node exports libuv to its addons.
-unsafe extern "C" {
-    fn uv_loop_fork(event_loop: *mut UvLoop) -> c_int;
-    fn uv_loop_alive(event_loop: *const UvLoop) -> c_int;
-    fn uv_update_time(event_loop: *mut UvLoop);
-}
-
-fn event_loop(env: &Env) -> napi::Result<*mut UvLoop> {
-    Ok(env.get_uv_event_loop()?.cast())
-}
-
-/// Forks. `in_child` runs first in the child; then the event loop gets descriptors of its own, because the kernel shares
-/// an epoll set and its wake-ups between parent and children.
+/// Forks. `in_child` runs first in the child; then its event loop is renewed.
 ///
 /// # Errors
-/// There is no memory or no process number left.
+/// Inner: there is no memory or no process number left. Outer, in the child only: its event loop could not be renewed.
 pub fn fork<T>(env: &Env, in_child: impl FnOnce() -> T) -> napi::Result<io::Result<Forked<T>>> {
-    let event_loop = event_loop(env)?;
     // SAFETY: this is the main thread, inside a call from JavaScript, and the only one that runs JavaScript or touches
     // the event loop. Threads of libuv's pool may exist; they are idle, and libuv's and libc's own at-fork handlers
     // see to the locks they could hold.
     match unsafe { libc::fork() } {
         0 => {
             let value = in_child();
-            // SAFETY: the loop is this environment's, and the child has one thread.
-            let status = unsafe { uv_loop_fork(event_loop) };
-            if status < 0 {
-                return Ok(Err(io::Error::from_raw_os_error(-status)));
-            }
+            eventloop::renew(env)?;
             Ok(Ok(Forked::Child(value)))
         }
         pid => {
@@ -54,27 +34,6 @@ pub fn fork<T>(env: &Env, in_child: impl FnOnce() -> T) -> napi::Result<io::Resu
             Ok(Pid::from_raw(pid.max(0)).map(Forked::Parent).ok_or(error))
         }
     }
-}
-
-/// Brings the event loop's clock up to date: timers are set by it, and it stands still while a call blocks.
-///
-/// # Errors
-/// The environment has no event loop.
-pub fn update_time(env: &Env) -> napi::Result<()> {
-    let event_loop = event_loop(env)?;
-    // SAFETY: the loop is this environment's, and this is its thread.
-    unsafe { uv_update_time(event_loop) };
-    Ok(())
-}
-
-/// Whether anything is left that keeps the event loop going.
-///
-/// # Errors
-/// The environment has no event loop.
-pub fn loop_alive(env: &Env) -> napi::Result<bool> {
-    let event_loop = event_loop(env)?;
-    // SAFETY: the loop is this environment's, and this is its thread.
-    Ok(unsafe { uv_loop_alive(event_loop) } != 0)
 }
 
 /// Lets children have a copy of this memory.

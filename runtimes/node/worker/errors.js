@@ -109,8 +109,16 @@ function linesOf(error) {
   if (typeof stack !== "string") {
     return [];
   }
-  return stack.split("\n").filter((line) => !line.includes(OWN_DIR) && !IMPORTER.test(line));
+  const lines = stack.split("\n");
+  // What called Hearth is Node's: the event loop.
+  const caller = lines.findLastIndex((line) => line.includes(OWN_DIR));
+  if (caller >= 0 && lines.slice(caller).every((line) => line.includes(OWN_DIR) || INTERNAL.test(line))) {
+    lines.length = caller;
+  }
+  return lines.filter((line) => !line.includes(OWN_DIR) && !IMPORTER.test(line));
 }
+
+const INTERNAL = /^ +at .*\(?node:/;
 
 // Node's module loader, which stands below every import.
 const IMPORTER = /^ +at .*\(?node:internal\/(modules|vm|process\/execution)/;

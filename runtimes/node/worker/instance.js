@@ -21,6 +21,9 @@ const TRIGGER_HTTP = 2;
 // Exit status of an instance that could not start.
 const EXIT_START_FAILED = 1;
 
+// Turns of the event loop without anything to do after which an invocation is over.
+const DRY_TURNS = 3;
+
 /** Made in the template, so that the child begins with everything at hand. */
 class Instance {
   #handler;
@@ -42,8 +45,7 @@ class Instance {
     process.on("unhandledRejection", (reason) => {
       this.#stray(new Fault("Runtime.UnhandledPromiseRejection", messageOf(reason), { cause: reason }), reason);
     });
-    // Nothing is left that could answer: no timer, no socket. An immediate keeps the process from ending.
-    process.on("beforeExit", () => setImmediate(() => this.#open?.runDry()));
+    native.watchEventLoop((turns) => this.#dry(turns));
   }
 
   /** The child's whole life. */
@@ -82,6 +84,16 @@ class Instance {
     this.#open = new Invocation(this.#channel, request, () => this.#schedule());
     this.#open.run(this.#handler);
   };
+
+  /** Nothing is left that could answer: no timer, no socket. V8 may still be about to settle a promise (WebAssembly), which
+   * takes it a turn of the loop. */
+  #dry(turns) {
+    this.#root.runInAsyncScope(setImmediate, null, () => {
+      if (turns >= DRY_TURNS) {
+        this.#open?.runDry();
+      }
+    });
+  }
 
   /** An error that no handler's promise led to. */
   #stray(error, thrown) {

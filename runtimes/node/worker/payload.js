@@ -26,7 +26,14 @@ function encode(value) {
     }
     return "null";
   }
+  if (text.includes("\\ud") && LONE_SURROGATE.test(text)) {
+    // Most readers of JSON refuse them, escaped or not.
+    throw new Fault("Runtime.MarshalError", "Unable to marshal response: half of a surrogate pair is no text");
+  }
   return text;
 }
+
+// `JSON.stringify` escapes them, and no other surrogates: an odd number of backslashes and the code unit.
+const LONE_SURROGATE = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
 module.exports = { decode, encode };

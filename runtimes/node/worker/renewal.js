@@ -53,19 +53,21 @@ function renewCrypto() {
   }
 }
 
-// Milliseconds between the template's start and the child's.
+// Milliseconds and seconds between the template's start and the child's.
 let age = 0;
+let uptimeBefore = 0;
 
-/** Lets `performance` and `process.uptime` count from `age`. */
+/** Lets `performance` and `process.uptime` count from the child's start. */
 function prepareClocks() {
   const { now } = performance;
   const origin = performance.timeOrigin;
   const uptime = process.uptime;
   define(performance, "now", { value: () => now.call(performance) - age });
   define(performance, "timeOrigin", { get: () => origin + age });
-  define(process, "uptime", { value: () => uptime() - age / 1000 });
+  define(process, "uptime", { value: () => uptime() - uptimeBefore });
   return () => {
     age = now.call(performance);
+    uptimeBefore = uptime();
   };
 }
 

@@ -40,13 +40,23 @@ function main(mode) {
     // Out of the promise: a fork shall not inherit its stack, and the collector not see it.
     setImmediate(() => {
       gc();
-      const channel = mode === "--spare" ? control.becomeInstance() : control.serve();
-      if (channel === null) {
-        native.exitNow(0);
-      }
-      instance.main(channel);
+      instance.main(instanceChannel(control, mode));
     });
   });
+}
+
+/** Waits until this process is an instance, and returns its channel. Does not return in the template itself. */
+function instanceChannel(control, mode) {
+  try {
+    const channel = mode === "--spare" ? control.becomeInstance() : control.serve();
+    if (channel === null) {
+      native.exitNow(0);
+    }
+    return channel;
+  } catch (error) {
+    process.stderr.write(`hearth: ${error.message}\n`);
+    return native.exitNow(1);
+  }
 }
 
 /** Imports the function and tells the server how that went. Does not return when it failed. */
