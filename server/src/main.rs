@@ -84,6 +84,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         history: history.clone(),
         runtimes,
         uids: UidRange::default(),
+        busy_poll: config.busy_poll(),
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
     let app = App {

@@ -3,6 +3,7 @@
 use crate::bell::Bell;
 use crate::error::{AbiError, Violation};
 use crate::frame::Kind;
+use crate::patience::{Patience, look};
 use crate::region::Endpoint;
 
 /// A message that was received: what its frames have in common.
@@ -23,6 +24,7 @@ pub struct Blocking {
     endpoint: Endpoint,
     own_bell: Bell,
     peer_bell: Bell,
+    patience: Patience,
 }
 
 impl Blocking {
@@ -30,6 +32,7 @@ impl Blocking {
     #[must_use]
     pub fn new(endpoint: Endpoint, own_bell: Bell, peer_bell: Bell) -> Self {
         Self {
+            patience: Patience::new(endpoint.busy_poll),
             endpoint,
             own_bell,
             peer_bell,
@@ -118,7 +121,7 @@ impl Blocking {
         while !last {
             let rx = &mut self.endpoint.rx;
             let Some(mut frame) = rx.try_recv()? else {
-                self.sleep_for_data()?;
+                self.wait_for_data()?;
                 continue;
             };
             too_large = too_large || frame.len() > limit - into.len();
@@ -153,8 +156,15 @@ impl Blocking {
         message.ok_or(AbiError::PeerGone)
     }
 
-    /// Sleeps until there may be a frame.
-    fn sleep_for_data(&mut self) -> Result<(), AbiError> {
+    /// Waits until there may be a frame: looks for a while where that pays, then sleeps.
+    fn wait_for_data(&mut self) -> Result<(), AbiError> {
+        if let Some(budget) = self.patience.budget() {
+            let found = look(budget, || self.endpoint.rx.is_ready());
+            self.patience.learn(found);
+            if found {
+                return Ok(());
+            }
+        }
         if self.endpoint.rx.prepare_wait() {
             let woken = self.own_bell.wait();
             self.endpoint.rx.cancel_wait();

@@ -11,7 +11,7 @@
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this module and in [`crate::frame`]; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// First word of a region: `HEARTHCH` as bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHCH");
@@ -84,8 +84,10 @@ pub struct RegionHeader {
     pub to_worker_bytes: u32,
     /// Capacity of the ring worker → host, in bytes.
     pub to_host_bytes: u32,
+    /// For how long a worker looks for its next request before it sleeps, in microseconds; see [`crate::patience`].
+    pub busy_poll_us: u32,
     /// Zero.
-    pub reserved: [u64; 13],
+    pub reserved: [u32; 25],
 }
 
 impl RegionHeader {
@@ -98,7 +100,8 @@ impl RegionHeader {
             header_bytes: HEADER_BYTES as u32,
             to_worker_bytes: ring_bytes,
             to_host_bytes: ring_bytes,
-            reserved: [0; 13],
+            busy_poll_us: 0,
+            reserved: [0; 25],
         }
     }
 

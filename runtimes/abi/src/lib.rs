@@ -47,6 +47,8 @@ mod bell;
 #[cfg(not(loom))]
 mod blocking;
 #[cfg(not(loom))]
+pub mod patience;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod receiver;
 #[cfg(not(loom))]

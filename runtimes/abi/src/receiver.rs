@@ -49,6 +49,11 @@ impl Receiver {
         }
     }
 
+    /// Whether [`Receiver::try_recv`] has anything to say: for looking often, at the cost of one shared word.
+    pub fn is_ready(&mut self) -> bool {
+        self.broken.is_some() || self.ring.available() != Ok(0)
+    }
+
     /// Whether the peer's bell must be rung: asked after releasing, once for any number of frames. It takes the peer's
     /// announcement, so it answers `true` once per sleep.
     #[must_use = "the peer sleeps on if its bell is not rung"]

@@ -1,6 +1,7 @@
 //! The memfd: making it, checking it, mapping it, and handing out its two ends.
 
 use core::ptr;
+use core::time::Duration;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -61,6 +62,8 @@ pub struct Endpoint {
     pub tx: Sender,
     /// Receives from the peer.
     pub rx: Receiver,
+    /// For how long to look before sleeping, as the host has set it.
+    pub busy_poll: Duration,
 }
 
 /// A mapped channel of which neither end has been taken.
@@ -69,8 +72,7 @@ pub struct Endpoint {
 #[derive(Debug)]
 pub struct Region {
     mapping: Arc<Mapping>,
-    to_worker_bytes: u32,
-    to_host_bytes: u32,
+    header: RegionHeader,
 }
 
 impl Region {
@@ -90,6 +92,13 @@ impl Region {
         let mapping = map(&fd, header.region_bytes())?;
         mapping.write_header(&header);
         Ok((Self::of(mapping, &header), fd))
+    }
+
+    /// Sets for how long the worker looks for its next request before it sleeps (in whole microseconds; zero, the
+    /// default, is not at all). Before the descriptor is passed on: the worker reads it once.
+    pub fn set_busy_poll(&mut self, busy_poll: Duration) {
+        self.header.busy_poll_us = u32::try_from(busy_poll.as_micros()).unwrap_or(u32::MAX);
+        self.mapping.write_header(&self.header);
     }
 
     /// Maps a channel that the host made. The descriptor may be closed afterwards.
@@ -132,6 +141,7 @@ impl Region {
         Endpoint {
             tx: Sender::new(self.to_worker()),
             rx: Receiver::new(self.to_host()),
+            busy_poll: self.busy_poll(),
         }
     }
 
@@ -141,14 +151,18 @@ impl Region {
         Endpoint {
             tx: Sender::new(self.to_host()),
             rx: Receiver::new(self.to_worker()),
+            busy_poll: self.busy_poll(),
         }
+    }
+
+    fn busy_poll(&self) -> Duration {
+        Duration::from_micros(self.header.busy_poll_us.into())
     }
 
     fn of(mapping: Mapping, header: &RegionHeader) -> Self {
         Self {
             mapping: Arc::new(mapping),
-            to_worker_bytes: header.to_worker_bytes,
-            to_host_bytes: header.to_host_bytes,
+            header: *header,
         }
     }
 
@@ -168,7 +182,7 @@ impl Region {
         let area = Area::new(
             Arc::clone(&self.mapping),
             HEADER_BYTES,
-            self.to_worker_bytes,
+            self.header.to_worker_bytes,
         );
         (
             Control::new(Arc::clone(&self.mapping), TO_WORKER_CONTROL),
@@ -177,8 +191,8 @@ impl Region {
     }
 
     fn to_host(&self) -> (Control, Area) {
-        let at = HEADER_BYTES + self.to_worker_bytes as usize;
-        let area = Area::new(Arc::clone(&self.mapping), at, self.to_host_bytes);
+        let at = HEADER_BYTES + self.header.to_worker_bytes as usize;
+        let area = Area::new(Arc::clone(&self.mapping), at, self.header.to_host_bytes);
         (
             Control::new(Arc::clone(&self.mapping), TO_HOST_CONTROL),
             area,

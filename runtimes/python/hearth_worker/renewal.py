@@ -1,12 +1,12 @@
 """What siblings must not share: random state, identifiers, event loops.
 
 The template finds out once what there is to renew (`prepare`); each instance then runs only those
-steps (`renew`). Nothing is needed here for `random`, which registers an at-fork handler of its own,
-for `secrets` and `os.urandom`, which ask the kernel, for `tempfile`, which looks at the process id,
+steps (`renew`). Nothing is needed here for `secrets` and `os.urandom`, which ask the kernel, for `tempfile`, which looks at the process id,
 nor for `ssl`: OpenSSL (1.1.1 and later) seeds its generators anew when it finds itself in another
 process. Doing that ahead would add more than a millisecond to every start.
 """
 
+import _random
 import os
 import sys
 
@@ -18,6 +18,9 @@ _steps = []
 def prepare():
     """In the template, after the import."""
     modules = sys.modules
+    if "random" in modules:
+        # Its own at-fork handler is not run: see `atfork`.
+        _steps.append(_renew_random)
     uuid = modules.get("uuid")
     if uuid is not None:
         # libuuid keeps clock sequence and node in memory that forks copy. Without it, `uuid1` takes
@@ -35,6 +38,13 @@ def renew():
     """In the child, before it says that it is ready."""
     for step in _steps:
         step()
+
+
+def _renew_random():
+    generator = sys.modules["random"]._inst
+    # The method of the C class: what `seed()` comes to without an argument.
+    _random.Random.seed(generator)
+    generator.gauss_next = None
 
 
 def _renew_uuid():

@@ -8,7 +8,7 @@ import time
 
 import hearth_runtime
 
-from . import errors, handler, instance, renewal, streams
+from . import atfork, errors, handler, instance, renewal, streams
 
 # The control socket is the descriptor after stdin, stdout and stderr.
 CONTROL_FD = 3
@@ -38,7 +38,7 @@ def main():
     _freeze()
     version = ".".join(map(str, sys.version_info[:3]))
     control.send(json.dumps({"type": "booted", "runtime": version, "import_ms": import_ms}))
-    channel = control.serve()
+    channel = control.serve(*atfork.foreign())
     if channel is None:
         os._exit(0)
     worker.main(channel)

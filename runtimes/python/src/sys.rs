@@ -6,6 +6,12 @@ use hearth_worker::sys::Forked;
 use pyo3::Python;
 use rustix::process::Pid;
 
+/// Whether this process has a single thread, by the kernel's word.
+pub fn is_single_threaded() -> bool {
+    // A directory has two links and one for each directory in it: here, a thread.
+    rustix::fs::stat("/proc/self/task").is_ok_and(|stat| stat.st_nlink == 3)
+}
+
 /// Forks as `os.fork` does. `in_child` runs in the child before Python's own at-fork handlers, so that they already see
 /// the child's streams.
 pub fn fork<T>(_py: Python<'_>, in_child: impl FnOnce() -> T) -> io::Result<Forked<T>> {
@@ -24,6 +30,26 @@ pub fn fork<T>(_py: Python<'_>, in_child: impl FnOnce() -> T) -> io::Result<Fork
                 pyo3::ffi::PyOS_AfterFork_Parent();
                 Pid::from_raw(pid.max(0)).map(Forked::Parent).ok_or(error)
             }
+        }
+    }
+}
+
+/// Forks without the interpreter's at-fork handlers. They put in order what further threads have left behind (locks they
+/// held, their records, the interpreter lock they waited for); so this is for a process without further threads, and
+/// [`is_single_threaded`] is asked again here. `in_child` runs in the child.
+pub fn fork_single_threaded<T>(
+    _py: Python<'_>,
+    in_child: impl FnOnce() -> T,
+) -> io::Result<Forked<T>> {
+    assert!(is_single_threaded(), "a process with further threads");
+    // SAFETY: the only thread of the process is this one, so it holds the interpreter's lock (`_py`) and every other lock
+    // that is held, in the child as in the parent, and no data can be torn. It stays the main thread with the same
+    // identifier: the child has a copy of its thread control block.
+    match unsafe { libc::fork() } {
+        0 => Ok(Forked::Child(in_child())),
+        pid => {
+            let error = io::Error::last_os_error();
+            Pid::from_raw(pid.max(0)).map(Forked::Parent).ok_or(error)
         }
     }
 }

@@ -43,14 +43,35 @@ impl Template {
     }
 
     /// Forks at the server's command until it closes the socket. Returns None then and, in every child, its channel.
-    fn serve(&mut self, py: Python<'_>) -> PyResult<Option<Channel>> {
+    ///
+    /// `before`, `in_child` and `in_parent` are the at-fork handlers that have to run although the process has a single
+    /// thread, in the order in which they have to. Where it has more, all that are registered with the interpreter run.
+    fn serve(
+        &mut self,
+        py: Python<'_>,
+        before: Vec<Py<PyAny>>,
+        in_child: Vec<Py<PyAny>>,
+        in_parent: Vec<Py<PyAny>>,
+    ) -> PyResult<Option<Channel>> {
         self.control()?;
         let Some(control) = self.control.take() else {
             return Ok(None);
         };
         let mut server = ForkServer::start(control)?;
         while let Some(request) = py.detach(|| server.wait()).map_err(os_error)? {
-            match sys::fork(py, || request.parts.take_streams()) {
+            let take_streams = || request.parts.take_streams();
+            let forked = if sys::is_single_threaded() {
+                run(py, &before);
+                let forked = sys::fork_single_threaded(py, take_streams);
+                match &forked {
+                    Ok(Forked::Child(_)) => run(py, &in_child),
+                    Ok(Forked::Parent(_)) | Err(_) => run(py, &in_parent),
+                }
+                forked
+            } else {
+                sys::fork(py, take_streams)
+            };
+            match forked {
                 Ok(Forked::Parent(pid)) => server.forked(pid),
                 Ok(Forked::Child(streams)) => {
                     streams?;
@@ -62,6 +83,16 @@ impl Template {
             }
         }
         Ok(None)
+    }
+}
+
+/// Runs at-fork handlers as the interpreter does: one that raises does not keep the others from running.
+fn run(py: Python<'_>, handlers: &[Py<PyAny>]) {
+    for handler in handlers {
+        let handler = handler.bind(py);
+        if let Err(error) = handler.call0() {
+            error.write_unraisable(py, Some(handler));
+        }
     }
 }
 

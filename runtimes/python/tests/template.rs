@@ -273,3 +273,65 @@ fn the_template_ends_with_its_server() {
     assert_eq!(template.close().code(), Some(0));
     drop(instance);
 }
+
+/// Registers at-fork handlers of its own beside those of the library, and can be asked what ran and whether the library's
+/// locks are free.
+const HANDLERS: &str = "
+import os
+ran = []
+os.register_at_fork(before=lambda: ran.append('before 1'), after_in_child=lambda: ran.append('child 1'))
+os.register_at_fork(after_in_parent=lambda: ran.append('parent'))
+os.register_at_fork(after_in_child=lambda: 1 / 0)
+import concurrent.futures, logging, random, threading
+os.register_at_fork(before=lambda: ran.append('before 2'), after_in_child=lambda: ran.append('child 2'))
+
+def handler(event, context):
+    here = list(ran)
+    ran.clear()
+    if event == 'fork':
+        r, w = os.pipe()
+        if os.fork() == 0:
+            os.write(w, ','.join(ran).encode())
+            os._exit(0)
+        os.close(w)
+        here = os.read(r, 1000).decode().split(',')
+        os.wait()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(abs, [-1, -2])) == [1, 2]
+    thread = threading.Thread(target=logging.getLogger('x').warning, args=('from a thread',))
+    thread.start()
+    thread.join()
+    assert threading.current_thread() is threading.main_thread() and threading.active_count() == 1
+    return here
+";
+
+#[test]
+fn at_fork_handlers_of_the_function_run_as_the_interpreter_runs_them() {
+    for extra in [
+        "",
+        // With a further thread, the interpreter itself runs all of them.
+        "\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n",
+    ] {
+        let mut template = boot(&format!("{HANDLERS}{extra}"));
+        let mut first = template.fork();
+        assert_eq!(
+            first.call(&json!(null)),
+            json!(["before 2", "before 1", "child 1", "child 2"]),
+            "{extra}"
+        );
+        // What the function forks itself runs them all the same.
+        assert_eq!(
+            first.call(&json!("fork")),
+            json!(["before 2", "before 1", "child 1", "child 2"]),
+            "{extra}"
+        );
+        let mut second = template.fork();
+        assert_eq!(
+            second.call(&json!(null)),
+            json!([
+                "before 2", "before 1", "parent", "before 2", "before 1", "child 1", "child 2"
+            ]),
+            "{extra}"
+        );
+    }
+}

@@ -102,6 +102,7 @@ async fn boot(host: &Host, history: &History, code: &Path) -> anyhow::Result<Arc
         function: "bench".into(),
         version: 1,
         memory_mb: 128,
+        busy_poll: std::time::Duration::ZERO,
     };
     let (template, _) = Template::boot(host, spec, &config, FunctionKey::new(1), history).await?;
     let listening = template.clone();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use hearth_abi::patience::{Patience, look};
 use hearth_abi::{AbiError, Bell, Endpoint, Flags, Kind, Region, Violation};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::io::Interest;
@@ -99,15 +100,18 @@ pub struct HostChannel {
     hangup: Hangup,
     /// Rings since the last frame went either way.
     rings: u32,
+    patience: Patience,
 }
 
 impl HostChannel {
-    /// Makes a region and its two bells.
+    /// Makes a region and its two bells. Both sides look at their rings for up to `busy_poll` before they sleep, the
+    /// worker when that pays, this side when it is told to ([`Self::recv`]) as well.
     ///
     /// # Errors
     /// When the kernel refuses a memfd, a mapping or an eventfd.
-    pub fn new() -> Result<(Self, PeerEnds), ChannelError> {
-        let (region, memfd) = Region::create(RING_BYTES)?;
+    pub fn new(busy_poll: Duration) -> Result<(Self, PeerEnds), ChannelError> {
+        let (mut region, memfd) = Region::create(RING_BYTES)?;
+        region.set_busy_poll(busy_poll);
         // Two ends that share no open file: a worker could make a shared one block, or fill it, and stop the server.
         let (worker_bell, worker_end) = Bell::pair()?;
         let host_bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -123,6 +127,7 @@ impl HostChannel {
             host_bell: Watched::new(host_bell, Interest::READABLE)?,
             hangup: Hangup::default(),
             rings: 0,
+            patience: Patience::new(busy_poll),
         };
         Ok((channel, ends))
     }
@@ -220,7 +225,9 @@ impl HostChannel {
         Ok(Some(received))
     }
 
-    /// Waits for the next frame of invocation `id` and appends its payload to `payload`.
+    /// Waits for the next frame of invocation `id` and appends its payload to `payload`. With `busy` it looks for a while
+    /// before it sleeps, if that has paid with this worker: for a server that has nothing else to do with this
+    /// thread's processor.
     ///
     /// # Errors
     /// [`ChannelError::Gone`] when the worker died with nothing left to read.
@@ -228,7 +235,15 @@ impl HostChannel {
         &mut self,
         id: &Uuid,
         payload: &mut Vec<u8>,
+        busy: bool,
     ) -> Result<Received, ChannelError> {
+        if let Some(received) = self.try_recv(id, payload)? {
+            return Ok(received);
+        }
+        if busy && let Some(budget) = self.patience.budget() {
+            let found = look(budget, || self.endpoint.rx.is_ready());
+            self.patience.learn(found);
+        }
         loop {
             if let Some(received) = self.try_recv(id, payload)? {
                 return Ok(received);

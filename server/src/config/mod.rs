@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -59,6 +60,17 @@ pub struct Config {
     )]
     pub log: String,
 
+    /// For how many µs after a request an instance looks for its next one before it sleeps, and the server for the
+    /// answer while it has little else to do: latency for processor time. 0 is not at all. Never on a single core.
+    #[arg(
+        long,
+        env = "HEARTH_BUSY_POLL_US",
+        default_value_t = 200,
+        value_name = "MICROSECONDS",
+        value_parser = clap::value_parser!(u32).range(0..=MAX_BUSY_POLL_US)
+    )]
+    pub busy_poll_us: u32,
+
     /// The interpreter of Python functions; below /usr, because that is what a sandbox sees.
     #[arg(
         long,
@@ -92,7 +104,20 @@ pub struct InvalidSetting {
 /// Shortest admin token that is accepted: shorter ones can be guessed over the network.
 const MIN_ADMIN_TOKEN: usize = 16;
 
+/// Longest busy poll: what is not there after a millisecond is worth a sleep.
+const MAX_BUSY_POLL_US: i64 = 1000;
+
 impl Config {
+    /// The busy poll that makes sense here: on a single core whoever looks keeps away what it looks for.
+    pub fn busy_poll(&self) -> Duration {
+        let several = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+        if several {
+            Duration::from_micros(self.busy_poll_us.into())
+        } else {
+            Duration::ZERO
+        }
+    }
+
     /// The configured token. An empty one counts as none: that is what an unset variable of a compose file becomes.
     pub fn admin_token(&self) -> Option<&str> {
         self.admin_token

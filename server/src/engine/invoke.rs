@@ -181,6 +181,13 @@ impl Running {
         engine.inner.running.fetch_add(1, Ordering::AcqRel);
         Self(engine.clone())
     }
+
+    /// Whether there is a core for each running invocation's instance and one for its thread here: then nobody
+    /// waits for the thread that looks for an answer.
+    fn has_spare_core(&self) -> bool {
+        let inner = &self.0.inner;
+        inner.running.load(Ordering::Relaxed) * 2 <= inner.cores
+    }
 }
 
 impl Drop for Running {

@@ -45,6 +45,7 @@ impl Engine {
                 creating: parking_lot::Mutex::default(),
                 packages,
                 running: AtomicU64::new(0),
+                cores: cores() as u64,
                 draining: AtomicBool::new(false),
                 reconciled: AtomicBool::new(false),
             }),

@@ -42,6 +42,8 @@ struct Inner {
     packages: code::Packages,
     /// Invocations under way.
     running: AtomicU64,
+    /// Processors of this host.
+    cores: u64,
     draining: AtomicBool,
     reconciled: AtomicBool,
 }

@@ -2,6 +2,7 @@
 //! a start does not wait for the dozen system calls that make it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::{Gid, Uid, fchown};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
@@ -49,10 +50,11 @@ impl Kit {
     /// `uid` is the worker's on the host: its log pipes are its own, so that it can open `/dev/stdout` by name.
     pub(super) fn new(
         uid: u32,
+        busy_poll: Duration,
         function: &FunctionKey,
         history: &History,
     ) -> Result<Self, StartError> {
-        let (channel, channel_ends) = HostChannel::new()?;
+        let (channel, channel_ends) = HostChannel::new(busy_poll)?;
         let (server, worker) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,

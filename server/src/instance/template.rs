@@ -109,6 +109,10 @@ pub struct TemplateConfig {
     pub version: u32,
     /// MiB.
     pub memory_mb: u32,
+    /// For how long an instance looks for its next request before it sleeps. Stands in each channel's header, not in
+    /// this message.
+    #[serde(skip)]
+    pub busy_poll: Duration,
 }
 
 /// What a template says.
@@ -152,6 +156,7 @@ pub struct Template {
     /// Prepared for the next start.
     kit: Mutex<Option<Kit>>,
     retired: CancellationToken,
+    busy_poll: Duration,
     /// The runtime's version, "3.11.2".
     pub runtime: String,
 }
@@ -209,6 +214,7 @@ impl Template {
                     watched: AtomicBool::new(false),
                     kit: Mutex::default(),
                     retired: CancellationToken::new(),
+                    busy_poll: config.busy_poll,
                     runtime,
                 };
                 let template = Arc::new(template);
@@ -301,7 +307,7 @@ impl Template {
     ) -> Result<Kit, StartError> {
         match self.kit.lock().take() {
             Some(kit) => Ok(kit),
-            None => Kit::new(self.sandbox.worker_uid(), function, history),
+            None => Kit::new(self.sandbox.worker_uid(), self.busy_poll, function, history),
         }
     }
 
@@ -313,7 +319,12 @@ impl Template {
                 return;
             }
             // Should it fail, the next start will say why.
-            if let Ok(kit) = Kit::new(template.sandbox.worker_uid(), &function, &history) {
+            if let Ok(kit) = Kit::new(
+                template.sandbox.worker_uid(),
+                template.busy_poll,
+                &function,
+                &history,
+            ) {
                 *template.kit.lock() = Some(kit);
             }
         });

@@ -154,6 +154,7 @@ async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
         history,
         runtimes,
         uids,
+        busy_poll,
         ..
     } = &*deployment.resources;
     let spec = &deployment.spec;
@@ -194,6 +195,7 @@ async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
         function: spec.name.clone(),
         version: deployment.version,
         memory_mb: spec.memory_mb,
+        busy_poll: *busy_poll,
     };
     let (template, lines) =
         Template::boot(host, sandbox, &config, deployment.function.clone(), history).await?;

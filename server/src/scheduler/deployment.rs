@@ -33,6 +33,8 @@ pub struct Resources {
     pub runtimes: Runtimes,
     /// Host uids for sandboxes.
     pub uids: UidRange,
+    /// For how long an instance looks for its next request before it sleeps.
+    pub busy_poll: Duration,
 }
 
 /// What a waiting request waits for.

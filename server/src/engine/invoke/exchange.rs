@@ -26,7 +26,7 @@ pub(super) struct Exchange {
     history: History,
     /// Gone once the invocation has ended.
     lease: Option<Lease>,
-    _running: Running,
+    running: Running,
     record: InvocationRecord,
     received: Instant,
     sent: Instant,
@@ -88,7 +88,7 @@ impl Exchange {
         Self {
             history,
             lease: Some(lease),
-            _running: running,
+            running,
             record,
             received,
             sent: Instant::now(),
@@ -195,8 +195,9 @@ impl Exchange {
             return Err(self.timed_out()?);
         }
         let (id, deadline) = (self.record.id.0, self.deadline);
+        let busy = self.running.has_spare_core();
         let channel = &mut self.lease()?.channel;
-        let received = tokio::time::timeout_at(deadline, channel.recv(&id, payload)).await;
+        let received = tokio::time::timeout_at(deadline, channel.recv(&id, payload, busy)).await;
         let received = self.settle(received).await?;
         self.mark_answered();
         Ok(received)
