@@ -1,4 +1,4 @@
-// Entry of a function's template: `node --single-threaded --v8-pool-size=0 bootstrap.js` with the control socket on
+// Entry of a function's template: `node --single-threaded --v8-pool-size=1 bootstrap.js` with the control socket on
 // descriptor 3. Words after it: `--probe` tries out whether this Node can be forked; `--spares` is for one where it
 // cannot; `--spare` is one of the processes that the template then starts.
 "use strict";

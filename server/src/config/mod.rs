@@ -80,6 +80,21 @@ pub struct Config {
     )]
     pub python: PathBuf,
 
+    /// The interpreter of Node.js functions; below /usr, because that is what a sandbox sees. When absent, the one that
+    /// set-up has laid beside the runtime's files, else /usr/bin/node.
+    #[arg(long, env = "HEARTH_NODE", value_name = "FILE")]
+    pub node: Option<PathBuf>,
+
+    /// Whether instances of Node.js functions are forks: `auto` where the start's probe finds that they can be, `off`
+    /// never. Else they are processes that boot by themselves.
+    #[arg(
+        long,
+        env = "HEARTH_NODE_FORK",
+        default_value = "auto",
+        value_name = "auto|off"
+    )]
+    pub node_fork: NodeFork,
+
     /// Directory with the runtimes' files (`python/bootstrap.py` …); looked for beside the executable when absent.
     #[arg(long, env = "HEARTH_RUNTIMES", value_name = "DIR")]
     pub runtimes: Option<PathBuf>,
@@ -87,6 +102,15 @@ pub struct Config {
     /// The `hearth-init` program; looked for beside the executable when absent.
     #[arg(long, env = "HEARTH_INIT", value_name = "FILE")]
     pub init: Option<PathBuf>,
+}
+
+/// See [`Config::node_fork`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum NodeFork {
+    /// Where it works.
+    Auto,
+    /// Never.
+    Off,
 }
 
 /// A setting that makes no sense.
@@ -148,10 +172,16 @@ impl Config {
                 rule: format!("must be a tracing filter such as info or hearth=debug ({error})"),
             });
         }
-        if !self.python.starts_with("/usr") {
+        for (setting, file) in [
+            ("HEARTH_PYTHON", Some(&self.python)),
+            ("HEARTH_NODE", self.node.as_ref()),
+        ] {
+            let Some(file) = file.filter(|file| !file.starts_with("/usr")) else {
+                continue;
+            };
             return Err(InvalidSetting {
-                setting: "HEARTH_PYTHON",
-                value: self.python.display().to_string(),
+                setting,
+                value: file.display().to_string(),
                 rule: "must be a path below /usr, the only part of the host that a sandbox sees"
                     .into(),
             });
@@ -201,6 +231,8 @@ mod tests {
         assert_eq!(error.setting, "HEARTH_LOG");
         let error = config(&["--python", "/opt/python3"]).check().unwrap_err();
         assert!(error.to_string().contains("/opt/python3"), "{error}");
+        let error = config(&["--node", "/opt/node"]).check().unwrap_err();
+        assert_eq!(error.setting, "HEARTH_NODE");
         let error = config(&["--xdp-interface", "eth0"]).check().unwrap_err();
         assert_eq!(error.value, "eth0");
     }

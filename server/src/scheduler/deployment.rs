@@ -199,7 +199,8 @@ impl Deployment {
     /// Forks an instance; when the template turns out to be dead, boots it and tries once more.
     async fn try_start(self: &Arc<Self>) -> Result<(Instance, StartRung), Arc<BootFailure>> {
         let (template, waited) = self.template().await?;
-        let rung = if waited {
+        let forks = self.resources.runtimes.get(self.spec.runtime).fork.is_ok();
+        let rung = if waited || !forks {
             StartRung::Boot
         } else {
             StartRung::Fork

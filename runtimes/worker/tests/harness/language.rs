@@ -23,7 +23,7 @@ pub const LANGUAGE: Language = match env!("CARGO_PKG_NAME").as_bytes() {
     b"hearth-node" => Language {
         program: "/usr/bin/node",
         // The same as the server's (server/src/engine/runtimes/node.rs).
-        flags: &["--single-threaded", "--v8-pool-size=0"],
+        flags: &["--single-threaded", "--v8-pool-size=1"],
         bootstrap: "bootstrap.js",
         main: "main.mjs",
     },
