@@ -5,6 +5,8 @@
 "use strict";
 
 const { AsyncResource } = require("node:async_hooks");
+const { Console } = require("node:console");
+const { Writable } = require("node:stream");
 const { inspect } = require("node:util");
 const errors = require("./errors.js");
 const hooks = require("./hooks.js");
@@ -15,7 +17,8 @@ const renewal = require("./renewal.js");
 const { Context } = require("./context.js");
 const { Fault } = errors;
 
-// `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value.
+// `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value, as an invoke is.
+const TRIGGER_INVOKE = 1;
 const TRIGGER_HTTP = 2;
 
 // Exit status of an instance that could not start.
@@ -46,6 +49,30 @@ class Instance {
       this.#stray(new Fault("Runtime.UnhandledPromiseRejection", messageOf(reason), { cause: reason }), reason);
     });
     native.watchEventLoop((turns) => this.#dry(turns));
+  }
+
+  /** In the template: runs what every instance will, over a channel that leads nowhere, so that children find it compiled. */
+  async rehearse() {
+    const nowhere = { error() {}, result() {}, respond() {} };
+    const text = '{"headers":{"content-type":"application/json"},"a":[1,"b"]}';
+    const handlers = [
+      async (event, context) => [event, context.getRemainingTimeInMillis(), context.logStreamName],
+      async () => ({ statusCode: 200, headers: { a: "b" }, body: "text" }),
+      async () => {
+        throw new TypeError("rehearsed");
+      },
+    ];
+    for (const trigger of [TRIGGER_INVOKE, TRIGGER_HTTP]) {
+      for (const handler of handlers) {
+        const request = ["", trigger, Date.now() * 1000, undefined, text, Buffer.from("{}")];
+        await new Promise((done) => {
+          new Invocation(nowhere, request, done).run(handler);
+        });
+      }
+    }
+    renewal.renew(process.pid);
+    new Console({ stdout: new Writable({ write: (_chunk, _encoding, callback) => callback() }) }).log("%s", "a", { b: [1] });
+    process.stdout.write("");
   }
 
   /** The child's whole life. */

@@ -76,8 +76,9 @@ async function boot(control, config) {
   }
   await quiet();
   watch.stop();
-  instance.listen();
   renewal.plan();
+  await instance.rehearse();
+  instance.listen();
   const importMs = Math.round((performance.now() - started) * 1000) / 1000;
   // `src/spares.rs` knows the beginning of this message.
   report(control, JSON.stringify({ type: "booted", runtime: process.versions.node, import_ms: importMs }));

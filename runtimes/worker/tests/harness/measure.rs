@@ -23,22 +23,28 @@ pub fn run(source: &str) {
 
 fn starts_to_ready(source: &str, starts: usize) {
     let mut template = super::boot(source);
-    let mut times: Vec<Duration> = (0..starts)
-        .map(|_| {
-            let (mut instance, descriptors) = super::prepare_instance();
-            let begin = Instant::now();
-            template.send_fork(&descriptors.each_ref().map(AsFd::as_fd));
-            instance.wait_ready().expect("ready");
-            let took = begin.elapsed();
-            instance.kill(Signal::KILL);
-            assert_eq!(template.message()["type"], "exited");
-            took
-        })
-        .collect();
+    let (mut ready, mut first) = (Vec::new(), Vec::new());
+    for _ in 0..starts {
+        let (mut instance, descriptors) = super::prepare_instance();
+        let begin = Instant::now();
+        template.send_fork(&descriptors.each_ref().map(AsFd::as_fd));
+        instance.wait_ready().expect("ready");
+        ready.push(begin.elapsed());
+        instance.call(&json!({"a": 1}));
+        first.push(begin.elapsed());
+        instance.kill(Signal::KILL);
+        assert_eq!(template.message()["type"], "exited");
+    }
+    print("FORK to READY", ready);
+    print("FORK to the first answer", first);
+}
+
+fn print(name: &str, mut times: Vec<Duration>) {
     times.sort();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
     println!(
-        "FORK to READY, ms, {starts} starts: p50 {:.3}  p90 {:.3}  p99 {:.3}",
+        "{name}, ms, {} starts: p50 {:.3}  p90 {:.3}  p99 {:.3}",
+        times.len(),
         at(0.5),
         at(0.9),
         at(0.99)
