@@ -44,6 +44,16 @@ impl Server {
         Self::launch(path, Some(dir), Vec::new())
     }
 
+    /// The same with one more setting, by its environment variable.
+    pub fn start_with(setting: &str, value: &str) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("hearth-test-")
+            .tempdir()
+            .expect("a temporary directory");
+        let path = dir.path().join("data");
+        Self::launch(path, Some(dir), vec![(setting.into(), value.into())])
+    }
+
     /// Starts a server in a directory that outlives it.
     pub fn start_in(dir: &Path) -> Self {
         Self::launch(dir.to_owned(), None, Vec::new())
