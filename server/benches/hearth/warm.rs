@@ -15,7 +15,7 @@ use crate::samples::Samples;
 const ONE_SHOT: &str = "import json, asyncio, http.client, http.server, signal\n\
     def handler(event, context):\n    signal.setitimer(signal.ITIMER_REAL, 0.02)\n    return event\n";
 /// Its instance is gone this long after the answer.
-const INSTANCE_LIFE: Duration = Duration::from_millis(30);
+const INSTANCE_LIFE: Duration = Duration::from_millis(40);
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 const INVOKE: &str = "/api/v1/functions/echo/invoke";
 /// Requests on one side before the other has its turn.
@@ -53,11 +53,7 @@ pub fn first_requests(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
                 bail!("the instances do not end");
             }
         }
-        // Not asleep: waking a halted core would be a part of what is measured.
-        let answered = Instant::now();
-        while answered.elapsed() < INSTANCE_LIFE {
-            std::hint::spin_loop();
-        }
+        std::thread::sleep(INSTANCE_LIFE);
     }
     report.add(
         "first request",

@@ -26,6 +26,9 @@ use crate::watched::Watched;
 /// a machine under pressure much longer.
 const READY_DEADLINE: Duration = Duration::from_secs(10);
 
+/// When a start is over, how long before the next one is prepared: the first request goes first.
+const AFTER_A_START: Duration = Duration::from_millis(3);
+
 /// Why an instance did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -92,7 +95,7 @@ impl Instance {
             inner_pid,
         } = answer?;
         let forked_in = sent.elapsed();
-        template.prepare_kit(function, history);
+        template.prepare_kit(function, history, AFTER_A_START);
 
         let pid = Pid::from_raw(host_pid.cast_signed()).ok_or(StartError::BadReady)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| StartError::Ended)?;

@@ -218,7 +218,7 @@ impl Template {
                     runtime,
                 };
                 let template = Arc::new(template);
-                template.prepare_kit(&function, history);
+                template.prepare_kit(&function, history, Duration::ZERO);
                 return Ok((template, lines));
             }
             Ok(Ok(Message::ImportError { error })) => error,
@@ -311,10 +311,17 @@ impl Template {
         }
     }
 
-    /// Makes the kit of the next start, on a task of its own.
-    pub(super) fn prepare_kit(self: &Arc<Self>, function: &FunctionKey, history: &History) {
+    /// Makes the kit of the next start, and a cgroup for it, after a while, on a task of its own.
+    pub(super) fn prepare_kit(
+        self: &Arc<Self>,
+        function: &FunctionKey,
+        history: &History,
+        after: Duration,
+    ) {
         let (template, function, history) = (self.clone(), function.clone(), history.clone());
         tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            template.sandbox.prepare_cells();
             if template.kit.lock().is_some() {
                 return;
             }

@@ -236,13 +236,7 @@ impl Sandbox {
     /// # Errors
     /// [`SandboxError::Step`] when the kernel refuses another cgroup, or the sandbox is gone.
     pub async fn cell(&self) -> Result<Cell, SandboxError> {
-        let (prepared, left) = {
-            let mut pool = self.pool.lock();
-            (pool.pop(), pool.len())
-        };
-        if left <= CELL_POOL / 2 {
-            self.mailbox.send(Message::FillPool(self.key));
-        }
+        let prepared = self.pool.lock().pop();
         let leaf = match prepared {
             Some(leaf) => leaf,
             None => {
@@ -260,6 +254,13 @@ impl Sandbox {
             mailbox: self.mailbox.clone(),
             attach: self.attach.clone(),
         })
+    }
+
+    /// Prepares further cells when few are left.
+    pub fn prepare_cells(&self) {
+        if self.pool.lock().len() <= CELL_POOL / 2 {
+            self.mailbox.send(Message::FillPool(self.key));
+        }
     }
 
     /// Waits until PID 1 is gone (the template ended or was killed) and says how: "the template was killed by signal
