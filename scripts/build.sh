@@ -21,4 +21,4 @@ case ${1:-} in
 esac
 
 runtimes/python/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/python"
-runtimes/node/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/node"
+HEARTH_NODE=$NODE runtimes/node/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/node"

@@ -26,10 +26,11 @@ mkdir -p "$(dirname "$dest")"
 stage=$(mktemp -d "$dest.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 
-cp "$source_dir/bootstrap.js" "$stage/"
+cp "$source_dir/bootstrap.js" "$source_dir/package.json" "$stage/"
 mkdir "$stage/worker"
 cp "$source_dir"/worker/*.js "$stage/worker/"
-cp -R "$source_dir/node_modules" "$stage/"
+mkdir "$stage/node_modules"
+cp -R "$source_dir/snapshot_restore_node" "$stage/node_modules/"
 cp "$addon" "$stage/hearth_node.node"
 case $node in
     /usr/*) ;;

@@ -13,7 +13,6 @@ fn the_javascript_suite_passes() {
     let output = Command::new(harness::language::LANGUAGE.program)
         .arg("--test")
         .arg(&suite)
-        .env("HEARTH_NODE_RUNTIME", harness::runtime_dir())
         .output()
         .expect("node");
     assert!(

@@ -10,7 +10,7 @@ const FRAMES = 100;
 const CAUSES = 8;
 const REPORT_BYTES = 60 * 1024;
 
-const OWN_DIR = `${require("node:path").dirname(__dirname)}/`;
+const OWN_DIR = `${__dirname}/`;
 
 /** A failure with a type of its own (`Runtime.…`), found by the runtime and not thrown by the function. */
 class Fault extends Error {

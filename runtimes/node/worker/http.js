@@ -11,12 +11,7 @@ const JSON_TYPE = "application/json";
 const BINARY_TYPE = "application/octet-stream";
 const BARE_HEAD = '{"statusCode":200,"headers":[["content-type","application/json"]]}';
 
-const TEXTUAL = new Set([
-  JSON_TYPE,
-  "application/xml",
-  "application/javascript",
-  "application/x-www-form-urlencoded",
-]);
+const TEXTUAL = new Set([JSON_TYPE, "application/xml", "application/javascript", "application/x-www-form-urlencoded"]);
 // A header's name (`token`, RFC 9110 section 5.6.2).
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 // What may stand in a header's value: no control characters but the tab, no halves of surrogate pairs.

@@ -71,7 +71,9 @@ class Instance {
       }
     }
     renewal.renew(process.pid);
-    new Console({ stdout: new Writable({ write: (_chunk, _encoding, callback) => callback() }) }).log("%s", "a", { b: [1] });
+    new Console({ stdout: new Writable({ write: (_chunk, _encoding, callback) => callback() }) }).log("%s", "a", {
+      b: [1],
+    });
     process.stdout.write("");
   }
 

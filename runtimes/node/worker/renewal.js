@@ -102,7 +102,7 @@ function renew(pid) {
   Object.defineProperty(process, "pid", { value: pid, enumerable: true, configurable: true });
   seed();
   // New contexts (`node:vm`) seed their own `Math.random` from this.
-  v8.setFlagsFromString(`--random-seed=${(native.randomWords(1)[0] >>> 1) || 1}`);
+  v8.setFlagsFromString(`--random-seed=${native.randomWords(1)[0] >>> 1 || 1}`);
   renewClocks();
   for (const step of steps) {
     step();

@@ -23,7 +23,12 @@ pub const LANGUAGE: Language = match env!("CARGO_PKG_NAME").as_bytes() {
     b"hearth-node" => Language {
         program: "/usr/bin/node",
         // The same as the server's (server/src/engine/runtimes/node.rs).
-        flags: &["--single-threaded", "--v8-pool-size=1"],
+        flags: &[
+            "--single-threaded",
+            "--v8-pool-size=1",
+            "--experimental-detect-module",
+            "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
+        ],
         bootstrap: "bootstrap.js",
         main: "main.mjs",
     },

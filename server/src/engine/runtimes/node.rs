@@ -10,14 +10,20 @@ use serde::Deserialize;
 use super::RuntimeFiles;
 use crate::config::{Config, NodeFork};
 
-/// The oldest Node.js that tells an ES module from CommonJS by its syntax, which inline code depends on.
-const MIN_NODE: (u32, u32) = (20, 19);
+/// The oldest Node.js that has every one of [`FLAGS`].
+const MIN_NODE: (u32, u32) = (20, 11);
 
 /// The distribution's own.
 const DEFAULT_NODE: &str = "/usr/bin/node";
 
-/// Without background threads of V8, which a fork would not have; the one that Node insists on has nothing to do.
-const FLAGS: [&str; 2] = ["--single-threaded", "--v8-pool-size=1"];
+/// Without background threads of V8, which a fork would not have; the one that Node insists on has nothing to do. And a
+/// module without a `package.json` is of the kind that its syntax says, with no word about it.
+const FLAGS: [&str; 4] = [
+    "--single-threaded",
+    "--v8-pool-size=1",
+    "--experimental-detect-module",
+    "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
+];
 
 /// V8's limit on its heap. Past it, it collects garbage ever harder and gives up; before it, the cgroup's limit counts
 /// everything else, too.
@@ -183,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_node_that_forks_does() {
-        let files = probed(r#"echo '{"version":"20.19.2","fork":true}'"#, &[]);
-        assert_eq!(files.version.as_deref(), Ok("20.19.2"));
+        let files = probed(r#"echo '{"version":"20.11.1","fork":true}'"#, &[]);
+        assert_eq!(files.version.as_deref(), Ok("20.11.1"));
         assert_eq!(files.fork, Ok(()));
         assert_eq!(
             files.argv(64),
@@ -193,6 +199,8 @@ mod tests {
                 "--max-old-space-size=64",
                 "--single-threaded",
                 "--v8-pool-size=1",
+                "--experimental-detect-module",
+                "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
                 "/opt/hearth/node/bootstrap.js"
             ]
         );
@@ -214,7 +222,7 @@ mod tests {
     #[test]
     fn a_node_that_cannot_be_used_says_why() {
         let old = probed(r#"echo '{"version":"18.20.4","fork":true}'"#, &[]);
-        assert!(old.version.unwrap_err().contains("18.20.4; 20.19 or newer"));
+        assert!(old.version.unwrap_err().contains("18.20.4; 20.11 or newer"));
         let broken = probed("echo 'Error: no such module' >&2; exit 1", &[]);
         assert!(broken.version.unwrap_err().contains("no such module"));
         let silent = probed("exit 0", &[]);

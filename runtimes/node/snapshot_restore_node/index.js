@@ -3,7 +3,6 @@
 // The snapshot is the template: "before" hooks run in it once, last registered first, when the function has been imported;
 // "after" hooks run in every instance that is forked from it, first registered first, before it takes a request. A hook
 // may be asynchronous.
-"use strict";
 
 const before = [];
 const after = [];
