@@ -74,12 +74,12 @@ async function boot(control, config) {
   } catch (error) {
     watch.fail(error);
   }
+  const importMs = Math.round((performance.now() - started) * 1000) / 1000;
   await quiet();
   watch.stop();
   renewal.plan();
   await instance.rehearse();
   instance.listen();
-  const importMs = Math.round((performance.now() - started) * 1000) / 1000;
   // `src/spares.rs` knows the beginning of this message.
   report(control, JSON.stringify({ type: "booted", runtime: process.versions.node, import_ms: importMs }));
   return instance;
