@@ -14,7 +14,7 @@ use hearth::engine::runtimes::{Runtimes, UidRange};
 use hearth::history::History;
 use hearth::http::App;
 use hearth::sandbox::{self, Host};
-use hearth::scheduler::Resources;
+use hearth::scheduler::{Gate, Resources};
 use hearth::store::Store;
 use hearth::{admin, http, serve};
 use tokio::net::TcpListener;
@@ -84,6 +84,9 @@ async fn run(config: Config) -> anyhow::Result<()> {
         history: history.clone(),
         runtimes,
         uids: UidRange::default(),
+        starts: Gate::default(),
+        boots: Gate::default(),
+        memory_budget: config.memory_budget(),
         busy_poll: config.busy_poll(),
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;

@@ -33,6 +33,8 @@ fn spec(name: &str, memory_mb: u32) -> FunctionSpec {
         max_concurrency: 8,
         idle_timeout_s: 300,
         min_instances: 0,
+        keep_warm: false,
+        template_idle_timeout_s: 3600,
         network: Network::None,
         public: false,
         env: BTreeMap::new(),

@@ -7,10 +7,11 @@
 //! Every access checks its bounds, although the callers' checks already imply them.
 
 use core::ops::Deref;
-use core::ptr;
 use std::sync::Arc;
 
+use crate::checksum;
 use crate::error::Violation;
+use crate::frame::HeaderWords;
 use crate::layout::{FRAME_HEADER_BYTES, HEADER_BYTES, LINE_BYTES, RingControl};
 use crate::region::Mapping;
 
@@ -87,40 +88,58 @@ impl Area {
     }
 
     /// Copies a header out.
-    pub(crate) fn read_header(&self, offset: u64) -> Result<[u8; FRAME_HEADER_BYTES], Violation> {
-        let from = self.span(offset, FRAME_HEADER_BYTES)?;
-        let mut bytes = [0; FRAME_HEADER_BYTES];
-        // SAFETY: `span` checked the source, the destination is a private array of that length.
-        unsafe { ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), FRAME_HEADER_BYTES) };
-        Ok(bytes)
+    #[inline]
+    pub(crate) fn read_header(&self, offset: u64) -> Result<HeaderWords, Violation> {
+        let from = self.span(offset, FRAME_HEADER_BYTES)?.cast::<u64>();
+        // SAFETY: `span` checked that four words lie there; unaligned reads ask for no alignment.
+        Ok(unsafe { [0, 1, 2, 3].map(|index| from.add(index).read_unaligned()) })
     }
 
-    /// Copies `len` bytes out, to the end of `into`.
+    /// Writes a header.
+    #[inline]
+    pub(crate) fn write_header(
+        &mut self,
+        offset: u64,
+        header: HeaderWords,
+    ) -> Result<(), Violation> {
+        let to = self.span(offset, FRAME_HEADER_BYTES)?.cast::<u64>();
+        for (index, word) in header.into_iter().enumerate() {
+            // SAFETY: `span` checked that four words lie there; unaligned writes ask for no alignment.
+            unsafe { to.add(index).write_unaligned(word) };
+        }
+        Ok(())
+    }
+
+    /// Copies `len` bytes out, to the end of `into`, and sums the copy together with `header`.
     pub(crate) fn append_to(
         &self,
         offset: u64,
         len: usize,
         into: &mut Vec<u8>,
-    ) -> Result<(), Violation> {
+        header: HeaderWords,
+    ) -> Result<u32, Violation> {
         let from = self.span(offset, len)?;
         into.reserve(len);
-        let spare = into.spare_capacity_mut();
-        debug_assert!(spare.len() >= len);
+        let spare = &mut into.spare_capacity_mut()[..len];
         // SAFETY: `span` checked the source; `reserve` made at least `len` bytes of spare capacity, which the copy
         // initialises before the length covers them. Private memory does not overlap with the mapping.
         unsafe {
-            ptr::copy_nonoverlapping(from, spare.as_mut_ptr().cast::<u8>(), len);
+            let sum = checksum::copy_out(header, from, spare);
             into.set_len(into.len() + len);
+            Ok(sum)
         }
-        Ok(())
     }
 
-    /// Copies `bytes` in.
-    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Violation> {
-        let to = self.span(offset, bytes.len())?;
+    /// Copies a payload in and sums it together with `header`.
+    pub(crate) fn write_payload(
+        &mut self,
+        offset: u64,
+        payload: &[u8],
+        header: HeaderWords,
+    ) -> Result<u32, Violation> {
+        let to = self.span(offset, payload.len())?;
         // SAFETY: `span` checked the destination, and private memory does not overlap with the mapping.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-        Ok(())
+        Ok(unsafe { checksum::copy_in(header, payload, to) })
     }
 
     /// `len` bytes to be filled in place.

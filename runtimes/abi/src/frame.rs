@@ -5,8 +5,7 @@
 //! number here, and a side that does not know it answers with [`Violation::UnknownKind`]; so kinds are added together
 //! with a new protocol version.
 
-use crc32fast::Hasher;
-
+use crate::checksum;
 use crate::error::Violation;
 use crate::layout::FRAME_HEADER_BYTES;
 
@@ -108,10 +107,18 @@ pub struct FrameHeader {
     pub flags: u16,
     /// The invocation's UUID, as its 16 bytes.
     pub id: [u8; 16],
-    /// CRC32 (IEEE) over these 32 bytes, with this field zero, and the payload. For filler: over the header.
+    /// See [`crate::checksum`]. For filler: over the header alone.
     pub crc: u32,
     /// Zero.
     pub reserved: u32,
+}
+
+/// A header as four little-endian words.
+pub type HeaderWords = [u64; FRAME_HEADER_BYTES / 8];
+
+const fn halves(id: &[u8; 16]) -> [u64; 2] {
+    let id = u128::from_le_bytes(*id);
+    [id as u64, (id >> 64) as u64]
 }
 
 const _: () =
@@ -131,45 +138,57 @@ impl FrameHeader {
         }
     }
 
+    /// The header as it lies in the ring, in words: put together in registers, because bytes that are written singly and
+    /// read back in larger units make the processor wait.
+    #[must_use]
+    #[inline]
+    pub const fn to_words(&self) -> HeaderWords {
+        let [low, high] = halves(&self.id);
+        [
+            self.len as u64 | (self.kind as u64) << 32 | (self.flags as u64) << 48,
+            low,
+            high,
+            self.crc as u64 | (self.reserved as u64) << 32,
+        ]
+    }
+
+    /// The header that `words` hold, unchecked.
+    #[must_use]
+    #[inline]
+    pub const fn from_words(words: HeaderWords) -> Self {
+        let id = words[1] as u128 | (words[2] as u128) << 64;
+        Self {
+            len: words[0] as u32,
+            kind: (words[0] >> 32) as u16,
+            flags: (words[0] >> 48) as u16,
+            id: id.to_le_bytes(),
+            crc: words[3] as u32,
+            reserved: (words[3] >> 32) as u32,
+        }
+    }
+
     /// The header as bytes.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; FRAME_HEADER_BYTES] {
         let mut bytes = [0; FRAME_HEADER_BYTES];
-        bytes[0..4].copy_from_slice(&self.len.to_le_bytes());
-        bytes[4..6].copy_from_slice(&self.kind.to_le_bytes());
-        bytes[6..8].copy_from_slice(&self.flags.to_le_bytes());
-        bytes[8..24].copy_from_slice(&self.id);
-        bytes[24..28].copy_from_slice(&self.crc.to_le_bytes());
-        bytes[28..32].copy_from_slice(&self.reserved.to_le_bytes());
-        bytes
-    }
-
-    /// The header that `bytes` hold, unchecked.
-    #[must_use]
-    pub fn from_bytes(bytes: &[u8; FRAME_HEADER_BYTES]) -> Self {
-        let word = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
-        let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let mut id = [0; 16];
-        id.copy_from_slice(&bytes[8..24]);
-        Self {
-            len: word(0),
-            kind: half(4),
-            flags: half(6),
-            id,
-            crc: word(24),
-            reserved: word(28),
+        for (bytes, word) in bytes.chunks_exact_mut(8).zip(self.to_words()) {
+            bytes.copy_from_slice(&word.to_le_bytes());
         }
+        bytes
     }
 
     /// The checksum that header and `payload` make.
     #[must_use]
     pub fn checksum(&self, payload: &[u8]) -> u32 {
-        let mut hasher = Hasher::new();
-        hasher.update(&Self { crc: 0, ..*self }.to_bytes());
-        hasher.update(payload);
-        hasher.finalize()
+        checksum::sum(self.unsummed(), payload)
+    }
+
+    /// The header as it is summed: without its checksum.
+    #[inline]
+    pub(crate) const fn unsummed(&self) -> HeaderWords {
+        let mut words = self.to_words();
+        words[3] &= !(u32::MAX as u64);
+        words
     }
 
     /// Checks header and `payload` against the header's checksum.
@@ -177,7 +196,11 @@ impl FrameHeader {
     /// # Errors
     /// [`Violation::Checksum`].
     pub fn verify(&self, payload: &[u8]) -> Result<(), Violation> {
-        let computed = self.checksum(payload);
+        self.compare(self.checksum(payload))
+    }
+
+    /// Checks what was computed against the header's checksum.
+    pub(crate) fn compare(&self, computed: u32) -> Result<(), Violation> {
         if computed == self.crc {
             Ok(())
         } else {
@@ -199,7 +222,9 @@ mod tests {
         header.crc = 0xdead_beef;
         let bytes = header.to_bytes();
         assert_eq!(bytes[..8], [4, 3, 2, 1, 0x22, 0, 1, 0]);
-        assert_eq!(FrameHeader::from_bytes(&bytes), header);
+        assert_eq!(bytes[8..24], [7; 16]);
+        assert_eq!(bytes[24..], [0xef, 0xbe, 0xad, 0xde, 0, 0, 0, 0]);
+        assert_eq!(FrameHeader::from_words(header.to_words()), header);
     }
 
     #[test]
@@ -209,10 +234,10 @@ mod tests {
         header.crc = header.checksum(&payload);
         assert_eq!(header.verify(&payload), Ok(()));
         for bit in 0..FRAME_HEADER_BYTES * 8 {
-            let mut bytes = header.to_bytes();
-            bytes[bit / 8] ^= 1 << (bit % 8);
+            let mut words = header.to_words();
+            words[bit / 64] ^= 1 << (bit % 64);
             assert!(
-                FrameHeader::from_bytes(&bytes).verify(&payload).is_err(),
+                FrameHeader::from_words(words).verify(&payload).is_err(),
                 "bit {bit}"
             );
         }

@@ -38,6 +38,12 @@ pub mod ring;
 mod error;
 mod sync;
 
+#[allow(unsafe_code)]
+pub mod checksum;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[allow(unsafe_code)]
+mod fold;
+
 // Loom replaces the atomics by its own, which cannot lie in a mapping: its build holds the ring's core alone.
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -13,6 +13,9 @@ pub struct Receiver {
     area: Area,
     max_payload: u32,
     broken: Option<Violation>,
+    /// The oldest frame's, once [`Receiver::next_frame`] has found one. It stays here, and is never moved: reading back
+    /// in large units what was written in small ones makes the processor wait.
+    current: Checked,
 }
 
 /// A header that has been copied out and checked, but for the checksum.
@@ -31,6 +34,11 @@ impl Receiver {
             area,
             max_payload: max_payload(capacity),
             broken: None,
+            current: Checked {
+                header: FrameHeader::new(Kind::Pad, Flags::NONE, &[0; 16], 0),
+                kind: Kind::Pad,
+                flags: Flags::NONE,
+            },
         }
     }
 
@@ -40,11 +48,8 @@ impl Receiver {
     /// The peer broke the protocol.
     pub fn try_recv(&mut self) -> Result<Option<Frame<'_>>, Violation> {
         match self.next_frame() {
-            Ok(None) => Ok(None),
-            Ok(Some(checked)) => Ok(Some(Frame {
-                receiver: self,
-                checked,
-            })),
+            Ok(false) => Ok(None),
+            Ok(true) => Ok(Some(Frame { receiver: self })),
             Err(violation) => Err(self.fail(violation)),
         }
     }
@@ -84,30 +89,30 @@ impl Receiver {
         *self.broken.get_or_insert(violation)
     }
 
-    /// Skips filler and checks the header of the frame behind it. At most two rounds: filler leads to the ring's
+    /// Skips filler and checks the header of the frame behind it; whether there is one. At most two rounds: filler leads to the ring's
     /// start, and there it is a violation.
-    fn next_frame(&mut self) -> Result<Option<Checked>, Violation> {
+    fn next_frame(&mut self) -> Result<bool, Violation> {
         if let Some(violation) = self.broken {
             return Err(violation);
         }
         loop {
             let published = self.ring.available()?;
             if published == 0 {
-                return Ok(None);
+                return Ok(false);
             }
-            let checked = self.check_header(published)?;
-            if checked.kind != Kind::Pad {
-                return Ok(Some(checked));
+            self.check_header(published)?;
+            if self.current.kind != Kind::Pad {
+                return Ok(true);
             }
-            self.ring.release(frame_bytes(checked.header.len));
+            self.ring.release(frame_bytes(self.current.header.len));
         }
     }
 
     /// Copies the next header out and checks it against what is published and what the ring can hold.
-    fn check_header(&self, published: u64) -> Result<Checked, Violation> {
+    fn check_header(&mut self, published: u64) -> Result<(), Violation> {
         let offset = self.ring.offset();
         let left = self.ring.capacity() - offset;
-        let header = FrameHeader::from_bytes(&self.area.read_header(offset)?);
+        let header = FrameHeader::from_words(self.area.read_header(offset)?);
         let max = self.max_payload;
         if header.len > max {
             return Err(Violation::PayloadTooLong {
@@ -125,15 +130,15 @@ impl Receiver {
         if header.reserved != 0 {
             return Err(Violation::ReservedNotZero(header.reserved));
         }
-        let checked = Checked {
+        self.current = Checked {
             header,
             kind: Kind::try_from(header.kind)?,
             flags: Flags::try_from(header.flags)?,
         };
-        if checked.kind == Kind::Pad {
-            check_pad(&checked, frame, left, self.ring.capacity())?;
+        if self.current.kind == Kind::Pad {
+            check_pad(&self.current, frame, left, self.ring.capacity())?;
         }
-        Ok(checked)
+        Ok(())
     }
 }
 
@@ -153,32 +158,31 @@ fn check_pad(checked: &Checked, frame: u64, left: u64, capacity: u64) -> Result<
 #[derive(Debug)]
 pub struct Frame<'a> {
     receiver: &'a mut Receiver,
-    checked: Checked,
 }
 
 impl Frame<'_> {
     /// What the frame carries; never filler.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        self.checked.kind
+        self.receiver.current.kind
     }
 
     /// The frame's flags.
     #[must_use]
     pub fn flags(&self) -> Flags {
-        self.checked.flags
+        self.receiver.current.flags
     }
 
     /// The invocation's id.
     #[must_use]
     pub fn id(&self) -> &[u8; 16] {
-        &self.checked.header.id
+        &self.receiver.current.header.id
     }
 
     /// Bytes of payload.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.checked.header.len as usize
+        self.receiver.current.header.len as usize
     }
 
     /// Whether the payload is empty.
@@ -196,15 +200,13 @@ impl Frame<'_> {
     /// The peer broke the protocol.
     pub fn copy_to(&mut self, into: &mut Vec<u8>) -> Result<(), Violation> {
         let before = into.len();
-        let copied = self
+        let header = self.receiver.current.header;
+        let (at, len) = (self.payload_offset(), self.len());
+        let summed = self
             .receiver
             .area
-            .append_to(self.payload_offset(), self.len(), into);
-        let checked = copied.and_then(|()| {
-            self.checked
-                .header
-                .verify(into.get(before..).unwrap_or_default())
-        });
+            .append_to(at, len, into, header.unsummed());
+        let checked = summed.and_then(|sum| header.compare(sum));
         checked.map_err(|violation| {
             into.truncate(before);
             self.receiver.fail(violation)
@@ -224,7 +226,7 @@ impl Frame<'_> {
         // SAFETY: this is the ring's consumer, `check_header` found the bytes published, they are released when the frame
         // is dropped, which the borrow prevents, and the caller vouches for the producer.
         let verified = unsafe { self.receiver.area.bytes(at, len) }
-            .and_then(|bytes| self.checked.header.verify(bytes));
+            .and_then(|bytes| self.receiver.current.header.verify(bytes));
         if let Err(violation) = verified {
             return Err(self.receiver.fail(violation));
         }
@@ -246,7 +248,7 @@ impl Drop for Frame<'_> {
         if self.receiver.broken.is_none() {
             self.receiver
                 .ring
-                .release(frame_bytes(self.checked.header.len));
+                .release(frame_bytes(self.receiver.current.header.len));
         }
     }
 }

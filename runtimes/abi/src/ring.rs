@@ -17,7 +17,7 @@ use core::ops::Deref;
 
 use crate::error::Violation;
 use crate::layout::{FRAME_ALIGN, RingControl};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, full_fence};
 
 /// Loads the peer's position `shared`, which was `last` before and can be `to` at most.
 fn load_position(shared: &AtomicU64, last: u64, to: u64) -> Result<u64, Violation> {
@@ -107,7 +107,7 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
     /// Takes the consumer's announcement that it sleeps: after `true`, its bell must be rung.
     pub fn take_consumer_waiting(&mut self) -> bool {
         // SYNC POINT: data wake-up
-        fence(Ordering::SeqCst);
+        full_fence();
         take(&self.control.consumer_waiting.0)
     }
 
@@ -119,7 +119,7 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
     pub fn prepare_wait(&mut self, want: u64) -> Result<bool, Violation> {
         self.control.producer_waiting.0.store(1, Ordering::Relaxed);
         // SYNC POINT: space wake-up
-        fence(Ordering::SeqCst);
+        full_fence();
         let full = self.free(want).map(|free| free < want);
         if full != Ok(true) {
             self.cancel_wait();
@@ -191,7 +191,7 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
     /// Takes the producer's announcement that it sleeps: after `true`, its bell must be rung.
     pub fn take_producer_waiting(&mut self) -> bool {
         // SYNC POINT: space wake-up
-        fence(Ordering::SeqCst);
+        full_fence();
         take(&self.control.producer_waiting.0)
     }
 
@@ -203,7 +203,7 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
     pub fn prepare_wait(&mut self) -> Result<bool, Violation> {
         self.control.consumer_waiting.0.store(1, Ordering::Relaxed);
         // SYNC POINT: data wake-up
-        fence(Ordering::SeqCst);
+        full_fence();
         let empty = self.available().map(|available| available == 0);
         if empty != Ok(true) {
             self.cancel_wait();

@@ -200,9 +200,8 @@ impl Sender {
         payload: &[u8],
     ) -> Result<(), Violation> {
         let mut header = FrameHeader::new(kind, flags, id, payload.len() as u32);
-        header.crc = header.checksum(payload);
-        let at = self.offset_after(place.pad);
-        self.area.write(at + FRAME_HEADER_BYTES as u64, payload)?;
+        let at = self.offset_after(place.pad) + FRAME_HEADER_BYTES as u64;
+        header.crc = self.area.write_payload(at, payload, header.unsummed())?;
         self.publish(place.pad, &header)
     }
 
@@ -212,10 +211,11 @@ impl Sender {
             let len = (pad - FRAME_HEADER_BYTES as u64) as u32;
             let mut filler = FrameHeader::new(Kind::Pad, Flags::NONE, &[0; 16], len);
             filler.crc = filler.checksum(&[]);
-            self.area.write(self.ring.offset(), &filler.to_bytes())?;
+            self.area
+                .write_header(self.ring.offset(), filler.to_words())?;
         }
         self.area
-            .write(self.offset_after(pad), &header.to_bytes())?;
+            .write_header(self.offset_after(pad), header.to_words())?;
         self.ring.publish(pad + frame_bytes(header.len));
         Ok(())
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::Parser;
 
+use crate::scheduler::policy::pressure::HostMemory;
+
 /// Settings of the server. Every flag has an environment variable of the same meaning; the flag wins.
 #[derive(Debug, Clone, Parser)]
 #[command(
@@ -95,6 +97,10 @@ pub struct Config {
     )]
     pub node_fork: NodeFork,
 
+    /// MiB that templates, idle instances and images may take together; half of the host's memory when absent.
+    #[arg(long, env = "HEARTH_MEMORY_BUDGET_MB", value_name = "MIB")]
+    pub memory_budget_mb: Option<u64>,
+
     /// Directory with the runtimes' files (`python/bootstrap.py` …); looked for beside the executable when absent.
     #[arg(long, env = "HEARTH_RUNTIMES", value_name = "DIR")]
     pub runtimes: Option<PathBuf>,
@@ -128,10 +134,28 @@ pub struct InvalidSetting {
 /// Shortest admin token that is accepted: shorter ones can be guessed over the network.
 const MIN_ADMIN_TOKEN: usize = 16;
 
+/// Largest memory budget: 64 TiB, more than a host has; a larger number was meant in another unit.
+const MAX_MEMORY_BUDGET_MB: u64 = 64 * 1024 * 1024;
+/// The budget where neither the setting nor the host says what it has.
+const FALLBACK_BUDGET: u64 = 1 << 30;
 /// Longest busy poll: what is not there after a millisecond is worth a sleep.
 const MAX_BUSY_POLL_US: i64 = 1000;
 
 impl Config {
+    /// The memory budget in bytes.
+    pub fn memory_budget(&self) -> u64 {
+        match self.memory_budget_mb {
+            Some(mib) => mib * 1024 * 1024,
+            None => {
+                let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+                match HostMemory::parse(&meminfo, "").total {
+                    0 => FALLBACK_BUDGET,
+                    total => total / 2,
+                }
+            }
+        }
+    }
+
     /// The busy poll that makes sense here: on a single core whoever looks keeps away what it looks for.
     pub fn busy_poll(&self) -> Duration {
         let several = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
@@ -170,6 +194,15 @@ impl Config {
                 setting: "HEARTH_LOG",
                 value: self.log.clone(),
                 rule: format!("must be a tracing filter such as info or hearth=debug ({error})"),
+            });
+        }
+        if let Some(budget) = self.memory_budget_mb
+            && !(1..=MAX_MEMORY_BUDGET_MB).contains(&budget)
+        {
+            return Err(InvalidSetting {
+                setting: "HEARTH_MEMORY_BUDGET_MB",
+                value: budget.to_string(),
+                rule: format!("must be a number of MiB from 1 to {MAX_MEMORY_BUDGET_MB}"),
             });
         }
         for (setting, file) in [
@@ -233,6 +266,8 @@ mod tests {
         assert!(error.to_string().contains("/opt/python3"), "{error}");
         let error = config(&["--node", "/opt/node"]).check().unwrap_err();
         assert_eq!(error.setting, "HEARTH_NODE");
+        let error = config(&["--memory-budget-mb", "0"]).check().unwrap_err();
+        assert_eq!(error.setting, "HEARTH_MEMORY_BUDGET_MB");
         let error = config(&["--xdp-interface", "eth0"]).check().unwrap_err();
         assert_eq!(error.value, "eth0");
     }

@@ -86,7 +86,7 @@ impl Engine {
         let packages = &self.inner.packages;
         let (unpacked, package) = packages.install(code, &spec.handler, spec.runtime).await?;
         let key = FunctionKey::default();
-        let deployment = self.deployment(key.clone(), 1, &spec, package);
+        let deployment = self.deployment(key.clone(), 1, &spec, package, None);
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
             Ok(self
@@ -141,7 +141,13 @@ impl Engine {
             }
         };
         let number = self.inner.store.next_version(function.id()).await?;
-        let deployment = self.deployment(function.key.clone(), number, &spec, package);
+        let deployment = self.deployment(
+            function.key.clone(),
+            number,
+            &spec,
+            package,
+            Some(&function.active()),
+        );
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
             Ok(self
@@ -181,7 +187,13 @@ impl Engine {
             .find(|stored| stored.version == version)
             .ok_or_else(missing)?;
         let package = self.inner.packages.hold(&code_sha256);
-        let deployment = self.deployment(function.key.clone(), version, &spec, package);
+        let deployment = self.deployment(
+            function.key.clone(),
+            version,
+            &spec,
+            package,
+            Some(&function.active()),
+        );
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
             self.inner
@@ -255,6 +267,7 @@ impl Engine {
         version: u32,
         spec: &FunctionSpec,
         package: Package,
+        former: Option<&Deployment>,
     ) -> Arc<Deployment> {
         Deployment::new(
             key,
@@ -262,6 +275,7 @@ impl Engine {
             spec.clone(),
             package,
             self.inner.resources.clone(),
+            former,
         )
     }
 
@@ -330,6 +344,10 @@ fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec {
         max_concurrency: patch.max_concurrency.unwrap_or(spec.max_concurrency),
         idle_timeout_s: patch.idle_timeout_s.unwrap_or(spec.idle_timeout_s),
         min_instances: patch.min_instances.unwrap_or(spec.min_instances),
+        keep_warm: patch.keep_warm.unwrap_or(spec.keep_warm),
+        template_idle_timeout_s: patch
+            .template_idle_timeout_s
+            .unwrap_or(spec.template_idle_timeout_s),
         network: patch.network.unwrap_or(spec.network),
         public: patch.public.unwrap_or(spec.public),
         env,

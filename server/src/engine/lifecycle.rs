@@ -9,11 +9,9 @@ use super::registry::{Function, Registry};
 use super::{Engine, EngineError, Inner, code};
 use crate::history::History;
 use crate::instance::FunctionKey;
-use crate::scheduler::Resources;
+use crate::scheduler::{Keeper, Resources, TICK};
 use crate::store::Store;
 
-/// How often idle instances are looked through.
-const REAP_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a drain looks whether it is done.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -48,6 +46,7 @@ impl Engine {
                 cores: cores() as u64,
                 draining: AtomicBool::new(false),
                 reconciled: AtomicBool::new(false),
+                held: parking_lot::Mutex::default(),
             }),
         };
         let mut functions = Vec::new();
@@ -55,7 +54,8 @@ impl Engine {
             let key = FunctionKey::new(stored.id);
             let active = &stored.active;
             let package = engine.inner.packages.hold(&active.code_sha256);
-            let deployment = engine.deployment(key.clone(), active.version, &active.spec, package);
+            let deployment =
+                engine.deployment(key.clone(), active.version, &active.spec, package, None);
             let name = deployment.name.clone();
             let function = Function::new(key, stored, deployment);
             engine.inner.registry.insert(name, function.clone());
@@ -87,14 +87,24 @@ impl Engine {
     }
 
     async fn keep_house(self) {
-        let mut ticks = tokio::time::interval(REAP_INTERVAL);
+        let mut keeper = Keeper::new(self.inner.resources.memory_budget);
+        let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.inner.draining.load(Ordering::Acquire) {
             ticks.tick().await;
             let now = Instant::now();
-            for function in self.inner.registry.all() {
-                function.active().reap(now);
+            let deployments: Vec<_> = self
+                .inner
+                .registry
+                .all()
+                .iter()
+                .map(|function| function.active())
+                .collect();
+            for deployment in &deployments {
+                deployment.tick(now);
             }
+            let held = keeper.round(&deployments, now).await;
+            *self.inner.held.lock() = held;
         }
     }
 

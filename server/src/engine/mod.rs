@@ -22,7 +22,7 @@ pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest
 
 use crate::history::History;
 use crate::model::{FunctionView, VersionView};
-use crate::scheduler::Resources;
+use crate::scheduler::{Held, Resources};
 use crate::store::Store;
 use registry::Registry;
 
@@ -46,6 +46,8 @@ struct Inner {
     cores: u64,
     draining: AtomicBool,
     reconciled: AtomicBool,
+    /// Memory that is kept, as the last round of the keeper found it.
+    held: Mutex<Held>,
 }
 
 impl Engine {
@@ -96,6 +98,16 @@ impl Engine {
             .registry
             .get(name)
             .map(|function| function.active().spec.public)
+    }
+
+    /// What templates, instances and images take of the memory budget.
+    pub fn held(&self) -> Held {
+        let held = *self.inner.held.lock();
+        Held {
+            // Before the first round, nothing is known of what is used.
+            budget: self.inner.resources.memory_budget,
+            ..held
+        }
     }
 
     /// Capabilities of this node for `GET /api/v1/node`: name → `{"available": bool, "reason": "…"|null, "version": …?}`.

@@ -85,12 +85,15 @@ impl Function {
             max_concurrency: spec.max_concurrency,
             idle_timeout_s: spec.idle_timeout_s,
             min_instances: spec.min_instances,
+            keep_warm: spec.keep_warm,
+            template_idle_timeout_s: spec.template_idle_timeout_s,
             network: spec.network,
             public: spec.public,
             env: masked(&spec.env),
             created_at: stored.created_at,
             updated_at: stored.updated_at,
             url: format!("/fn/{}", spec.name),
+            decisions: deployment.decisions(),
         }
     }
 }
@@ -108,6 +111,8 @@ pub(super) fn version_view(version: &StoredVersion, active: u32) -> VersionView 
         max_concurrency: spec.max_concurrency,
         idle_timeout_s: spec.idle_timeout_s,
         min_instances: spec.min_instances,
+        keep_warm: spec.keep_warm,
+        template_idle_timeout_s: spec.template_idle_timeout_s,
         network: spec.network,
         public: spec.public,
         env: masked(&spec.env),

@@ -28,6 +28,10 @@ pub struct Node {
     pub memory_total_bytes: u64,
     /// Of it, what could be had without swapping, bytes.
     pub memory_available_bytes: u64,
+    /// Memory that templates, idle instances and images may take, bytes (`HEARTH_MEMORY_BUDGET_MB`).
+    pub memory_budget_bytes: u64,
+    /// Of it, what they take.
+    pub memory_kept_bytes: u64,
     /// By name (criu, xdp, sk_msg, cgroup, userns, landlock …) whether Hearth can use it: `available`, `reason` (why not,
     /// or null), `version` (where it has one). `runtimes` holds the same for each language runtime.
     #[schema(value_type = Object, example = json!({
@@ -49,6 +53,7 @@ pub struct Node {
 pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
     let host = rustix::system::uname();
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let held = app.engine.held();
     Json(Node {
         version: env!("CARGO_PKG_VERSION"),
         uptime_s: app.started.elapsed().as_secs(),
@@ -57,6 +62,8 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         memory_total_bytes: meminfo(&memory, "MemTotal"),
         memory_available_bytes: meminfo(&memory, "MemAvailable"),
+        memory_budget_bytes: held.budget,
+        memory_kept_bytes: held.used,
         capabilities: app.engine.capabilities(),
     })
 }

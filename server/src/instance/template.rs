@@ -24,7 +24,7 @@ use super::kit::Kit;
 use super::logs::LogTap;
 use crate::history::History;
 use crate::model::{FunctionError, LogLine};
-use crate::sandbox::{Host, Sandbox, SandboxError, SandboxSpec};
+use crate::sandbox::{Host, MemoryUse, Sandbox, SandboxError, SandboxSpec};
 use crate::watched::Watched;
 
 /// Longest message a template may send: a traceback of 100 frames fits well.
@@ -369,6 +369,11 @@ impl Template {
             None => drop(waiting.exits.insert(pid, sender)),
         }
         receiver
+    }
+
+    /// What it and its instances use; `None` when the sandbox is gone. Reads files.
+    pub fn memory(&self) -> Option<MemoryUse> {
+        self.sandbox.memory()
     }
 
     /// Waits until the sandbox is gone and says how it ended.

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::DecisionCounts;
+
 /// The language runtime a function is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -25,6 +27,14 @@ pub enum Network {
     None,
     /// Connections outwards.
     Outbound,
+}
+
+/// [`FunctionSpec::template_idle_timeout_s`] of a function that names none, and of versions stored before the setting
+/// existed: an hour. Booting again costs a caller a tenth of a second, keeping costs the host some ten MiB.
+pub const TEMPLATE_IDLE_TIMEOUT_S: u32 = 3600;
+
+fn template_idle_timeout_s() -> u32 {
+    TEMPLATE_IDLE_TIMEOUT_S
 }
 
 /// The settings of one function version: what `POST /api/v1/functions` takes, without the code.
@@ -48,6 +58,12 @@ pub struct FunctionSpec {
     pub idle_timeout_s: u32,
     /// Instances kept even when idle, 0 to `max_concurrency`.
     pub min_instances: u32,
+    /// Whether its template and one instance are kept whatever idle times and memory pressure say.
+    #[serde(default)]
+    pub keep_warm: bool,
+    /// The template is let go when the function was not called for this many seconds, 0 to 2592000; 0: never.
+    #[serde(default = "template_idle_timeout_s")]
+    pub template_idle_timeout_s: u32,
     /// Network access.
     pub network: Network,
     /// Whether `/fn/{name}` answers without a token.
@@ -71,6 +87,10 @@ pub struct FunctionPatch {
     pub idle_timeout_s: Option<u32>,
     /// See [`FunctionSpec::min_instances`].
     pub min_instances: Option<u32>,
+    /// See [`FunctionSpec::keep_warm`].
+    pub keep_warm: Option<bool>,
+    /// See [`FunctionSpec::template_idle_timeout_s`].
+    pub template_idle_timeout_s: Option<u32>,
     /// See [`FunctionSpec::network`].
     pub network: Option<Network>,
     /// See [`FunctionSpec::public`].
@@ -110,7 +130,7 @@ pub enum FunctionState {
     Starting,
     /// The last boot of the template failed; the next invocation tries again.
     Failed,
-    /// Nothing is kept in memory; the next invocation boots it.
+    /// It is not kept in memory; the next invocation brings it back.
     Asleep,
 }
 
@@ -156,6 +176,10 @@ pub struct FunctionView {
     pub idle_timeout_s: u32,
     /// Instances kept even when idle.
     pub min_instances: u32,
+    /// Whether its template and one instance are kept whatever idle times and memory pressure say.
+    pub keep_warm: bool,
+    /// Seconds without a call after which the template is let go; 0: never.
+    pub template_idle_timeout_s: u32,
     /// Network access.
     pub network: Network,
     /// Whether `/fn/{name}` answers without a token.
@@ -170,6 +194,8 @@ pub struct FunctionView {
     pub updated_at: Timestamp,
     /// Path of its HTTP trigger, `/fn/{name}`.
     pub url: String,
+    /// What the scheduler decided for it.
+    pub decisions: DecisionCounts,
 }
 
 /// An immutable version of a function.
@@ -195,6 +221,10 @@ pub struct VersionView {
     pub idle_timeout_s: u32,
     /// Instances kept even when idle.
     pub min_instances: u32,
+    /// Whether its template and one instance are kept whatever idle times and memory pressure say.
+    pub keep_warm: bool,
+    /// Seconds without a call after which the template is let go; 0: never.
+    pub template_idle_timeout_s: u32,
     /// Network access.
     pub network: Network,
     /// Whether `/fn/{name}` answers without a token.
@@ -204,4 +234,18 @@ pub struct VersionView {
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_stored_before_a_setting_existed_has_its_default() {
+        let stored = r#"{"name":"old","runtime":"python3","handler":"main.handler","memory_mb":128,"timeout_ms":30000,
+            "max_concurrency":8,"idle_timeout_s":300,"min_instances":0,"network":"none","public":false,"env":{}}"#;
+        let spec: FunctionSpec = serde_json::from_str(stored).unwrap();
+        assert!(!spec.keep_warm);
+        assert_eq!(spec.template_idle_timeout_s, TEMPLATE_IDLE_TIMEOUT_S);
+    }
 }

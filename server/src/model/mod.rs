@@ -2,14 +2,16 @@
 //!
 //! These types are the vocabulary of `docs` and of the REST API; they hold no behaviour beyond their own rules.
 
+mod decisions;
 mod function;
 mod invocation;
 mod stats;
 mod token;
 
+pub use decisions::DecisionCounts;
 pub use function::{
     Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, InstanceCounts, InvalidField,
-    Network, Runtime, VersionView,
+    Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
 pub use invocation::{
     FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,

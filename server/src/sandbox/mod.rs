@@ -212,6 +212,15 @@ impl Host {
     }
 }
 
+/// Memory charged to a sandbox, bytes, without the file cache, which the kernel takes back by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Of PID 1 and the template.
+    pub template: u64,
+    /// Of everything in it.
+    pub sandbox: u64,
+}
+
 /// A live sandbox. Dropping it destroys it (asynchronously); [`Sandbox::destroy`] waits.
 pub struct Sandbox {
     /// Server's end of the template's control socket (SEQPACKET, non-blocking).
@@ -294,6 +303,14 @@ impl Sandbox {
             Some(ended) => ended.out_of_memory,
             None => self.template.oom_kills() > 0,
         }
+    }
+
+    /// What it uses now; `None` when it is gone. Reads four small files of the kernel's.
+    pub fn memory(&self) -> Option<MemoryUse> {
+        Some(MemoryUse {
+            template: self.template.memory()?,
+            sandbox: self.template.memory_of_all()?,
+        })
     }
 
     /// Kills everything in it, waits for it to be gone and removes its cgroups and directories.

@@ -82,6 +82,11 @@ impl TemplateSlot {
         }
     }
 
+    /// The template, if it is up.
+    pub(super) fn up(&self) -> Option<Arc<Template>> {
+        self.current.load_full()
+    }
+
     /// Lets the template go; it ends with its last instance.
     pub(super) fn clear(&self) {
         if let Some(template) = self.current.swap(None) {

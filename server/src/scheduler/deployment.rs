@@ -1,6 +1,6 @@
 //! A deployment: one function version in service, with its template and its instances.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,16 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::boot::{BootFailure, TemplateSlot, TemplateStatus};
+use super::decisions::Decisions;
+use super::gate::Gate;
+use super::keeper::Worth;
 use super::lease::{Handed, Origin};
 use super::pool::{Counts, Limits, Pool};
 use crate::engine::Package;
 use crate::engine::runtimes::{Runtimes, UidRange};
 use crate::history::{History, LogEntry};
 use crate::instance::{FunctionKey, Instance};
-use crate::model::{FunctionSpec, LogLine, StartRung};
+use crate::model::{DecisionCounts, FunctionSpec, LogLine};
 use crate::sandbox::Host;
 
 /// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
@@ -33,9 +36,18 @@ pub struct Resources {
     pub runtimes: Runtimes,
     /// Host uids for sandboxes.
     pub uids: UidRange,
+    /// Instances being started, over all functions.
+    pub starts: Gate,
+    /// Templates being booted or restored. Apart from the instances: a slow import must not hold up forks.
+    pub boots: Gate,
+    /// Bytes that templates, idle instances and images may take.
+    pub memory_budget: u64,
     /// For how long an instance looks for its next request before it sleeps.
     pub busy_poll: Duration,
 }
+
+/// Tells deployments apart at the gates.
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// What a waiting request waits for.
 pub(super) type Waiter = oneshot::Sender<Result<Handed, Arc<BootFailure>>>;
@@ -57,28 +69,35 @@ pub struct Deployment {
     pub(super) resources: Arc<Resources>,
     pub(super) slot: TemplateSlot,
     pub(super) pool: Mutex<InstancePool>,
+    pub(super) decisions: Arc<Decisions>,
+    pub(super) worth: Mutex<Worth>,
+    pub(super) id: u64,
+    /// Held by who brings the template up.
+    pub(super) booting: tokio::sync::Mutex<()>,
     import_lines: Mutex<Vec<LogLine>>,
     retired: AtomicBool,
 }
 
 impl Deployment {
-    /// A deployment without a template.
+    /// A deployment without a template. It goes on with what was learned of its function's `former` version.
     pub fn new(
         function: FunctionKey,
         version: u32,
         spec: FunctionSpec,
         package: Package,
         resources: Arc<Resources>,
+        former: Option<&Self>,
     ) -> Arc<Self> {
         let limits = Limits {
             max: spec.max_concurrency,
-            min: spec.min_instances,
+            min: spec.min_instances.max(u32::from(spec.keep_warm)),
             queue: spec
                 .max_concurrency
                 .saturating_mul(QUEUE_PER_INSTANCE)
                 .max(QUEUE_MIN),
             idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
         };
+        let learned = former.map(|former| former.pool.lock().learned());
         Arc::new(Self {
             function,
             name: spec.name.as_str().into(),
@@ -87,7 +106,13 @@ impl Deployment {
             package,
             resources,
             slot: TemplateSlot::empty(),
-            pool: Mutex::new(Pool::new(limits)),
+            pool: Mutex::new(Pool::new(limits, Instant::now(), learned)),
+            decisions: former.map_or_else(Arc::default, |former| former.decisions.clone()),
+            worth: Mutex::new(
+                former.map_or_else(Worth::default, |former| former.worth.lock().continued()),
+            ),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            booting: tokio::sync::Mutex::default(),
             import_lines: Mutex::default(),
             retired: AtomicBool::new(false),
         })
@@ -148,84 +173,13 @@ impl Deployment {
         self.end_if_retired();
     }
 
-    /// Ends the instances that were idle for too long.
-    pub fn reap(&self, now: Instant) {
-        let expired = self.pool.lock().expired(now);
-        drop(expired);
-    }
-
-    /// Begins the starts that are due.
-    pub(super) fn start_due(self: &Arc<Self>) {
-        let starts = self.pool.lock().starts_due();
-        for _ in 0..starts {
-            tokio::spawn(self.clone().start_one());
-        }
-    }
-
-    async fn template(
-        self: &Arc<Self>,
-    ) -> Result<(Arc<crate::instance::Template>, bool), Arc<BootFailure>> {
-        let (template, waited) = self.slot.get(self).await?;
-        if waited && template.claim_watch() {
-            tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
-        }
-        Ok((template, waited))
-    }
-
-    async fn start_one(self: Arc<Self>) {
-        let begun = Instant::now();
-        match self.try_start().await {
-            Ok((instance, rung)) => {
-                self.watch(&instance);
-                let origin = Origin {
-                    rung,
-                    begun,
-                    ready: Instant::now(),
-                };
-                let given = self.pool.lock().started(Box::new(instance), Instant::now());
-                self.hand(given, Some(origin));
-            }
-            Err(failure) => {
-                let waiters = self.pool.lock().start_failed();
-                for waiter in waiters {
-                    // Who hung up need not know.
-                    let _ = waiter.send(Err(failure.clone()));
-                }
-            }
-        }
-        self.end_if_retired();
-    }
-
-    /// Forks an instance; when the template turns out to be dead, boots it and tries once more.
-    async fn try_start(self: &Arc<Self>) -> Result<(Instance, StartRung), Arc<BootFailure>> {
-        let (template, waited) = self.template().await?;
-        let forks = self.resources.runtimes.get(self.spec.runtime).fork.is_ok();
-        let rung = if waited || !forks {
-            StartRung::Boot
-        } else {
-            StartRung::Fork
-        };
-        let error = match Instance::start(&template, &self.function, &self.resources.history).await
-        {
-            Ok(instance) => return Ok((instance, rung)),
-            Err(error) => error,
-        };
-        tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
-        self.slot.forget(&template);
-        let (template, _) = self.template().await?;
-        Instance::start(&template, &self.function, &self.resources.history)
-            .await
-            .map(|instance| (instance, StartRung::Boot))
-            .map_err(|error| {
-                Arc::new(BootFailure {
-                    reason: error.to_string(),
-                    import: None,
-                })
-            })
+    /// What was decided for its function so far.
+    pub fn decisions(&self) -> DecisionCounts {
+        self.decisions.counts()
     }
 
     /// Takes the instance out of the pool when its process ends while it is idle.
-    fn watch(self: &Arc<Self>, instance: &Instance) {
+    pub(super) fn watch(self: &Arc<Self>, instance: &Instance) {
         let vitals = instance.vitals.clone();
         let deployment: Weak<Self> = Arc::downgrade(self);
         tokio::spawn(async move {

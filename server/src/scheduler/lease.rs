@@ -52,6 +52,8 @@ pub enum LeaseError {
 pub struct Lease {
     deployment: Arc<Deployment>,
     instance: Option<Box<Instance>>,
+    /// When it began.
+    since: Instant,
     /// The rung the instance came from, for this invocation.
     pub rung: StartRung,
     /// Time spent waiting.
@@ -69,23 +71,26 @@ impl Deployment {
         if self.is_retired() {
             return Err(LeaseError::Retired);
         }
-        let receiver = {
+        let joined = Instant::now();
+        let (receiver, awaited) = {
             let mut pool = self.pool.lock();
-            while let Acquired::Leased(instance) = pool.acquire() {
+            let awaited = pool.arrive(joined);
+            while let Acquired::Leased(instance) = pool.acquire(joined) {
                 if !instance.vitals.is_running() {
-                    pool.discard();
+                    pool.was_dead();
                     continue;
                 }
                 drop(pool);
-                let queue = received.elapsed();
-                let deployment = self.clone();
-                let (rung, start) = (StartRung::Warm, Duration::ZERO);
+                if awaited {
+                    self.decisions.note(|counts| counts.ahead_hit += 1);
+                }
                 return Ok(Lease {
-                    deployment,
+                    deployment: self.clone(),
                     instance: Some(instance),
-                    rung,
-                    queue,
-                    start,
+                    since: joined,
+                    rung: StartRung::Warm,
+                    queue: joined.saturating_duration_since(received),
+                    start: Duration::ZERO,
                 });
             }
             let (sender, receiver) = oneshot::channel();
@@ -95,10 +100,12 @@ impl Deployment {
                     queued: pool.counts().queued,
                 });
             }
-            receiver
+            (receiver, awaited)
         };
-        self.start_due();
-        let joined = Instant::now();
+        if awaited {
+            self.decisions.note(|counts| counts.ahead_hit += 1);
+        }
+        self.start_for_request();
         let mut wait = Wait {
             deployment: self,
             receiver: Some(receiver),
@@ -121,10 +128,14 @@ impl Deployment {
             ),
             None => (StartRung::Warm, Duration::ZERO),
         };
-        let queue = received.elapsed().saturating_sub(start);
+        let since = Instant::now();
+        let queue = since
+            .saturating_duration_since(received)
+            .saturating_sub(start);
         Ok(Lease {
             deployment: self.clone(),
             instance: Some(instance),
+            since,
             rung,
             queue,
             start,
@@ -181,12 +192,18 @@ impl Lease {
     /// Returns the instance: it is well and can serve the next request.
     pub fn release(mut self) {
         if let Some(instance) = self.instance.take() {
-            let given = self
-                .deployment
-                .pool
-                .lock()
-                .release(instance, Instant::now());
+            let now = Instant::now();
+            let took = now.saturating_duration_since(self.since);
+            let (given, may_start) = {
+                let mut pool = self.deployment.pool.lock();
+                let given = pool.release(instance, now, took);
+                (given, pool.may_start())
+            };
             self.deployment.hand(given, None);
+            if may_start {
+                // How long it ran may have changed what the queue is worth.
+                self.deployment.start_due();
+            }
         }
     }
 
@@ -218,7 +235,9 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(instance) = self.instance.take() {
             drop(instance);
-            self.deployment.pool.lock().discard();
+            let now = Instant::now();
+            let took = now.saturating_duration_since(self.since);
+            self.deployment.pool.lock().discard(now, took);
             self.deployment.start_due();
             self.deployment.end_if_retired();
         }

@@ -1,13 +1,24 @@
 //! The scheduler: leases an idle instance, else starts one, else queues, else refuses.
 //!
-//! [`pool`] decides, [`deployment`] does. A warm lease is one lock and one pop on the caller's own task: no message is
-//! sent and nobody is woken.
+//! [`pool`] and [`policy`] decide, [`deployment`] and [`starting`] do; [`housekeeping`] and [`keeper`] let go of what is
+//! not worth keeping. A warm lease is one lock and one pop on the caller's own task: no message is sent and nobody is
+//! woken. `server/docs/ladder.md` tells what is decided how.
 
 mod boot;
+mod decisions;
 mod deployment;
+mod gate;
+mod housekeeping;
+mod keeper;
 mod lease;
+pub mod policy;
 pub mod pool;
+mod rungs;
+mod starting;
 
 pub use boot::{BootFailure, TemplateStatus};
 pub use deployment::{Deployment, Resources};
+pub use gate::Gate;
+pub use housekeeping::TICK;
+pub use keeper::{Held, Keeper};
 pub use lease::{Lease, LeaseError};

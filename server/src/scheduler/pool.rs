@@ -1,10 +1,23 @@
-//! The policy of one function version: who gets an instance, when one is started, who waits, who is refused.
+//! The pool of one function version: which instances there are, who waits, what to start and what to end.
 //!
-//! Pure: it does nothing but account, takes the clock as a parameter and is generic over what an instance and a waiter
-//! are, so that units and property tests exercise it with plain numbers.
+//! Pure: no I/O, no locks, the clock is a parameter. The caller does what is decided. Generic in what an instance and a waiter
+//! are, so that units and property tests exercise it with plain numbers. How many starts a queue is worth is
+//! [`policy::burst`]'s to say, when the next call is expected [`policy::periodic`]'s.
+//!
+//! [`policy::burst`]: super::policy::burst
+//! [`policy::periodic`]: super::policy::periodic
+
+mod ending;
+mod starting;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+
+use super::policy::burst::Load;
+use super::policy::periodic::Rhythm;
+
+pub use ending::Tick;
+pub use starting::Due;
 
 /// The numbers a pool obeys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +41,13 @@ pub enum Acquired<I> {
     Wait,
 }
 
+/// What is learned of a function, for the pool of its next version.
+#[derive(Debug, Clone)]
+pub struct Learned {
+    load: Load,
+    rhythm: Rhythm,
+}
+
 /// The queue is full.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full<W>(pub W);
@@ -45,6 +65,13 @@ pub struct Counts {
     pub queued: u32,
 }
 
+impl Counts {
+    /// Instances that live.
+    pub fn live(&self) -> u32 {
+        self.idle + self.busy
+    }
+}
+
 struct Idle<I> {
     instance: I,
     since: Instant,
@@ -57,18 +84,50 @@ pub struct Pool<I, W> {
     idle: Vec<Idle<I>>,
     busy: u32,
     starting: u32,
+    /// Of `starting`, those that fork right now.
+    forking: u32,
     waiting: VecDeque<W>,
+    load: Load,
+    rhythm: Rhythm,
+    calls: u64,
+    /// When a lease last ended, or the first of those under way began: since then, something has been at work.
+    progress: Instant,
+    /// How long after which `progress` it was seen that nothing has ended.
+    seen: (Instant, Duration),
+    /// When the queue is to be looked at again.
+    alarm: Option<Instant>,
+    /// Until when an instance is kept for an expected call.
+    held: Option<Instant>,
+    failures: u32,
+    retry_at: Option<Instant>,
+    /// The last time that anything was done for the function but a call.
+    touched: Instant,
 }
 
 impl<I, W> Pool<I, W> {
-    /// An empty pool.
-    pub fn new(limits: Limits) -> Self {
+    /// An empty pool, `now` being the time, with what was learned of the function's former version.
+    pub fn new(limits: Limits, now: Instant, learned: Option<Learned>) -> Self {
+        let (load, rhythm) = match learned {
+            Some(Learned { load, rhythm }) => (load, rhythm.continued(limits.idle_timeout)),
+            None => (Load::default(), Rhythm::new(limits.idle_timeout)),
+        };
         Self {
             limits,
             idle: Vec::new(),
             busy: 0,
             starting: 0,
+            forking: 0,
             waiting: VecDeque::new(),
+            load,
+            rhythm,
+            calls: 0,
+            progress: now,
+            seen: (now, Duration::ZERO),
+            alarm: None,
+            held: None,
+            failures: 0,
+            retry_at: None,
+            touched: now,
         }
     }
 
@@ -92,16 +151,65 @@ impl<I, W> Pool<I, W> {
         self.counts().idle + self.busy + self.starting
     }
 
+    /// What was learned so far.
+    pub fn learned(&self) -> Learned {
+        Learned {
+            load: self.load,
+            rhythm: self.rhythm.clone(),
+        }
+    }
+
+    /// What a start is expected to take.
+    pub fn start_cost(&self) -> Duration {
+        self.load.start_cost()
+    }
+
+    /// Calls so far.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// When anything was last done for the function.
+    pub fn last_used(&self) -> Instant {
+        let called = self.rhythm.last_call().unwrap_or(self.touched);
+        self.touched.max(called)
+    }
+
+    /// The template came up.
+    pub fn touch(&mut self, now: Instant) {
+        self.touched = self.touched.max(now);
+    }
+
+    /// A request came. True when an instance was made ready ahead of it.
+    #[inline]
+    pub fn arrive(&mut self, now: Instant) -> bool {
+        self.calls += 1;
+        let awaited = self.rhythm.call(now);
+        if awaited {
+            self.held = None;
+        }
+        awaited
+    }
+
     /// Leases the most recently used idle instance. Those who wait already are not overtaken: there is an idle instance
     /// only when nobody waits.
-    pub fn acquire(&mut self) -> Acquired<I> {
+    #[inline]
+    pub fn acquire(&mut self, now: Instant) -> Acquired<I> {
         match self.idle.pop() {
             Some(idle) => {
-                self.busy += 1;
+                self.lend(now);
                 Acquired::Leased(idle.instance)
             }
             None => Acquired::Wait,
         }
+    }
+
+    #[inline]
+    fn lend(&mut self, now: Instant) {
+        if self.busy == 0 {
+            self.progress = now;
+        }
+        self.busy += 1;
     }
 
     /// Queues a request; the caller then asks [`Self::starts_due`].
@@ -109,63 +217,59 @@ impl<I, W> Pool<I, W> {
     /// # Errors
     /// [`Full`] gives the request back.
     pub fn enqueue(&mut self, waiter: W) -> Result<(), Full<W>> {
-        let room_to_start = self.total() < self.limits.max;
-        // Whom a start under way will serve takes no place in the queue.
-        let places = self.limits.queue as usize + self.starting as usize;
-        if self.waiting.len() >= places && !room_to_start {
+        // Whom an instance that is started, or could be, may serve takes no place in the queue.
+        let startable = self.limits.max.saturating_sub(self.busy);
+        let places = self.limits.queue as usize + startable as usize;
+        if self.waiting.len() >= places {
             return Err(Full(waiter));
         }
         self.waiting.push_back(waiter);
         Ok(())
     }
 
-    /// How many starts to begin now, counted as begun: one for each request that no start under way will serve, and
-    /// what `min_instances` lacks, within the limit.
-    pub fn starts_due(&mut self) -> u32 {
-        let unserved = u32::try_from(self.waiting.len())
-            .unwrap_or(u32::MAX)
-            .saturating_sub(self.starting);
-        let below_min = self.limits.min.saturating_sub(self.total());
-        let room = self.limits.max.saturating_sub(self.total());
-        let starts = unserved.max(below_min).min(room);
-        self.starting += starts;
-        starts
+    /// Least number of instances to have.
+    fn minimum(&self, now: Instant) -> u32 {
+        let held = self.held.is_some_and(|until| now <= until);
+        self.limits.min.max(u32::from(held))
     }
 
-    /// A start is over: the instance goes to who waits longest, else it is idle.
-    pub fn started(&mut self, instance: I, now: Instant) -> Option<(W, I)> {
-        debug_assert!(self.starting > 0, "a start ended that did not begin");
-        self.starting = self.starting.saturating_sub(1);
-        self.offer(instance, now)
+    /// A lease that was held for `took` is over and the instance is well: it goes to who waits longest, else it is idle.
+    #[inline]
+    pub fn release(&mut self, instance: I, now: Instant, took: Duration) -> Option<(W, I)> {
+        self.load.run.sample(took);
+        self.progress = now;
+        self.put_back(instance, now)
     }
 
-    /// A start failed. Returns who must be told: everybody that no instance will ever serve.
-    pub fn start_failed(&mut self) -> Vec<W> {
-        debug_assert!(self.starting > 0, "a start ended that did not begin");
-        self.starting = self.starting.saturating_sub(1);
-        if self.starting == 0 && self.busy == 0 {
-            self.waiting.drain(..).collect()
-        } else {
-            Vec::new()
-        }
+    /// A lease that was held for `took` is over and the instance is not to be used again. The caller then asks
+    /// [`Self::starts_due`].
+    pub fn discard(&mut self, now: Instant, took: Duration) {
+        debug_assert!(self.busy > 0, "a lease ended that did not begin");
+        self.busy = self.busy.saturating_sub(1);
+        self.load.run.at_least(took);
+        self.progress = now;
     }
 
-    /// A lease is over and the instance is well: it goes to who waits longest, else it is idle.
-    pub fn release(&mut self, instance: I, now: Instant) -> Option<(W, I)> {
+    /// The instance that was just leased turned out to be dead. The caller goes on as if it had not been there.
+    pub fn was_dead(&mut self) {
+        debug_assert!(self.busy > 0, "a lease ended that did not begin");
+        self.busy = self.busy.saturating_sub(1);
+    }
+
+    /// The waiter did not take what [`Self::release`] or [`Self::started`] gave it: offer the instance anew.
+    pub fn declined(&mut self, instance: I, now: Instant) -> Option<(W, I)> {
+        self.put_back(instance, now)
+    }
+
+    fn put_back(&mut self, instance: I, now: Instant) -> Option<(W, I)> {
         debug_assert!(self.busy > 0, "a lease ended that did not begin");
         self.busy = self.busy.saturating_sub(1);
         self.offer(instance, now)
-    }
-
-    /// A lease is over and the instance is not to be used again. The caller then asks [`Self::starts_due`].
-    pub fn discard(&mut self) {
-        debug_assert!(self.busy > 0, "a lease ended that did not begin");
-        self.busy = self.busy.saturating_sub(1);
     }
 
     fn offer(&mut self, instance: I, now: Instant) -> Option<(W, I)> {
         if let Some(waiter) = self.waiting.pop_front() {
-            self.busy += 1;
+            self.lend(now);
             return Some((waiter, instance));
         }
         self.idle.push(Idle {
@@ -173,11 +277,6 @@ impl<I, W> Pool<I, W> {
             since: now,
         });
         None
-    }
-
-    /// The waiter did not take what [`Self::release`] or [`Self::started`] gave it: offer the instance anew.
-    pub fn declined(&mut self, instance: I, now: Instant) -> Option<(W, I)> {
-        self.release(instance, now)
     }
 
     /// Takes out waiters that gave up.
@@ -193,36 +292,12 @@ impl<I, W> Pool<I, W> {
             .collect()
     }
 
-    /// Takes out the instances that were idle for too long, oldest first, keeping the minimum.
-    pub fn expired(&mut self, now: Instant) -> Vec<I> {
-        let spare = self.total().saturating_sub(self.limits.min) as usize;
-        let timeout = self.limits.idle_timeout;
-        let old = self
-            .idle
-            .iter()
-            .take_while(|idle| now.saturating_duration_since(idle.since) >= timeout)
-            .count();
-        self.idle
-            .drain(..old.min(spare))
-            .map(|idle| idle.instance)
-            .collect()
-    }
-
-    /// When [`Self::expired`] will next have something to give.
-    pub fn next_expiry(&self) -> Option<Instant> {
-        if self.total() <= self.limits.min {
-            return None;
-        }
-        self.idle
-            .first()
-            .map(|idle| idle.since + self.limits.idle_timeout)
-    }
-
     /// Takes out all idle instances and wants none from now on: the version no longer answers. Who waits is still served.
     pub fn retire(&mut self) -> Vec<I> {
         self.limits.min = 0;
         self.limits.idle_timeout = Duration::ZERO;
-        self.idle.drain(..).map(|idle| idle.instance).collect()
+        self.held = None;
+        self.take_oldest(self.idle.len())
     }
 }
 

@@ -294,6 +294,7 @@ async fn a_function_lives_and_dies_without_a_script() {
     assert!(refused.contains("The event is not valid JSON"), "{refused}");
 
     let page = browser.get("/functions/one").await.expect(200).text();
+    assert!(page.contains("<code>started_for_request</code>"), "{page}");
     let id = page
         .split_once("data-invocation=\"")
         .and_then(|(_, rest)| rest.split_once('"'))
@@ -322,6 +323,7 @@ async fn a_function_lives_and_dies_without_a_script() {
                 ("max_concurrency", "8"),
                 ("idle_timeout_s", "300"),
                 ("min_instances", "0"),
+                ("template_idle_timeout_s", "3600"),
                 ("network", "none"),
                 ("env_remove", "SECRET"),
             ],

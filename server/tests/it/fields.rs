@@ -101,7 +101,7 @@ async fn a_patch_with_a_wrong_field_is_refused_by_name_and_changes_nothing() {
     let after = client.get("/api/v1/functions/steady").await.expect(200);
     let configuration = |answer: &Value| {
         let mut object = answer.clone();
-        for live in ["versions", "instances", "updated_at"] {
+        for live in ["versions", "instances", "decisions", "updated_at"] {
             object.as_object_mut().unwrap().remove(live);
         }
         object
@@ -240,11 +240,11 @@ async fn the_limits_themselves_are_accepted() {
     for (name, settings) in [
         (
             "a",
-            json!({"memory_mb": 32, "timeout_ms": 900_000, "max_concurrency": 1, "idle_timeout_s": 1}),
+            json!({"memory_mb": 32, "timeout_ms": 900_000, "max_concurrency": 1, "idle_timeout_s": 1, "template_idle_timeout_s": 0}),
         ),
         (
             &longest,
-            json!({"memory_mb": 16_384, "max_concurrency": 1000, "idle_timeout_s": 86_400}),
+            json!({"memory_mb": 16_384, "max_concurrency": 1000, "idle_timeout_s": 86_400, "template_idle_timeout_s": 2_592_000}),
         ),
         (
             "a--9-",

@@ -14,6 +14,8 @@ const TWO: &str = "def handler(event, context):\n    return 2\n";
 
 fn without_times(mut function: Value) -> Value {
     let object = function.as_object_mut().unwrap();
+    let decisions = object.remove("decisions").unwrap();
+    assert!(decisions.as_object().is_some_and(|all| all.len() > 10));
     for field in ["created_at", "updated_at"] {
         let time = object.remove(field).unwrap();
         let time: jiff::Timestamp = time.as_str().unwrap().parse().expect("RFC 3339");
@@ -44,6 +46,8 @@ async fn a_function_with_only_what_is_required_has_the_documented_defaults() {
         "max_concurrency": 8,
         "idle_timeout_s": 300,
         "min_instances": 0,
+        "keep_warm": false,
+        "template_idle_timeout_s": 3600,
         "network": "none",
         "public": false,
         "env": {},
@@ -71,7 +75,7 @@ async fn every_setting_is_kept_and_no_answer_shows_a_value_of_the_environment() 
     let client = server.client();
     let settings = json!({
         "handler": "app.run", "memory_mb": 64, "timeout_ms": 1500, "max_concurrency": 3, "idle_timeout_s": 7,
-        "min_instances": 1, "network": "none", "public": true, "env": {"KEY": "s3cr3t-value", "EMPTY": ""},
+        "min_instances": 1, "keep_warm": true, "template_idle_timeout_s": 60, "network": "none", "public": true, "env": {"KEY": "s3cr3t-value", "EMPTY": ""},
     });
     let code = "import os\ndef run(event, context):\n    return [os.environ['KEY'], os.environ['EMPTY']]\n";
     let created = client.deploy("full", code, settings.clone()).await;

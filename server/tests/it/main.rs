@@ -15,6 +15,7 @@ mod functions;
 mod history;
 mod hostile;
 mod invoke;
+mod ladder;
 mod lifecycle;
 mod live;
 mod logging;

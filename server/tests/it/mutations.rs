@@ -39,6 +39,8 @@ fn member() -> impl Strategy<Value = String> {
         "max_concurrency",
         "idle_timeout_s",
         "min_instances",
+        "keep_warm",
+        "template_idle_timeout_s",
         "network",
         "public",
         "env",
@@ -91,6 +93,7 @@ fn document(runtime: &str) -> Map<String, Value> {
         "name": "bent", "runtime": runtime, "handler": "main.handler",
         "code": {"inline": "def handler(event, context):\n    return event\n"},
         "memory_mb": 64, "timeout_ms": 1000, "max_concurrency": 2, "idle_timeout_s": 5, "min_instances": 0,
+        "keep_warm": false, "template_idle_timeout_s": 60,
         "network": "none", "public": false, "env": {"A": "b"},
     });
     document.as_object().cloned().unwrap_or_default()

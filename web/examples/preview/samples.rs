@@ -176,6 +176,11 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
         event: "{\n  \"name\": \"world\"\n}".into(),
         outcome: None,
         history,
+        decisions: vec![DecisionRow {
+            name: "forked",
+            count: 1_204,
+            meaning: "Instances forked off a template that was up",
+        }],
     }
 }
 
@@ -346,6 +351,8 @@ pub fn settings() -> SettingsPage {
             max_concurrency: "8".into(),
             idle_timeout_s: "300".into(),
             min_instances: "0".into(),
+            keep_warm: false,
+            template_idle_timeout_s: "3600".into(),
             network: "none".into(),
             public: false,
             env: Vec::new(),

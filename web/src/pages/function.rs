@@ -79,10 +79,36 @@ pub struct FunctionPage {
     pub outcome: Option<InvokeOutcome>,
     /// Finished invocations.
     pub history: HistoryView,
+    /// What the scheduler decided for it.
+    pub decisions: Vec<DecisionRow>,
 }
 
 impl FunctionPage {
     const TAB: Tab = Tab::Test;
+
+    /// `12 times`: what is counted, summed up, so that a glance tells whether anything happened.
+    fn decided_in_words(&self) -> String {
+        let sum = self.decisions.iter().map(|decision| decision.count).sum();
+        format::plural(sum, "time")
+    }
+}
+
+/// How often the scheduler decided one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecisionRow {
+    /// The API's name for it.
+    pub name: &'static str,
+    /// How often.
+    pub count: u64,
+    /// What it is, in one line.
+    pub meaning: &'static str,
+}
+
+impl DecisionRow {
+    /// Grouped count.
+    fn shown(&self) -> String {
+        format::count(self.count)
+    }
 }
 
 /// What an invocation from the test panel gave.

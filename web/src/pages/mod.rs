@@ -13,8 +13,8 @@ mod shared;
 pub use code::{CodePage, CodeUpload, VersionRow};
 pub use error::ErrorPage;
 pub use function::{
-    FunctionHead, FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryRow, HistoryView,
-    InvokeOutcome, InvokeOutcomePartial, STATUS_FILTERS, Tab,
+    DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryRow,
+    HistoryView, InvokeOutcome, InvokeOutcomePartial, STATUS_FILTERS, Tab,
 };
 pub use functions::{FunctionRow, FunctionsPage, FunctionsTable};
 pub use invocation::{InvocationDetails, InvocationPage};

@@ -29,6 +29,10 @@ pub struct FunctionForm {
     pub idle_timeout_s: String,
     /// Instances kept even when idle.
     pub min_instances: String,
+    /// Whether template and one instance are kept whatever happens.
+    pub keep_warm: bool,
+    /// Seconds without a call after which the template is let go; 0: never.
+    pub template_idle_timeout_s: String,
     /// `none` or `outbound`.
     pub network: String,
     /// Whether the URL answers without a token.
@@ -49,6 +53,8 @@ impl FunctionForm {
         "max_concurrency",
         "idle_timeout_s",
         "min_instances",
+        "keep_warm",
+        "template_idle_timeout_s",
         "network",
         "public",
         "env",
@@ -61,6 +67,8 @@ impl FunctionForm {
         "max_concurrency",
         "idle_timeout_s",
         "min_instances",
+        "keep_warm",
+        "template_idle_timeout_s",
         "network",
         "public",
         "env",
@@ -79,6 +87,8 @@ impl FunctionForm {
             max_concurrency: "8".to_owned(),
             idle_timeout_s: "300".to_owned(),
             min_instances: "0".to_owned(),
+            keep_warm: false,
+            template_idle_timeout_s: "3600".to_owned(),
             network: "none".to_owned(),
             public: false,
             env: Vec::new(),

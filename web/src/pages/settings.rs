@@ -20,6 +20,10 @@ pub struct SettingsForm {
     pub idle_timeout_s: String,
     /// Instances kept even when idle.
     pub min_instances: String,
+    /// Whether template and one instance are kept whatever happens.
+    pub keep_warm: bool,
+    /// Seconds without a call after which the template is let go; 0: never.
+    pub template_idle_timeout_s: String,
     /// `none` or `outbound`.
     pub network: String,
     /// Whether the URL answers without a token.
@@ -41,6 +45,8 @@ impl SettingsForm {
         "max_concurrency",
         "idle_timeout_s",
         "min_instances",
+        "keep_warm",
+        "template_idle_timeout_s",
         "network",
         "public",
         "env",

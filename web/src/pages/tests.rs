@@ -134,6 +134,11 @@ fn function(chrome: Chrome, history: HistoryView) -> FunctionPage {
         event: HOSTILE.into(),
         outcome: None,
         history,
+        decisions: vec![DecisionRow {
+            name: "forked",
+            count: 1_204,
+            meaning: "Instances forked off a template that was up",
+        }],
     }
 }
 

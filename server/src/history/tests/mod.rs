@@ -39,6 +39,8 @@ impl Fixture {
             max_concurrency: 8,
             idle_timeout_s: 300,
             min_instances: 0,
+            keep_warm: false,
+            template_idle_timeout_s: 3600,
             network: Network::None,
             public: false,
             env: BTreeMap::new(),

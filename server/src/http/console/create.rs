@@ -28,13 +28,14 @@ pub struct Starter {
 }
 
 /// Settings that the form passes on as typed.
-const SETTINGS: [&str; 7] = [
+const SETTINGS: [&str; 8] = [
     "handler",
     "memory_mb",
     "timeout_ms",
     "max_concurrency",
     "idle_timeout_s",
     "min_instances",
+    "template_idle_timeout_s",
     "network",
 ];
 
@@ -103,8 +104,10 @@ fn read(form: &Form) -> Result<(FunctionSpec, Code), InvalidField> {
             fields.add(name.to_owned(), Input::Text(value))?;
         }
     }
-    let public = !form.text("public").is_empty();
-    fields.add("public".to_owned(), Input::Text(public.to_string()))?;
+    for name in ["public", "keep_warm"] {
+        let ticked = !form.text(name).is_empty();
+        fields.add(name.to_owned(), Input::Text(ticked.to_string()))?;
+    }
     fields.add("env".to_owned(), Input::Json(Value::Object(env(form)?)))?;
     if let Some(code) = code(form) {
         fields.add("code".to_owned(), code)?;
@@ -173,6 +176,8 @@ fn typed(form: &Form) -> FunctionForm {
         max_concurrency: form.trimmed("max_concurrency"),
         idle_timeout_s: form.trimmed("idle_timeout_s"),
         min_instances: form.trimmed("min_instances"),
+        keep_warm: !form.text("keep_warm").is_empty(),
+        template_idle_timeout_s: form.trimmed("template_idle_timeout_s"),
         network: form.trimmed("network"),
         public: !form.text("public").is_empty(),
         env: env_rows(form),

@@ -83,6 +83,7 @@ pub async fn show(
         event,
         outcome,
         history: history_view(app, &function.name, wanted).await?,
+        decisions: view::decisions(&function.decisions),
     };
     Ok(respond::page(StatusCode::OK, &page))
 }

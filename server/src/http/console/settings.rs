@@ -139,6 +139,7 @@ fn read(form: &Form, function: &FunctionView) -> Result<Option<FunctionPatch>, I
         ("max_concurrency", now.max_concurrency),
         ("idle_timeout_s", now.idle_timeout_s),
         ("min_instances", now.min_instances),
+        ("template_idle_timeout_s", now.template_idle_timeout_s),
         ("network", now.network),
     ] {
         let typed = form.trimmed(name);
@@ -146,9 +147,11 @@ fn read(form: &Form, function: &FunctionView) -> Result<Option<FunctionPatch>, I
             fields.add(name.to_owned(), Input::Text(typed))?;
         }
     }
-    let public = !form.text("public").is_empty();
-    if public != now.public {
-        fields.add("public".to_owned(), Input::Text(public.to_string()))?;
+    for (name, value) in [("public", now.public), ("keep_warm", now.keep_warm)] {
+        let ticked = !form.text(name).is_empty();
+        if ticked != value {
+            fields.add(name.to_owned(), Input::Text(ticked.to_string()))?;
+        }
     }
     let mut variables = env(form)?;
     for removed in form.all("env_remove") {
@@ -174,6 +177,8 @@ fn present(function: &FunctionView) -> SettingsForm {
         max_concurrency: function.max_concurrency.to_string(),
         idle_timeout_s: function.idle_timeout_s.to_string(),
         min_instances: function.min_instances.to_string(),
+        keep_warm: function.keep_warm,
+        template_idle_timeout_s: function.template_idle_timeout_s.to_string(),
         network: match function.network {
             Network::None => "none",
             Network::Outbound => "outbound",
@@ -194,6 +199,8 @@ fn typed(form: &Form, function: &FunctionView) -> SettingsForm {
         max_concurrency: form.trimmed("max_concurrency"),
         idle_timeout_s: form.trimmed("idle_timeout_s"),
         min_instances: form.trimmed("min_instances"),
+        keep_warm: !form.text("keep_warm").is_empty(),
+        template_idle_timeout_s: form.trimmed("template_idle_timeout_s"),
         network: form.trimmed("network"),
         public: !form.text("public").is_empty(),
         env: env_rows(form),
@@ -212,7 +219,7 @@ mod tests {
 
     use super::*;
     use crate::http::console::form;
-    use crate::model::{FunctionState, InstanceCounts, Runtime};
+    use crate::model::{DecisionCounts, FunctionState, InstanceCounts, Runtime};
 
     fn function() -> FunctionView {
         FunctionView {
@@ -230,17 +237,20 @@ mod tests {
             max_concurrency: 8,
             idle_timeout_s: 300,
             min_instances: 0,
+            keep_warm: false,
+            template_idle_timeout_s: 3600,
             network: Network::None,
             public: false,
             env: BTreeMap::from([("KEEP".to_owned(), None), ("DROP".to_owned(), None)]),
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,
             url: "/fn/hello".into(),
+            decisions: DecisionCounts::default(),
         }
     }
 
     const PRESENT: &str = "handler=main.handler&memory_mb=128&timeout_ms=30000&max_concurrency=8&idle_timeout_s=300\
-         &min_instances=0&network=none&env_name=&env_value=";
+         &min_instances=0&template_idle_timeout_s=3600&network=none&env_name=&env_value=";
 
     async fn patch(body: &str) -> Result<Option<FunctionPatch>, InvalidField> {
         let request = Request::builder()
@@ -260,7 +270,7 @@ mod tests {
     async fn only_changes_are_sent() {
         let changed = PRESENT.replace("memory_mb=128", "memory_mb=256");
         let patch = patch(&format!(
-            "{changed}&public=true&env_remove=DROP&env_remove=UNKNOWN&env_name=NEW&env_value=1"
+            "{changed}&public=true&keep_warm=true&env_remove=DROP&env_remove=UNKNOWN&env_name=NEW&env_value=1"
         ))
         .await
         .expect("valid")
@@ -274,6 +284,7 @@ mod tests {
             FunctionPatch {
                 memory_mb: Some(256),
                 public: Some(true),
+                keep_warm: Some(true),
                 env: Some(env),
                 ..FunctionPatch::default()
             }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use axum::http::{HeaderMap, header};
 use hearth_web::chrome::{Badge, Tone};
 use hearth_web::pages::{
-    ErrorView, FunctionHead, HistoryRow, InvocationDetails, LogRow, Moment, RecentStats,
+    DecisionRow, ErrorView, FunctionHead, HistoryRow, InvocationDetails, LogRow, Moment,
+    RecentStats,
 };
 use hearth_web::stage_bar::{StageBar, StageTimes};
 use jiff::Timestamp;
@@ -14,8 +15,8 @@ use serde_json::Value;
 use crate::http::App;
 use crate::http::answer;
 use crate::model::{
-    FunctionError, FunctionState, FunctionView, InvocationRecord, LogLine, LogStream, Runtime,
-    Stages, StartRung, Status, Trigger,
+    DecisionCounts, FunctionError, FunctionState, FunctionView, InvocationRecord, LogLine,
+    LogStream, Runtime, Stages, StartRung, Status, Trigger,
 };
 use crate::store::StoreError;
 
@@ -150,6 +151,16 @@ pub async fn head(app: &App, function: &FunctionView) -> Result<FunctionHead, St
         queued: function.queued,
         recent: recent(app, &function.name).await?,
     })
+}
+
+/// What the scheduler decided.
+pub fn decisions(counts: &DecisionCounts) -> Vec<DecisionRow> {
+    let row = |(name, count, meaning)| DecisionRow {
+        name,
+        count,
+        meaning,
+    };
+    counts.entries().map(row).to_vec()
 }
 
 /// A row of the history.

@@ -17,7 +17,7 @@ use snapshot::Snapshot;
 
 const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Metrics for Prometheus: functions by state, instances, invocations by function, status and start rung, latency
+/// Metrics for Prometheus: functions by state, instances, the scheduler's decisions, memory kept, invocations by function, status and start rung, latency
 /// histograms, the server process.
 #[utoipa::path(
     get,
@@ -32,6 +32,7 @@ pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Respons
     let snapshot = Snapshot {
         functions: app.engine.list().await?,
         totals: app.history.totals(),
+        held: app.engine.held(),
         process: process::read(),
         uptime: app.started.elapsed(),
     };

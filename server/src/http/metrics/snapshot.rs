@@ -11,6 +11,7 @@ use super::process::Process;
 use crate::history::{LiveHistogram, Totals};
 use crate::http::answer::rung;
 use crate::model::{FunctionState, FunctionView, StartRung, Status};
+use crate::scheduler::Held;
 
 /// Upper bounds of the latency buckets in µs. Fixed, whatever was measured: `le` must not change between scrapes.
 const BOUNDS_US: [u64; 17] = [
@@ -46,6 +47,7 @@ const RUNGS: [StartRung; 4] = [
 pub(super) struct Snapshot {
     pub functions: Vec<FunctionView>,
     pub totals: Vec<Totals>,
+    pub held: Held,
     pub process: Process,
     pub uptime: Duration,
 }
@@ -105,6 +107,36 @@ impl Snapshot {
             queued
                 .encode_family(&[("function", function.name.as_str())])?
                 .encode_gauge(&function.queued)?;
+        }
+        let mut decisions = encoder.encode_descriptor(
+            "hearth_scheduler_decisions",
+            "What the scheduler decided, by function",
+            None,
+            MetricType::Counter,
+        )?;
+        for function in &self.functions {
+            for (decision, count, _) in function.decisions.entries() {
+                let labels = [("function", function.name.as_str()), ("decision", decision)];
+                decisions
+                    .encode_family(&labels)?
+                    .encode_counter::<NoLabelSet, _, f64>(&count, None)?;
+            }
+        }
+        for (name, help, bytes) in [
+            (
+                "hearth_kept_memory_bytes",
+                "Memory of templates, instances and images",
+                self.held.used,
+            ),
+            (
+                "hearth_memory_budget_bytes",
+                "Memory that they may take",
+                self.held.budget,
+            ),
+        ] {
+            encoder
+                .encode_descriptor(name, help, None, MetricType::Gauge)?
+                .encode_gauge(&bytes)?;
         }
         Ok(())
     }
@@ -267,6 +299,7 @@ mod tests {
                     buckets: vec![(90, 1), (100, 1), (101, 1), (2_000_000_000, 1)],
                 },
             }],
+            held: Held { used: 5, budget: 9 },
             process: Process::default(),
             uptime: Duration::from_secs(7),
         };
@@ -280,6 +313,8 @@ mod tests {
             "hearth_invocation_duration_seconds_bucket{le=\"0.0001\",function=\"hello\"} 2",
             "hearth_invocation_duration_seconds_bucket{le=\"0.00025\",function=\"hello\"} 3",
             "hearth_invocation_duration_seconds_bucket{le=\"+Inf\",function=\"hello\"} 4",
+            "hearth_kept_memory_bytes 5",
+            "hearth_memory_budget_bytes 9",
             "process_open_fds 0",
             "hearth_uptime_seconds 7.0",
         ] {

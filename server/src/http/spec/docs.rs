@@ -43,6 +43,12 @@ pub struct CreateFunction {
     /// Instances kept even when idle, at most `max_concurrency`.
     #[schema(required = false, minimum = 0, maximum = 1000, default = 0)]
     pub min_instances: u32,
+    /// Keeps its template and one instance, whatever idle times and memory pressure say.
+    #[schema(required = false, default = false)]
+    pub keep_warm: bool,
+    /// Seconds without a call after which the template is let go; the next call then boots it. 0: never.
+    #[schema(required = false, minimum = 0, maximum = 2592000, default = 3600)]
+    pub template_idle_timeout_s: u32,
     /// Network access.
     #[schema(required = false)]
     pub network: Network,
@@ -97,6 +103,12 @@ pub struct CreateFunctionForm {
     /// See the JSON body.
     #[schema(required = false)]
     pub min_instances: u32,
+    /// `true` or `false`.
+    #[schema(required = false)]
+    pub keep_warm: bool,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub template_idle_timeout_s: u32,
     /// See the JSON body.
     #[schema(required = false)]
     pub network: Network,
@@ -142,6 +154,12 @@ pub struct PatchFunction {
     /// Instances kept even when idle, at most `max_concurrency`.
     #[schema(required = false, minimum = 0, maximum = 1000)]
     pub min_instances: u32,
+    /// Keeps its template and one instance, whatever idle times and memory pressure say.
+    #[schema(required = false)]
+    pub keep_warm: bool,
+    /// Seconds without a call after which the template is let go; 0: never.
+    #[schema(required = false, minimum = 0, maximum = 2592000)]
+    pub template_idle_timeout_s: u32,
     /// Network access.
     #[schema(required = false)]
     pub network: Network,

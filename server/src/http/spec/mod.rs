@@ -14,7 +14,9 @@ mod suggest;
 mod tests;
 mod upload;
 
-use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField, Network, Runtime};
+use crate::model::{
+    Code, FunctionPatch, FunctionSpec, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S,
+};
 
 pub use code::MAX_CODE_BYTES;
 pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunction};
@@ -32,6 +34,8 @@ pub const CREATE_FIELDS: &[&str] = &[
     "max_concurrency",
     "idle_timeout_s",
     "min_instances",
+    "keep_warm",
+    "template_idle_timeout_s",
     "network",
     "public",
     "env",
@@ -45,6 +49,8 @@ pub const PATCH_FIELDS: &[&str] = &[
     "max_concurrency",
     "idle_timeout_s",
     "min_instances",
+    "keep_warm",
+    "template_idle_timeout_s",
     "network",
     "public",
     "env",
@@ -69,8 +75,12 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         max_concurrency,
         idle_timeout_s: fields.integer(&rules::IDLE_TIMEOUT_S)?.unwrap_or(300),
         min_instances: rules::min_instances(&mut fields, max_concurrency)?.unwrap_or(0),
+        keep_warm: rules::flag(&mut fields, "keep_warm")?.unwrap_or(false),
+        template_idle_timeout_s: fields
+            .integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?
+            .unwrap_or(TEMPLATE_IDLE_TIMEOUT_S),
         network: rules::network(&mut fields)?.unwrap_or(Network::None),
-        public: rules::public(&mut fields)?.unwrap_or(false),
+        public: rules::flag(&mut fields, "public")?.unwrap_or(false),
         env: env::create(&mut fields)?,
     };
     let code = code::required(&mut fields, runtime)?;
@@ -105,8 +115,10 @@ pub fn patch(
         idle_timeout_s: fields.integer(&rules::IDLE_TIMEOUT_S)?,
         min_instances: rules::min_instances(&mut fields, concurrency.unwrap_or(max_concurrency))?,
         max_concurrency: concurrency,
+        keep_warm: rules::flag(&mut fields, "keep_warm")?,
+        template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
         network: rules::network(&mut fields)?,
-        public: rules::public(&mut fields)?,
+        public: rules::flag(&mut fields, "public")?,
         env: env::patch(&mut fields)?,
     })
 }

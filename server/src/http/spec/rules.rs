@@ -29,6 +29,13 @@ pub(super) const IDLE_TIMEOUT_S: IntegerRule = IntegerRule {
     max: 86_400,
 };
 
+/// Seconds without a call before a template is let go, at most 30 days; 0 is never.
+pub(super) const TEMPLATE_IDLE_TIMEOUT_S: IntegerRule = IntegerRule {
+    field: "template_idle_timeout_s",
+    min: 0,
+    max: 2_592_000,
+};
+
 const NAME: &str = "1 to 64 of a-z, 0-9 and -, starting with a letter";
 const RUNTIME: &str = "\"python3\" or \"node\"";
 const HANDLER: &str =
@@ -132,15 +139,10 @@ pub(super) fn network(fields: &mut Fields) -> Result<Option<Network>, InvalidFie
     })
 }
 
-pub(super) fn public(fields: &mut Fields) -> Result<Option<bool>, InvalidField> {
-    fields.take(
-        "public",
-        "true or false",
-        "a boolean",
-        |input| match input {
-            Input::Json(value) => value.as_bool(),
-            Input::Text(text) => text.parse().ok(),
-            Input::File { .. } => None,
-        },
-    )
+pub(super) fn flag(fields: &mut Fields, name: &str) -> Result<Option<bool>, InvalidField> {
+    fields.take(name, "true or false", "a boolean", |input| match input {
+        Input::Json(value) => value.as_bool(),
+        Input::Text(text) => text.parse().ok(),
+        Input::File { .. } => None,
+    })
 }

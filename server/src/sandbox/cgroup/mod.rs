@@ -247,6 +247,16 @@ impl Leaf {
             .unwrap_or_default()
     }
 
+    /// Memory charged to what is in it, bytes, file cache left out. `None` when it is gone.
+    pub fn memory(&self) -> Option<u64> {
+        memory(self.version, &self.dir)
+    }
+
+    /// The same of all cells of its sandbox together, the template's included.
+    pub fn memory_of_all(&self) -> Option<u64> {
+        memory(self.version, self.dir.parent()?)
+    }
+
     /// Kills what is in it; processes that appear meanwhile may be missed on v1.
     pub fn kill(&self) {
         match self.version {
@@ -264,6 +274,24 @@ impl Leaf {
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         }
     }
+}
+
+/// Memory charged to a cgroup and those below it, without the file cache.
+fn memory(version: Version, dir: &Path) -> Option<u64> {
+    let (usage, inactive, active) = match version {
+        Version::V1 => (
+            "memory.usage_in_bytes",
+            "total_inactive_file",
+            "total_active_file",
+        ),
+        Version::V2 => ("memory.current", "inactive_file", "active_file"),
+    };
+    let read = |file| fs::read_to_string(dir.join(file)).ok();
+    let usage: u64 = read(usage)?.trim().parse().ok()?;
+    let stat = read("memory.stat")?;
+    let cache = keyed(&stat, inactive) + keyed(&stat, active);
+    // The figures are not of the same moment.
+    Some(usage.saturating_sub(cache))
 }
 
 /// The value of `key` in lines of `key value`; 0 when it is not there.

@@ -19,12 +19,17 @@ pub(super) fn wrong_settings() -> Vec<(&'static str, Value)> {
     wrong.extend(
         [1001_u64, u64::MAX].map(|value| ("min_instances", json!({"min_instances": value}))),
     );
+    wrong.push((
+        "template_idle_timeout_s",
+        json!({"template_idle_timeout_s": 2_592_001}),
+    ));
     for field in [
         "memory_mb",
         "timeout_ms",
         "max_concurrency",
         "idle_timeout_s",
         "min_instances",
+        "template_idle_timeout_s",
     ] {
         let not_whole = [
             json!(-1),
@@ -76,7 +81,9 @@ pub(super) fn wrong_settings() -> Vec<(&'static str, Value)> {
     ];
     wrong.extend(networks.map(|value| ("network", json!({"network": value}))));
     let flags = [json!("true"), json!(1), json!(null), json!([true])];
-    wrong.extend(flags.map(|value| ("public", json!({"public": value}))));
+    for field in ["public", "keep_warm"] {
+        wrong.extend(flags.clone().map(|value| (field, json!({ field: value }))));
+    }
     for value in [json!([]), json!("A=b"), json!(1), json!(true), json!(null)] {
         wrong.push(("env", json!({"env": value})));
     }

@@ -1,0 +1,127 @@
+//! The gate of starts: a place for each start that may be under way, over all functions. [`policy::starts`] decides.
+//!
+//! [`policy::starts`]: super::policy::starts
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use super::policy::starts::{STARTS_PER_CORE, StartQueue};
+
+type Queue = StartQueue<u64, oneshot::Sender<Place>>;
+
+/// A gate. Cheap to clone.
+#[derive(Clone)]
+pub struct Gate(Arc<Mutex<Queue>>);
+
+/// The right to have one start under way. Dropping it, wherever that happens, passes it on.
+#[derive(Debug)]
+pub struct Place {
+    gate: Gate,
+    /// Whose it is; `None` once it was passed on.
+    key: Option<u64>,
+}
+
+impl Default for Gate {
+    /// A gate as wide as this host's cores can use.
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self(Arc::new(Mutex::new(StartQueue::new(
+            cores * STARTS_PER_CORE,
+        ))))
+    }
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate").finish_non_exhaustive()
+    }
+}
+
+impl Gate {
+    /// A place for a start of the deployment `key`, at once or in its turn; `deferred` is called when it has to wait.
+    /// Dropping the future gives up the turn.
+    pub async fn enter(&self, key: u64, deferred: impl FnOnce()) -> Place {
+        let turn = {
+            let mut queue = self.0.lock();
+            if queue.try_begin(key) {
+                return self.place(key);
+            }
+            let (sender, receiver) = oneshot::channel();
+            queue.enqueue(key, sender);
+            receiver
+        };
+        deferred();
+        match turn.await {
+            Ok(place) => place,
+            // Tickets live in the queue until they are sent, and the queue as long as this gate.
+            Err(_) => Place {
+                gate: self.clone(),
+                key: None,
+            },
+        }
+    }
+
+    fn place(&self, key: u64) -> Place {
+        Place {
+            gate: self.clone(),
+            key: Some(key),
+        }
+    }
+
+    fn pass_on(&self, key: u64) {
+        let mut ended = key;
+        loop {
+            let next = self.0.lock().end(ended);
+            let Some((key, ticket)) = next else {
+                return;
+            };
+            match ticket.send(self.place(key)) {
+                Ok(()) => return,
+                // Its requester went away: the place is the next one's.
+                Err(mut place) => ended = place.key.take().unwrap_or(key),
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.gate.pass_on(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn narrow() -> Gate {
+        Gate(Arc::new(Mutex::new(StartQueue::new(1))))
+    }
+
+    #[tokio::test]
+    async fn a_place_passes_by_those_who_went_away() {
+        let gate = narrow();
+        let first = gate.enter(1, || panic!("it is free")).await;
+        let mut deferred = 0;
+        let mut gone = Box::pin(gate.enter(2, || deferred += 1));
+        assert!(gone.as_mut().now_or_never().is_none());
+        let mut told = Box::pin(gate.enter(3, || {}));
+        assert!(told.as_mut().now_or_never().is_none());
+        let mut last = Box::pin(gate.enter(4, || {}));
+        assert!(last.as_mut().now_or_never().is_none());
+        drop(gone);
+        assert_eq!(deferred, 1);
+        drop(first);
+        // The place was sent to the third, who goes away with it.
+        drop(told);
+        let place = last.now_or_never().expect("its turn has come");
+        drop(place);
+        assert_eq!(gate.0.lock().running(), 0);
+    }
+}

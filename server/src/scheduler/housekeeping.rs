@@ -1,0 +1,66 @@
+//! What a deployment does when time passes: instances and templates that were idle for too long end, the minimum is
+//! restored, and an instance is made ready for a call that is expected.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Deployment;
+use super::rungs::Rungs;
+
+/// How often deployments are looked through.
+pub const TICK: Duration = Duration::from_millis(500);
+
+impl Deployment {
+    /// To be called every [`TICK`].
+    pub fn tick(self: &Arc<Self>, now: Instant) {
+        if self.is_retired() {
+            return;
+        }
+        let boot = match self.slot.up() {
+            Some(_) => Duration::ZERO,
+            None => self.worth.lock().boot_cost(),
+        };
+        let tick = {
+            let mut pool = self.pool.lock();
+            // One tick, because a window may open just after one, and as much again as the start should take.
+            let lead = TICK + (boot + pool.start_cost()) * 2;
+            pool.tick(now, lead)
+        };
+        if !tick.expired.is_empty() || tick.missed.is_some() || tick.ahead.is_some() {
+            self.decisions.note(|counts| {
+                counts.expired_idle += tick.expired.len() as u64;
+                counts.ahead_missed += u64::from(tick.missed.is_some());
+                counts.started_ahead += u64::from(tick.ahead.is_some());
+            });
+        }
+        if tick.ahead == Some(true) {
+            tokio::spawn(self.clone().start_one());
+        }
+        drop(tick);
+        self.start_due();
+        self.expire_template(now);
+    }
+
+    fn expire_template(&self, now: Instant) {
+        let timeout = Duration::from_secs(self.spec.template_idle_timeout_s.into());
+        if timeout.is_zero() || self.slot.up().is_none() {
+            return;
+        }
+        let unused = now.saturating_duration_since(self.pool.lock().last_used());
+        if unused >= timeout && self.let_template_go() {
+            self.decisions.note(|counts| counts.template_expired += 1);
+            tracing::info!(function = %self.name, version = self.version, "template let go: nobody called for {} s", unused.as_secs());
+        }
+    }
+
+    /// Lets the template go, unless it is in use or has to stay. False when it did not.
+    pub(super) fn let_template_go(&self) -> bool {
+        // Under the pool's lock: a request that comes now finds no template rather than one that is going.
+        let pool = self.pool.lock();
+        if self.spec.keep_warm || !pool.is_quiet() || self.slot.up().is_none() {
+            return false;
+        }
+        self.slot.demote();
+        true
+    }
+}

@@ -1,0 +1,108 @@
+//! Burst sizing: how many instances to start for the requests that wait.
+//!
+//! A start pays if, when it is ready, somebody still waits. Seen as a fluid: `w` waiting requests are `w·R` of work, `R`
+//! being a function's run time. Starts of one function come off one template, one after the other, each `S` apart, so
+//! that the `m`-th is ready after `m·S`. Until then each of the `b` busy instances has done `m·S` of work, and the starts
+//! before it, the `j`-th of which is ready at `j·S`, have done `S·m(m−1)/2` together. So the `m`-th start pays while
+//!
+//! ```text
+//! w·R > S·(b·m + m(m−1)/2)
+//! ```
+//!
+//! and one request is never given more than one start. A hundred calls of 1 s get a hundred starts; a hundred calls of
+//! 50 µs get three, which serve them sooner than more could be started; a short call that finds one busy instance waits
+//! for it.
+//!
+//! `R` is what was measured, but no less than what is seen now: while nothing ends, requests under way have run for at
+//! least the time since the last progress. This is what a wrong guess is corrected by: a wait costs at most about as much
+//! as the start that would have avoided it (the ski-rental argument: Karlin, Manasse, Rudolph, Sleator, "Competitive
+//! snoopy caching", Algorithmica 1988), whatever was believed before.
+
+use std::time::Duration;
+
+use super::estimate::Mean;
+
+/// What a fork is taken to cost until one was measured.
+pub const ASSUMED_START: Duration = Duration::from_millis(1);
+/// Bounds of the start cost that is counted with: a measurement beyond them tells of the machine's load (a stalled
+/// template, a clock too coarse), not of what the next start will cost.
+const START_BOUNDS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(50));
+
+/// What is learned of a function's starts and runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Load {
+    /// From lease to release.
+    pub run: Mean,
+    /// FORK to READY, divided by the starts that shared the template meanwhile.
+    pub start: Mean,
+}
+
+impl Load {
+    /// The start cost to count with.
+    pub fn start_cost(&self) -> Duration {
+        let (least, most) = START_BOUNDS;
+        self.start.get().unwrap_or(ASSUMED_START).clamp(least, most)
+    }
+
+    /// The run time to count with, `seen` being how long nothing has ended while something ran. A function that was
+    /// never called is taken to run as long as a start: that starts some instances at once, not one for each.
+    fn run_time(&self, seen: Duration) -> Duration {
+        self.run.get().unwrap_or(self.start_cost()).max(seen)
+    }
+}
+
+/// How a pool stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Requests that wait.
+    pub waiting: u32,
+    /// Instances at work.
+    pub busy: u32,
+    /// Time since the last progress, while something is at work: see the module.
+    pub seen: Duration,
+}
+
+/// Work, in seconds, that is done before the `m`-th start is ready.
+fn done_before(m: f64, busy: u32, start: f64) -> f64 {
+    start * (f64::from(busy) * m + m * (m - 1.0) / 2.0)
+}
+
+/// How many starts should be under way for this queue, at most one for each who waits. At least one when there is nobody
+/// else to serve them.
+pub fn starts_wanted(load: &Load, queue: Queue) -> u32 {
+    let Queue {
+        waiting,
+        busy,
+        seen,
+    } = queue;
+    let start = load.start_cost().as_secs_f64();
+    let work = f64::from(waiting) * load.run_time(seen).as_secs_f64();
+    // The greatest m with done_before(m) < work: the positive root of m²/2 + (b − ½)·m − work/S, rounded down to a whole
+    // number below it.
+    let half = f64::from(busy) - 0.5;
+    let root = (half * half + 2.0 * work / start).sqrt() - half;
+    let mut m = root.floor().clamp(0.0, f64::from(waiting));
+    // At the root itself nobody waits any more; and rounding may be off by one either way.
+    while m > 0.0 && done_before(m, busy, start) >= work {
+        m -= 1.0;
+    }
+    let least = u32::from(busy == 0 && waiting > 0);
+    (m as u32).max(least)
+}
+
+/// How long nothing must have ended for one start more than `starting` to pay; `None` when no patience will lead to one,
+/// since everybody who waits has a start of their own.
+pub fn patience(load: &Load, queue: Queue, starting: u32) -> Option<Duration> {
+    if queue.waiting <= starting {
+        return None;
+    }
+    let m = f64::from(starting) + 1.0;
+    let start = load.start_cost().as_secs_f64();
+    let needed = done_before(m, queue.busy, start) / f64::from(queue.waiting);
+    // A nanosecond more, since the comparison is strict, and a thousandth against rounding.
+    Some(Duration::from_secs_f64(needed * 1.001) + Duration::from_nanos(1))
+}
+
+#[cfg(test)]
+#[path = "burst_tests.rs"]
+mod tests;

@@ -1,0 +1,115 @@
+//! How short memory is: what the budget allows, what the host has left, and how long its processes wait for it.
+
+/// Parts of the host's memory that must stay available to everything else: below, the kernel begins to reclaim what runs.
+const FLOOR_PART: u64 = 20;
+/// The floor is no higher than this: on a large host a twentieth is plenty.
+const FLOOR_MOST: u64 = 1 << 30;
+/// Share of the last ten seconds, in percent, that every task waited for memory (PSI, `full avg10`), from which on the
+/// host counts as thrashing, whatever is said to be available.
+const THRASHING_PERCENT: f64 = 5.0;
+/// Part of what is kept that is let go at a time while the host thrashes.
+const THRASHING_PART: u64 = 10;
+
+/// What the host says. Unknown figures press nobody.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct HostMemory {
+    /// MemTotal, bytes; 0 when unknown.
+    pub total: u64,
+    /// MemAvailable, bytes.
+    pub available: u64,
+    /// PSI's `full avg10`, percent.
+    pub stalled_percent: f64,
+}
+
+impl HostMemory {
+    /// Reads `/proc/meminfo` and `/proc/pressure/memory`, either of which may be empty.
+    pub fn parse(meminfo: &str, pressure: &str) -> Self {
+        let field = |name: &str| {
+            meminfo
+                .lines()
+                .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+                .find_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+                .map_or(0, |kib| kib * 1024)
+        };
+        let stalled_percent = pressure
+            .lines()
+            .filter_map(|line| line.strip_prefix("full "))
+            .flat_map(str::split_whitespace)
+            .find_map(|field| field.strip_prefix("avg10=")?.parse().ok())
+            .unwrap_or(0.0);
+        Self {
+            total: field("MemTotal"),
+            available: field("MemAvailable"),
+            stalled_percent,
+        }
+    }
+}
+
+/// Bytes to let go of, `used` being kept under a budget of `budget`.
+pub fn excess(used: u64, budget: u64, host: HostMemory) -> u64 {
+    let over_budget = used.saturating_sub(budget);
+    let floor = (host.total / FLOOR_PART).min(FLOOR_MOST);
+    let below_floor = floor.saturating_sub(host.available);
+    let thrashing = if host.stalled_percent >= THRASHING_PERCENT {
+        used / THRASHING_PART
+    } else {
+        0
+    };
+    // What is not kept cannot be let go.
+    over_budget.max(below_floor).max(thrashing).min(used)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn host(total: u64, available: u64, stalled_percent: f64) -> HostMemory {
+        HostMemory {
+            total,
+            available,
+            stalled_percent,
+        }
+    }
+
+    #[test]
+    fn the_kernels_files_are_read() {
+        let meminfo = "MemTotal:       24000 kB\nMemFree: 1 kB\nMemAvailable:   12000 kB\n";
+        let pressure = "some avg10=9.00 avg60=1.00 avg300=0.00 total=3\nfull avg10=2.50 avg60=0.00 avg300=0.00 total=1\n";
+        let read = HostMemory::parse(meminfo, pressure);
+        assert_eq!(read, host(24_000 * 1024, 12_000 * 1024, 2.5));
+        assert_eq!(HostMemory::parse("", ""), HostMemory::default());
+    }
+
+    #[test]
+    fn the_tightest_bound_counts() {
+        let plenty = host(16 * GIB, 10 * GIB, 0.0);
+        assert_eq!(excess(GIB, 2 * GIB, plenty), 0);
+        assert_eq!(excess(3 * GIB, 2 * GIB, plenty), GIB);
+        assert_eq!(
+            excess(3 * GIB, 8 * GIB, host(16 * GIB, 0, 0.0)),
+            16 * GIB / 20
+        );
+        assert_eq!(
+            excess(GIB, 8 * GIB, host(16 * GIB, 10 * GIB, 50.0)),
+            GIB / 10
+        );
+        assert_eq!(excess(GIB, 8 * GIB, HostMemory::default()), 0, "unknown");
+    }
+
+    proptest! {
+        /// Letting go of the excess meets the budget, and it is never more than what is kept.
+        #[test]
+        fn the_budget_is_met(
+            used in 0_u64..1 << 40, budget in 0_u64..1 << 40, total in 0_u64..1 << 40, available in 0_u64..1 << 40,
+            stalled in 0.0_f64..100.0,
+        ) {
+            let go = excess(used, budget, host(total, available, stalled));
+            prop_assert!(go <= used);
+            prop_assert!(used - go <= budget);
+        }
+    }
+}

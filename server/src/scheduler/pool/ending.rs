@@ -1,0 +1,75 @@
+//! Which idle instances a pool keeps, and which it ends.
+
+use std::time::{Duration, Instant};
+
+use super::Pool;
+use crate::scheduler::policy::periodic::Step;
+
+/// What a tick of the clock brings.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Tick<I> {
+    /// Instances that were idle for too long.
+    pub expired: Vec<I>,
+    /// An instance that was ready for a call that did not come, to be ended.
+    pub missed: Option<Vec<I>>,
+    /// A call is expected: `Some(true)` when an instance is to be started for it, counted as begun.
+    pub ahead: Option<bool>,
+}
+
+impl<I, W> Pool<I, W> {
+    /// What the time brings: called every now and then. An instance for an expected call is started `lead` ahead.
+    pub fn tick(&mut self, now: Instant, lead: Duration) -> Tick<I> {
+        let mut tick = Tick {
+            expired: Vec::new(),
+            missed: None,
+            ahead: None,
+        };
+        // Where there is a minimum, an instance waits anyway.
+        let step = match self.limits.min {
+            0 => self.rhythm.step(now, lead),
+            _ => Step::None,
+        };
+        match step {
+            Step::Hold(window) => {
+                self.held = Some(window.until);
+                let lacking = self.total() == 0;
+                self.starting += u32::from(lacking);
+                tick.ahead = Some(lacking);
+            }
+            Step::Missed => {
+                self.held = None;
+                tick.missed = Some(self.evict(1));
+            }
+            Step::None => {}
+        }
+        tick.expired = self.expired(now);
+        tick
+    }
+
+    /// Takes out the instances that were idle for too long, oldest first, keeping the minimum.
+    pub fn expired(&mut self, now: Instant) -> Vec<I> {
+        let spare = self.total().saturating_sub(self.minimum(now)) as usize;
+        let timeout = self.limits.idle_timeout;
+        let old = self
+            .idle
+            .iter()
+            .take_while(|idle| now.saturating_duration_since(idle.since) >= timeout)
+            .count();
+        self.take_oldest(old.min(spare))
+    }
+
+    /// Idle instances that may be ended when memory is short.
+    pub fn evictable(&self) -> u32 {
+        let spare = self.total().saturating_sub(self.limits.min);
+        self.counts().idle.min(spare)
+    }
+
+    /// Takes out up to `count` of those, oldest first.
+    pub fn evict(&mut self, count: u32) -> Vec<I> {
+        self.take_oldest(count.min(self.evictable()) as usize)
+    }
+
+    pub(super) fn take_oldest(&mut self, count: usize) -> Vec<I> {
+        self.idle.drain(..count).map(|idle| idle.instance).collect()
+    }
+}

@@ -1,0 +1,161 @@
+//! Which starts a pool begins, takes back and repeats.
+
+use std::time::{Duration, Instant};
+
+use super::Pool;
+use crate::scheduler::policy::burst::{Queue, patience, starts_wanted};
+
+/// Shortest pause before the queue is looked at again: the resolution of the runtime's timers.
+const LEAST_PAUSE: Duration = Duration::from_millis(1);
+/// After a failed start, no further one is begun for this long while something else may still serve who waits; doubled
+/// with each failure in a row for starts that nobody waits for.
+const RETRY_FAILED: Duration = Duration::from_millis(250);
+/// Failures in a row after which the pause grows no further: 64 s.
+const MOST_DOUBLINGS: u32 = 8;
+
+/// Starts to begin now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Due {
+    /// For requests that wait.
+    pub for_requests: u32,
+    /// For the minimum.
+    pub for_minimum: u32,
+}
+
+impl<I, W> Pool<I, W> {
+    fn queue(&self) -> Queue {
+        let (since, seen) = self.seen;
+        Queue {
+            waiting: self.counts().queued,
+            busy: self.busy,
+            // Something has ended since: what was seen says nothing any more.
+            seen: if since == self.progress {
+                seen
+            } else {
+                Duration::ZERO
+            },
+        }
+    }
+
+    pub(super) fn is_backing_off(&self, now: Instant) -> bool {
+        self.retry_at.is_some_and(|at| now < at)
+    }
+
+    /// How many starts to begin now, counted as begun: those that pay for the requests that wait, and what the minimum
+    /// lacks, within the limit. Without a request that waits and nothing below the minimum, none.
+    pub fn starts_due(&mut self, now: Instant) -> Due {
+        let room = self.limits.max.saturating_sub(self.total());
+        let backing_off = self.is_backing_off(now);
+        let for_requests = if backing_off && self.busy + self.starting > 0 {
+            0
+        } else {
+            let wanted = starts_wanted(&self.load, self.queue());
+            wanted.saturating_sub(self.starting).min(room)
+        };
+        let for_minimum = if backing_off {
+            0
+        } else {
+            let lacking = self.limits.min.saturating_sub(self.total() + for_requests);
+            lacking.min(room - for_requests)
+        };
+        self.starting += for_requests + for_minimum;
+        Due {
+            for_requests,
+            for_minimum,
+        }
+    }
+
+    /// Whether requests wait that one start more might serve.
+    #[inline]
+    pub fn may_start(&self) -> bool {
+        !self.waiting.is_empty() && self.total() < self.limits.max
+    }
+
+    /// Whether requests wait that no start is under way for.
+    pub fn queues_behind_busy(&self) -> bool {
+        self.waiting.len() > self.starting as usize
+    }
+
+    /// When to call [`Self::look_again`], if that has to be arranged: when nothing has ended by then, one start more
+    /// pays. `None` when it is arranged already, or cannot bring anything.
+    pub fn alarm(&mut self, now: Instant) -> Option<Instant> {
+        if !self.may_start() || self.busy == 0 {
+            return None;
+        }
+        let pays = self.progress + patience(&self.load, self.queue(), self.starting)?;
+        let at = pays
+            .max(self.retry_at.unwrap_or(now))
+            .max(now + LEAST_PAUSE);
+        // An alarm that is set is put forward only if that halves the wait: so there are never many.
+        if let Some(set) = self.alarm
+            && at.saturating_duration_since(now) * 2 > set.saturating_duration_since(now)
+        {
+            return None;
+        }
+        self.alarm = Some(at);
+        Some(at)
+    }
+
+    /// The time of an alarm has come. `at` is what was arranged and not when it was noticed: a machine that stood still
+    /// for a moment has not shown that anything runs for long. The caller then asks [`Self::starts_due`].
+    pub fn look_again(&mut self, at: Instant) {
+        if self.alarm.is_some_and(|set| set <= at) {
+            self.alarm = None;
+        }
+        if self.busy > 0 {
+            self.seen = (self.progress, at.saturating_duration_since(self.progress));
+        }
+    }
+
+    /// A start that had to wait for its turn asks whether it is still of use. When it is not, it is no longer counted.
+    pub fn confirm_start(&mut self, now: Instant) -> bool {
+        let missing = self
+            .minimum(now)
+            .saturating_sub(self.total() - self.starting);
+        let wanted = starts_wanted(&self.load, self.queue()).max(missing);
+        if self.starting > wanted {
+            self.starting -= 1;
+            return false;
+        }
+        true
+    }
+
+    /// A start forks now. Returns how many do, this one included.
+    pub fn forks(&mut self) -> u32 {
+        self.forking += 1;
+        self.forking
+    }
+
+    /// The fork is over; `took` is its share of the template's time, if it succeeded.
+    pub fn forked(&mut self, took: Option<Duration>) {
+        self.forking = self.forking.saturating_sub(1);
+        if let Some(took) = took {
+            self.load.start.sample(took);
+        }
+    }
+
+    /// A start is over: the instance goes to who waits longest, else it is idle.
+    pub fn started(&mut self, instance: I, now: Instant) -> Option<(W, I)> {
+        debug_assert!(self.starting > 0, "a start ended that did not begin");
+        self.starting = self.starting.saturating_sub(1);
+        (self.failures, self.retry_at) = (0, None);
+        self.touch(now);
+        self.offer(instance, now)
+    }
+
+    /// A start failed. Returns who must be told: everybody that no instance will ever serve.
+    pub fn start_failed(&mut self, now: Instant) -> Vec<W> {
+        debug_assert!(self.starting > 0, "a start ended that did not begin");
+        self.starting = self.starting.saturating_sub(1);
+        let doublings = self.failures.min(MOST_DOUBLINGS);
+        self.failures = self.failures.saturating_add(1);
+        let someone_waits = !self.waiting.is_empty();
+        let pause = RETRY_FAILED * if someone_waits { 1 } else { 1 << doublings };
+        self.retry_at = Some(now + pause);
+        if self.starting == 0 && self.busy == 0 {
+            self.waiting.drain(..).collect()
+        } else {
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Starts of a deployment: what the pool wants begun is begun here, in its turn among the starts of all functions.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Deployment;
+use super::boot::{BootFailure, TemplateSlot};
+use super::lease::Origin;
+use crate::instance::{Instance, StartError, Template};
+use crate::model::StartRung;
+
+impl Deployment {
+    /// The template, and the rung that a start off it takes: a fork when it is up, else how it was brought up.
+    pub(super) async fn template(
+        self: &Arc<Self>,
+    ) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
+        if let Some(template) = self.slot.up() {
+            return Ok((template, self.rung_off_a_template()));
+        }
+        let (template, rung) = self.bring_up().await?;
+        if template.claim_watch() {
+            tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
+        }
+        Ok((template, rung))
+    }
+
+    /// How an instance starts while the template is up: by a fork, where the language's interpreter can be forked.
+    fn rung_off_a_template(&self) -> StartRung {
+        match self.resources.runtimes.get(self.spec.runtime).fork {
+            Ok(()) => StartRung::Fork,
+            Err(_) => StartRung::Boot,
+        }
+    }
+
+    /// Boots the template, in its turn among the boots of all functions. One who waits for this deployment's boot takes
+    /// a place there, the others wait for that one.
+    async fn bring_up(self: &Arc<Self>) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
+        let rung = StartRung::Boot;
+        let _turn = self.booting.lock().await;
+        if let Some(template) = self.slot.up() {
+            return Ok((template, rung));
+        }
+        let _place = self.resources.boots.enter(self.id, || {}).await;
+        let begun = Instant::now();
+        let (template, _) = self.slot.get(self).await?;
+        let now = Instant::now();
+        self.worth.lock().brought_up(rung, now - begun);
+        self.pool.lock().touch(now);
+        Ok((template, rung))
+    }
+
+    /// Begins the starts that a request is worth that has just joined the queue.
+    pub(super) fn start_for_request(self: &Arc<Self>) {
+        let begun = self.start_due();
+        if begun == 0 && self.pool.lock().queues_behind_busy() {
+            self.decisions.note(|counts| counts.queued_behind_busy += 1);
+        }
+    }
+
+    /// Begins the starts that are due and returns how many that were. Sees to it that the queue is looked at again when
+    /// nothing ends for too long.
+    pub(super) fn start_due(self: &Arc<Self>) -> u32 {
+        let now = Instant::now();
+        let (due, alarm) = {
+            let mut pool = self.pool.lock();
+            (pool.starts_due(now), pool.alarm(now))
+        };
+        let starts = due.for_requests + due.for_minimum;
+        if starts > 0 {
+            self.decisions.note(|counts| {
+                counts.started_for_request += u64::from(due.for_requests);
+                counts.started_for_minimum += u64::from(due.for_minimum);
+            });
+        }
+        for _ in 0..starts {
+            tokio::spawn(self.clone().start_one());
+        }
+        if let Some(at) = alarm {
+            let deployment = Arc::downgrade(self);
+            tokio::spawn(async move {
+                tokio::time::sleep_until(at.into()).await;
+                // What has ended meanwhile is to be heard of first.
+                tokio::task::yield_now().await;
+                if let Some(deployment) = deployment.upgrade() {
+                    deployment.pool.lock().look_again(at);
+                    deployment.start_due();
+                }
+            });
+        }
+        starts
+    }
+
+    pub(super) async fn start_one(self: Arc<Self>) {
+        let mut begun = Instant::now();
+        match self.try_start(&mut begun).await {
+            Ok(Some((instance, rung))) => {
+                self.watch(&instance);
+                self.decisions.note(|counts| match rung {
+                    StartRung::Boot => counts.booted += 1,
+                    StartRung::Restore => counts.restored += 1,
+                    StartRung::Fork | StartRung::Warm => counts.forked += 1,
+                });
+                let ready = Instant::now();
+                let origin = Origin { rung, begun, ready };
+                let given = self.pool.lock().started(Box::new(instance), ready);
+                self.hand(given, Some(origin));
+            }
+            Ok(None) => self.decisions.note(|counts| counts.start_withdrawn += 1),
+            Err(failure) => {
+                self.decisions.note(|counts| counts.start_failed += 1);
+                let waiters = self.pool.lock().start_failed(Instant::now());
+                for waiter in waiters {
+                    // Who hung up need not know.
+                    let _ = waiter.send(Err(failure.clone()));
+                }
+            }
+        }
+        self.start_due();
+        self.end_if_retired();
+    }
+
+    /// Forks an instance; when the template turns out to be dead, boots it and tries once more. `None` when the start was
+    /// of no use any more once its turn had come. `begun` is moved past the wait for the turn, which is queueing.
+    async fn try_start(
+        self: &Arc<Self>,
+        begun: &mut Instant,
+    ) -> Result<Option<(Instance, StartRung)>, Arc<BootFailure>> {
+        let (template, rung) = self.template().await?;
+        let asked = Instant::now();
+        let deferred = || {
+            self.decisions
+                .note(|counts| counts.start_deferred_by_cores += 1);
+        };
+        let place = self.resources.starts.enter(self.id, deferred).await;
+        let now = Instant::now();
+        *begun += now - asked;
+        if !self.pool.lock().confirm_start(now) {
+            return Ok(None);
+        }
+        let error = match self.fork(&template).await {
+            Ok(instance) => return Ok(Some((instance, rung))),
+            Err(error) => error,
+        };
+        // A boot has a place of its own, and takes longer than anybody should hold this one.
+        drop(place);
+        tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
+        self.slot.forget(&template);
+        let (template, rung) = self.template().await?;
+        let _place = self.resources.starts.enter(self.id, || {}).await;
+        match self.fork(&template).await {
+            Ok(instance) => Ok(Some((instance, rung))),
+            Err(error) => Err(Arc::new(BootFailure {
+                reason: error.to_string(),
+                import: None,
+            })),
+        }
+    }
+
+    /// Forks an instance and learns what that took.
+    async fn fork(&self, template: &Arc<Template>) -> Result<Instance, StartError> {
+        let sharing = self.pool.lock().forks();
+        let started = Instance::start(template, &self.function, &self.resources.history).await;
+        let took = started.as_ref().ok().map(|new| new.forked_in / sharing);
+        self.pool.lock().forked(took);
+        started
+    }
+}
