@@ -49,8 +49,8 @@ pub(crate) fn serve(
     program: &str,
     arguments: &[String],
 ) -> Result<(), SpareError> {
-    let start = || start(config, program, arguments);
-    let first = start()?;
+    let first = start(config, program, arguments, FIRST_SPARE)?;
+    let start = || start(config, program, arguments, SPARE);
     let report = first.control.receive_message()?.ok_or(SpareError::Ended)?;
     // Before anything is reported, so that no child's end is missed.
     let imported = report.starts_with(BOOTED);
@@ -84,6 +84,11 @@ pub(crate) fn serve(
     Ok(())
 }
 
+/// Words after the arguments: the first spare reports on its import. The others say nothing, because a socket that is
+/// closed with something unread in it takes what was sent the other way along.
+const FIRST_SPARE: &str = "--first-spare";
+const SPARE: &str = "--spare";
+
 /// How the report of an import that worked begins (`worker/template.js` writes it).
 const BOOTED: &[u8] = br#"{"type":"booted""#;
 
@@ -95,7 +100,12 @@ fn assign(spare: &Spare, request: &ForkRequest) -> bool {
         .is_ok()
 }
 
-fn start(config: &str, program: &str, arguments: &[String]) -> Result<Spare, SpareError> {
+fn start(
+    config: &str,
+    program: &str,
+    arguments: &[String],
+    word: &str,
+) -> Result<Spare, SpareError> {
     let failed = |source: io::Error| SpareError::Start {
         program: program.to_owned(),
         source,
@@ -107,7 +117,7 @@ fn start(config: &str, program: &str, arguments: &[String]) -> Result<Spare, Spa
         None,
     )
     .map_err(|errno| failed(errno.into()))?;
-    let pid = spawn(program, arguments, theirs).map_err(failed)?;
+    let pid = spawn(program, arguments, word, theirs).map_err(failed)?;
     let control = Control::from(ours);
     control.send(config.as_bytes())?;
     Ok(Spare { pid, control })
@@ -115,9 +125,9 @@ fn start(config: &str, program: &str, arguments: &[String]) -> Result<Spare, Spa
 
 /// The child is reaped by the fork server, not through its handle.
 #[allow(clippy::zombie_processes, reason = "the fork server reaps it")]
-fn spawn(program: &str, arguments: &[String], control: OwnedFd) -> io::Result<Pid> {
+fn spawn(program: &str, arguments: &[String], word: &str, control: OwnedFd) -> io::Result<Pid> {
     let mut command = Command::new(program);
-    command.args(arguments);
+    command.args(arguments).arg(word);
     sys::give_control(&mut command, &control);
     let child = command.spawn()?;
     Pid::from_raw(child.id().cast_signed()).ok_or_else(|| io::Error::other("no process id"))

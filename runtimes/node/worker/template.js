@@ -30,13 +30,13 @@ function main(mode) {
   }
   if (mode === "--spares") {
     const bootstrap = process.argv[1];
-    control.serveSpares(text, process.execPath, [...process.execArgv, bootstrap, "--spare"]);
+    control.serveSpares(text, process.execPath, [...process.execArgv, bootstrap]);
     native.exitNow(0);
   }
   streams.setup();
   renewal.prepare();
   const gc = collector();
-  boot(control, JSON.parse(text)).then((instance) => {
+  boot(reporter(control, mode), JSON.parse(text)).then((instance) => {
     // Out of the promise: a fork shall not inherit its stack, and the collector not see it.
     setImmediate(() => {
       gc();
@@ -48,7 +48,7 @@ function main(mode) {
 /** Waits until this process is an instance, and returns its channel. Does not return in the template itself. */
 function instanceChannel(control, mode) {
   try {
-    const channel = mode === "--spare" ? control.becomeInstance() : control.serve();
+    const channel = mode.endsWith("spare") ? control.becomeInstance() : control.serve();
     if (channel === null) {
       native.exitNow(0);
     }
@@ -60,10 +60,10 @@ function instanceChannel(control, mode) {
 }
 
 /** Imports the function and tells the server how that went. Does not return when it failed. */
-async function boot(control, config) {
+async function boot(report, config) {
   const started = performance.now();
   const watch = watchImport((error) => {
-    report(control, errors.toJson({ type: "import_error", error: errors.describe(error) }));
+    report(errors.toJson({ type: "import_error", error: errors.describe(error) }));
     native.exitNow(1);
   });
   let instance;
@@ -81,16 +81,21 @@ async function boot(control, config) {
   await instance.rehearse();
   instance.listen();
   // `src/spares.rs` knows the beginning of this message.
-  report(control, JSON.stringify({ type: "booted", runtime: process.versions.node, import_ms: importMs }));
+  report(JSON.stringify({ type: "booted", runtime: process.versions.node, import_ms: importMs }));
   return instance;
 }
 
-function report(control, message) {
-  try {
-    control.send(message);
-  } catch {
-    // A spare that was made an instance while it imported has nobody left to tell.
+/** How the server hears of the import. Only the first spare's word is waited for: the others put theirs into the log. */
+function reporter(control, mode) {
+  if (mode !== "--spare") {
+    return (message) => control.send(message);
   }
+  return (message) => {
+    const { type, error } = JSON.parse(message);
+    if (type === "import_error") {
+      process.stderr.write(`hearth: the function did not import: ${error.stackTrace.join("\n")}\n`);
+    }
+  };
 }
 
 /** While the function is imported, everything that ends the process or the event loop is an import that failed. */
