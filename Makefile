@@ -8,10 +8,10 @@ SHELL := /bin/bash
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-setup: ## install what building and running need (compiler, python3)
+setup: ## install what building and running need (compiler, python3, node)
 	@scripts/setup.sh build
 
-build: setup ## build the release: server, init, Python runtime
+build: setup ## build the release: server, init, runtimes
 	@scripts/build.sh release
 
 run: build ## start the server in the foreground; ARGS="--flag" and HEARTH_* are passed on

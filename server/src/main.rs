@@ -77,7 +77,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         .map_or_else(find_runtimes, Ok)
         .context("HEARTH_RUNTIMES")?;
     let host = Host::start(&data_dir.path.join("run"), &init)?;
-    let runtimes = Runtimes::probe(&runtimes_dir, &config.python);
+    let runtimes = Runtimes::probe(&runtimes_dir, &config);
 
     let store = Store::open(&data_dir.path.join("hearth.db"))
         .await

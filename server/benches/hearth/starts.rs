@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use clap::Parser as _;
+use hearth::config::Config;
 use hearth::engine::runtimes::{Runtimes, UidRange};
 use hearth::history::History;
 use hearth::instance::{FunctionKey, Instance, Template, TemplateConfig};
@@ -83,7 +85,7 @@ async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
 }
 
 async fn boot(host: &Host, history: &History, code: &Path) -> anyhow::Result<Arc<Template>> {
-    let runtimes = Runtimes::probe(&http::runtimes_dir(), Path::new(PYTHON));
+    let runtimes = Runtimes::probe(&http::runtimes_dir(), &Config::parse_from(["hearth"]));
     let spec = SandboxSpec {
         id: "bench-1".into(),
         hostname: "bench".into(),
@@ -91,7 +93,8 @@ async fn boot(host: &Host, history: &History, code: &Path) -> anyhow::Result<Arc
         code_dir: code.to_owned(),
         runtime_dir: runtimes.python.dir.clone(),
         runtime_name: runtimes.python.name,
-        argv: runtimes.python.argv.clone(),
+        argv: runtimes.python.argv(128),
+        forks: true,
         env: vec![("PATH".into(), "/usr/bin".into())],
         memory_bytes: 128 * 1024 * 1024,
         max_instances: 8,

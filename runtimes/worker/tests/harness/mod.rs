@@ -1,5 +1,5 @@
-//! The server's side of a template and its instances, for tests: boots the assembled runtime directory with the
-//! distribution's interpreter, outside of any sandbox.
+//! The server's side of a template and its instances, for the tests and examples of every runtime's crate, which include
+//! this file: boots the assembled runtime directory with the distribution's interpreter, outside of any sandbox.
 #![allow(
     dead_code,
     unused_imports,
@@ -7,11 +7,14 @@
 )]
 
 mod instance;
+pub mod language;
+pub mod measure;
 
 use std::fs::{self, File};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -29,14 +32,12 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub use instance::{Answer, Instance, Reply};
+use language::LANGUAGE;
 
 /// Longest wait for anything: a hang fails the test instead of stopping the run.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const RING_BYTES: u32 = 256 * 1024;
-
-/// The interpreter functions run on.
-pub const PYTHON: &str = "/usr/bin/python3";
 
 /// The runtime directory, assembled once a process from this build's extension.
 pub fn runtime_dir() -> &'static Path {
@@ -49,7 +50,11 @@ pub fn runtime_dir() -> &'static Path {
             .expect("binaries lie below the profile");
         // Where cargo has put it when it built this binary; one level up it may be of an earlier build.
         let built = profile_dir.join("deps");
-        let dest = profile_dir.join(format!("hearth-python-test-{}", std::process::id()));
+        let dest = profile_dir.join(format!(
+            "{}-test-{}",
+            env!("CARGO_PKG_NAME"),
+            std::process::id()
+        ));
         let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("package.sh");
         let status = Command::new(package)
             .arg(&built)
@@ -87,7 +92,7 @@ pub struct Template {
 
 /// Boots a template over one module, `main`.
 pub fn boot(source: &str) -> Template {
-    let mut template = Template::start(&[("main.py", source)], "main.handler");
+    let mut template = Template::start(&[(LANGUAGE.main, source)], "main.handler");
     let message = template.message();
     assert_eq!(message["type"], "booted", "{message}");
     template
@@ -105,9 +110,22 @@ pub fn boot_error(files: &[(&str, &str)], handler: &str) -> Value {
 impl Template {
     /// Starts the interpreter over `files` and sends the configuration; does not wait for an answer.
     pub fn start(files: &[(&str, &str)], handler: &str) -> Self {
+        Self::start_mode(files, handler, None)
+    }
+
+    /// The same, with a word after the bootstrap's name.
+    pub fn start_mode(files: &[(&str, &str)], handler: &str, mode: Option<&str>) -> Self {
         let code = tempfile::tempdir().expect("temporary directory");
+        let task = code.path().join("task");
+        fs::create_dir(&task).expect("directory");
+        // As in a sandbox: what the runtime offers for import lies beside the code's directory.
+        symlink(
+            runtime_dir().join("node_modules"),
+            code.path().join("node_modules"),
+        )
+        .expect("link");
         for (name, source) in files {
-            let path = code.path().join(name);
+            let path = task.join(name);
             fs::create_dir_all(path.parent().expect("a file lies in a directory"))
                 .expect("directory");
             fs::write(path, source).expect("source file");
@@ -115,20 +133,21 @@ impl Template {
         let (control, theirs) = seqpacket();
         let (stdout, stdout_end) = pipe();
         let (stderr, stderr_end) = pipe();
-        let mut command = Command::new(PYTHON);
+        let mut command = Command::new(LANGUAGE.program);
         command
-            .arg("-I")
-            .arg(runtime_dir().join("bootstrap.py"))
-            .current_dir(code.path())
+            .args(LANGUAGE.flags)
+            .arg(runtime_dir().join(LANGUAGE.bootstrap))
+            .args(mode)
+            .current_dir(&task)
             .env_clear();
         command
             .stdin(Stdio::null())
             .stdout(stdout_end)
             .stderr(stderr_end);
-        let process = spawn_with_control(&mut command, theirs).expect("python3");
+        let process = spawn_with_control(&mut command, theirs).expect("interpreter");
         let config = json!({
             "type": "config", "handler": handler, "function": "hello", "version": 3, "memory_mb": 128,
-            "code_dir": code.path(),
+            "code_dir": task,
         });
         send(&control, config.to_string().as_bytes(), SendFlags::NOSIGNAL).expect("configuration");
         Self {
