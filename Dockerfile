@@ -5,7 +5,7 @@ FROM rust:1.95-slim-trixie AS build
 WORKDIR /src
 COPY scripts scripts
 COPY Cargo.toml Cargo.toml
-# The compiler is in the image; this adds python3, against which the native module is built.
+# The compiler is in the image; this adds python3, against which a native module is built, and node.
 RUN scripts/setup.sh build && rm -rf /var/lib/apt/lists/*
 COPY . .
 # The caches stay out of the image and make the next build short.
@@ -14,9 +14,9 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     scripts/build.sh release && scripts/install.sh /opt/hearth
 
 FROM debian:trixie-slim
-# python3 runs functions; ca-certificates is what functions with a network check servers against.
+# python3 and node run functions; ca-certificates is what functions with a network check servers against.
 RUN apt-get update \
-    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates python3 \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates nodejs python3 \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/hearth /opt/hearth
 ENV HEARTH_LISTEN=0.0.0.0:8080 \

@@ -8,10 +8,10 @@ SHELL := /bin/bash
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-setup: ## install what building and running need (compiler, python3)
+setup: ## install what building and running need (compiler, python3, node)
 	@scripts/setup.sh build
 
-build: setup ## build the release: server, init, Python runtime
+build: setup ## build the release: server, init, runtimes
 	@scripts/build.sh release
 
 run: build ## start the server in the foreground; ARGS="--flag" and HEARTH_* are passed on
@@ -29,8 +29,9 @@ audit: ## check the dependencies against published advisories (needs the network
 	@scripts/setup.sh build lint
 	@.tools/bin/cargo-deny check advisories
 
-bench: setup ## measure a release build; QUICK=1 only shows that the harness works
-	@QUICK=$(QUICK) scripts/bench.sh $(ARGS)
+bench: ## measure a release build; SUITE="ring warm" only these, QUICK=1 only shows that it works
+	@scripts/setup.sh build $(if $(QUICK),,bench)
+	@QUICK=$(QUICK) SUITE="$(SUITE)" scripts/bench.sh
 
 install: ## lay the built release out under PREFIX (default /opt/hearth); packaging/hearth.service starts it
 	@scripts/install.sh $(PREFIX)

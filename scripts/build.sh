@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds Hearth and lays the Python runtime beside the server, where the server looks for it.
+# Builds Hearth and lays the runtimes beside the server, where the server looks for them.
 #
 #   scripts/build.sh release|bench|debug
 #
@@ -11,8 +11,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 profile=release
 case ${1:-} in
-  release) cargo build --locked --release -p hearth -p hearth-init -p hearth-python ;;
-  bench) cargo build --locked --release --workspace --lib --bins --bench ring --bench hearth ;;
+  release) cargo build --locked --release -p hearth -p hearth-init -p hearth-python -p hearth-node ;;
+  bench) cargo build --locked --release -p hearth -p hearth-init -p hearth-python -p hearth-node -p hearth-bench ;;
   debug)
     profile=debug
     cargo build --locked --workspace --all-targets
@@ -21,3 +21,4 @@ case ${1:-} in
 esac
 
 runtimes/python/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/python"
+HEARTH_NODE=$NODE runtimes/node/package.sh "$TARGET/$profile" "$TARGET/$profile/runtimes/node"

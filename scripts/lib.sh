@@ -17,6 +17,12 @@ readonly TOOLS=$ROOT/.tools
 readonly PYTHON=/usr/bin/python3
 export PYO3_PYTHON=$PYTHON
 
+# Node.js for functions: the distribution's own where it is new enough, else the one that set-up has fetched.
+NODE=/usr/bin/node
+[[ ! -x $TOOLS/node/bin/node ]] || NODE=$TOOLS/node/bin/node
+# shellcheck disable=SC2034 # used by the scripts that source this file
+readonly NODE
+
 # Queries are checked against the committed `.sqlx`, never against a database that happens to be in the environment.
 export SQLX_OFFLINE=true
 

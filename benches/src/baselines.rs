@@ -10,8 +10,11 @@ use crate::process::{Program, bound, free_address};
 
 /// The interpreter of the distribution, which functions run on, too.
 pub const PYTHON: &str = "/usr/bin/python3";
-/// Likewise.
-pub const NODE: &str = "/usr/bin/node";
+
+/// The Node.js that functions run on: scripts/lib.sh chooses it.
+pub fn node() -> PathBuf {
+    std::env::var_os("HEARTH_NODE").map_or_else(|| "/usr/bin/node".into(), PathBuf::from)
+}
 
 /// A server that people know.
 #[derive(Debug, Clone, Copy)]
@@ -44,8 +47,9 @@ impl Baseline {
         let sources = sources();
         let mut command = match self {
             Self::Node => {
-                ensure!(Path::new(NODE).is_file(), "{NODE} is missing");
-                let mut command = bound(NODE)?;
+                let node = node();
+                ensure!(node.is_file(), "{} is missing", node.display());
+                let mut command = bound(node)?;
                 command.arg(sources.join("echo.mjs")).arg(port);
                 command
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use crate::baselines::{NODE, PYTHON};
+use crate::baselines::{PYTHON, node};
 use crate::results::Samples;
 use crate::server::Runtime;
 
@@ -33,7 +33,7 @@ pub fn forks(runtime: Runtime, count: usize) -> anyhow::Result<Samples> {
                 "for (const name of ['http', 'crypto', 'fs/promises']) require(name);\n\
                  try {{ process.dlopen({{ exports: {{}} }}, '{library}'); }} catch {{}}"
             );
-            let mut command = Command::new(NODE);
+            let mut command = Command::new(node());
             command.args(["--single-threaded", "--v8-pool-size=0", "-e", &script]);
             command
         }

@@ -24,6 +24,7 @@ mod load;
 mod peers;
 mod process;
 mod processes;
+mod report;
 mod results;
 mod scale;
 mod server;
@@ -45,6 +46,10 @@ fn main() -> ExitCode {
         Some("check") => arguments[1..]
             .iter()
             .try_for_each(|file| Document::read(Path::new(file)).map(|_| println!("{file}: good"))),
+        Some("report") => match &arguments[1..] {
+            [from, to] => report::write(Path::new(from), Path::new(to)),
+            _ => Err(anyhow::anyhow!("report FROM TO")),
+        },
         _ => measure(&arguments),
     };
     match done {

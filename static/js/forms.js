@@ -90,24 +90,39 @@ function setUpDrop() {
   }
 }
 
+/** Offers the starters of the chosen runtime. Another runtime brings its first one along. */
 function setUpStarters() {
   const chooser = document.querySelector("[data-starters]");
   if (!chooser) return;
+  const runtime = document.getElementById("runtime");
   const editor = document.getElementById(chooser.dataset.starters);
   const code = (id) => document.getElementById(id).content.textContent;
-  const known = () => Array.from(chooser.options, (option) => code(option.value));
+  const options = Array.from(chooser.options);
   chooser.closest("[data-needs-script]").hidden = false;
   let chosen = chooser.value;
-  chooser.addEventListener("change", () => {
-    const untouched = editor.value.trim() === "" || known().includes(editor.value);
-    if (!untouched && !confirm("Replace the code you have written?")) {
-      chooser.value = chosen;
-      return;
+  const offer = () => {
+    for (const option of options) {
+      option.hidden = option.disabled = option.dataset.runtime !== runtime.value;
     }
-    chosen = chooser.value;
+  };
+  /** Whether the editor's text was replaced by the starter's. */
+  const take = (id) => {
+    const untouched = editor.value.trim() === "" || options.some((option) => code(option.value) === editor.value);
+    if (!untouched && !confirm("Replace the code you have written?")) return false;
+    chosen = chooser.value = id;
     editor.value = code(chosen);
     editor.dispatchEvent(new Event("input", { bubbles: true }));
+    return true;
+  };
+  chooser.addEventListener("change", () => {
+    if (!take(chooser.value)) chooser.value = chosen;
   });
+  runtime.addEventListener("change", () => {
+    offer();
+    const first = options.find((option) => option.dataset.runtime === runtime.value);
+    if (first) take(first.value);
+  });
+  offer();
 }
 
 function setUpConfirmation() {

@@ -7,26 +7,49 @@ pub struct Starter {
     pub key: &'static str,
     /// What the chooser shows.
     pub label: &'static str,
-    /// Source of `main.py`.
+    /// `python3` or `node`.
+    pub runtime: &'static str,
+    /// Source of the one module.
     pub code: &'static str,
 }
 
 /// All of them; the first is preselected.
-pub const STARTERS: [Starter; 3] = [
+pub const STARTERS: [Starter; 6] = [
     Starter {
         key: "hello",
         label: "Hello: JSON in, JSON out",
+        runtime: "python3",
         code: include_str!("starters/hello.py"),
     },
     Starter {
         key: "page",
         label: "Web page: answers a browser at its URL",
+        runtime: "python3",
         code: include_str!("starters/page.py"),
     },
     Starter {
         key: "async",
         label: "Async: several waits at once, with a log",
+        runtime: "python3",
         code: include_str!("starters/async.py"),
+    },
+    Starter {
+        key: "node-hello",
+        label: "Hello: JSON in, JSON out",
+        runtime: "node",
+        code: include_str!("starters/hello.mjs"),
+    },
+    Starter {
+        key: "node-page",
+        label: "Web page: answers a browser at its URL",
+        runtime: "node",
+        code: include_str!("starters/page.mjs"),
+    },
+    Starter {
+        key: "node-async",
+        label: "Async: several waits at once, with a log",
+        runtime: "node",
+        code: include_str!("starters/async.mjs"),
     },
 ];
 
@@ -51,7 +74,11 @@ mod tests {
     #[test]
     fn every_starter_has_the_default_handler() {
         for starter in STARTERS {
-            assert!(starter.code.contains("def handler(event, context):"));
+            let handler = match starter.runtime {
+                "python3" => "def handler(event, context):",
+                _ => "export const handler = async (event, context) =>",
+            };
+            assert!(starter.code.contains(handler), "{}", starter.key);
         }
     }
 }

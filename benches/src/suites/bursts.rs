@@ -142,5 +142,5 @@ fn report(category: &str, size: usize, bursts: &[Burst], document: &mut Document
         took[took.len() / 2] * 1e3,
         "ms",
     );
-    figure("requests that found an instance idle", found_one, "%");
+    figure("requests that needed no start of their own", found_one, "%");
 }

@@ -20,6 +20,9 @@ pub const EXTRA: &str = "PSS of each further idle instance";
 /// What the report calls the processor time of instances.
 pub const CPU: &str = "CPU time of the idle instances over the time observed";
 
+/// What the report calls that time.
+pub const OBSERVED: &str = "time observed";
+
 /// A server with many idle instances of one function.
 struct Idle {
     runtime: Runtime,
@@ -44,7 +47,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     for (idle, (before, after)) in idle.iter().zip(before.into_iter().zip(after)) {
         let category = idle.runtime.name();
         let millis = |nanos: u64| nanos as f64 / 1e6;
-        document.figure(category, "time observed", observed.as_secs_f64(), "s");
+        document.figure(category, OBSERVED, observed.as_secs_f64(), "s");
         document.figure(category, CPU, millis(after.0 - before.0), "ms");
         let name = "CPU time of the server meanwhile";
         document.figure(category, name, millis(after.1 - before.1), "ms");

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::ensure;
 use hearth_abi::frame::FrameHeader;
 use hearth_abi::layout::DEFAULT_RING_BYTES;
-use hearth_abi::{Endpoint, Flags, Kind, Region};
+use hearth_abi::{Bell, Endpoint, Flags, Kind, Region};
 
 use crate::peers::ring::{receive, send};
 use crate::results::{Document, Samples};
@@ -32,6 +32,8 @@ pub const ROUND_TRIP: &str = "round trip in one thread, by payload (means of 64)
 pub const COPIES: &str = "floor: the payload copied in and out, no ring (means of 64)";
 /// The category of the checksums.
 pub const SUMS: &str = "both checksums alone (means of 64)";
+/// The category of the bells.
+const BELLS: &str = "a bell rung and taken in one thread (means of 64)";
 /// The figures of the checksums' share.
 pub const SHARE: &str = "checksums' share of the round trip, at most";
 
@@ -40,7 +42,28 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     for (size, name) in SIZES {
         one_size(scale, size, name, document)?;
     }
+    bells(scale.pick(10_000, 200), document)?;
     super::transports::run(scale, document)
+}
+
+/// What waking costs the side that rings, with nobody asleep.
+fn bells(samples: usize, document: &mut Document) -> anyhow::Result<()> {
+    let eventfd = Bell::new()?;
+    let (ring, sleep) = Bell::pair()?;
+    let bells = [("eventfd", &eventfd, &eventfd), ("pipe", &ring, &sleep)];
+    for (name, ring, sleep) in bells {
+        let mut found = Samples::batches(BATCH);
+        for _ in 0..samples {
+            let begun = Instant::now();
+            for _ in 0..BATCH {
+                ring.ring()?;
+                black_box(sleep.drain()?);
+            }
+            found.push(begun.elapsed());
+        }
+        document.add(BELLS, name, found);
+    }
+    Ok(())
 }
 
 fn one_size(scale: Scale, size: usize, name: &str, document: &mut Document) -> anyhow::Result<()> {

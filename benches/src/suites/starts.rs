@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use crate::baselines::{NODE, PYTHON};
+use crate::baselines::{PYTHON, node};
 use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Runtime, Server};
@@ -23,6 +23,11 @@ pub use first::end_instances;
 pub const STARTS: &str = "start of an instance";
 /// The category of requests that meet none.
 pub const FIRST: &str = "first HTTP request without an instance, 1 KB";
+
+/// The category of restores.
+pub const RESTORES: &str = "restore of a template, sandbox included";
+/// What the report calls a whole one.
+pub const RESTORE_TO_READY: &str = "python3: CRIU restore to READY of an instance";
 
 /// What the report calls a start by fork.
 pub fn fork_to_ready(runtime: Runtime) -> String {
@@ -65,7 +70,7 @@ fn plain_boot(runtime: Runtime) -> anyhow::Result<Duration> {
             command
         }
         Runtime::Node => {
-            let mut command = Command::new(NODE);
+            let mut command = Command::new(node());
             let script = format!("{}process.stdout.write('R');", runtime.usual());
             command.args(["--input-type=module", "-e", &script]);
             command

@@ -63,6 +63,11 @@ pub fn build(spec: &JailSpec) -> Result<(), JailError> {
     for (name, target) in DEVICE_LINKS {
         root.link(name, target)?;
     }
+    // Node looks for modules beside each directory on the way up from the code: the runtime's own come last.
+    if spec.runtime_dir.join("node_modules").is_dir() {
+        let modules = format!("/opt/hearth/{}/node_modules", spec.runtime_name);
+        root.link("node_modules", modules)?;
+    }
     root.file("etc/passwd", &passwd())?;
     root.file("etc/group", &format!("root:x:0:\nsandbox:x:{INNER_UID}:\n"))?;
     root.file("etc/nsswitch.conf", NSSWITCH)?;

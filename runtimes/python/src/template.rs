@@ -31,7 +31,7 @@ impl Template {
     /// Waits for the configuration. Returns its JSON text, or None when the server is gone.
     fn receive_config<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         let control = self.control()?;
-        let config = py.detach(|| control.receive_config()).map_err(os_error)?;
+        let config = py.detach(|| control.receive_message()).map_err(os_error)?;
         Ok(config.map(|config| PyString::new(py, &String::from_utf8_lossy(&config))))
     }
 

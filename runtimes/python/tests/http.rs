@@ -1,6 +1,7 @@
 //! The HTTP trigger through the channel: events with bodies, responses whole and streamed.
 #![deny(unsafe_code)]
 
+#[path = "../../worker/tests/harness/mod.rs"]
 mod harness;
 
 use harness::{Answer, Instance, boot};

@@ -1,6 +1,7 @@
 //! An instance: handlers of every kind, context, errors, logs, large payloads.
 #![deny(unsafe_code)]
 
+#[path = "../../worker/tests/harness/mod.rs"]
 mod harness;
 
 use harness::{Answer, boot};

@@ -1,6 +1,7 @@
 //! The template: boots, reports import errors of every kind, forks, reaps, ends.
 #![deny(unsafe_code)]
 
+#[path = "../../worker/tests/harness/mod.rs"]
 mod harness;
 
 use std::os::fd::AsFd;

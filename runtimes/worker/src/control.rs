@@ -1,21 +1,22 @@
 //! The template's control socket: datagrams from the server, with descriptors, and reports back.
 
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recv, recvmsg,
-    send,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
 };
 
 use crate::message::{self, FORK_BYTES};
-use crate::parts::FORK_DESCRIPTORS;
+use crate::parts::{FORK_DESCRIPTORS, Parts};
 use crate::sys;
 
-/// Longest CONFIG message. It holds a handful of short settings.
-const CONFIG_BYTES_MAX: usize = 64 * 1024;
+/// Longest message without descriptors: a configuration holds a handful of short settings, a report of an import the
+/// error that a runtime cuts to less than this.
+const MESSAGE_BYTES_MAX: usize = 128 * 1024;
 
 /// The control socket failed.
 #[derive(Debug, thiserror::Error)]
@@ -34,9 +35,9 @@ pub enum ControlError {
     /// Sending failed.
     #[error("cannot report to the server: {0}")]
     Send(io::Error),
-    /// The first message is longer than a configuration can be.
-    #[error("a configuration of more than {CONFIG_BYTES_MAX} bytes")]
-    ConfigTooLong,
+    /// A message is longer than any can be.
+    #[error("a message of more than {MESSAGE_BYTES_MAX} bytes")]
+    MessageTooLong,
     /// A message that is neither the configuration nor a command.
     #[error("an unknown command of {0} bytes")]
     UnknownCommand(usize),
@@ -70,16 +71,20 @@ impl Control {
             .map_err(|source| ControlError::Adopt { fd, source })
     }
 
-    /// Waits for the first message, the configuration as JSON; nothing when the server is gone.
+    /// Waits for a message that brings no descriptors; nothing when the peer is gone.
     ///
     /// # Errors
     /// Receiving failed or the message is too long.
-    pub fn receive_config(&self) -> Result<Option<Vec<u8>>, ControlError> {
-        let mut buffer = vec![0; CONFIG_BYTES_MAX];
-        let (read, full) = retry_on_intr(|| recv(&self.0, buffer.as_mut_slice(), RecvFlags::TRUNC))
-            .map_err(|errno| ControlError::Receive(errno.into()))?;
+    pub fn receive_message(&self) -> Result<Option<Vec<u8>>, ControlError> {
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        let (read, full) =
+            match retry_on_intr(|| recv(&self.0, buffer.as_mut_slice(), RecvFlags::TRUNC)) {
+                Ok(received) => received,
+                Err(Errno::CONNRESET) => return Ok(None),
+                Err(errno) => return Err(ControlError::Receive(errno.into())),
+            };
         if full > read {
-            return Err(ControlError::ConfigTooLong);
+            return Err(ControlError::MessageTooLong);
         }
         buffer.truncate(read);
         Ok(Some(buffer).filter(|buffer| !buffer.is_empty()))
@@ -137,6 +142,34 @@ impl Control {
         retry_on_intr(|| send(&self.0, report, SendFlags::NOSIGNAL))
             .map(drop)
             .map_err(|errno| ControlError::Send(errno.into()))
+    }
+
+    /// Passes a FORK on, for a template whose instances are processes of their own.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub fn send_fork(&self, sequence: u64, parts: &Parts) -> Result<(), ControlError> {
+        let descriptors = parts.descriptors();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FORK_DESCRIPTORS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let message = message::fork(sequence);
+        retry_on_intr(|| {
+            sendmsg(
+                &self.0,
+                &[IoSlice::new(&message)],
+                &mut ancillary,
+                SendFlags::NOSIGNAL,
+            )
+        })
+        .map(drop)
+        .map_err(|errno| ControlError::Send(errno.into()))
+    }
+}
+
+impl From<OwnedFd> for Control {
+    fn from(socket: OwnedFd) -> Self {
+        Self(socket)
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! In the order of a worker's life: [`control`] is the template's socket to the server, with the messages of
 //! [`message`]; [`forkserver`] waits for FORK and reaps [`children`]; [`parts`] is what a FORK brings and what the child
-//! does with it first.
+//! does with it first; [`channel`] is then its way to the server.
 #![deny(unsafe_code)]
 
+pub mod channel;
 pub mod children;
 pub mod control;
 pub mod forkserver;

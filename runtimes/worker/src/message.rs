@@ -27,6 +27,14 @@ pub fn parse_fork(message: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(number))
 }
 
+/// The bytes of a FORK message.
+#[must_use]
+pub fn fork(sequence: u64) -> [u8; FORK_BYTES] {
+    let mut message = [FORK_TAG; FORK_BYTES];
+    message[1..].copy_from_slice(&sequence.to_le_bytes());
+    message
+}
+
 /// What an instance sends when it can take a request: its process id as it sees it.
 #[must_use]
 pub fn ready(pid: u32) -> [u8; 5] {

@@ -1,7 +1,7 @@
 //! The descriptors of a FORK message, and what a fresh child does with them first.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{getpid, set_child_subreaper};
 use rustix::stdio::{dup2_stderr, dup2_stdout};
@@ -47,6 +47,19 @@ impl TryFrom<Vec<OwnedFd>> for Parts {
 }
 
 impl Parts {
+    /// The descriptors in the order of the message.
+    #[must_use]
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; FORK_DESCRIPTORS] {
+        [
+            self.channel.as_fd(),
+            self.worker_bell.as_fd(),
+            self.host_bell.as_fd(),
+            self.ready.as_fd(),
+            self.stdout.as_fd(),
+            self.stderr.as_fd(),
+        ]
+    }
+
     /// In a fresh child: makes the pipes its stdout and stderr, and the child the parent of what its own children leave
     /// behind, so that a killed instance's processes can be found.
     ///

@@ -2,7 +2,7 @@
 #![deny(unsafe_code)]
 
 use hearth_worker::message::{
-    End, FORK_BYTES, ID_TEXT_BYTES, exited, fork_failed, id_text, parse_fork, ready,
+    End, FORK_BYTES, ID_TEXT_BYTES, exited, fork, fork_failed, id_text, parse_fork, ready,
 };
 use hearth_worker::parts::FORK_DESCRIPTORS;
 
@@ -10,6 +10,7 @@ use hearth_worker::parts::FORK_DESCRIPTORS;
 fn a_fork_message_is_a_tag_and_a_number() {
     assert_eq!((FORK_BYTES, FORK_DESCRIPTORS), (9, 6));
     assert_eq!(parse_fork(&[b'F', 2, 1, 0, 0, 0, 0, 0, 0]), Some(0x102));
+    assert_eq!(fork(0x102), [b'F', 2, 1, 0, 0, 0, 0, 0, 0]);
     assert_eq!(parse_fork(&[b'F', 2, 1, 0, 0, 0, 0, 0]), None);
     assert_eq!(parse_fork(&[b'F', 2, 1, 0, 0, 0, 0, 0, 0, 0]), None);
     assert_eq!(parse_fork(&[b'G', 2, 1, 0, 0, 0, 0, 0, 0]), None);

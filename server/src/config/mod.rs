@@ -82,6 +82,21 @@ pub struct Config {
     )]
     pub python: PathBuf,
 
+    /// The interpreter of Node.js functions; below /usr, because that is what a sandbox sees. When absent, the one that
+    /// set-up has laid beside the runtime's files, else /usr/bin/node.
+    #[arg(long, env = "HEARTH_NODE", value_name = "FILE")]
+    pub node: Option<PathBuf>,
+
+    /// Whether instances of Node.js functions are forks: `auto` where the start's probe finds that they can be, `off`
+    /// never. Else they are processes that boot by themselves.
+    #[arg(
+        long,
+        env = "HEARTH_NODE_FORK",
+        default_value = "auto",
+        value_name = "auto|off"
+    )]
+    pub node_fork: NodeFork,
+
     /// MiB that templates, idle instances and images may take together; half of the host's memory when absent.
     #[arg(long, env = "HEARTH_MEMORY_BUDGET_MB", value_name = "MIB")]
     pub memory_budget_mb: Option<u64>,
@@ -93,6 +108,15 @@ pub struct Config {
     /// The `hearth-init` program; looked for beside the executable when absent.
     #[arg(long, env = "HEARTH_INIT", value_name = "FILE")]
     pub init: Option<PathBuf>,
+}
+
+/// See [`Config::node_fork`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum NodeFork {
+    /// Where it works.
+    Auto,
+    /// Never.
+    Off,
 }
 
 /// A setting that makes no sense.
@@ -181,10 +205,16 @@ impl Config {
                 rule: format!("must be a number of MiB from 1 to {MAX_MEMORY_BUDGET_MB}"),
             });
         }
-        if !self.python.starts_with("/usr") {
+        for (setting, file) in [
+            ("HEARTH_PYTHON", Some(&self.python)),
+            ("HEARTH_NODE", self.node.as_ref()),
+        ] {
+            let Some(file) = file.filter(|file| !file.starts_with("/usr")) else {
+                continue;
+            };
             return Err(InvalidSetting {
-                setting: "HEARTH_PYTHON",
-                value: self.python.display().to_string(),
+                setting,
+                value: file.display().to_string(),
                 rule: "must be a path below /usr, the only part of the host that a sandbox sees"
                     .into(),
             });
@@ -234,6 +264,8 @@ mod tests {
         assert_eq!(error.setting, "HEARTH_LOG");
         let error = config(&["--python", "/opt/python3"]).check().unwrap_err();
         assert!(error.to_string().contains("/opt/python3"), "{error}");
+        let error = config(&["--node", "/opt/node"]).check().unwrap_err();
+        assert_eq!(error.setting, "HEARTH_NODE");
         let error = config(&["--memory-budget-mb", "0"]).check().unwrap_err();
         assert_eq!(error.setting, "HEARTH_MEMORY_BUDGET_MB");
         let error = config(&["--xdp-interface", "eth0"]).check().unwrap_err();

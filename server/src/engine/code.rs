@@ -122,7 +122,8 @@ impl Packages {
             .to_owned();
         let extension = match runtime {
             Runtime::Python3 => "py",
-            Runtime::Node => "mjs",
+            // Node tells by the syntax which kind of module it is.
+            Runtime::Node => "js",
         };
         let dir = self.inner.dir.clone();
         let (staging, unpacked) = blocking(move || stage(&dir, &code, &module, extension)).await?;

@@ -193,10 +193,13 @@ impl Template {
         let logs = LogTap::start(function.clone(), history.clone(), stdout, stderr)?;
         let control = Watched::new(control, Interest::READABLE | Interest::WRITABLE)?;
         let text = serde_json::to_vec(config).map_err(std::io::Error::other)?;
-        send(&control, &text, &[]).await?;
-
         logs.begin(None);
-        let heard = tokio::time::timeout(IMPORT_DEADLINE, next_message(&control)).await;
+        // An interpreter that has ended already (its own variables can make it) takes no configuration: that is a failed
+        // import like any other.
+        let heard = match send(&control, &text, &[]).await {
+            Ok(()) => tokio::time::timeout(IMPORT_DEADLINE, next_message(&control)).await,
+            Err(error) => Ok(Err(error)),
+        };
         let lines = logs.finish();
         let error = match heard {
             Ok(Ok(Message::Booted { runtime, import_ms })) => {

@@ -14,6 +14,8 @@ pub const SANDBOX_PIDS_MAX: u64 = 32_768;
 /// What the template may use beyond one instance's memory: PID 1, the interpreter, and instances that are about to be
 /// moved into their cells.
 pub const TEMPLATE_EXTRA_MEMORY: u64 = 64 * MIB;
+/// What an instance takes while it boots by itself: an interpreter with the function imported.
+pub const BOOTED_INSTANCE_MEMORY: u64 = 64 * MIB;
 /// Period over which CPU time is counted, µs. Short, so that a function over its quota pauses for milliseconds.
 pub const CPU_PERIOD_US: u64 = 20_000;
 /// Share of one core, in µs of the period, that no single function gets: what the server needs to answer, to kill it
@@ -56,8 +58,10 @@ impl Limits {
     pub fn new(spec: &SandboxSpec, cores: u64, physical: u64) -> Self {
         let instances = u64::from(spec.max_instances);
         let cell_memory = spec.memory_bytes.min(physical);
+        let booted = if spec.forks { 0 } else { instances };
         let template_memory = cell_memory
             .saturating_add(TEMPLATE_EXTRA_MEMORY)
+            .saturating_add(BOOTED_INSTANCE_MEMORY.saturating_mul(booted))
             .min(physical);
         let memory = cell_memory
             .saturating_mul(instances)
@@ -98,6 +102,7 @@ mod tests {
             runtime_dir: "/r".into(),
             runtime_name: "python",
             argv: vec!["/bin/true".into()],
+            forks: true,
             env: Vec::new(),
             memory_bytes: memory_mib * MIB,
             max_instances,
@@ -114,6 +119,17 @@ mod tests {
         assert_eq!(limits.pids, 32 + 8 * 64);
         assert_eq!(limits.cpu_quota_us, 4 * 20_000 - 4_000);
         assert_eq!((limits.tmp, limits.shm), (64 * MIB, 32 * MIB));
+    }
+
+    #[test]
+    fn instances_that_boot_have_room_to() {
+        let spec = SandboxSpec {
+            forks: false,
+            ..spec(128, 8)
+        };
+        let limits = Limits::new(&spec, 4, 16 << 30);
+        assert_eq!(limits.template_memory, (192 + 8 * 64) * MIB);
+        assert_eq!(limits.memory, (192 + 8 * (64 + 128)) * MIB);
     }
 
     #[test]

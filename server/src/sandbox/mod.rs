@@ -111,6 +111,9 @@ pub struct SandboxSpec {
     pub runtime_name: &'static str,
     /// Program and arguments of the template, as seen inside.
     pub argv: Vec<String>,
+    /// Whether the template forks its instances. Else they boot by themselves, and what they took until they were ready
+    /// stays on the template's account.
+    pub forks: bool,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
     /// Memory of one instance, bytes.

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::deployment::{Deployment, Resources};
 use crate::instance::{BootError, Template, TemplateConfig};
-use crate::model::{FunctionError, LogLine, Runtime};
+use crate::model::{FunctionError, LogLine};
 use crate::sandbox::SandboxSpec;
 
 /// After a failed boot, further requests are refused for this long instead of booting again: a function whose import
@@ -163,12 +163,7 @@ async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
         ..
     } = &*deployment.resources;
     let spec = &deployment.spec;
-    let runtime = match spec.runtime {
-        Runtime::Python3 => &runtimes.python,
-        Runtime::Node => {
-            return Err(std::io::Error::other("the node runtime is not available").into());
-        }
-    };
+    let runtime = runtimes.get(spec.runtime);
     let uid = uids.take();
     let mut env: Vec<(String, String)> = vec![
         ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
@@ -189,7 +184,8 @@ async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
         code_dir: deployment.package.path(),
         runtime_dir: runtime.dir.clone(),
         runtime_name: runtime.name,
-        argv: runtime.argv.clone(),
+        argv: runtime.argv(spec.memory_mb),
+        forks: runtime.fork.is_ok(),
         env,
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
         max_instances: spec.max_concurrency,

@@ -15,13 +15,21 @@ impl Deployment {
         self: &Arc<Self>,
     ) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
         if let Some(template) = self.slot.up() {
-            return Ok((template, StartRung::Fork));
+            return Ok((template, self.rung_off_a_template()));
         }
         let (template, rung) = self.bring_up().await?;
         if template.claim_watch() {
             tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
         }
         Ok((template, rung))
+    }
+
+    /// How an instance starts while the template is up: by a fork, where the language's interpreter can be forked.
+    fn rung_off_a_template(&self) -> StartRung {
+        match self.resources.runtimes.get(self.spec.runtime).fork {
+            Ok(()) => StartRung::Fork,
+            Err(_) => StartRung::Boot,
+        }
     }
 
     /// Boots the template, in its turn among the boots of all functions. One who waits for this deployment's boot takes

@@ -138,12 +138,19 @@ async fn wrong_code_uploads_are_refused_by_name_and_the_old_code_answers() {
 
 #[tokio::test]
 async fn a_runtime_that_this_node_lacks_is_an_invalid_field() {
-    let server = Server::start();
+    let server = Server::start_with("HEARTH_NODE", "/usr/bin/no-such-node");
     let client = server.client();
     let sent = json!({"name": "noded", "runtime": "node", "code": {"inline": "exports.handler = async () => 1"}});
     let answer = client.post("/api/v1/functions", &sent).await;
     check(&answer.problem(422, "invalid_field"), "runtime", &sent);
     assert_eq!(server.packages(), 0);
+    let page = client.get("/api/v1/node").await.expect(200).json();
+    let node = &page["capabilities"]["runtimes"]["node"];
+    assert_eq!(node["available"], false);
+    assert!(
+        node["reason"].as_str().unwrap().contains("no-such-node"),
+        "{node}"
+    );
 }
 
 #[tokio::test]

@@ -40,7 +40,20 @@ async fn the_node_tells_what_it_can_and_why_not() {
     let python = &capabilities["runtimes"]["python3"];
     assert_eq!(python["available"], true);
     assert!(python["version"].as_str().unwrap().starts_with("3."));
-    assert_eq!(capabilities["runtimes"]["node"]["available"], false);
+    assert_eq!(python["fork"]["available"], true);
+    let node = &capabilities["runtimes"]["node"];
+    assert_eq!(node["available"], true, "{node}");
+    assert!(node["version"].as_str().unwrap().contains('.'));
+    assert_eq!(node["fork"], json!({"available": true, "reason": null}));
+    // The console says where a runtime cannot be forked, and why.
+    let server = Server::start_with("HEARTH_NODE_FORK", "off");
+    let node = server.client().get("/api/v1/node").await.expect(200).json();
+    let node = &node["capabilities"]["runtimes"]["node"];
+    assert_eq!(node["available"], true, "{node}");
+    assert_eq!(
+        node["fork"],
+        json!({"available": false, "reason": "HEARTH_NODE_FORK=off"})
+    );
 }
 
 #[tokio::test]

@@ -90,6 +90,7 @@ impl Harness {
             argv: ["/usr/bin/python3", "-I", "/var/task/main.py"]
                 .map(String::from)
                 .to_vec(),
+            forks: true,
             env: vec![("HELLO".into(), "world".into())],
             memory_bytes: MEMORY,
             max_instances: 2,

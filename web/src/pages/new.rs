@@ -11,6 +11,8 @@ use crate::starters::{STARTERS, Starter};
 pub struct FunctionForm {
     /// The function's name.
     pub name: String,
+    /// `python3` or `node`.
+    pub runtime: String,
     /// `module.function`.
     pub handler: String,
     /// `inline` or `file`.
@@ -76,6 +78,7 @@ impl FunctionForm {
     pub fn starting_from(starter: Starter) -> Self {
         Self {
             name: String::new(),
+            runtime: starter.runtime.to_owned(),
             handler: "main.handler".to_owned(),
             code_source: "inline".to_owned(),
             code: starter.code.to_owned(),
@@ -105,6 +108,8 @@ pub struct NewPage {
     pub starter: String,
     /// Why `node` cannot be chosen; empty when it can.
     pub node_reason: String,
+    /// Why functions of `node` start by boot, where they can be had at all; empty when they start by fork.
+    pub node_boots: String,
     /// Why `outbound` cannot be chosen; empty when it can.
     pub outbound_reason: String,
     /// Messages at fields.

@@ -387,6 +387,7 @@ fn new_page() -> NewPage {
         form,
         starter: "hello".into(),
         node_reason: "not here".into(),
+        node_boots: "not here".into(),
         outbound_reason: "no network".into(),
         errors: FieldErrors::one("env.A", "A: must be shorter.".into()),
         problem: Some(DeployProblem {

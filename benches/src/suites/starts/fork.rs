@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use hearth::engine::runtimes::{Runtimes, UidRange};
+use clap::Parser as _;
+use hearth::config::Config;
+use hearth::engine::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::history::History;
 use hearth::instance::{FunctionKey, Instance, Template, TemplateConfig};
 use hearth::model::Network;
@@ -13,7 +15,6 @@ use hearth::sandbox::{self, Host, SandboxSpec};
 use hearth::store::Store;
 
 use super::{STARTS, fork_to_ready};
-use crate::baselines::PYTHON;
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
 use crate::server::{Runtime, executable};
@@ -43,14 +44,22 @@ async fn measure(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let workshop = Workshop {
         host: Host::start(&dir.path().join("run"), &sandbox::find_init()?)?,
         history: History::start(store),
-        runtimes: Runtimes::probe(&executable()?.with_file_name("runtimes"), Path::new(PYTHON)),
+        runtimes: Runtimes::probe(
+            &executable()?.with_file_name("runtimes"),
+            &Config::parse_from(["hearth"]),
+        ),
         uids: UidRange::default(),
     };
-    for runtime in [Runtime::Python] {
+    for runtime in Runtime::ALL {
+        let files = workshop.files(runtime);
+        if let Err(reason) = files.version.as_ref().and(files.fork.as_ref()) {
+            document.skip(&fork_to_ready(runtime), reason.as_str());
+            continue;
+        }
         let code = dir.path().join(runtime.name());
         std::fs::create_dir(&code)?;
         std::fs::write(code.join(runtime.file()), runtime.usual())?;
-        let template = workshop.boot(&code).await?;
+        let template = workshop.boot(runtime, &code).await?;
         let (mut forks, mut starts) = (Samples::default(), Samples::default());
         let key = FunctionKey::new(1);
         for _ in 0..scale.pick(1112, 10) {
@@ -73,16 +82,25 @@ async fn measure(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
 }
 
 impl Workshop {
-    async fn boot(&self, code: &Path) -> anyhow::Result<Arc<Template>> {
+    fn files(&self, runtime: Runtime) -> &RuntimeFiles {
+        match runtime {
+            Runtime::Python => &self.runtimes.python,
+            Runtime::Node => &self.runtimes.node,
+        }
+    }
+
+    async fn boot(&self, runtime: Runtime, code: &Path) -> anyhow::Result<Arc<Template>> {
         let uid_base = self.uids.take();
+        let files = self.files(runtime);
         let spec = SandboxSpec {
             id: format!("bench-{uid_base}"),
             hostname: "bench".into(),
             uid_base,
             code_dir: code.to_owned(),
-            runtime_dir: self.runtimes.python.dir.clone(),
-            runtime_name: self.runtimes.python.name,
-            argv: self.runtimes.python.argv.clone(),
+            runtime_dir: files.dir.clone(),
+            runtime_name: files.name,
+            argv: files.argv(MEMORY_MB),
+            forks: true,
             env: vec![("PATH".into(), "/usr/bin".into())],
             memory_bytes: u64::from(MEMORY_MB) << 20,
             max_instances: 8,

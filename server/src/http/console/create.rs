@@ -52,6 +52,7 @@ pub async fn page(
         form: FunctionForm::starting_from(starter),
         starter: starter.key.to_owned(),
         node_reason: unavailable(&app, &["runtimes", "node"]),
+        node_boots: unavailable(&app, &["runtimes", "node", "fork"]),
         outbound_reason: unavailable(&app, &["network_outbound"]),
         errors: FieldErrors::default(),
         problem: None,
@@ -85,6 +86,7 @@ pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Resp
         form: typed(&form),
         starter: String::new(),
         node_reason: unavailable(&app, &["runtimes", "node"]),
+        node_boots: unavailable(&app, &["runtimes", "node", "fork"]),
         outbound_reason: unavailable(&app, &["network_outbound"]),
         errors: failure.errors,
         problem: failure.problem,
@@ -165,6 +167,7 @@ pub fn env_rows(form: &Form) -> Vec<EnvRow> {
 fn typed(form: &Form) -> FunctionForm {
     FunctionForm {
         name: form.trimmed("name"),
+        runtime: form.trimmed("runtime"),
         handler: form.trimmed("handler"),
         code_source: form.trimmed("code_source"),
         code: form.lines("code"),

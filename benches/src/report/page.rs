@@ -1,0 +1,193 @@
+//! The page: the machine, the goals, then each suite with its plots and tables.
+
+use std::fmt::Write as _;
+
+use super::format::{number, time};
+use super::{Documents, goals};
+use crate::results::Document;
+
+/// Unit of the figures that stand in the table of latencies.
+const RATE: &str = "requests/s";
+
+/// What is to be known of each suite before its figures are read.
+const INTRODUCTIONS: [(&str, &str); 5] = [
+    (
+        "ring",
+        "The shared-memory ring alone, then a round trip of 1 KB by every way that two parts of a program talk. Where a \
+         sample is the mean of 64 repetitions, reading the clock would count otherwise; a percentile is then one of such \
+         means. HTTP and gRPC build, serialise and parse their message on both sides; sockets and the ring carry bytes.",
+    ),
+    (
+        "starts",
+        "Starts, one after the other. `fork() to READY` is from the FORK message to the instance's READY, measured inside \
+         the engine; first requests are measured by the client, and the instance is killed from outside after each. The \
+         usual imports are json, asyncio and http for Python, and http, crypto and fs for Node. The floor is a plain C \
+         `fork()` of a process with the same imports, to the child's first byte in a pipe.",
+    ),
+    (
+        "warm",
+        "Closed loop: each connection sends its next request when it has its answer, from a blocking thread of its own \
+         that shares the machine with the servers. The servers take turns within the run. All but Hearth send back the \
+         bytes they get, in their own process; Hearth checks a token, hands the event as an object to a sandboxed process \
+         and writes the history. At 0 B its event is `{}`. Uvicorn and Node are one process, functions-framework is gunicorn \
+         as it starts it, axum runs on all cores. The floor is a blocking thread for each connection that does nothing but \
+         find the end of a request.",
+    ),
+    (
+        "bursts",
+        "All requests are sent at once by one thread, each on a connection of its own that is open already; the latency is \
+         each request's own. Cold: no instance is there, only the template. Warm: an idle instance for each request. With a \
+         run time of 0 s it is right not to start an instance for each.",
+    ),
+    (
+        "memory",
+        "PSS is what `smaps_rollup` says: pages that several processes share count in shares. Processor time is the \
+         kernel's own count in ns.",
+    ),
+];
+
+/// The categories of what was timed, in their order.
+pub fn categories(document: &Document) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for result in &document.results {
+        if !found.contains(&result.category.as_str()) {
+            found.push(&result.category);
+        }
+    }
+    found
+}
+
+/// Name of a category's plot.
+pub fn plot_file(document: &Document, category: &str) -> String {
+    let mut name = document.benchmark_suite.clone();
+    for word in category
+        .split(" (means")
+        .next()
+        .unwrap_or_default()
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+    {
+        name.push('-');
+        name.push_str(&word.to_ascii_lowercase());
+    }
+    name + ".svg"
+}
+
+/// The page of Markdown.
+pub fn write(documents: &Documents) -> String {
+    let mut page = String::from("# Benchmarks\n\n");
+    if let Some(first) = documents.0.first() {
+        let machine = &first.system_info;
+        let _ = writeln!(
+            page,
+            "Written by `make bench` from the JSON files beside this page; change none of it by hand. {} processors ({}), {} \
+             GiB of memory, {}, Linux {}. Hearth {}, {}.\n",
+            machine.cpu_cores,
+            machine.cpu_model,
+            number((machine.memory_bytes as f64 / f64::from(1 << 30)).round()),
+            machine.os,
+            machine.kernel_version,
+            first.version,
+            first.timestamp.split('T').next().unwrap_or_default(),
+        );
+    }
+    page.push_str(
+        "Every percentile is *observed*: each request's own latency, by nearest rank. None is corrected for coordinated \
+         omission, as wrk's are, and none may be compared with such. The first tenth of all samples is warm-up and not \
+         counted. What is compared was measured in the same run, in turns.\n\n",
+    );
+    page.push_str(&goals::table(documents));
+    for document in &documents.0 {
+        suite(document, &mut page);
+    }
+    page
+}
+
+fn suite(document: &Document, page: &mut String) {
+    let name = &document.benchmark_suite;
+    let _ = writeln!(page, "\n## {name}\n");
+    if let Some((_, text)) = INTRODUCTIONS.iter().find(|(suite, _)| suite == name) {
+        let _ = writeln!(page, "{text}\n");
+    }
+    for skipped in &document.skipped {
+        let _ = writeln!(page, "- Left out: {}: {}", skipped.name, skipped.reason);
+    }
+    if !document.skipped.is_empty() {
+        page.push('\n');
+    }
+    for category in categories(document) {
+        latencies(document, category, page);
+    }
+    figures(document, page);
+}
+
+fn latencies(document: &Document, category: &str, page: &mut String) {
+    let rates = document
+        .figures
+        .iter()
+        .any(|figure| figure.category == category && figure.unit == RATE);
+    let (head, line) = if rates {
+        (" requests/s |", " ---: |")
+    } else {
+        ("", "")
+    };
+    let _ = writeln!(
+        page,
+        "### {title}\n\n![{title}: median, p95, p99]({})\n\n\
+         | observed latency | n | p50 | p95 | p99 | max |{head}\n| --- | ---: | ---: | ---: | ---: | ---: |{line}",
+        plot_file(document, category),
+        title = capitalised(category),
+    );
+    for row in document
+        .results
+        .iter()
+        .filter(|row| row.category == category)
+    {
+        let m = &row.metrics;
+        let _ = write!(
+            page,
+            "| {} | {} | {} | {} | {} | {} |",
+            row.name,
+            number(row.iterations as f64),
+            time(m.median_ns),
+            time(m.p95_ns),
+            time(m.p99_ns),
+            time(m.max_ns),
+        );
+        if rates {
+            let rate = document.value(category, &row.name);
+            let _ = write!(page, " {} |", rate.map_or_else(String::new, number));
+        }
+        page.push('\n');
+    }
+    page.push('\n');
+}
+
+fn figures(document: &Document, page: &mut String) {
+    let mut rows = document
+        .figures
+        .iter()
+        .filter(|figure| figure.unit != RATE)
+        .peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    page.push_str("### Other figures\n\n| of | what | value |\n| --- | --- | ---: |\n");
+    for figure in rows {
+        let value = format!("{} {}", number(figure.value), figure.unit);
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} |",
+            figure.category,
+            figure.name,
+            value.trim_end()
+        );
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
+}

@@ -1,0 +1,64 @@
+//! What the JavaScript half needs to know of, or do to, its own process.
+
+use std::fmt::Display;
+
+use hearth_worker::sys::Forked;
+use napi::Env;
+use napi::bindgen_prelude::Uint32Array;
+use napi_derive::napi;
+use rustix::io::retry_on_intr;
+use rustix::process::{WaitOptions, waitpid};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::{memory, sys};
+
+/// Longest life of the probe's child, in seconds: one that hangs is ended by SIGALRM.
+const PROBE_SECONDS: u32 = 10;
+
+/// Ends the process at once, without Node's own way out.
+#[napi]
+pub fn exit_now(status: i32) {
+    hearth_worker::sys::flush_c_streams();
+    sys::exit_now(status);
+}
+
+/// Forks once, without any server, for the probe that asks whether this Node can be forked. Returns "child" in the child,
+/// and in the parent how the child ended: the empty string when it ended with status 0.
+#[napi]
+pub fn fork_and_wait(env: &Env) -> napi::Result<String> {
+    memory::copy_all_on_fork().map_err(failed)?;
+    let forked = sys::fork(env, || sys::alarm(PROBE_SECONDS))?.map_err(failed)?;
+    let Forked::Parent(pid) = forked else {
+        return Ok("child".into());
+    };
+    let (_, status) = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()))
+        .map_err(failed)?
+        .ok_or_else(|| failed("the child was not found"))?;
+    Ok(match (status.exit_status(), status.terminating_signal()) {
+        (Some(0), _) => String::new(),
+        (Some(code), _) => format!("it exited with status {code}"),
+        (None, signal) => format!("it was killed by signal {}", signal.unwrap_or_default()),
+    })
+}
+
+fn failed(error: impl Display) -> napi::Error {
+    napi::Error::from_reason(error.to_string())
+}
+
+/// Random words straight from the kernel: nothing that a fork could share.
+#[napi]
+pub fn random_words(count: u32) -> napi::Result<Uint32Array> {
+    let mut bytes = vec![0; count as usize * size_of::<u32>()];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        filled +=
+            rustix::io::retry_on_intr(|| getrandom(&mut bytes[filled..], GetRandomFlags::empty()))
+                .map_err(|errno| napi::Error::from_reason(format!("no randomness: {errno}")))?;
+    }
+    let words = bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|word| u32::from_ne_bytes(*word));
+    Ok(words.collect::<Vec<_>>().into())
+}

@@ -1,0 +1,134 @@
+//! Instances for a Node that cannot be forked: processes that have booted and imported the function ahead of time. Each
+//! speaks the template's own protocol on its descriptor 3: it gets the configuration, says whether the import worked, and
+//! becomes the instance of the one FORK that it is then given.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Command;
+
+use hearth_worker::control::{Control, ControlError};
+use hearth_worker::forkserver::{ForkRequest, ForkServer};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::Pid;
+
+use crate::sys;
+
+/// Spares could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum SpareError {
+    /// The control socket, or a spare's.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// A spare could not be started.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// The interpreter.
+        program: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Watching for children failed.
+    #[error("cannot watch for children: {0}")]
+    Watch(#[from] io::Error),
+    /// The first one ended without a word on its import.
+    #[error("the first process ended while it imported the function")]
+    Ended,
+}
+
+/// A process that waits to become an instance, or is still booting.
+struct Spare {
+    pid: Pid,
+    control: Control,
+}
+
+/// Boots the first spare, passes on what it says of the import, and then answers FORK with spares until the server is
+/// gone. After an import that failed it returns as well: the spare's report has been passed on.
+pub(crate) fn serve(
+    control: Control,
+    config: &str,
+    program: &str,
+    arguments: &[String],
+) -> Result<(), SpareError> {
+    let first = start(config, program, arguments, FIRST_SPARE)?;
+    let start = || start(config, program, arguments, SPARE);
+    let report = first.control.receive_message()?.ok_or(SpareError::Ended)?;
+    // Before anything is reported, so that no child's end is missed.
+    let imported = report.starts_with(BOOTED);
+    control.send(&report)?;
+    if !imported {
+        return Ok(());
+    }
+    let mut server = ForkServer::start(control)?;
+    server.forked(first.pid);
+    let mut spare = Some(first);
+    while let Some(request) = server.wait()? {
+        let next = spare.take().filter(|spare| assign(spare, &request));
+        if next.is_none() {
+            match start() {
+                Ok(fresh) => {
+                    server.forked(fresh.pid);
+                    if !assign(&fresh, &request) {
+                        server.refuse(request.sequence, "a new process ended at once")?;
+                    }
+                }
+                Err(error) => server.refuse(request.sequence, &error.to_string())?,
+            }
+        }
+        drop(request);
+        // The next one boots while this one works. Should it not start, the next request says why.
+        if let Ok(fresh) = start() {
+            server.forked(fresh.pid);
+            spare = Some(fresh);
+        }
+    }
+    Ok(())
+}
+
+/// Words after the arguments: the first spare reports on its import. The others say nothing, because a socket that is
+/// closed with something unread in it takes what was sent the other way along.
+const FIRST_SPARE: &str = "--first-spare";
+const SPARE: &str = "--spare";
+
+/// How the report of an import that worked begins (`worker/template.js` writes it).
+const BOOTED: &[u8] = br#"{"type":"booted""#;
+
+/// Gives the request to a spare; false when it is gone.
+fn assign(spare: &Spare, request: &ForkRequest) -> bool {
+    spare
+        .control
+        .send_fork(request.sequence, &request.parts)
+        .is_ok()
+}
+
+fn start(
+    config: &str,
+    program: &str,
+    arguments: &[String],
+    word: &str,
+) -> Result<Spare, SpareError> {
+    let failed = |source: io::Error| SpareError::Start {
+        program: program.to_owned(),
+        source,
+    };
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(|errno| failed(errno.into()))?;
+    let pid = spawn(program, arguments, word, theirs).map_err(failed)?;
+    let control = Control::from(ours);
+    control.send(config.as_bytes())?;
+    Ok(Spare { pid, control })
+}
+
+/// The child is reaped by the fork server, not through its handle.
+#[allow(clippy::zombie_processes, reason = "the fork server reaps it")]
+fn spawn(program: &str, arguments: &[String], word: &str, control: OwnedFd) -> io::Result<Pid> {
+    let mut command = Command::new(program);
+    command.args(arguments).arg(word);
+    sys::give_control(&mut command, &control);
+    let child = command.spawn()?;
+    Pid::from_raw(child.id().cast_signed()).ok_or_else(|| io::Error::other("no process id"))
+}

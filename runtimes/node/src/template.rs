@@ -1,0 +1,114 @@
+//! The template as JavaScript sees it: its control socket, and the loop that only a child comes back from.
+
+use std::fmt::Display;
+
+use hearth_worker::channel::Channel as Inner;
+use hearth_worker::control::Control;
+use hearth_worker::forkserver::ForkServer;
+use hearth_worker::sys::{Forked, reset_child_signal};
+use napi::Env;
+use napi_derive::napi;
+
+use crate::channel::Channel;
+use crate::{memory, spares, sys};
+
+/// The template's end of its control socket. One a process.
+#[napi]
+pub struct Template {
+    /// None once `serve` has taken it: it ends there, and a child must not hold it.
+    control: Option<Control>,
+}
+
+#[napi]
+impl Template {
+    /// Takes over the control socket on descriptor `fd`, and gives SIGCHLD its default action.
+    #[napi(constructor)]
+    pub fn new(fd: i32) -> napi::Result<Self> {
+        reset_child_signal().map_err(failed)?;
+        Ok(Self {
+            control: Some(Control::adopt(fd).map_err(failed)?),
+        })
+    }
+
+    /// Waits for the configuration. Returns its JSON text, or null when the server is gone.
+    #[napi]
+    pub fn receive_config(&self) -> napi::Result<Option<String>> {
+        let config = self.control()?.receive_message().map_err(failed)?;
+        Ok(config.map(|config| String::from_utf8_lossy(&config).into_owned()))
+    }
+
+    /// Sends a report, JSON text, to the server.
+    #[napi]
+    pub fn send(&self, report: String) -> napi::Result<()> {
+        self.control()?.send(report.as_bytes()).map_err(failed)
+    }
+
+    /// Forks at the server's command until it closes the socket. Returns null then and, in every child, its channel.
+    #[napi]
+    pub fn serve(&mut self, env: &Env) -> napi::Result<Option<Channel>> {
+        memory::copy_all_on_fork().map_err(failed)?;
+        let mut server = ForkServer::start(self.take_control()?).map_err(failed)?;
+        while let Some(request) = server.wait().map_err(failed)? {
+            match sys::fork(env, || request.parts.take_streams())? {
+                Ok(Forked::Parent(pid)) => server.forked(pid),
+                Ok(Forked::Child(streams)) => {
+                    drop(server);
+                    streams.map_err(failed)?;
+                    return open(request.parts).map(Some);
+                }
+                Err(error) => server
+                    .refuse(request.sequence, &error.to_string())
+                    .map_err(failed)?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where Node cannot be forked: keeps a process booted with the function imported (`program` with `arguments`, on
+    /// descriptor 3 a socket like this one) and makes it the instance of the next FORK. Returns when the server is gone.
+    #[napi]
+    pub fn serve_spares(
+        &mut self,
+        config: String,
+        program: String,
+        arguments: Vec<String>,
+    ) -> napi::Result<()> {
+        let control = self.take_control()?;
+        spares::serve(control, &config, &program, &arguments).map_err(failed)
+    }
+
+    /// In a spare: waits for the FORK that makes this process an instance. Returns its channel, or null when the server
+    /// is gone.
+    #[napi]
+    pub fn become_instance(&mut self) -> napi::Result<Option<Channel>> {
+        let mut server = ForkServer::start(self.take_control()?).map_err(failed)?;
+        let Some(request) = server.wait().map_err(failed)? else {
+            return Ok(None);
+        };
+        drop(server);
+        request.parts.take_streams().map_err(failed)?;
+        open(request.parts).map(Some)
+    }
+}
+
+impl Template {
+    fn control(&self) -> napi::Result<&Control> {
+        self.control.as_ref().ok_or_else(served)
+    }
+
+    fn take_control(&mut self) -> napi::Result<Control> {
+        self.control.take().ok_or_else(served)
+    }
+}
+
+fn open(parts: hearth_worker::parts::Parts) -> napi::Result<Channel> {
+    Inner::open(parts).map(Channel::new).map_err(failed)
+}
+
+fn served() -> napi::Error {
+    napi::Error::from_reason("the control socket has been served")
+}
+
+fn failed(error: impl Display) -> napi::Error {
+    napi::Error::from_reason(error.to_string())
+}

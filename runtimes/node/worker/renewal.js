@@ -1,0 +1,112 @@
+// What siblings must not share: random state, identifiers, clocks that count from the process' start.
+//
+// `prepare` replaces in the template, before the function is imported, what could not be renewed later; `renew` is what a
+// child does. Nothing is needed for `crypto.randomBytes`, `getRandomValues` and keys: OpenSSL (1.1.1 and later) seeds
+// its generators anew when it finds itself in another process.
+"use strict";
+
+const v8 = require("node:v8");
+const native = require("./native.js");
+
+// The state of sfc32 (Chris Doty-Humphrey, "PractRand"): three words and a counter.
+let a = 0;
+let b = 0;
+let c = 0;
+let counter = 0;
+
+function next() {
+  const sum = (a + b + counter) | 0;
+  counter = (counter + 1) | 0;
+  a = b ^ (b >>> 9);
+  b = (c + (c << 3)) | 0;
+  c = ((c << 21) | (c >>> 11)) + sum;
+  c |= 0;
+  return sum >>> 0;
+}
+
+/** `Math.random` over a state that can be renewed, which V8's own cannot: 53 random bits in [0, 1). */
+function random() {
+  return ((next() >>> 5) * 0x4000000 + (next() >>> 6)) / 0x20000000000000;
+}
+
+function seed() {
+  [a, b, c] = native.randomWords(3);
+  counter = 1;
+  // The first results still show the seed's pattern.
+  for (let round = 0; round < 12; round += 1) {
+    next();
+  }
+}
+
+// Caches of random values in Node's own crypto module, which a fork would share: UUIDs by 128, integers by 1024.
+const UUID_CACHE = 128;
+const INTEGER_CACHE = 1024;
+
+/** Uses up what the template's caches hold, where the function has loaded the module that has them. */
+function renewCrypto() {
+  const crypto = require("node:crypto");
+  for (let left = UUID_CACHE; left > 0; left -= 1) {
+    crypto.randomUUID();
+  }
+  for (let left = INTEGER_CACHE; left > 0; left -= 1) {
+    crypto.randomInt(2);
+  }
+}
+
+// Milliseconds and seconds between the template's start and the child's.
+let age = 0;
+let uptimeBefore = 0;
+
+/** Lets `performance` and `process.uptime` count from the child's start. */
+function prepareClocks() {
+  const { now } = performance;
+  const origin = performance.timeOrigin;
+  const uptime = process.uptime;
+  define(performance, "now", { value: () => now.call(performance) - age });
+  define(performance, "timeOrigin", { get: () => origin + age });
+  define(process, "uptime", { value: () => uptime() - uptimeBefore });
+  return () => {
+    age = now.call(performance);
+    uptimeBefore = uptime();
+  };
+}
+
+function define(object, name, descriptor) {
+  const base = { configurable: true, enumerable: true };
+  if ("value" in descriptor) {
+    base.writable = true;
+  }
+  Object.defineProperty(object, name, { ...base, ...descriptor });
+}
+
+let renewClocks;
+let steps = [];
+
+/** In the template, before the import. */
+function prepare() {
+  seed();
+  define(Math, "random", { value: random, enumerable: false });
+  renewClocks = prepareClocks();
+  // Node's own way out waits for threads that a fork does not have. What runs before it (`exit` listeners) still does.
+  process.reallyExit = native.exitNow;
+}
+
+/** In the template, after the import: finds out what there is to renew. */
+function plan() {
+  const loaded = process.moduleLoadList;
+  steps = loaded.includes("NativeModule internal/crypto/random") ? [renewCrypto] : [];
+}
+
+/** In the child, before it says that it is ready. */
+function renew(pid) {
+  Object.defineProperty(process, "pid", { value: pid, enumerable: true, configurable: true });
+  seed();
+  // New contexts (`node:vm`) seed their own `Math.random` from this.
+  v8.setFlagsFromString(`--random-seed=${native.randomWords(1)[0] >>> 1 || 1}`);
+  renewClocks();
+  for (const step of steps) {
+    step();
+  }
+}
+
+module.exports = { prepare, plan, renew };

@@ -1,0 +1,131 @@
+// The template: imports the function once, tidies its heap, then only forks.
+"use strict";
+
+const errors = require("./errors.js");
+const handler = require("./handler.js");
+const hooks = require("./hooks.js");
+const native = require("./native.js");
+const renewal = require("./renewal.js");
+const streams = require("./streams.js");
+const { collector } = require("./collector.js");
+const { Instance } = require("./instance.js");
+const { Fault } = errors;
+
+// The control socket is the descriptor after stdin, stdout and stderr.
+const CONTROL_FD = 3;
+const DEFAULT_CODE_DIR = "/var/task";
+
+// Requests to libuv's thread pool and to the kernel, as `process.getActiveResourcesInfo` calls them. Their answers would
+// come to the template alone.
+const IN_FLIGHT = /req|request|job|zlib/i;
+// Longest wait for them, in milliseconds: what an import left running may never end.
+const QUIET_MS = 2000;
+
+/** Runs the template and, in every child it forks, the instance. */
+function main(mode) {
+  const control = new native.Template(CONTROL_FD);
+  const text = control.receiveConfig();
+  if (text === null) {
+    native.exitNow(0);
+  }
+  if (mode === "--spares") {
+    const bootstrap = process.argv[1];
+    control.serveSpares(text, process.execPath, [...process.execArgv, bootstrap]);
+    native.exitNow(0);
+  }
+  streams.setup();
+  renewal.prepare();
+  const gc = collector();
+  boot(reporter(control, mode), JSON.parse(text)).then((instance) => {
+    // Out of the promise: a fork shall not inherit its stack, and the collector not see it.
+    setImmediate(() => {
+      gc();
+      instance.main(instanceChannel(control, mode));
+    });
+  });
+}
+
+/** Waits until this process is an instance, and returns its channel. Does not return in the template itself. */
+function instanceChannel(control, mode) {
+  try {
+    const channel = mode.endsWith("spare") ? control.becomeInstance() : control.serve();
+    if (channel === null) {
+      native.exitNow(0);
+    }
+    return channel;
+  } catch (error) {
+    process.stderr.write(`hearth: ${error.message}\n`);
+    return native.exitNow(1);
+  }
+}
+
+/** Imports the function and tells the server how that went. Does not return when it failed. */
+async function boot(report, config) {
+  const started = performance.now();
+  const watch = watchImport((error) => {
+    report(errors.toJson({ type: "import_error", error: errors.describe(error) }));
+    native.exitNow(1);
+  });
+  let instance;
+  try {
+    const code = config.code_dir ?? DEFAULT_CODE_DIR;
+    instance = new Instance(await handler.load(config.handler, code), config);
+    await hooks.beforeSnapshot();
+  } catch (error) {
+    watch.fail(error);
+  }
+  const importMs = Math.round((performance.now() - started) * 1000) / 1000;
+  await quiet();
+  watch.stop();
+  renewal.plan();
+  await instance.rehearse();
+  instance.listen();
+  // `src/spares.rs` knows the beginning of this message.
+  report(JSON.stringify({ type: "booted", runtime: process.versions.node, import_ms: importMs }));
+  return instance;
+}
+
+/** How the server hears of the import. Only the first spare's word is waited for: the others put theirs into the log. */
+function reporter(control, mode) {
+  if (mode !== "--spare") {
+    return (message) => control.send(message);
+  }
+  return (message) => {
+    const { type, error } = JSON.parse(message);
+    if (type === "import_error") {
+      process.stderr.write(`hearth: the function did not import: ${error.stackTrace.join("\n")}\n`);
+    }
+  };
+}
+
+/** While the function is imported, everything that ends the process or the event loop is an import that failed. */
+function watchImport(fail) {
+  const listeners = {
+    uncaughtException: fail,
+    unhandledRejection: fail,
+    exit: (code) => fail(new Fault("Runtime.ExitError", `the module called process.exit(${code}) during the import`)),
+    beforeExit: () =>
+      fail(new Fault("Runtime.ImportModuleError", "the import waits for something that nothing is left to do")),
+  };
+  for (const [event, listener] of Object.entries(listeners)) {
+    process.on(event, listener);
+  }
+  return {
+    fail,
+    stop() {
+      for (const [event, listener] of Object.entries(listeners)) {
+        process.off(event, listener);
+      }
+    },
+  };
+}
+
+/** Waits until nothing that the import began is on its way in the thread pool: a fork would never hear of its end. */
+async function quiet() {
+  const until = Date.now() + QUIET_MS;
+  while (process.getActiveResourcesInfo().some((kind) => IN_FLIGHT.test(kind)) && Date.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+module.exports = { main };

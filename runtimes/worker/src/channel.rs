@@ -1,0 +1,236 @@
+//! An instance's end of its channel: receive a request, answer it. Every call blocks the thread.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use hearth_abi::{AbiError, Bell, Blocking, Flags, HeadError, Kind, Region, RequestHead, Trigger};
+use rustix::io::retry_on_intr;
+use rustix::net::{SendFlags, send};
+use rustix::process::{Pid, getpid};
+
+use crate::message;
+use crate::parts::Parts;
+use crate::sys;
+
+/// Buffers larger than this are given back after a request: an idle instance keeps little memory.
+const KEPT_BUFFER_BYTES: usize = 64 * 1024;
+
+/// The channel broke: the instance is lost. The server is trusted, so each of these is a mistake of one side.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// The rings or the bells.
+    #[error(transparent)]
+    Abi(#[from] AbiError),
+    /// The head of a request makes no sense.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// A message came where another one belongs.
+    #[error("a {found:?} message where a {expected:?} message belongs")]
+    OutOfOrder {
+        /// What belongs there.
+        expected: Kind,
+        /// What came.
+        found: Kind,
+    },
+    /// READY could not be sent.
+    #[error("cannot tell the server that the instance is ready: {0}")]
+    Ready(io::Error),
+    /// The channel is the instance's, and this is another process.
+    #[error("a process that the handler forked came back from the handler")]
+    ForeignProcess,
+}
+
+/// What begins a request.
+#[derive(Debug)]
+pub struct Head {
+    /// Deadline and trigger.
+    pub head: RequestHead,
+    /// W3C trace context, if the caller sent one.
+    pub traceparent: Option<String>,
+}
+
+/// One instance's channel.
+#[derive(Debug)]
+pub struct Channel {
+    blocking: Blocking,
+    /// Held open as long as the instance lives: its end tells the server of ours.
+    ready: OwnedFd,
+    /// The instance. A process that a handler forks has a copy of the channel and must not use it.
+    owner: Pid,
+    /// The request being served.
+    id: [u8; 16],
+    event: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Channel {
+    /// In the child: maps the channel.
+    ///
+    /// # Errors
+    /// It is no channel of this version.
+    pub fn open(parts: Parts) -> Result<Self, ChannelError> {
+        let region = Region::attach(parts.channel.as_fd())?;
+        Ok(Self {
+            blocking: Blocking::new(
+                region.worker(),
+                Bell::from(parts.worker_bell),
+                Bell::from(parts.host_bell),
+            ),
+            ready: parts.ready,
+            owner: getpid(),
+            id: [0; 16],
+            event: Vec::new(),
+            body: Vec::new(),
+        })
+    }
+
+    /// The instance's process id, as it sees it.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.owner.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Tells the server that this instance can take a request.
+    ///
+    /// # Errors
+    /// The server is gone.
+    pub fn ready(&self) -> Result<(), ChannelError> {
+        retry_on_intr(|| {
+            send(
+                &self.ready,
+                &message::ready(self.pid()),
+                SendFlags::NOSIGNAL,
+            )
+        })
+        .map(drop)
+        .map_err(|errno| ChannelError::Ready(errno.into()))
+    }
+
+    /// Reads one request to its end; nothing when the server is gone. Event and body are then [`Channel::event`] and
+    /// [`Channel::body`].
+    ///
+    /// # Errors
+    /// The channel broke.
+    pub fn receive(&mut self) -> Result<Option<Head>, ChannelError> {
+        self.check_owner()?;
+        for buffer in [&mut self.event, &mut self.body] {
+            buffer.clear();
+            buffer.shrink_to(KEPT_BUFFER_BYTES);
+        }
+        match self.receive_request() {
+            Err(ChannelError::Abi(AbiError::PeerGone)) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// The invocation's id.
+    #[must_use]
+    pub fn id(&self) -> &[u8; 16] {
+        &self.id
+    }
+
+    /// The event of the request received last, JSON text that the server has parsed.
+    #[must_use]
+    pub fn event(&self) -> &[u8] {
+        &self.event
+    }
+
+    /// The body of the HTTP request received last.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    fn receive_request(&mut self) -> Result<Head, ChannelError> {
+        // The head's few bytes pass through the body's buffer.
+        self.id = receive_message(&mut self.blocking, Kind::RequestHead, &mut self.body)?;
+        let (head, traceparent) = RequestHead::decode(&self.body)?;
+        let head = Head {
+            head,
+            traceparent: traceparent.map(str::to_owned),
+        };
+        self.body.clear();
+        receive_message(&mut self.blocking, Kind::RequestEvent, &mut self.event)?;
+        if head.head.trigger == Trigger::Http {
+            receive_message(&mut self.blocking, Kind::RequestBody, &mut self.body)?;
+        }
+        Ok(head)
+    }
+
+    /// Sends the message that ends a response. What C code has printed goes out before it, so that the server finds the
+    /// invocation's whole log in the pipes.
+    ///
+    /// # Errors
+    /// The channel broke.
+    pub fn finish(&mut self, kind: Kind, payload: &[u8]) -> Result<(), ChannelError> {
+        self.check_owner()?;
+        sys::flush_c_streams();
+        Ok(self.blocking.send_message(kind, &self.id, payload)?)
+    }
+
+    /// Answers an HTTP request: the head as JSON text, and the whole body.
+    ///
+    /// # Errors
+    /// The channel broke.
+    pub fn respond(&mut self, head: &[u8], body: &[u8]) -> Result<(), ChannelError> {
+        self.check_owner()?;
+        // Left for the body's frame to ring for, so that the server wakes once.
+        let sent = self.blocking.endpoint().tx.try_send(
+            Kind::ResponseHead,
+            Flags::NONE,
+            &self.id,
+            head,
+        )?;
+        if !sent {
+            self.head(head)?;
+        }
+        self.finish(Kind::ResponseBody, body)
+    }
+
+    /// Begins a streamed HTTP response: the head as JSON text.
+    ///
+    /// # Errors
+    /// The channel broke.
+    pub fn head(&mut self, head: &[u8]) -> Result<(), ChannelError> {
+        self.check_owner()?;
+        Ok(self
+            .blocking
+            .send_message(Kind::ResponseHead, &self.id, head)?)
+    }
+
+    /// Sends a piece of a streamed body; waits while the server takes no more.
+    ///
+    /// # Errors
+    /// The channel broke.
+    pub fn piece(&mut self, piece: &[u8]) -> Result<(), ChannelError> {
+        self.check_owner()?;
+        Ok(self
+            .blocking
+            .send_part(Kind::ResponseBody, &self.id, piece, true)?)
+    }
+
+    fn check_owner(&self) -> Result<(), ChannelError> {
+        if getpid() == self.owner {
+            Ok(())
+        } else {
+            Err(ChannelError::ForeignProcess)
+        }
+    }
+}
+
+/// Receives a whole message, which must be of kind `expected`. Its size is the server's business.
+fn receive_message(
+    blocking: &mut Blocking,
+    expected: Kind,
+    into: &mut Vec<u8>,
+) -> Result<[u8; 16], ChannelError> {
+    let message = blocking.recv_message(into, usize::MAX)?;
+    if message.kind == expected {
+        Ok(message.id)
+    } else {
+        Err(ChannelError::OutOfOrder {
+            expected,
+            found: message.kind,
+        })
+    }
+}
