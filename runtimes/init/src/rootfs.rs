@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use hearth_init::criu::KDAT;
 use hearth_init::{INNER_UID, JailSpec};
 use rustix::mount::{MountFlags, MountPropagationFlags};
 
@@ -63,12 +64,17 @@ pub fn build(spec: &JailSpec) -> Result<(), JailError> {
     for (name, target) in DEVICE_LINKS {
         root.link(name, target)?;
     }
-    root.file("etc/passwd", &passwd())?;
-    root.file("etc/group", &format!("root:x:0:\nsandbox:x:{INNER_UID}:\n"))?;
+    root.file("etc/passwd", passwd())?;
+    root.file("etc/group", format!("root:x:0:\nsandbox:x:{INNER_UID}:\n"))?;
     root.file("etc/nsswitch.conf", NSSWITCH)?;
-    root.file("etc/hosts", &hosts(&spec.hostname))?;
+    root.file("etc/hosts", hosts(&spec.hostname))?;
     for device in DEVICES {
         root.file(&format!("dev/{device}"), "")?;
+    }
+    if let Some(criu) = &spec.criu {
+        root.directory("run")?;
+        let notes = fs::read(&criu.kdat).map_err(JailError::mount("reading CRIU's notes"))?;
+        root.file(KDAT, &notes)?;
     }
 
     // From here on the paths lead into this mount, which alone becomes the sandbox's root.
@@ -151,14 +157,14 @@ impl Root<'_> {
         self.own(name)
     }
 
-    fn file(&self, name: &str, content: &str) -> Result<(), JailError> {
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), JailError> {
         let write = || {
             let mut file = fs::OpenOptions::new()
                 .write(true)
                 .create_new(true)
                 .mode(0o644)
                 .open(self.at(name))?;
-            std::io::Write::write_all(&mut file, content.as_bytes())
+            std::io::Write::write_all(&mut file, content.as_ref())
         };
         write().map_err(JailError::mount(format!("writing /{name}")))?;
         self.own(name)

@@ -14,6 +14,12 @@ use super::mailbox::Key;
 use super::thread::{Job, RETRIES, RETRY, SETUP_PATIENCE, Thread};
 use super::{Sandbox, SandboxError, SandboxSpec};
 
+/// The server waits for no template.
+fn unblocked(socket: OwnedFd) -> io::Result<OwnedFd> {
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    Ok(socket)
+}
+
 impl Thread {
     pub(super) fn create(
         &mut self,
@@ -80,7 +86,7 @@ impl Thread {
             }
             match serde_json::from_slice(&buffer[..length]) {
                 Ok(Report::Spawned) => self.spawned(key, fds.pop()),
-                Ok(Report::Ready) => self.ready(key),
+                Ok(Report::Ready { control_inode }) => self.ready(key, fds.pop(), control_inode),
                 Ok(Report::Failed { step, detail }) => {
                     self.fail(key, SandboxError::Step { step, detail });
                 }
@@ -119,7 +125,12 @@ impl Thread {
         }
     }
 
-    pub(super) fn ready(&mut self, key: Key) {
+    pub(super) fn ready(&mut self, key: Key, control: Option<OwnedFd>, control_inode: u64) {
+        let control = control.ok_or(io::ErrorKind::InvalidData.into());
+        let control = match control.and_then(unblocked) {
+            Ok(control) => control,
+            Err(error) => return self.fail(key, SandboxError::step("control", error)),
+        };
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
@@ -127,7 +138,8 @@ impl Thread {
             return;
         };
         let sandbox = Sandbox {
-            control: Some(ends.control),
+            control: Some(control),
+            control_inode,
             stdout: Some(ends.stdout),
             stderr: Some(ends.stderr),
             key,

@@ -217,6 +217,8 @@ pub struct Sandbox {
     pub stdout: Option<OwnedFd>,
     /// Read end of the template's stderr (non-blocking).
     pub stderr: Option<OwnedFd>,
+    /// Inode of the template's end of the control socket.
+    control_inode: u64,
     key: Key,
     uid: u32,
     template: Leaf,
