@@ -1,4 +1,5 @@
-//! The template of a deployment: booted once, by whoever needs it first; noticed when it dies; booted again on demand.
+//! The template of a deployment: restored from its image or booted, by whoever needs it first; noticed when it dies; made
+//! again on demand.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::deployment::{Deployment, Resources};
 use crate::instance::{BootError, Template, TemplateConfig};
-use crate::model::{FunctionError, LogLine, Runtime};
+use crate::model::{FunctionError, LogLine, Runtime, StartRung};
 use crate::sandbox::SandboxSpec;
 
 /// After a failed boot, further requests are refused for this long instead of booting again: a function whose import
@@ -99,29 +100,35 @@ impl TemplateSlot {
         });
     }
 
-    /// The template, booted if need be. The flag says whether the caller had to wait for a boot. The lines are what the
-    /// import printed, for the one caller who booted it.
+    /// The template by the highest rung there is, and that rung: it is up, so that a start is a fork; it has an image; it
+    /// is booted. Those who wait for another's restore or boot are told of that one.
     pub(super) async fn get(
         &self,
         deployment: &Deployment,
-    ) -> Result<(Arc<Template>, bool), Arc<BootFailure>> {
+    ) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
         if let Some(template) = self.current.load_full() {
-            return Ok((template, false));
+            return Ok((template, StartRung::Fork));
         }
         let _booting = self.booting.lock().await;
         if let Some(template) = self.current.load_full() {
-            return Ok((template, true));
+            let rung = template.rung;
+            return Ok((template, rung));
         }
         if let Some((when, failure)) = &*self.failure.lock()
             && when.elapsed() < RETRY_AFTER_FAILURE
         {
             return Err(failure.clone());
         }
-        match boot(deployment).await {
+        let up = match super::snapshot::restore(deployment).await {
+            Some(template) => Ok(template),
+            None => boot(deployment).await,
+        };
+        match up {
             Ok(template) => {
                 *self.failure.lock() = None;
                 self.current.store(Some(template.clone()));
-                Ok((template, true))
+                let rung = template.rung;
+                Ok((template, rung))
             }
             Err(error) => {
                 let failure = Arc::new(BootFailure::from(error));
@@ -149,18 +156,35 @@ impl TemplateSlot {
 }
 
 async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
-    let Resources {
-        host,
-        history,
-        runtimes,
-        uids,
-        ..
-    } = &*deployment.resources;
+    let (template, lines) = boot_apart(deployment).await?;
+    deployment.keep_import_lines(lines);
+    Ok(template)
+}
+
+/// Boots a template that is not the deployment's own, and returns what its import printed.
+pub(super) async fn boot_apart(
+    deployment: &Deployment,
+) -> Result<(Arc<Template>, Vec<LogLine>), BootError> {
+    let Resources { host, history, .. } = &*deployment.resources;
+    let spec = &deployment.spec;
+    let config = TemplateConfig {
+        handler: spec.handler.clone(),
+        function: spec.name.clone(),
+        version: deployment.version,
+        memory_mb: spec.memory_mb,
+    };
+    let sandbox = sandbox_spec(deployment)?;
+    Template::boot(host, sandbox, &config, deployment.function.clone(), history).await
+}
+
+/// The sandbox of a version's template.
+pub(super) fn sandbox_spec(deployment: &Deployment) -> std::io::Result<SandboxSpec> {
+    let Resources { runtimes, uids, .. } = &*deployment.resources;
     let spec = &deployment.spec;
     let runtime = match spec.runtime {
         Runtime::Python3 => &runtimes.python,
         Runtime::Node => {
-            return Err(std::io::Error::other("the node runtime is not available").into());
+            return Err(std::io::Error::other("the node runtime is not available"));
         }
     };
     let uid = uids.take();
@@ -176,7 +200,7 @@ async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
             .iter()
             .map(|(name, value)| (name.clone(), value.clone())),
     );
-    let sandbox = SandboxSpec {
+    Ok(SandboxSpec {
         id: format!("{}-{}-{uid}", spec.name, deployment.version),
         hostname: spec.name.clone(),
         uid_base: uid,
@@ -188,15 +212,6 @@ async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
         max_instances: spec.max_concurrency,
         network: spec.network,
-    };
-    let config = TemplateConfig {
-        handler: spec.handler.clone(),
-        function: spec.name.clone(),
-        version: deployment.version,
-        memory_mb: spec.memory_mb,
-    };
-    let (template, lines) =
-        Template::boot(host, sandbox, &config, deployment.function.clone(), history).await?;
-    deployment.keep_import_lines(lines);
-    Ok(template)
+        restore: None,
+    })
 }

@@ -10,6 +10,8 @@ use tokio::sync::oneshot;
 use super::boot::{BootFailure, TemplateSlot, TemplateStatus};
 use super::lease::{Handed, Origin};
 use super::pool::{Counts, Limits, Pool};
+use super::snapshot;
+use crate::criu::Images;
 use crate::engine::Package;
 use crate::engine::runtimes::{Runtimes, UidRange};
 use crate::history::{History, LogEntry};
@@ -33,6 +35,8 @@ pub struct Resources {
     pub runtimes: Runtimes,
     /// Host uids for sandboxes.
     pub uids: UidRange,
+    /// Images of templates.
+    pub images: Images,
 }
 
 /// What a waiting request waits for.
@@ -162,12 +166,15 @@ impl Deployment {
 
     async fn template(
         self: &Arc<Self>,
-    ) -> Result<(Arc<crate::instance::Template>, bool), Arc<BootFailure>> {
-        let (template, waited) = self.slot.get(self).await?;
-        if waited && template.claim_watch() {
+    ) -> Result<(Arc<crate::instance::Template>, StartRung), Arc<BootFailure>> {
+        let (template, rung) = self.slot.get(self).await?;
+        if rung != StartRung::Fork && template.claim_watch() {
             tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
+            if rung == StartRung::Boot {
+                snapshot::make_later(self);
+            }
         }
-        Ok((template, waited))
+        Ok((template, rung))
     }
 
     async fn start_one(self: Arc<Self>) {
@@ -196,12 +203,7 @@ impl Deployment {
 
     /// Forks an instance; when the template turns out to be dead, boots it and tries once more.
     async fn try_start(self: &Arc<Self>) -> Result<(Instance, StartRung), Arc<BootFailure>> {
-        let (template, waited) = self.template().await?;
-        let rung = if waited {
-            StartRung::Boot
-        } else {
-            StartRung::Fork
-        };
+        let (template, rung) = self.template().await?;
         let error = match Instance::start(&template, &self.function, &self.resources.history).await
         {
             Ok(instance) => return Ok((instance, rung)),
@@ -209,10 +211,11 @@ impl Deployment {
         };
         tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
         self.slot.forget(&template);
-        let (template, _) = self.template().await?;
+        self.blame_image(&template, &error.to_string());
+        let (template, rung) = self.template().await?;
         Instance::start(&template, &self.function, &self.resources.history)
             .await
-            .map(|instance| (instance, StartRung::Boot))
+            .map(|instance| (instance, rung))
             .map_err(|error| {
                 Arc::new(BootFailure {
                     reason: error.to_string(),

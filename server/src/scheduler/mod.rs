@@ -7,6 +7,7 @@ mod boot;
 mod deployment;
 mod lease;
 pub mod pool;
+mod snapshot;
 
 pub use boot::{BootFailure, TemplateStatus};
 pub use deployment::{Deployment, Resources};
