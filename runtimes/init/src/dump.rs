@@ -9,16 +9,20 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hearth_init::criu::{DUMP_LOG, DumpSpec, KDAT, last_errors};
 use hearth_init::{TEMPLATE_PID, wire};
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::process::WaitOptions;
 use serde::Serialize;
 
+use crate::imagefile;
 use crate::run_criu::{Criu, pipes};
-use crate::{idsimage, sys};
+use crate::sys::{self, Fork};
 
 /// What `hearth-init dump` prints.
 #[derive(Debug, Serialize)]
@@ -36,7 +40,8 @@ pub fn run() -> DumpReport {
 
 fn dump() -> Result<(), String> {
     let (spec, sandbox) = order().map_err(|error| format!("reading the order: {error}"))?;
-    let criu = Criu::open(&spec.criu, &spec.images, &spec.work).map_err(|error| error.to_string())?;
+    let criu =
+        Criu::open(&spec.criu, &spec.images, &spec.work).map_err(|error| error.to_string())?;
     enter(&sandbox)?;
 
     let mut command = criu
@@ -59,8 +64,7 @@ fn dump() -> Result<(), String> {
     if !status.success() {
         return Err(criu.errors(DUMP_LOG));
     }
-    share_the_user_namespace(&criu.images)
-        .map_err(|error| format!("adapting the image to its user namespace: {error}"))
+    adapt(&criu.images).map_err(|error| format!("adapting the image: {error}"))
 }
 
 /// One datagram on standard input: the [`DumpSpec`] as a file, and PID 1's pidfd.
@@ -71,6 +75,43 @@ fn order() -> io::Result<(DumpSpec, OwnedFd)> {
     let mut text = Vec::new();
     File::from(spec).read_to_end(&mut text)?;
     Ok((serde_json::from_slice(&text)?, sandbox))
+}
+
+/// Runs `criu check`, as a process that cannot change its login uid: what CRIU finds out here is to hold inside a sandbox
+/// too, and there nobody can. Returns what it said when it failed.
+fn run_check(
+    program: &OsString,
+    arguments: &mut impl Iterator<Item = OsString>,
+) -> Result<Option<String>, String> {
+    let (mut said, saying) = io::pipe().map_err(|error| format!("a pipe: {error}"))?;
+    let check = match sys::fork().map_err(|error| format!("fork: {error}"))? {
+        Fork::Parent(pid, _) => pid,
+        Fork::Child => {
+            drop(said);
+            let path = format!("/proc/{}/loginuid", std::process::id());
+            // Kernels without audit have no such file, and CRIU no question.
+            let _ = rustix::mount::mount_bind(&path, &path);
+            let _ = rustix::mount::mount_remount(&path, MountFlags::BIND | MountFlags::RDONLY, c"");
+            // Returns only when it cannot be started, which the status tells.
+            let _ = Command::new(program)
+                .args(arguments)
+                .arg("check")
+                .env_clear()
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::from(saying))
+                .exec();
+            std::process::exit(127);
+        }
+    };
+    drop(saying);
+    let mut text = Vec::new();
+    said.read_to_end(&mut text)
+        .map_err(|error| format!("reading what it says: {error}"))?;
+    let status = rustix::process::waitpid(Some(check), WaitOptions::empty())
+        .map_err(|error| format!("waiting for it: {error}"))?;
+    let good = status.is_some_and(|(_, status)| status.exit_status() == Some(0));
+    Ok((!good).then(|| String::from_utf8_lossy(&text).into_owned()))
 }
 
 /// Runs `criu check` where `/run` is a file system in memory, which is where CRIU keeps what it finds out about the
@@ -92,15 +133,8 @@ pub fn check(kdat: &Path, mut arguments: impl Iterator<Item = OsString>) -> Dump
             .map_err(|error| format!("{}: {error}", kdat.display()))?;
         rustix::mount::mount("tmpfs", "/run", "tmpfs", MountFlags::NOSUID, None)
             .map_err(|error| format!("mounting /run: {error}"))?;
-        let output = Command::new(program)
-            .args(arguments.by_ref())
-            .arg("check")
-            .env_clear()
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| format!("starting CRIU: {error}"))?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
+        let said = run_check(&program, &mut arguments)?;
+        if let Some(said) = said {
             return Err(format!("criu check: {}", last_errors(&said)));
         }
         let notes = fs::read(Path::new("/").join(KDAT))
@@ -117,39 +151,40 @@ fn enter(sandbox: &OwnedFd) -> Result<(), String> {
     sys::enter_namespaces(sandbox).map_err(|error| format!("entering the sandbox: {error}"))
 }
 
-/// CRIU ran outside the sandbox's user namespace and noted it as one to be made. It is restored from inside one that is
-/// there already: every process's note is made to say what CRIU's own says.
-fn share_the_user_namespace(images: &OwnedFd) -> io::Result<()> {
+/// Makes the image one that can be restored inside a sandbox.
+///
+/// CRIU ran outside the sandbox's user namespace and noted it as one to be made: every process's note is made to say what
+/// CRIU's own says. And the system call filter is taken out: CRIU could not finish under it, and only the host's root may
+/// suspend it. PID 1 installs its own instead.
+fn adapt(images: &OwnedFd) -> io::Result<()> {
     let read = |name: &str| -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        open(images, name, rustix::fs::OFlags::RDONLY)?.read_to_end(&mut bytes)?;
+        open(images, name, OFlags::RDONLY)?.read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    let outer = idsimage::user_namespace_of_criu(&read("inventory.img")?)?;
+    let outer = imagefile::user_namespace_of_criu(&read("inventory.img")?)?;
     for entry in rustix::fs::Dir::read_from(images)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else {
             continue;
         };
-        if !(name.starts_with("ids-") && Path::new(name).extension().is_some_and(|e| e == "img")) {
+        let changed = if name.starts_with("ids-") {
+            imagefile::with_user_namespace(&read(name)?, outer)?
+        } else if name.starts_with("core-") {
+            imagefile::without_filter(&read(name)?)?
+        } else {
             continue;
-        }
-        let changed = idsimage::with_user_namespace(&read(name)?, outer)?;
-        let file = open(
-            images,
-            name,
-            rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::TRUNC,
-        )?;
-        file.write_all_at(&changed, 0)?;
+        };
+        open(images, name, OFlags::WRONLY | OFlags::TRUNC)?.write_all_at(&changed, 0)?;
     }
     Ok(())
 }
 
-fn open(dir: &OwnedFd, name: &str, flags: rustix::fs::OFlags) -> io::Result<File> {
+fn open(dir: &OwnedFd, name: &str, flags: OFlags) -> io::Result<File> {
     Ok(File::from(rustix::fs::openat(
         dir,
         name,
-        flags | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NOFOLLOW,
-        rustix::fs::Mode::empty(),
+        flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        Mode::empty(),
     )?))
 }

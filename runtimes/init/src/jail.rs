@@ -79,7 +79,8 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     rustix::thread::set_thread_groups(&[]).map_err(JailError::privileges("dropping groups"))?;
     for pipe in [&order.stdout, &order.stderr] {
         let owner = rustix::fs::Uid::from_raw(spec.uid_base + 1);
-        rustix::fs::fchown(pipe, Some(owner), None)
+        let group = rustix::fs::Gid::from_raw(spec.uid_base + 1);
+        rustix::fs::fchown(pipe, Some(owner), Some(group))
             .map_err(JailError::privileges("giving the pipes to the template"))?;
     }
     //    An image to be restored is opened while it is in sight.
@@ -216,8 +217,7 @@ fn template(order: &mut Order, control: &OwnedFd) -> JailError {
         // 14. System calls: the last step, since it forbids most of the above.
         let filters = crate::seccomp::compile()?;
         sys::close_on_exec_from(3).map_err(JailError::Control)?;
-        rustix::io::dup2(control, &mut order.slot)
-            .map_err(|e| JailError::Control(e.into()))?;
+        rustix::io::dup2(control, &mut order.slot).map_err(|e| JailError::Control(e.into()))?;
         crate::seccomp::install(&filters)?;
         Ok(Command::new(&program)
             .args(spec.argv.iter().skip(1))

@@ -70,7 +70,13 @@ pub(super) async fn dump(
         .map_err(|_| CriuError::Dump(format!("not done within {} s", DEADLINE.as_secs())))?
         .map_err(failed)?;
     let report: Report = serde_json::from_slice(&output.stdout).map_err(|_| {
-        CriuError::Dump(format!("{} said nothing: {}", init.display(), output.status))
+        CriuError::Dump(format!(
+            "{} said nothing: {}",
+            init.display(),
+            output.status
+        ))
     })?;
-    report.error.map_or(Ok(()), |error| Err(CriuError::Dump(error)))
+    report
+        .error
+        .map_or(Ok(()), |error| Err(CriuError::Dump(error)))
 }

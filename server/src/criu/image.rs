@@ -11,7 +11,9 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -102,7 +104,11 @@ impl Image {
                 .and_then(|file| {
                     let (bytes, crc32) = sum(&file)?;
                     file.sync_all()?;
-                    Ok(FileNote { name: name.to_owned(), bytes, crc32 })
+                    Ok(FileNote {
+                        name: name.to_owned(),
+                        bytes,
+                        crc32,
+                    })
                 })
                 .map_err(CriuError::file(&path))?;
             files.push(note);
@@ -294,8 +300,16 @@ mod tests {
         let files = stage(&staging).unwrap();
         fs::write(files.join("pages-1.img"), vec![7; 600_000]).unwrap();
         fs::write(files.join("core-1000.img"), "registers").unwrap();
-        let key = Key { function: "f".into(), version: 1, print: "0123456789abcdef".repeat(4) };
-        let outside = Outside { control: 1, stdout: 2, stderr: 3 };
+        let key = Key {
+            function: "f".into(),
+            version: 1,
+            print: "0123456789abcdef".repeat(4),
+        };
+        let outside = Outside {
+            control: 1,
+            stdout: 2,
+            stderr: 3,
+        };
         Image::complete(&staging, dir, &key, "host", "3.11.2", outside).unwrap()
     }
 
@@ -335,7 +349,11 @@ mod tests {
         let image = image(dir.path());
         let manifest = image.dir.join(MANIFEST);
         let text = fs::read_to_string(&manifest).unwrap();
-        for bad in ["", &text[..text.len() / 2], &text.replace("\"format\":1", "\"format\":2")] {
+        for bad in [
+            "",
+            &text[..text.len() / 2],
+            &text.replace("\"format\":1", "\"format\":2"),
+        ] {
             fs::write(&manifest, bad).unwrap();
             assert!(Image::open(image.dir.clone()).is_err());
         }

@@ -190,7 +190,14 @@ impl Images {
             // Older images of the version were made from something else.
             images.discard(&key.function, Some(key.version));
             images.shrink(bytes);
-            let image = Image::complete(&staging.0, &inner.dir, &key, host.as_str(), &runtime, outside)?;
+            let image = Image::complete(
+                &staging.0,
+                &inner.dir,
+                &key,
+                host.as_str(),
+                &runtime,
+                outside,
+            )?;
             let image = Arc::new(image);
             images.touch(&image);
             inner.images.lock().insert(key.directory(), image.clone());
@@ -290,13 +297,16 @@ impl Images {
                 if total.saturating_add(bytes) <= self.0.settings.budget {
                     return;
                 }
-                let used = |image: &&Arc<Image>| {
-                    (image.used.load(Ordering::Relaxed), image.created_at())
-                };
+                let used =
+                    |image: &&Arc<Image>| (image.used.load(Ordering::Relaxed), image.created_at());
                 images.values().min_by_key(used).cloned()
             };
             let Some(oldest) = oldest else { return };
-            tracing::info!(function = oldest.manifest.function, bytes = oldest.bytes, "dropping an image for the budget");
+            tracing::info!(
+                function = oldest.manifest.function,
+                bytes = oldest.bytes,
+                "dropping an image for the budget"
+            );
             self.drop_image(&oldest);
         }
     }

@@ -118,11 +118,13 @@ fn add_files(hash: &mut Sha256, path: &Path) {
 }
 
 fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hash.finalize()
+        .iter()
+        .fold(String::new(), |mut text, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
 }
 
 #[cfg(test)]
@@ -137,9 +139,18 @@ mod tests {
     fn any_part_makes_another_key() {
         let key = Key::new("f", 1, &host("a"), &("code", "env"));
         assert_eq!(key, Key::new("f", 1, &host("a"), &("code", "env")));
-        assert_ne!(key.print, Key::new("f", 1, &host("b"), &("code", "env")).print);
-        assert_ne!(key.print, Key::new("f", 1, &host("a"), &("code", "other")).print);
-        assert_ne!(key.directory(), Key::new("f", 2, &host("a"), &("code", "env")).directory());
+        assert_ne!(
+            key.print,
+            Key::new("f", 1, &host("b"), &("code", "env")).print
+        );
+        assert_ne!(
+            key.print,
+            Key::new("f", 1, &host("a"), &("code", "other")).print
+        );
+        assert_ne!(
+            key.directory(),
+            Key::new("f", 2, &host("a"), &("code", "env")).directory()
+        );
         assert!(key.directory().starts_with("f-1-"));
     }
 

@@ -92,10 +92,15 @@ fn program(setting: Option<&Path>, kdat: PathBuf) -> Result<CriuProgram, String>
         .flat_map(|dir| PRIVATE.map(|name| dir.join(name)));
     copies
         .filter_map(|dir| private(&dir, &kdat))
-        .chain(SYSTEM.iter().filter_map(|path| system(Path::new(path), &kdat)))
+        .chain(
+            SYSTEM
+                .iter()
+                .filter_map(|path| system(Path::new(path), &kdat)),
+        )
         .next()
         .ok_or_else(|| {
-            "CRIU is not installed; `make setup` installs one that works with new kernels".to_owned()
+            "CRIU is not installed; `make setup` installs one that works with new kernels"
+                .to_owned()
         })
 }
 

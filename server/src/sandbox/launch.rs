@@ -47,11 +47,7 @@ pub fn launch(init: &Path, spec: &JailSpec) -> io::Result<Launched> {
     let sent = wire::send(
         &control,
         &[START],
-        &[
-            orders.as_fd(),
-            stdout_end.as_fd(),
-            stderr_end.as_fd(),
-        ],
+        &[orders.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()],
     );
     if let Err(error) = sent {
         // It sees the end of its socket, and would exit by itself.

@@ -31,9 +31,7 @@ fn dumpable(
 ) -> io::Result<Dumpable> {
     let inode = |fd: &OwnedFd| Ok::<_, io::Error>(rustix::fs::fstat(fd)?.st_ino);
     Ok(Dumpable {
-        init: init
-            .ok_or(io::ErrorKind::NotConnected)?
-            .try_clone()?,
+        init: init.ok_or(io::ErrorKind::NotConnected)?.try_clone()?,
         outside: Outside {
             control: control_inode,
             stdout: inode(&ends.stdout)?,

@@ -196,7 +196,8 @@ impl Host {
         capabilities.extend(probe::cgroup(init, &top, &dir));
 
         let attach = attach::start().map_err(failed("thread"))?;
-        let mailbox = thread::start(init.to_owned(), dir, top, attach, criu).map_err(failed("thread"))?;
+        let mailbox =
+            thread::start(init.to_owned(), dir, top, attach, criu).map_err(failed("thread"))?;
         Ok(Self(Arc::new(HostInner {
             mailbox,
             capabilities,

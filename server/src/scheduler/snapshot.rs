@@ -44,9 +44,7 @@ impl Deployment {
             runtime: runtime.version.clone().unwrap_or_default(),
             argv: runtime.argv.clone(),
         };
-        self.resources
-            .images
-            .key(&self.name, self.version, &parts)
+        self.resources.images.key(&self.name, self.version, &parts)
     }
 
     /// Size of the version's image in bytes, if there is one.

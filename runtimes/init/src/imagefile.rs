@@ -1,7 +1,8 @@
-//! The two of CRIU's image files that say which namespaces processes shared.
+//! The image files of CRIU's that are changed after a dump: which namespaces processes shared, and the system call filter
+//! of each thread.
 //!
 //! An image file is a magic number or two (4 bytes each) and then entries: a length (u32) and a protobuf message. Format:
-//! CRIU's `images/inventory.proto` and `images/core.proto` (`task_kobj_ids_entry`).
+//! CRIU's `images/inventory.proto` and `images/core.proto` (`task_kobj_ids_entry`, `thread_core_entry`).
 
 use std::io;
 
@@ -9,6 +10,10 @@ use std::io;
 const ROOT_IDS: u64 = 3;
 /// Field of `task_kobj_ids_entry` that numbers the user namespace.
 const USER_NS_ID: u64 = 10;
+/// Field of `core_entry` that holds a `thread_core_entry`.
+const THREAD_CORE: u64 = 5;
+/// Fields of `thread_core_entry`: the mode of the system call filter, and which one it is.
+const SECCOMP: [u64; 2] = [11, 12];
 /// The first magic number of an image file that has a second one.
 const COMMON_MAGIC: [u32; 2] = [0x5456_4319, 0x5510_5940];
 
@@ -44,10 +49,37 @@ pub fn with_user_namespace(file: &[u8], number: u64) -> io::Result<Vec<u8>> {
     write_number(&mut changed, USER_NS_ID << 3);
     write_number(&mut changed, number);
     changed.extend_from_slice(&message[place.end..]);
-    let length = u32::try_from(changed.len()).map_err(|_| odd("a long entry"))?;
+    with_message(file, start, end, &changed)
+}
+
+/// The file `core-TID.img` without a system call filter.
+pub fn without_filter(file: &[u8]) -> io::Result<Vec<u8>> {
+    let (start, end) = entry(file)?;
+    let message = &file[start..end];
+    let Some((Value::Bytes(core), place)) = find(message, THREAD_CORE)? else {
+        return Err(odd("no thread_core"));
+    };
+    let mut core = core.to_vec();
+    for field in SECCOMP {
+        // A number of 0 may be left out.
+        if let Some((_, place)) = find(&core, field)? {
+            core.drain(place);
+        }
+    }
+    let mut changed = message[..place.start].to_vec();
+    write_number(&mut changed, THREAD_CORE << 3 | 2);
+    write_number(&mut changed, core.len() as u64);
+    changed.extend_from_slice(&core);
+    changed.extend_from_slice(&message[place.end..]);
+    with_message(file, start, end, &changed)
+}
+
+/// The file with another message in its first entry.
+fn with_message(file: &[u8], start: usize, end: usize, message: &[u8]) -> io::Result<Vec<u8>> {
+    let length = u32::try_from(message.len()).map_err(|_| odd("a long entry"))?;
     let mut out = file[..start - 4].to_vec();
     out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(&changed);
+    out.extend_from_slice(message);
     out.extend_from_slice(&file[end..]);
     Ok(out)
 }
@@ -148,6 +180,18 @@ mod tests {
         assert_eq!(longer.len(), IDS.len() + 1);
         assert_eq!(longer[8], IDS[8] + 1);
         assert_eq!(with_user_namespace(&longer, 9).unwrap(), IDS);
+    }
+
+    #[test]
+    fn takes_the_filter_away_and_nothing_else() {
+        // mtype, thread_core { seccomp_mode 2, seccomp_filter 1, cg_set 2 }, and one more field.
+        let core = b"\x19\x43\x56\x54\x47\x38\x05\x55\x0c\0\0\0\x08\x01\x2a\x06\x58\x02\x60\x01\x78\x02\x30\x01";
+        let without = without_filter(core).unwrap();
+        assert_eq!(without[8..], *b"\x08\0\0\0\x08\x01\x2a\x02\x78\x02\x30\x01");
+        assert_eq!(without_filter(&without).unwrap(), without);
+        for length in 0..core.len() {
+            assert!(without_filter(&core[..length]).is_err());
+        }
     }
 
     #[test]
