@@ -77,6 +77,7 @@ follows_build() {
   local have
   have=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   at_least "$have" "$MIN_PYTHON" || die "$PYTHON is $have, $MIN_PYTHON or newer is needed (Debian 12 and 13 have it)"
+  scripts/criu.sh
 }
 
 wants_lint() {
