@@ -31,7 +31,7 @@ pub struct DumpReport {
     error: Option<String>,
 }
 
-/// Dumps, which ends the template.
+/// Dumps, which leaves the template stopped.
 pub fn run() -> DumpReport {
     DumpReport {
         error: dump().err(),
@@ -43,12 +43,15 @@ fn dump() -> Result<(), String> {
     let criu =
         Criu::open(&spec.criu, &spec.images, &spec.work).map_err(|error| error.to_string())?;
     enter(&sandbox)?;
+    refuse_what_an_image_would_lose()?;
 
     let mut command = criu
         .command("dump", DUMP_LOG)
         .map_err(|error| error.to_string())?;
     command
         .args(["--tree", &TEMPLATE_PID.to_string(), "--ext-unix-sk"])
+        // The sandbox ends with its template, and so would CRIU, which is in its pid namespace, before it is done.
+        .arg("--leave-stopped")
         .args(["--external", &format!("unix[{}]", spec.outside.control)])
         .args(["--external", &format!("unix[{}]", spec.control_peer)]);
     for pipe in pipes(&spec.outside) {
@@ -145,6 +148,17 @@ pub fn check(kdat: &Path, mut arguments: impl Iterator<Item = OsString>) -> Dump
     DumpReport {
         error: check().err(),
     }
+}
+
+/// What a restore would silently leave out: files in memory, and a filter of the function's own.
+fn refuse_what_an_image_would_lose() -> Result<(), String> {
+    for dir in ["/tmp", "/dev/shm"] {
+        let mut entries = fs::read_dir(dir).map_err(|error| format!("{dir}: {error}"))?;
+        if entries.next().is_some() {
+            return Err(format!("the import leaves files in {dir}"));
+        }
+    }
+    Ok(())
 }
 
 fn enter(sandbox: &OwnedFd) -> Result<(), String> {

@@ -24,7 +24,7 @@ struct Report {
     error: Option<String>,
 }
 
-/// Dumps the template of a sandbox into `images`, which ends it. CRIU writes its log to `work`.
+/// Dumps the template of a sandbox into `images`, which leaves it stopped. CRIU writes its log to `work`.
 pub(super) async fn dump(
     criu: &Criu,
     init: &Path,

@@ -156,7 +156,7 @@ impl Images {
         (image.manifest.print == key.print).then_some(image)
     }
 
-    /// Dumps the template of this sandbox, which ends it, and keeps the image.
+    /// Dumps the template of this sandbox, which leaves it stopped, and keeps the image.
     ///
     /// # Errors
     /// [`CriuError`]; nothing of a failed dump is left.

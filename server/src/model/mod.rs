@@ -8,7 +8,7 @@ mod stats;
 mod token;
 
 pub use function::{
-    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, InstanceCounts, InvalidField,
+    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView, InstanceCounts, InvalidField,
     Network, Runtime, VersionView,
 };
 pub use invocation::{

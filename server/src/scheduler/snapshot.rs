@@ -10,7 +10,7 @@ use super::boot::{boot_apart, sandbox_spec};
 use super::deployment::{Deployment, Resources};
 use crate::criu::{Image, Key};
 use crate::instance::Template;
-use crate::model::FunctionSpec;
+use crate::model::{FunctionSpec, ImageView, StartRung};
 use crate::sandbox::RestoreSource;
 
 /// How long after a boot the image is made, at the earliest: the function that was just deployed is likely to be called.
@@ -52,6 +52,20 @@ impl Deployment {
         self.image().map(|image| image.bytes)
     }
 
+    /// The image and what was done with the function's images, for the API.
+    pub fn image_view(&self) -> ImageView {
+        let tally = self.resources.images.tally(&self.name);
+        let totals = tally.totals();
+        ImageView {
+            bytes: self.image_bytes(),
+            restores: totals.restores,
+            restore_failures: totals.restore_failures,
+            dumps: totals.dumps,
+            dump_failures: totals.dump_failures,
+            note: tally.note(),
+        }
+    }
+
     /// Lets the template go and keeps its image, so that the next start is a restore; one is made first when there is
     /// none. True when there is an image then. Instances that are alive keep what they are.
     pub async fn demote(&self) -> bool {
@@ -72,7 +86,7 @@ impl Deployment {
 
     /// The template restored from this image cannot be used.
     pub(super) fn blame_image(&self, template: &Template, why: &str) {
-        if template.rung == crate::model::StartRung::Restore
+        if template.rung == StartRung::Restore
             && let Some(image) = self.image()
         {
             self.restore_failed(&image, why, true);

@@ -44,6 +44,20 @@ impl Server {
         Self::launch(path, Some(dir), Vec::new())
     }
 
+    /// Starts a server with further settings.
+    pub fn start_with(env: &[(&str, &str)]) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("hearth-test-")
+            .tempdir()
+            .expect("a temporary directory");
+        let path = dir.path().join("data");
+        let env = env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        Self::launch(path, Some(dir), env)
+    }
+
     /// Starts a server in a directory that outlives it.
     pub fn start_in(dir: &Path) -> Self {
         Self::launch(dir.to_owned(), None, Vec::new())
