@@ -64,7 +64,14 @@ pub const KDAT: &str = "run/criu.kdat";
 /// Longest piece of a log that is looked at, from its end. Protects the reader from a log of any length.
 pub const LOG_TAIL: usize = 16 * 1024;
 /// Most error lines shown of a log, and the most characters of each.
-const ERROR_LINES: (usize, usize) = (3, 240);
+const ERROR_LINES: (usize, usize) = (4, 240);
+/// Errors that come in every run here and stop nothing: a limit that only the host may raise, a score that is inherited
+/// anyway, and the end of a helper.
+const HARMLESS: [&str; 3] = [
+    "RLIMIT_NOFILE",
+    "0/oom_score_adj",
+    "cgroupd: recv req error",
+];
 
 /// The last error lines of a CRIU log, newest last, on one line. The log may quote what hostile code chose.
 #[must_use]
@@ -80,7 +87,9 @@ pub fn last_errors(log: &str) -> String {
     let mut lines: Vec<String> = log
         .lines()
         .rev()
-        .filter(|line| line.contains("Error (") && !line.contains("RLIMIT_NOFILE"))
+        .filter(|line| {
+            line.contains("Error (") && !HARMLESS.iter().any(|harmless| line.contains(harmless))
+        })
         .take(ERROR_LINES.0)
         .map(clean)
         .collect();

@@ -175,6 +175,8 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
 /// 8. Forks the template, while PID 1 can still make it another user, and waits until its program runs.
 fn boot(order: &mut Order, control: &OwnedFd) -> Result<Pid, JailError> {
     let (failure, failed) = io::pipe().map_err(JailError::Control)?;
+    // Its threads and children come after it in number, too. Without that file there is no CRIU that would care.
+    let _ = fs::write("/proc/sys/kernel/ns_last_pid", TEMPLATE_PID.to_string());
     let template = match sys::fork_numbered(TEMPLATE_PID).map_err(JailError::Namespaces)? {
         Fork::Parent(pid, _) => pid,
         Fork::Child => {

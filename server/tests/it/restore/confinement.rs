@@ -33,7 +33,7 @@ def mounts():
         fields = before.split()
         kind, source, options = after.split(" ", 2)
         # Not numbers and not where the root is on the host, which every sandbox has of its own.
-        found.append([fields[4], fields[5], fields[6:], kind, options.strip() if kind == "tmpfs" else ""])
+        found.append([fields[4], fields[5], fields[6:], kind, re.sub(r"[ug]id=\d+", "", options.strip()) if kind == "tmpfs" else ""])
     return found
 
 def outcome(act):
@@ -41,6 +41,8 @@ def outcome(act):
         value = act()
     except OSError as error:
         return errno.errorcode.get(error.errno, str(error.errno))
+    except ValueError as error:
+        return str(error)
     return "allowed" if value is None else value
 
 def call(name, *arguments):
@@ -106,7 +108,7 @@ def handler(event, context):
         "environment": dict(os.environ),
         "directory": os.getcwd(),
         "host": os.uname().nodename,
-        "interfaces": socket.if_nameindex() if hasattr(socket, "if_nameindex") and False else open("/proc/net/dev").read().count(":"),
+        "interfaces": open("/proc/net/dev").read().count(":"),
         "processes": len([name for name in os.listdir("/proc") if name.isdigit()]),
         "space": [(s.f_blocks * s.f_frsize, s.f_files) for s in map(os.statvfs, ("/tmp", "/dev/shm"))],
         "umask": open("/proc/self/status").read().split("Umask:")[1].split()[0],
