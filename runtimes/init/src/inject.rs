@@ -160,6 +160,8 @@ impl Traced {
             match status.stopping_signal() {
                 Some(libc::SIGTRAP) if status.as_raw() >> 16 == 0 => break,
                 Some(_) if status.as_raw() >> 16 != 0 => {}
+                // CRIU's own, which may still be on its way; it is stopped again in the end.
+                Some(libc::SIGSTOP) => {}
                 signal => {
                     return Err(io::Error::other(format!("it met signal {signal:?}")));
                 }
