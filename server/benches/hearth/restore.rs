@@ -86,10 +86,15 @@ async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
             outside: image.outside(),
         });
         let function = FunctionKey::new(1);
-        let template =
-            Template::restore(&bench.host, spec, image.runtime(), &function, &bench.history)
-                .await
-                .context("a restore")?;
+        let template = Template::restore(
+            &bench.host,
+            spec,
+            image.runtime(),
+            &function,
+            &bench.history,
+        )
+        .await
+        .context("a restore")?;
         sandboxes.push(begun.elapsed());
         bench.start(&template).await?;
         restores.push(begun.elapsed());
@@ -124,7 +129,12 @@ async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
         boot as f64 / restore.max(1) as f64,
         "×",
     );
-    report.figure("restore", "size of the image", image.bytes as f64 / 1e6, "MB");
+    report.figure(
+        "restore",
+        "size of the image",
+        image.bytes as f64 / 1e6,
+        "MB",
+    );
     bench.host.shutdown().await;
     Ok(())
 }

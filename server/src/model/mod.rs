@@ -8,8 +8,8 @@ mod stats;
 mod token;
 
 pub use function::{
-    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView, InstanceCounts, InvalidField,
-    Network, Runtime, VersionView,
+    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView, InstanceCounts,
+    InvalidField, Network, Runtime, VersionView,
 };
 pub use invocation::{
     FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,

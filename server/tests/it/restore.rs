@@ -12,7 +12,8 @@ use crate::support::{Client, Server, eventually};
 /// Longest wait for the server to make an image in its own time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const HELLO: &str = "import json, random\ndef handler(event, context):\n    return [event, random.random()]\n";
+const HELLO: &str =
+    "import json, random\ndef handler(event, context):\n    return [event, random.random()]\n";
 
 /// Whether this host has a CRIU that works; says so loudly where it has not.
 async fn available(client: &Client) -> bool {
@@ -134,7 +135,11 @@ async fn images_outlive_the_server_and_damage_is_found() {
     let client = server.client();
     client.invoke("hello", &json!(1)).await.expect(200);
     let image = function(&client, "hello").await["image"].clone();
-    assert_eq!((&image["restores"], &image["dumps"]), (&json!(1), &json!(0)), "{image}");
+    assert_eq!(
+        (&image["restores"], &image["dumps"]),
+        (&json!(1), &json!(0)),
+        "{image}"
+    );
     assert_eq!(images(&server).len(), 1);
 
     let pages = images(&server)[0].join("criu/pages-1.img");
@@ -192,7 +197,10 @@ async fn what_cannot_be_kept_as_an_image_is_said() {
     assert!(note.contains("/tmp"), "{note}");
     let answer = client.invoke("cache", &json!(1)).await.expect(200);
     assert_eq!(answer.json(), "x");
-    assert_eq!(function(&client, "cache").await["image"]["bytes"], Value::Null);
+    assert_eq!(
+        function(&client, "cache").await["image"]["bytes"],
+        Value::Null
+    );
 }
 
 #[tokio::test]

@@ -124,9 +124,11 @@ impl Snapshot {
         }
         type Read = fn(&ImageView) -> u64;
         let counters: [(&str, &str, Read); 4] = [
-            ("hearth_restores", "Templates restored from an image", |image| {
-                image.restores
-            }),
+            (
+                "hearth_restores",
+                "Templates restored from an image",
+                |image| image.restores,
+            ),
             (
                 "hearth_restore_failures",
                 "Restores that failed or were too slow",

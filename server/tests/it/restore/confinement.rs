@@ -125,14 +125,21 @@ async fn a_restored_instance_is_confined_as_a_booted_one() {
     if !available(&client).await {
         return;
     }
-    client.deploy("probe", PROBE, json!({"env": {"SECRET": "s"}})).await;
+    client
+        .deploy("probe", PROBE, json!({"env": {"SECRET": "s"}}))
+        .await;
     let answer = client.invoke("probe", &json!(1)).await.expect(200);
     assert_eq!(answer.header("x-hearth-start"), "fork");
     let mut booted = answer.json();
     image_of(&client, "probe").await;
     kill_template(&server, &client, "probe").await;
     let answer = client.invoke("probe", &json!(1)).await.expect(200);
-    assert_eq!(answer.header("x-hearth-start"), "restore", "{}", answer.text());
+    assert_eq!(
+        answer.header("x-hearth-start"),
+        "restore",
+        "{}",
+        answer.text()
+    );
     let mut restored = answer.json();
 
     for report in [&mut booted, &mut restored] {
