@@ -153,7 +153,6 @@ fn landlock_rules(criu: Option<&Criu>) -> Result<RulesetStatus, Box<dyn std::err
     allow("/dev/shm", all & !AccessFs::Execute)?;
     if let Some(criu) = criu {
         let read = AccessFs::from_read(LANDLOCK_ABI);
-        allow("/run", read)?;
         for (dir, access) in [(&criu.dir, read), (&criu.images, read), (&criu.work, all)] {
             (&mut rules).add_rule(PathBeneath::new(dir, access))?;
         }

@@ -24,6 +24,9 @@ use crate::imagefile;
 use crate::run_criu::{Criu, pipes};
 use crate::sys::{self, Fork};
 
+/// System call filters of a template: those of `seccomp::Filters`.
+const FILTERS: &str = "2";
+
 /// What `hearth-init dump` prints.
 #[derive(Debug, Serialize)]
 pub struct DumpReport {
@@ -157,6 +160,15 @@ fn refuse_what_an_image_would_lose() -> Result<(), String> {
         if entries.next().is_some() {
             return Err(format!("the import leaves files in {dir}"));
         }
+    }
+    let status = fs::read_to_string(format!("/proc/{TEMPLATE_PID}/status"))
+        .map_err(|error| format!("the template's status: {error}"))?;
+    let filters = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    // Kernels before 5.9 do not count them.
+    if filters.is_some_and(|count| count.trim() != FILTERS) {
+        return Err("the import installs a system call filter of its own".to_owned());
     }
     Ok(())
 }

@@ -61,8 +61,7 @@ pub struct JailSpec {
     pub max_processes: u64,
     /// Largest file in bytes (`RLIMIT_FSIZE`).
     pub max_file_bytes: u64,
-    /// The CRIU whose notes on the kernel the root shall hold, where there is one: what is to be dumped or restored in
-    /// this sandbox needs them.
+    /// The CRIU by which the template is to be dumped or restored. For a dump, the root holds its notes on the kernel.
     pub criu: Option<CriuProgram>,
     /// Restore the template from an image instead of starting `argv`. Needs `criu`.
     pub restore: Option<RestoreSpec>,

@@ -21,6 +21,9 @@ use crate::run_criu::{Criu, pipes};
 use crate::sys::{self, Fork};
 use crate::{confine, inject, seccomp};
 
+/// What CRIU found out about the kernel, in its work directory.
+const NOTES: &str = "criu.kdat";
+
 /// What takes the place of the descriptors that led outside.
 pub struct Ends<'a> {
     /// The template's end of the new control socket.
@@ -41,6 +44,7 @@ impl Restore {
     /// Opens everything while the host's files are in sight, and gives image and log to the sandbox's root user `owner`,
     /// who is to read and write them.
     pub fn prepare(criu: &CriuProgram, spec: &RestoreSpec, owner: u32) -> Result<Self, JailError> {
+        let kdat = &criu.kdat;
         let criu = Criu::open(criu, &spec.images, &spec.work).map_err(JailError::restore)?;
         let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
         let give = || -> io::Result<()> {
@@ -52,6 +56,9 @@ impl Restore {
                     rustix::fs::chownat(&criu.images, name, user, group, flags)?;
                 }
             }
+            let notes = spec.work.join(NOTES);
+            fs::copy(kdat, &notes)?;
+            std::os::unix::fs::chown(&notes, Some(owner), Some(owner))?;
             Ok(rustix::fs::fchown(&criu.work, user, group)?)
         };
         give().map_err(JailError::restore)?;
@@ -105,7 +112,8 @@ impl Restore {
             .criu
             .command("restore", RESTORE_LOG)
             .map_err(JailError::restore)?;
-        command.env("XDG_RUNTIME_DIR", "/run").args([
+        let notes = format!("/proc/self/fd/{}", self.criu.work.as_raw_fd());
+        command.env("XDG_RUNTIME_DIR", notes).args([
             // Root of the sandbox only: what the host's alone may do is done another way or left out. CRIU then looks for
             // its notes where the variable says.
             "--unprivileged",

@@ -71,7 +71,7 @@ pub fn build(spec: &JailSpec) -> Result<(), JailError> {
     for device in DEVICES {
         root.file(&format!("dev/{device}"), "")?;
     }
-    if let Some(criu) = &spec.criu {
+    if let (Some(criu), None) = (&spec.criu, &spec.restore) {
         root.directory("run")?;
         let notes = fs::read(&criu.kdat).map_err(JailError::mount("reading CRIU's notes"))?;
         root.file(KDAT, &notes)?;

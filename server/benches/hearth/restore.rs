@@ -154,6 +154,7 @@ impl Bench {
             memory_bytes: 128 * 1024 * 1024,
             max_instances: 8,
             network: Network::None,
+            dumpable: true,
             restore: None,
         }
     }

@@ -96,6 +96,7 @@ async fn boot(host: &Host, history: &History, code: &Path) -> anyhow::Result<Arc
         memory_bytes: 128 * 1024 * 1024,
         max_instances: 8,
         network: Network::None,
+        dumpable: false,
         restore: None,
     };
     let config = TemplateConfig {

@@ -251,7 +251,9 @@ fn jail_spec(
         max_processes: limits.pids,
         // No file can be larger than the memory it is in.
         max_file_bytes: limits.cell_memory,
-        criu: criu.cloned(),
+        criu: criu
+            .filter(|_| spec.dumpable || spec.restore.is_some())
+            .cloned(),
         restore: spec.restore.map(|source| RestoreSpec {
             images: source.images,
             work: dir.join(CRIU_WORK),

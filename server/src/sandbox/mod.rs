@@ -120,6 +120,8 @@ pub struct SandboxSpec {
     pub max_instances: u32,
     /// Network access.
     pub network: Network,
+    /// Whether the template is to be dumped: CRIU needs its notes on the kernel in `/run` then.
+    pub dumpable: bool,
     /// An image to restore the template from, instead of starting `argv`.
     pub restore: Option<RestoreSource>,
 }

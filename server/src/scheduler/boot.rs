@@ -156,14 +156,15 @@ impl TemplateSlot {
 }
 
 async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
-    let (template, lines) = boot_apart(deployment).await?;
+    let (template, lines) = boot_apart(deployment, false).await?;
     deployment.keep_import_lines(lines);
     Ok(template)
 }
 
-/// Boots a template that is not the deployment's own, and returns what its import printed.
+/// Boots a template that is not the deployment's own yet, and returns what its import printed. `dumpable`: to be dumped.
 pub(super) async fn boot_apart(
     deployment: &Deployment,
+    dumpable: bool,
 ) -> Result<(Arc<Template>, Vec<LogLine>), BootError> {
     let Resources { host, history, .. } = &*deployment.resources;
     let spec = &deployment.spec;
@@ -173,7 +174,8 @@ pub(super) async fn boot_apart(
         version: deployment.version,
         memory_mb: spec.memory_mb,
     };
-    let sandbox = sandbox_spec(deployment)?;
+    let mut sandbox = sandbox_spec(deployment)?;
+    sandbox.dumpable = dumpable;
     Template::boot(host, sandbox, &config, deployment.function.clone(), history).await
 }
 
@@ -212,6 +214,7 @@ pub(super) fn sandbox_spec(deployment: &Deployment) -> std::io::Result<SandboxSp
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
         max_instances: spec.max_concurrency,
         network: spec.network,
+        dumpable: false,
         restore: None,
     })
 }

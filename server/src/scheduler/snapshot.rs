@@ -115,7 +115,7 @@ impl Deployment {
             return true;
         }
         let tally = images.tally(&self.name);
-        let why = match boot_apart(self).await {
+        let why = match boot_apart(self, true).await {
             Ok((template, _)) => {
                 let made = images
                     .create(&key, &template.runtime, template.dumpable())
