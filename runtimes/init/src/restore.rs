@@ -82,6 +82,8 @@ impl Restore {
                 std::process::exit(status);
             }
         };
+        // While CRIU is at work, on another core.
+        let filters = seccomp::compile()?;
         let status = loop {
             match rustix::process::waitpid(Some(criu), WaitOptions::empty()) {
                 Err(rustix::io::Errno::INTR) => {}
@@ -96,7 +98,6 @@ impl Restore {
             _ => return Err(JailError::Restore(self.criu.errors(RESTORE_LOG))),
         }
         // 2. The system call filter, which is not part of the image.
-        let filters = seccomp::compile()?;
         for pid in processes() {
             inject::install_filters(pid, &filters).map_err(|error| {
                 JailError::Restore(format!("installing the system call filter: {error}"))
