@@ -13,6 +13,7 @@ mod http;
 mod memory;
 mod processes;
 mod report;
+mod restore;
 mod samples;
 mod starts;
 mod warm;
@@ -26,6 +27,8 @@ use report::Report;
 pub struct Scale {
     /// Starts of an instance.
     pub starts: usize,
+    /// Restores of a template from its image.
+    pub restores: usize,
     /// Plain boots of the interpreter.
     pub boots: usize,
     /// First requests to a function without an instance.
@@ -42,6 +45,7 @@ pub struct Scale {
 
 const FULL: Scale = Scale {
     starts: 1000,
+    restores: 111,
     boots: 100,
     first_requests: 300,
     requests: 20_000,
@@ -51,6 +55,7 @@ const FULL: Scale = Scale {
 };
 const QUICK: Scale = Scale {
     starts: 10,
+    restores: 4,
     boots: 3,
     first_requests: 3,
     requests: 50,
@@ -78,8 +83,9 @@ fn main() -> ExitCode {
         .cloned();
     let scale = if quick { QUICK } else { FULL };
     let mut report = Report::new("hearth", quick);
-    let suites: [(&str, Suite); 4] = [
+    let suites: [(&str, Suite); 5] = [
         ("starts", starts::run),
+        ("restore", restore::run),
         ("first-request", warm::first_requests),
         ("warm", warm::run),
         ("memory", memory::run),

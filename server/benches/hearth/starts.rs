@@ -99,6 +99,8 @@ async fn boot(host: &Host, history: &History, code: &Path) -> anyhow::Result<Arc
         memory_bytes: 128 * 1024 * 1024,
         max_instances: 8,
         network: Network::None,
+        dumpable: false,
+        restore: None,
     };
     let config = TemplateConfig {
         handler: "main.handler".into(),
