@@ -80,8 +80,7 @@ impl Channel {
             head.trigger as u16,
             head.deadline_unix_us,
             traceparent,
-            // The server has parsed it, so it is valid UTF-8 and borrowed as it is.
-            String::from_utf8_lossy(&self.event),
+            text_of(py, &self.event),
             (head.trigger == Trigger::Http).then(|| PyBytes::new(py, &self.body)),
         )
             .into_pyobject(py)?;
@@ -225,6 +224,12 @@ fn receive_message(
             found: message.kind,
         })
     }
+}
+
+/// An event as str. The server has parsed it, so it is UTF-8; should it not be, the handler gets what can be read of it.
+fn text_of<'py>(py: Python<'py>, event: &[u8]) -> Bound<'py, PyString> {
+    PyString::from_bytes(py, event)
+        .unwrap_or_else(|_| PyString::new(py, &String::from_utf8_lossy(event)))
 }
 
 fn broken(error: impl std::error::Error) -> PyErr {
