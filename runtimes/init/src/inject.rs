@@ -130,7 +130,7 @@ impl Traced {
             self.memory.write_all_at(&head, scratch)?;
             self.memory.write_all_at(&bytes, at)?;
             let mode = u64::from(libc::SECCOMP_SET_MODE_FILTER);
-            let all_threads = libc::SECCOMP_FILTER_FLAG_TSYNC as u64;
+            let all_threads: u64 = libc::SECCOMP_FILTER_FLAG_TSYNC;
             match self.call(
                 saved,
                 libc::SYS_seccomp,

@@ -16,6 +16,10 @@ const HELLO: &str =
     "import json, random\ndef handler(event, context):\n    return [event, random.random()]\n";
 
 /// Whether this host has a CRIU that works; says so loudly where it has not.
+#[expect(
+    clippy::print_stderr,
+    reason = "a test that could not run must show in the log of the run"
+)]
 async fn available(client: &Client) -> bool {
     let node = client.get("/api/v1/node").await.expect(200).json();
     let criu = &node["capabilities"]["criu"];
