@@ -14,9 +14,10 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     scripts/build.sh release && scripts/install.sh /opt/hearth
 
 FROM debian:trixie-slim
-# python3 and node run functions; ca-certificates is what functions with a network check servers against.
+# python3 and node run functions; ca-certificates is what functions with a network check servers against; criu keeps
+# templates as images, so that a start need not boot.
 RUN apt-get update \
-    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates nodejs python3 \
+    && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates criu nodejs python3 \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/hearth /opt/hearth
 ENV HEARTH_LISTEN=0.0.0.0:8080 \

@@ -12,6 +12,11 @@ install -d -m 0755 "$FOLDER"
 install -m 0755 "$BUILT/hearth" "$BUILT/hearth-init" "$FOLDER/"
 rm -rf "$FOLDER/runtimes"
 cp -R "$BUILT/runtimes" "$FOLDER/runtimes"
+# A private copy of CRIU, where set-up made one; the system's own is found by itself.
+if [[ -x $TOOLS/criu/usr/sbin/criu ]]; then
+  rm -rf "$FOLDER/criu"
+  cp -R "$TOOLS/criu" "$FOLDER/criu"
+fi
 # Functions read their runtime as users of their own.
 chmod -R u=rwX,go=rX "$FOLDER/runtimes"
 say "installed under $FOLDER"

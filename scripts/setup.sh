@@ -90,6 +90,7 @@ follows_build() {
   have=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   at_least "$have" "$MIN_PYTHON" || die "$PYTHON is $have, $MIN_PYTHON or newer is needed (Debian 12 and 13 have it)"
   node_is_here || fetch_node
+  scripts/criu.sh
 }
 
 # Functions run on the distribution's Node.js if that is new enough, else on the fetched one.

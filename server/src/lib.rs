@@ -15,6 +15,7 @@ pub mod watched;
 pub mod engine;
 pub mod scheduler;
 
+pub mod criu;
 pub mod instance;
 pub mod sandbox;
 

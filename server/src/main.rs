@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Parser;
 use hearth::config::Config;
+use hearth::criu::{self, Images};
 use hearth::engine::Engine;
 use hearth::engine::runtimes::{Runtimes, UidRange};
 use hearth::history::History;
@@ -76,8 +77,19 @@ async fn run(config: Config) -> anyhow::Result<()> {
         .clone()
         .map_or_else(find_runtimes, Ok)
         .context("HEARTH_RUNTIMES")?;
-    let host = Host::start(&data_dir.path.join("run"), &init)?;
     let runtimes = Runtimes::probe(&runtimes_dir, &config);
+    let images = Images::start(
+        &data_dir.path.join("images"),
+        &init,
+        criu::Settings {
+            criu: config.criu.clone(),
+            timeout: Duration::from_millis(config.restore_timeout_ms),
+            budget: config.image_budget_mb << 20,
+        },
+        &[&init, &runtimes_dir, &config.python],
+    );
+    let criu = images.criu().map(|criu| criu.program.clone());
+    let host = Host::start_with_criu(&data_dir.path.join("run"), &init, criu)?;
 
     let store = Store::open(&data_dir.path.join("hearth.db"))
         .await
@@ -93,6 +105,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         boots: Gate::default(),
         memory_budget: config.memory_budget(),
         busy_poll: config.busy_poll(),
+        images,
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
     let app = App {

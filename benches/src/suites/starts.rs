@@ -5,6 +5,8 @@ mod code_size;
 mod first;
 mod fork;
 mod many;
+mod restore;
+mod workshop;
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -46,7 +48,12 @@ pub fn plain_boot_name(runtime: Runtime) -> String {
 
 /// Measures starts, from the engine's inside to the user's outside.
 pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    fork::run(scale, document)?;
+    let engine = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    engine.block_on(fork::run(scale, document))?;
+    engine.block_on(restore::run(scale, document))?;
+    drop(engine);
     let server = Server::start(&[])?;
     for runtime in Runtime::ALL {
         match server.runtime(runtime)? {

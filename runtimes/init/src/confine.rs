@@ -9,6 +9,7 @@ use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
 use crate::error::JailError;
+use crate::run_criu::Criu;
 
 /// Open files of one process: soft limit (what programs see) and hard limit. Protects the host's file table, and
 /// programs that loop over all possible descriptors.
@@ -107,8 +108,11 @@ fn same(limit: u64) -> (u64, u64) {
 
 /// Restricts files, network and signals by Landlock, as far as this kernel's version of it goes; its first version is
 /// required.
-pub fn restrict_files() -> Result<(), JailError> {
-    let status = landlock_rules()
+///
+/// For a restore, CRIU reads its program and the image, and writes its log: all of them beyond the reach of whoever has
+/// no descriptor of their directories, and what CRIU restores has none.
+pub fn restrict_files(criu: Option<&Criu>) -> Result<(), JailError> {
+    let status = landlock_rules(criu)
         .map_err(|error| JailError::Landlock(format!("Landlock rules: {error}")))?;
     if status == RulesetStatus::NotEnforced {
         return Err(JailError::Landlock(
@@ -118,14 +122,16 @@ pub fn restrict_files() -> Result<(), JailError> {
     Ok(())
 }
 
-fn landlock_rules() -> Result<RulesetStatus, Box<dyn std::error::Error>> {
+fn landlock_rules(criu: Option<&Criu>) -> Result<RulesetStatus, Box<dyn std::error::Error>> {
     let all = AccessFs::from_all(LANDLOCK_ABI);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)?
         // No rule follows for these: TCP is refused here too, and signals end at the sandbox's own processes.
         .handle_access(AccessNet::from_all(LANDLOCK_ABI))?
-        .scope(Scope::from_all(LANDLOCK_ABI))?
+        // Abstract Unix sockets are left to the network namespace, which is the sandbox's own and bounds them the same
+        // way: CRIU's code inside a template that is dumped answers to CRIU over one.
+        .scope(Scope::from_all(LANDLOCK_ABI) & !Scope::AbstractUnixSocket)?
         .create()?;
     let mut allow =
         |path: &str, access: BitFlags<AccessFs>| -> Result<(), Box<dyn std::error::Error>> {
@@ -145,5 +151,11 @@ fn landlock_rules() -> Result<RulesetStatus, Box<dyn std::error::Error>> {
     }
     allow("/tmp", all)?;
     allow("/dev/shm", all & !AccessFs::Execute)?;
+    if let Some(criu) = criu {
+        let read = AccessFs::from_read(LANDLOCK_ABI);
+        for (dir, access) in [(&criu.dir, read), (&criu.images, read), (&criu.work, all)] {
+            (&mut rules).add_rule(PathBeneath::new(dir, access))?;
+        }
+    }
     Ok(rules.restrict_self()?.ruleset)
 }

@@ -67,6 +67,9 @@ pub enum JailError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// Restoring the template from its image.
+    #[error("{0}")]
+    Restore(String),
     /// Talking to the server.
     #[error("talking to the server: {0}")]
     Control(io::Error),
@@ -94,6 +97,7 @@ impl JailError {
             Self::Landlock(_) => "landlock",
             Self::Seccomp(_) => "seccomp",
             Self::Exec { .. } => "exec",
+            Self::Restore(_) => "restore",
             Self::Control(_) => "control",
             Self::Template { step, .. } => step,
         }
@@ -116,6 +120,11 @@ impl JailError {
             what: what.into(),
             source: source.into(),
         }
+    }
+
+    /// For `map_err`: a step of a restore.
+    pub fn restore(source: io::Error) -> Self {
+        Self::Restore(source.to_string())
     }
 
     /// For `map_err`: a privilege that could not be given up.

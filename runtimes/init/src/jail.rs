@@ -13,13 +13,16 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
 use hearth_init::{
-    INNER_UID, JailSpec, MAX_REPORT, Report, START, START_FDS, TEMPLATE_CONTROL_FD, wire,
+    INNER_UID, JailSpec, MAX_REPORT, Report, START, START_FDS, TEMPLATE_CONTROL_FD, TEMPLATE_PID,
+    wire,
 };
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{DumpableBehavior, Pid, Signal};
 use rustix::thread::CapabilitySet;
 
 use crate::error::JailError;
+use crate::restore::{self, Restore};
 use crate::sys::{self, Fork};
 use crate::{confine, pid1, rootfs};
 
@@ -33,7 +36,6 @@ const PAGE: u64 = 4096;
 /// What the server sends to stage 0.
 struct Order {
     spec: JailSpec,
-    template_control: OwnedFd,
     stdout: OwnedFd,
     stderr: OwnedFd,
     /// Descriptor 3, kept taken so that nothing else gets the number the template's control socket will have.
@@ -49,7 +51,7 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // When the server is gone, nobody is left to be told.
-            let _ = pid1::send(&control, &error.report());
+            let _ = pid1::send(&control, &error.report(), &[]);
             ExitCode::FAILURE
         }
     }
@@ -57,7 +59,7 @@ pub fn run() -> ExitCode {
 
 fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     // ---- Stage 0: root on the host ----
-    let order = receive_order(control, slot)?;
+    let mut order = receive_order(control, slot)?;
     let spec = &order.spec;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
 
@@ -77,9 +79,16 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     rustix::thread::set_thread_groups(&[]).map_err(JailError::privileges("dropping groups"))?;
     for pipe in [&order.stdout, &order.stderr] {
         let owner = rustix::fs::Uid::from_raw(spec.uid_base + 1);
-        rustix::fs::fchown(pipe, Some(owner), None)
+        let group = rustix::fs::Gid::from_raw(spec.uid_base + 1);
+        rustix::fs::fchown(pipe, Some(owner), Some(group))
             .map_err(JailError::privileges("giving the pipes to the template"))?;
     }
+    //    An image to be restored is opened while it is in sight.
+    let restore = match (&spec.criu, &spec.restore) {
+        (Some(criu), Some(restore)) => Some(Restore::prepare(criu, restore, spec.uid_base)?),
+        (None, Some(_)) => return Err(JailError::Spec("an image and no CRIU".into())),
+        (_, None) => None,
+    };
     // 3. The root, in a mount namespace of this process alone.
     sys::unshare_mounts().map_err(JailError::mount("a mount namespace"))?;
     rootfs::open_up(&spec.root)?;
@@ -109,20 +118,38 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
         .map_err(JailError::privileges("the host name"))?;
     // 6. /proc, /tmp and /dev/shm of its own; the prepared root becomes the root, and the host's tree is let go.
     enter_root(spec)?;
-    // 7. From here on no program start and no change of user can give capabilities, and most can never be had again.
-    confine::lock_capabilities()?;
-    // 8. The template is forked while PID 1 can still make it another user.
-    let (failure, failed) = io::pipe().map_err(JailError::Control)?;
-    let template = match sys::fork().map_err(JailError::Namespaces)? {
-        Fork::Parent(pid, _) => pid,
-        Fork::Child => {
-            drop(failure);
-            let error = template(order);
-            report_from_template(failed, &error);
-            std::process::exit(1);
+    //    The template's control socket: made here, in the sandbox's network namespace.
+    let (server_end, template_control) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(|error| JailError::Control(error.into()))?;
+    let control_inode = rustix::fs::fstat(&template_control)
+        .map_err(|error| JailError::Control(error.into()))?
+        .st_ino;
+    let (template, restored) = match restore {
+        // 8a. The template comes out of its image, by CRIU, which needs what step 7 takes away; it is stopped until PID
+        //     1 is done.
+        Some(restore) => {
+            let ends = restore::Ends {
+                control: &template_control,
+                stdout: &order.stdout,
+                stderr: &order.stderr,
+            };
+            let template = restore.run(&ends)?;
+            confine::lock_capabilities()?;
+            (template, true)
+        }
+        None => {
+            // 7. From here on no program start and no change of user can give capabilities, and most can never be had
+            //    again.
+            confine::lock_capabilities()?;
+            (boot(&mut order, &template_control)?, false)
         }
     };
-    drop(failed);
+    drop(template_control);
     drop(order);
     // 9. PID 1 keeps the one capability it needs, to kill the sandbox's other user's processes, and can get no other.
     give_up_privileges(CapabilitySet::KILL)?;
@@ -132,18 +159,46 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(JailError::privileges("dying with the server"))?;
 
-    wait_for_exec(failure)?;
-    pid1::send(control, &Report::Ready).map_err(JailError::Control)?;
+    if restored {
+        restore::resume();
+    }
+    pid1::send(
+        control,
+        &Report::Ready { control_inode },
+        &[server_end.as_fd()],
+    )
+    .map_err(JailError::Control)?;
+    drop(server_end);
     pid1::serve(control, template).map_err(JailError::Control)
+}
+
+/// 8. Forks the template, while PID 1 can still make it another user, and waits until its program runs.
+fn boot(order: &mut Order, control: &OwnedFd) -> Result<Pid, JailError> {
+    let (failure, failed) = io::pipe().map_err(JailError::Control)?;
+    // Its threads and children come after it in number, too. Without that file there is no CRIU that would care.
+    let _ = fs::write("/proc/sys/kernel/ns_last_pid", TEMPLATE_PID.to_string());
+    let template = match sys::fork_numbered(TEMPLATE_PID).map_err(JailError::Namespaces)? {
+        Fork::Parent(pid, _) => pid,
+        Fork::Child => {
+            drop(failure);
+            let error = template(order, control);
+            report_from_template(failed, &error);
+            std::process::exit(1);
+        }
+    };
+    drop(failed);
+    wait_for_exec(failure)?;
+    Ok(template)
 }
 
 /// The template's side of the fork: an ordinary user that can gain nothing, and then the interpreter. Returns only when
 /// something failed.
-fn template(mut order: Order) -> JailError {
+fn template(order: &mut Order, control: &OwnedFd) -> JailError {
     let program = order.spec.argv.first().cloned().unwrap_or_default();
     let mut start = || -> Result<io::Error, JailError> {
         let spec = &order.spec;
-        // 10. uid 1000 without capabilities, for good.
+        // 10. A session of its own, so that it can be restored without PID 1's; uid 1000 without capabilities, for good.
+        rustix::process::setsid().map_err(JailError::privileges("the template's session"))?;
         let uid = rustix::thread::Uid::from_raw(INNER_UID);
         let gid = rustix::thread::Gid::from_raw(INNER_UID);
         rustix::thread::set_thread_res_gid(gid, gid, gid)
@@ -160,12 +215,11 @@ fn template(mut order: Order) -> JailError {
         rustix::stdio::dup2_stderr(&order.stderr).map_err(|e| JailError::Control(e.into()))?;
         rustix::process::chdir("/var/task").map_err(JailError::mount("entering /var/task"))?;
         // 13. Files: Landlock says again what the mounts say, and holds where a mount would not.
-        confine::restrict_files()?;
+        confine::restrict_files(None)?;
         // 14. System calls: the last step, since it forbids most of the above.
         let filters = crate::seccomp::compile()?;
         sys::close_on_exec_from(3).map_err(JailError::Control)?;
-        rustix::io::dup2(&order.template_control, &mut order.slot)
-            .map_err(|e| JailError::Control(e.into()))?;
+        rustix::io::dup2(control, &mut order.slot).map_err(|e| JailError::Control(e.into()))?;
         crate::seccomp::install(&filters)?;
         Ok(Command::new(&program)
             .args(spec.argv.iter().skip(1))
@@ -198,7 +252,7 @@ fn receive_order(control: &OwnedFd, slot: OwnedFd) -> Result<Order, JailError> {
     if buffer[..length] != [START] {
         return Err(JailError::Spec("not a start message".into()));
     }
-    let [spec, template_control, stdout, stderr] = <[OwnedFd; START_FDS]>::try_from(fds)
+    let [spec, stdout, stderr] = <[OwnedFd; START_FDS]>::try_from(fds)
         .map_err(|fds| JailError::Spec(format!("{} descriptors, not {START_FDS}", fds.len())))?;
     let mut text = Vec::new();
     File::from(spec)
@@ -211,7 +265,6 @@ fn receive_order(control: &OwnedFd, slot: OwnedFd) -> Result<Order, JailError> {
     }
     Ok(Order {
         spec,
-        template_control,
         stdout,
         stderr,
         slot,
@@ -227,10 +280,8 @@ fn map_users(
     base: u32,
 ) -> Result<(), JailError> {
     // First of all the pidfd: whatever happens next, the server can kill and reap its new child.
-    let spawned = serde_json::to_vec(&Report::Spawned)
-        .map_err(|error| JailError::Control(io::Error::from(error)))?;
     let fds: Vec<_> = pidfd.iter().map(AsFd::as_fd).collect();
-    wire::send(control, &spawned, &fds).map_err(JailError::Control)?;
+    pid1::send(control, &Report::Spawned, &fds).map_err(JailError::Control)?;
 
     let proc = format!("/proc/{}", pid.as_raw_nonzero());
     let lines = format!("0 {base} 1\n{INNER_UID} {} 1\n", base + 1);

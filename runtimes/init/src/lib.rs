@@ -11,7 +11,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub mod criu;
 pub mod wire;
+
+use criu::{CriuProgram, RestoreSpec};
 
 /// First datagram to init: comes with the descriptors of [`START_FDS`].
 pub const START: u8 = b'S';
@@ -19,11 +22,13 @@ pub const START: u8 = b'S';
 pub const SWEEP: u8 = b'W';
 /// The template finds its control socket under this number.
 pub const TEMPLATE_CONTROL_FD: i32 = 3;
-/// Descriptors that come with [`START`]: the [`JailSpec`] as JSON in a memfd, then the template's control socket,
-/// stdout and stderr.
-pub const START_FDS: usize = 4;
+/// Descriptors that come with [`START`]: the [`JailSpec`] as JSON in a memfd, then the template's stdout and stderr.
+pub const START_FDS: usize = 3;
 /// Longest [`Report`] in bytes; protects the server's receive buffer. Details are cut to fit.
 pub const MAX_REPORT: usize = 4096;
+/// The template's number inside. Far above what helpers of a restore take before it, since a process is restored under
+/// its old number and that must be free; far below `pid_max` of the smallest machine.
+pub const TEMPLATE_PID: i32 = 1000;
 /// User and group of the template and the instances, as they see it. Host id: `uid_base + 1`.
 pub const INNER_UID: u32 = 1000;
 
@@ -56,6 +61,10 @@ pub struct JailSpec {
     pub max_processes: u64,
     /// Largest file in bytes (`RLIMIT_FSIZE`).
     pub max_file_bytes: u64,
+    /// The CRIU by which the template is to be dumped or restored. For a dump, the root holds its notes on the kernel.
+    pub criu: Option<CriuProgram>,
+    /// Restore the template from an image instead of starting `argv`. Needs `criu`.
+    pub restore: Option<RestoreSpec>,
 }
 
 /// What init tells the server.
@@ -64,8 +73,12 @@ pub struct JailSpec {
 pub enum Report {
     /// PID 1 exists; comes with its pidfd. It is a child of the server.
     Spawned,
-    /// The template's program runs.
-    Ready,
+    /// The template's program runs. Comes with the server's end of its control socket, which was made in the sandbox's
+    /// network namespace: CRIU sees no socket of another one.
+    Ready {
+        /// Inode of the template's end, by which an image knows the socket.
+        control_inode: u64,
+    },
     /// The sandbox could not be made.
     Failed {
         /// The step, a stable word: `cgroup`, `mount`, `namespaces` …

@@ -1,19 +1,26 @@
 //! `hearth-init`: builds a sandbox and is its PID 1.
 //!
-//! Started by the server in one of three ways:
+//! Started by the server in one of these ways:
 //! - without arguments, its control socket as standard input: [`jail`], the only place where privileges are dropped;
 //! - `probe`: tries what a sandbox needs and prints a report;
+//! - `dump`: has CRIU write the template of a live sandbox to an image, see [`dump`];
+//! - `criu FILE PROGRAM ARGUMENTS…`: runs `criu check` and keeps in FILE what it found out about the kernel;
 //! - `favordynmods DIR`: makes moving processes between cgroups fast, see [`dynmods`].
 
 #![deny(unsafe_code)]
 
 mod confine;
+mod dump;
 mod dynmods;
 mod error;
+mod imagefile;
+mod inject;
 mod jail;
 mod pid1;
 mod probe;
+mod restore;
 mod rootfs;
+mod run_criu;
 mod seccomp;
 mod sys;
 
@@ -30,6 +37,8 @@ fn main() -> ExitCode {
     ) {
         (None, None) => jail::run(),
         (Some("probe"), None) => print(&probe::run()),
+        (Some("dump"), None) => print(&dump::run()),
+        (Some("criu"), Some(dir)) => print(&dump::check(dir.as_ref(), arguments)),
         (Some("favordynmods"), Some(dir)) => print(&dynmods::run(dir.as_ref())),
         _ => {
             let _ = writeln!(

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use hearth_init::{Report, SWEEP, wire};
@@ -22,8 +22,8 @@ const SWEEP_AGAIN: [Duration; 3] = [
 ];
 
 /// Sends a report to the server.
-pub fn send(control: &OwnedFd, report: &Report) -> io::Result<()> {
-    wire::send(control, &serde_json::to_vec(report)?, &[])
+pub fn send(control: &OwnedFd, report: &Report, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    wire::send(control, &serde_json::to_vec(report)?, fds)
 }
 
 /// Runs until the template ends (tells the server how) or the server is gone.
@@ -33,7 +33,7 @@ pub fn serve(control: &OwnedFd, template: Pid) -> io::Result<()> {
     loop {
         // Before the first wait too: a child may have ended before its signal was blocked.
         if let Some(ended) = reap(template, !sweeps.is_empty())? {
-            return send(control, &ended);
+            return send(control, &ended, &[]);
         }
         let now = Instant::now();
         let due = sweeps.iter().filter(|at| **at <= now).count();

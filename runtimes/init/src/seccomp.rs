@@ -57,6 +57,13 @@ pub struct Filters {
     allow: BpfProgram,
 }
 
+impl Filters {
+    /// In the order in which they have to be installed.
+    pub fn in_order(&self) -> [&BpfProgram; 2] {
+        [&self.enosys, &self.allow]
+    }
+}
+
 /// Compiles the filters for this machine.
 pub fn compile() -> Result<Filters, JailError> {
     let arch = std::env::consts::ARCH;
@@ -65,7 +72,7 @@ pub fn compile() -> Result<Filters, JailError> {
 
 /// Installs the filters in this thread, and so in all its children, for good. Sets `no_new_privs`.
 pub fn install(filters: &Filters) -> Result<(), JailError> {
-    for program in [&filters.enosys, &filters.allow] {
+    for program in filters.in_order() {
         seccompiler::apply_filter(program)
             .map_err(|error| JailError::Seccomp(format!("installing the filter: {error}")))?;
     }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::process::Pid;
 
@@ -75,6 +75,40 @@ pub fn fork() -> io::Result<Fork> {
             None,
         )),
     }
+}
+
+/// Forks a child with this number in the caller's own pid namespace. Needs `CAP_CHECKPOINT_RESTORE` or `CAP_SYS_ADMIN`
+/// there. The caller must have one thread only.
+pub fn fork_numbered(number: i32) -> io::Result<Fork> {
+    let numbers = [number];
+    // SAFETY: `clone_args` is plain data, and all zeroes is its documented empty value.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.exit_signal = libc::SIGCHLD as u64;
+    args.set_tid = numbers.as_ptr() as u64;
+    args.set_tid_size = numbers.len() as u64;
+    // SAFETY: as in `fork_into_namespaces`; `numbers` outlives the call, which only reads it.
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            &raw mut args,
+            size_of::<libc::clone_args>(),
+        )
+    };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(
+            Pid::from_raw(pid as i32).ok_or(io::ErrorKind::Other)?,
+            None,
+        )),
+    }
+}
+
+/// Enters every namespace of the process behind the pidfd but the user namespace, the pid namespace for children.
+pub fn enter_namespaces(pidfd: &OwnedFd) -> io::Result<()> {
+    let namespaces = NAMESPACES & !libc::CLONE_NEWUSER;
+    // SAFETY: the call touches no memory; descriptors stay valid, and this process has one thread.
+    check(unsafe { libc::setns(pidfd.as_raw_fd(), namespaces) })
 }
 
 /// Leaves the parent's mounts behind.

@@ -108,6 +108,29 @@ pub struct Config {
     /// The `hearth-init` program; looked for beside the executable when absent.
     #[arg(long, env = "HEARTH_INIT", value_name = "FILE")]
     pub init: Option<PathBuf>,
+
+    /// CRIU, by which templates are kept as images: a program, a directory with a private copy of it, or "off". Looked
+    /// for beside the executable and in the system when absent.
+    #[arg(long, env = "HEARTH_CRIU", value_name = "PATH")]
+    pub criu: Option<PathBuf>,
+
+    /// Longest restore of a template from its image, in milliseconds; past it the start falls to a boot.
+    #[arg(
+        long,
+        env = "HEARTH_RESTORE_TIMEOUT_MS",
+        default_value_t = 250,
+        value_name = "MS"
+    )]
+    pub restore_timeout_ms: u64,
+
+    /// Size of all images together, in MiB; 0 for none. The one that was not used for longest goes first.
+    #[arg(
+        long,
+        env = "HEARTH_IMAGE_BUDGET_MB",
+        default_value_t = 1024,
+        value_name = "MIB"
+    )]
+    pub image_budget_mb: u64,
 }
 
 /// See [`Config::node_fork`].
@@ -140,6 +163,10 @@ const MAX_MEMORY_BUDGET_MB: u64 = 64 * 1024 * 1024;
 const FALLBACK_BUDGET: u64 = 1 << 30;
 /// Longest busy poll: what is not there after a millisecond is worth a sleep.
 const MAX_BUSY_POLL_US: i64 = 1000;
+/// A restore takes about 15 ms: less than one makes no restore succeed; what takes longer than a minute is no start.
+const RESTORE_TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1..=60_000;
+/// A tebibyte: far above any disk's share for images, far below where bytes overflow.
+const IMAGE_BUDGET_MB_MAX: u64 = 1 << 20;
 
 impl Config {
     /// The memory budget in bytes.
@@ -226,6 +253,24 @@ impl Config {
                 rule: "this version has no XDP ingress yet; leave the setting out".into(),
             });
         }
+        if !RESTORE_TIMEOUT_MS.contains(&self.restore_timeout_ms) {
+            return Err(InvalidSetting {
+                setting: "HEARTH_RESTORE_TIMEOUT_MS",
+                value: self.restore_timeout_ms.to_string(),
+                rule: format!(
+                    "must be {} to {} milliseconds",
+                    RESTORE_TIMEOUT_MS.start(),
+                    RESTORE_TIMEOUT_MS.end()
+                ),
+            });
+        }
+        if self.image_budget_mb > IMAGE_BUDGET_MB_MAX {
+            return Err(InvalidSetting {
+                setting: "HEARTH_IMAGE_BUDGET_MB",
+                value: self.image_budget_mb.to_string(),
+                rule: format!("must be 0 (no images) to {IMAGE_BUDGET_MB_MAX} MiB"),
+            });
+        }
         if self.data_dir.exists() && !self.data_dir.is_dir() {
             return Err(InvalidSetting {
                 setting: "HEARTH_DATA_DIR",
@@ -270,5 +315,11 @@ mod tests {
         assert_eq!(error.setting, "HEARTH_MEMORY_BUDGET_MB");
         let error = config(&["--xdp-interface", "eth0"]).check().unwrap_err();
         assert_eq!(error.value, "eth0");
+        let error = config(&["--restore-timeout-ms", "0"]).check().unwrap_err();
+        assert_eq!(error.setting, "HEARTH_RESTORE_TIMEOUT_MS");
+        let error = config(&["--image-budget-mb", "99999999"])
+            .check()
+            .unwrap_err();
+        assert_eq!(error.setting, "HEARTH_IMAGE_BUDGET_MB");
     }
 }

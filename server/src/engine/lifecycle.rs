@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::registry::{Function, Registry};
 use super::{Engine, EngineError, Inner, code};
+use crate::criu::Images;
 use crate::history::History;
 use crate::instance::FunctionKey;
 use crate::scheduler::{Keeper, Resources, TICK};
@@ -61,9 +62,28 @@ impl Engine {
             engine.inner.registry.insert(name, function.clone());
             functions.push(function);
         }
+        engine.keep_wanted_images().await?;
         tokio::spawn(engine.clone().reconcile(functions));
         tokio::spawn(engine.clone().keep_house());
         Ok(engine)
+    }
+
+    /// Removes images of functions and versions that are not there any more, and looks through the others while the
+    /// server goes on.
+    async fn keep_wanted_images(&self) -> Result<(), EngineError> {
+        let mut wanted = std::collections::HashSet::new();
+        for function in self.inner.registry.all() {
+            for version in self.inner.store.versions(function.id()).await? {
+                wanted.insert((version.spec.name, version.version));
+            }
+        }
+        let images = self.inner.resources.images.clone();
+        images.retain(|image| {
+            let (function, version) = Images::owner(image);
+            wanted.contains(&(function.to_owned(), version))
+        });
+        tokio::task::spawn_blocking(move || images.check_all());
+        Ok(())
     }
 
     /// Boots the templates of all stored functions, as many at a time as there are cores.

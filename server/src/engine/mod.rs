@@ -22,6 +22,7 @@ pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest
 
 use crate::history::History;
 use crate::model::{FunctionView, VersionView};
+use crate::sandbox::Capability;
 use crate::scheduler::{Held, Resources};
 use crate::store::Store;
 use registry::Registry;
@@ -114,15 +115,11 @@ impl Engine {
     pub fn capabilities(&self) -> Map<String, Value> {
         let mut all = Map::new();
         for capability in self.inner.resources.host.capabilities() {
-            let entry = json!({
-                "available": capability.available,
-                "reason": capability.reason,
-                "version": capability.version,
-            });
-            all.insert(capability.name.to_owned(), entry);
+            all.insert(capability.name.to_owned(), describe(capability));
         }
+        let criu = self.inner.resources.images.capability();
+        all.insert(criu.name.to_owned(), describe(&criu));
         for (name, reason) in [
-            ("criu", "this version starts by fork and boot only"),
             ("xdp", "this version has no XDP ingress"),
             ("sk_msg", "this version has no function chains"),
         ] {
@@ -140,4 +137,12 @@ impl Engine {
             .get(name)
             .ok_or_else(|| EngineError::NotFound(format!("function \"{name}\"")))
     }
+}
+
+fn describe(capability: &Capability) -> Value {
+    json!({
+        "available": capability.available,
+        "reason": capability.reason,
+        "version": capability.version,
+    })
 }

@@ -80,6 +80,7 @@ impl Function {
             },
             queued: counts.queued,
             template: status == TemplateStatus::Up,
+            image: deployment.image_view(),
             memory_mb: spec.memory_mb,
             timeout_ms: spec.timeout_ms,
             max_concurrency: spec.max_concurrency,

@@ -101,15 +101,13 @@ impl LogTap {
     pub fn finish(&self) -> Vec<LogLine> {
         let mut state = self.inner.state.lock();
         let written = self.inner.written();
-        for index in 0..2 {
-            if !written[index] {
-                continue;
-            }
-            for _ in 0..MAX_FINAL_READS {
+        for (index, written) in written.into_iter().enumerate() {
+            for _ in 0..if written { MAX_FINAL_READS } else { 0 } {
                 if !self.inner.read(index, &mut state) {
                     break;
                 }
             }
+            // Even when nothing is left to read: the line may have begun in what `follow` has read.
             self.inner.end_line(index, &mut state);
         }
         state.running = false;

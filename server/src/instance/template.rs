@@ -23,8 +23,8 @@ use super::fork::StartError;
 use super::kit::Kit;
 use super::logs::LogTap;
 use crate::history::History;
-use crate::model::{FunctionError, LogLine};
-use crate::sandbox::{Host, MemoryUse, Sandbox, SandboxError, SandboxSpec};
+use crate::model::{FunctionError, LogLine, StartRung};
+use crate::sandbox::{Dumpable, Host, MemoryUse, Sandbox, SandboxError, SandboxSpec};
 use crate::watched::Watched;
 
 /// Longest message a template may send: a traceback of 100 frames fits well.
@@ -159,6 +159,8 @@ pub struct Template {
     busy_poll: Duration,
     /// The runtime's version, "3.11.2".
     pub runtime: String,
+    /// How it came up: by a boot or a restore.
+    pub rung: StartRung,
 }
 
 /// Who waits for what the template will say. An entry's absence means that nobody cares any more.
@@ -186,12 +188,7 @@ impl Template {
         history: &History,
     ) -> Result<(Arc<Self>, Vec<LogLine>), BootError> {
         let mut sandbox = host.create(spec).await?;
-        let missing = || std::io::Error::other("the sandbox has no control socket");
-        let control = sandbox.control.take().ok_or_else(missing)?;
-        let stdout = sandbox.stdout.take().ok_or_else(missing)?;
-        let stderr = sandbox.stderr.take().ok_or_else(missing)?;
-        let logs = LogTap::start(function.clone(), history.clone(), stdout, stderr)?;
-        let control = Watched::new(control, Interest::READABLE | Interest::WRITABLE)?;
+        let (control, logs) = connect(&mut sandbox, &function, history)?;
         let text = serde_json::to_vec(config).map_err(std::io::Error::other)?;
         logs.begin(None);
         // An interpreter that has ended already (its own variables can make it) takes no configuration: that is a failed
@@ -209,18 +206,8 @@ impl Template {
                     import_ms,
                     "template is up"
                 );
-                let template = Self {
-                    control,
-                    sandbox,
-                    sequence: AtomicU64::new(1),
-                    waiting: Mutex::default(),
-                    watched: AtomicBool::new(false),
-                    kit: Mutex::default(),
-                    retired: CancellationToken::new(),
-                    busy_poll: config.busy_poll,
-                    runtime,
-                };
-                let template = Arc::new(template);
+                let busy_poll = config.busy_poll;
+                let template = Self::up(control, sandbox, busy_poll, runtime, StartRung::Boot);
                 template.prepare_kit(&function, history, Duration::ZERO);
                 return Ok((template, lines));
             }
@@ -256,6 +243,58 @@ impl Template {
         };
         sandbox.destroy().await;
         Err(BootError::Import { error, logs: lines })
+    }
+
+    /// Makes the sandbox and has CRIU restore the template into it from `spec.restore`: it goes on where it was dumped,
+    /// waiting for a command. `runtime` is what it said of itself when it was booted.
+    ///
+    /// # Errors
+    /// [`SandboxError`] with CRIU's last error lines.
+    pub async fn restore(
+        host: &Host,
+        spec: SandboxSpec,
+        busy_poll: Duration,
+        runtime: &str,
+        function: &FunctionKey,
+        history: &History,
+    ) -> Result<Arc<Self>, BootError> {
+        let mut sandbox = host.create(spec).await?;
+        let (control, _logs) = connect(&mut sandbox, function, history)?;
+        let template = Self::up(
+            control,
+            sandbox,
+            busy_poll,
+            runtime.to_owned(),
+            StartRung::Restore,
+        );
+        template.prepare_kit(function, history, Duration::ZERO);
+        Ok(template)
+    }
+
+    fn up(
+        control: Watched,
+        sandbox: Sandbox,
+        busy_poll: Duration,
+        runtime: String,
+        rung: StartRung,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            control,
+            sandbox,
+            sequence: AtomicU64::new(1),
+            waiting: Mutex::default(),
+            watched: AtomicBool::new(false),
+            kit: Mutex::default(),
+            retired: CancellationToken::new(),
+            busy_poll,
+            runtime,
+            rung,
+        })
+    }
+
+    /// What CRIU needs to dump it.
+    pub fn dumpable(&self) -> &Dumpable {
+        self.sandbox.dumpable()
     }
 
     /// It is wanted no longer: it ends when its last instance has.
@@ -383,6 +422,21 @@ impl Template {
     pub async fn exited(&self) -> String {
         self.sandbox.exited().await
     }
+}
+
+/// Takes the server's ends of what the template has. The log is read as long as the pipes are open, whoever holds it.
+fn connect(
+    sandbox: &mut Sandbox,
+    function: &FunctionKey,
+    history: &History,
+) -> std::io::Result<(Watched, LogTap)> {
+    let missing = || std::io::Error::other("the sandbox has no control socket");
+    let control = sandbox.control.take().ok_or_else(missing)?;
+    let stdout = sandbox.stdout.take().ok_or_else(missing)?;
+    let stderr = sandbox.stderr.take().ok_or_else(missing)?;
+    let logs = LogTap::start(function.clone(), history.clone(), stdout, stderr)?;
+    let control = Watched::new(control, Interest::READABLE | Interest::WRITABLE)?;
+    Ok((control, logs))
 }
 
 /// Sends one datagram with descriptors, waiting for room.

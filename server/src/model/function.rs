@@ -145,6 +145,23 @@ pub struct InstanceCounts {
     pub starting: u32,
 }
 
+/// The image of a function's template, and what was done with its images since the server started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImageView {
+    /// Size on disk in bytes; null when there is none.
+    pub bytes: Option<u64>,
+    /// Templates that were restored.
+    pub restores: u64,
+    /// Restores that failed or were too slow, so that the template was booted.
+    pub restore_failures: u64,
+    /// Images that were made.
+    pub dumps: u64,
+    /// Images that could not be made.
+    pub dump_failures: u64,
+    /// What went wrong last, with CRIU's own words; null when nothing did since the last success.
+    pub note: Option<String>,
+}
+
 /// A function as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FunctionView {
@@ -166,6 +183,8 @@ pub struct FunctionView {
     pub queued: u32,
     /// Whether a template is up, so that a start is a fork.
     pub template: bool,
+    /// The image of the active version's template, by which a start without a template is a restore.
+    pub image: ImageView,
     /// MiB.
     pub memory_mb: u32,
     /// Milliseconds.

@@ -10,8 +10,8 @@ mod token;
 
 pub use decisions::DecisionCounts;
 pub use function::{
-    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, InstanceCounts, InvalidField,
-    Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
+    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView, InstanceCounts,
+    InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
 pub use invocation::{
     FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,

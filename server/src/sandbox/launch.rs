@@ -17,14 +17,12 @@ pub struct Launched {
     pub builder: Child,
     /// Init's control socket, non-blocking.
     pub control: OwnedFd,
-    /// The template's control socket and outputs, non-blocking.
+    /// The template's outputs, non-blocking.
     pub template: TemplateEnds,
 }
 
 /// The server's ends of what the template has.
 pub struct TemplateEnds {
-    /// Control socket.
-    pub control: OwnedFd,
     /// Read end of its stdout.
     pub stdout: OwnedFd,
     /// Read end of its stderr.
@@ -36,7 +34,6 @@ pub struct TemplateEnds {
 /// kills PID 1 when it ends.
 pub fn launch(init: &Path, spec: &JailSpec) -> io::Result<Launched> {
     let (control, init_end) = socket_pair()?;
-    let (template_control, template_end) = socket_pair()?;
     let (stdout, stdout_end) = pipe()?;
     let (stderr, stderr_end) = pipe()?;
     let orders = in_memory(&serde_json::to_vec(spec)?)?;
@@ -50,12 +47,7 @@ pub fn launch(init: &Path, spec: &JailSpec) -> io::Result<Launched> {
     let sent = wire::send(
         &control,
         &[START],
-        &[
-            orders.as_fd(),
-            template_end.as_fd(),
-            stdout_end.as_fd(),
-            stderr_end.as_fd(),
-        ],
+        &[orders.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()],
     );
     if let Err(error) = sent {
         // It sees the end of its socket, and would exit by itself.
@@ -63,18 +55,14 @@ pub fn launch(init: &Path, spec: &JailSpec) -> io::Result<Launched> {
         let _ = builder.wait();
         return Err(error);
     }
-    for fd in [&control, &template_control, &stdout, &stderr] {
+    for fd in [&control, &stdout, &stderr] {
         let flags = rustix::fs::fcntl_getfl(fd)?;
         rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?;
     }
     Ok(Launched {
         builder,
         control,
-        template: TemplateEnds {
-            control: template_control,
-            stdout,
-            stderr,
-        },
+        template: TemplateEnds { stdout, stderr },
     })
 }
 

@@ -5,14 +5,41 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hearth_init::criu::Outside;
 use hearth_init::{MAX_REPORT, Report, wire};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use tokio::sync::oneshot;
 
+use super::launch::TemplateEnds;
 use super::live::{Live, Waiting};
 use super::mailbox::Key;
 use super::thread::{Job, RETRIES, RETRY, SETUP_PATIENCE, Thread};
-use super::{Sandbox, SandboxError, SandboxSpec};
+use super::{Dumpable, Sandbox, SandboxError, SandboxSpec};
+
+/// The server waits for no template.
+fn unblocked(socket: OwnedFd) -> io::Result<OwnedFd> {
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    Ok(socket)
+}
+
+/// What leads out of a sandbox: a pipe has the same inode at both ends, each end of a socket its own.
+fn dumpable(
+    control: &OwnedFd,
+    control_inode: u64,
+    ends: &TemplateEnds,
+    init: Option<&OwnedFd>,
+) -> io::Result<Dumpable> {
+    let inode = |fd: &OwnedFd| Ok::<_, io::Error>(rustix::fs::fstat(fd)?.st_ino);
+    Ok(Dumpable {
+        init: init.ok_or(io::ErrorKind::NotConnected)?.try_clone()?,
+        outside: Outside {
+            control: control_inode,
+            stdout: inode(&ends.stdout)?,
+            stderr: inode(&ends.stderr)?,
+        },
+        control_peer: inode(control)?,
+    })
+}
 
 impl Thread {
     pub(super) fn create(
@@ -27,7 +54,7 @@ impl Thread {
         } else {
             // The key makes a sandbox's name another one than that of a predecessor that is still being removed.
             let name = format!("{}.{key}", spec.id);
-            Live::start(&self.init, &self.dir, &self.top, &name, spec)
+            Live::start(self, &name, spec)
         };
         let (mut live, ends) = match started {
             Ok(started) => started,
@@ -80,7 +107,7 @@ impl Thread {
             }
             match serde_json::from_slice(&buffer[..length]) {
                 Ok(Report::Spawned) => self.spawned(key, fds.pop()),
-                Ok(Report::Ready) => self.ready(key),
+                Ok(Report::Ready { control_inode }) => self.ready(key, fds.pop(), control_inode),
                 Ok(Report::Failed { step, detail }) => {
                     self.fail(key, SandboxError::Step { step, detail });
                 }
@@ -119,15 +146,29 @@ impl Thread {
         }
     }
 
-    pub(super) fn ready(&mut self, key: Key) {
+    pub(super) fn ready(&mut self, key: Key, control: Option<OwnedFd>, control_inode: u64) {
+        let control = control.ok_or(io::ErrorKind::InvalidData.into());
+        let control = match control.and_then(unblocked) {
+            Ok(control) => control,
+            Err(error) => return self.fail(key, SandboxError::step("control", error)),
+        };
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
         let Some(Waiting { reply, ends }) = live.waiting.take() else {
             return;
         };
+        let dumpable = match dumpable(&control, control_inode, &ends, live.init.as_ref()) {
+            Ok(dumpable) => dumpable,
+            Err(error) => {
+                // It may not be waited for any more.
+                let _ = reply.send(Err(SandboxError::step("control", error)));
+                return self.destroy(key, None);
+            }
+        };
         let sandbox = Sandbox {
-            control: Some(ends.control),
+            control: Some(control),
+            dumpable,
             stdout: Some(ends.stdout),
             stderr: Some(ends.stderr),
             key,

@@ -107,6 +107,8 @@ mod tests {
             memory_bytes: memory_mib * MIB,
             max_instances,
             network: Network::None,
+            dumpable: false,
+            restore: None,
         }
     }
 

@@ -8,15 +8,20 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
 
+use hearth_init::criu::{CriuProgram, RestoreSpec};
 use hearth_init::{JailSpec, SWEEP, wire};
 use parking_lot::Mutex;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 use tokio::sync::{oneshot, watch};
 
-use super::cgroup::{Group, Leaf, Top};
+use super::cgroup::{Group, Leaf};
 use super::launch::{TemplateEnds, launch};
 use super::limits::Limits;
+use super::thread::Thread;
 use super::{Sandbox, SandboxError, SandboxSpec};
+
+/// Directory of a restored sandbox beside its root, where CRIU writes its log.
+const CRIU_WORK: &str = "criu";
 
 /// The end of a sandbox. Taken down before its cgroups are removed, with what they knew.
 #[derive(Debug, Clone)]
@@ -70,12 +75,17 @@ pub struct Waiting {
 impl Live {
     /// Makes the cgroups and the directory and starts `hearth-init`.
     pub fn start(
-        init: &Path,
-        run: &Path,
-        top: &Top,
+        thread: &Thread,
         name: &str,
         spec: SandboxSpec,
     ) -> Result<(Self, TemplateEnds), SandboxError> {
+        let Thread {
+            init,
+            dir: run,
+            top,
+            criu,
+            ..
+        } = thread;
         check(&spec)?;
         let limits = Limits::here(&spec);
         let group = top
@@ -86,9 +96,13 @@ impl Live {
         let root = dir.join("root");
         let launched = make_directory(&dir)
             .and_then(|()| make_directory(&root))
+            .and_then(|()| match &spec.restore {
+                Some(_) => make_directory(&dir.join(CRIU_WORK)),
+                None => Ok(()),
+            })
             .map_err(|error| SandboxError::step("directory", error))
             .and_then(|()| {
-                launch(init, &jail_spec(spec, root, &limits, &group))
+                launch(init, &jail_spec(spec, &dir, &limits, &group, criu.as_ref()))
                     .map_err(|error| SandboxError::step("launch", error))
             });
         let launched = match launched {
@@ -215,9 +229,15 @@ fn make_directory(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(dir)
 }
 
-fn jail_spec(spec: SandboxSpec, root: PathBuf, limits: &Limits, group: &Group) -> JailSpec {
+fn jail_spec(
+    spec: SandboxSpec,
+    dir: &Path,
+    limits: &Limits,
+    group: &Group,
+    criu: Option<&CriuProgram>,
+) -> JailSpec {
     JailSpec {
-        root,
+        root: dir.join("root"),
         cgroup_procs: group.procs_of_init(),
         hostname: spec.hostname,
         uid_base: spec.uid_base,
@@ -231,5 +251,13 @@ fn jail_spec(spec: SandboxSpec, root: PathBuf, limits: &Limits, group: &Group) -
         max_processes: limits.pids,
         // No file can be larger than the memory it is in.
         max_file_bytes: limits.cell_memory,
+        criu: criu
+            .filter(|_| spec.dumpable || spec.restore.is_some())
+            .cloned(),
+        restore: spec.restore.map(|source| RestoreSpec {
+            images: source.images,
+            work: dir.join(CRIU_WORK),
+            outside: source.outside,
+        }),
     }
 }

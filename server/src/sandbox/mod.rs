@@ -30,6 +30,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
+use hearth_init::criu::{CriuProgram, Outside};
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::{oneshot, watch};
@@ -122,6 +123,30 @@ pub struct SandboxSpec {
     pub max_instances: u32,
     /// Network access.
     pub network: Network,
+    /// Whether the template is to be dumped: CRIU needs its notes on the kernel in `/run` then.
+    pub dumpable: bool,
+    /// An image to restore the template from, instead of starting `argv`.
+    pub restore: Option<RestoreSource>,
+}
+
+/// What a template is restored from.
+#[derive(Debug, Clone)]
+pub struct RestoreSource {
+    /// Directory of CRIU's image files.
+    pub images: PathBuf,
+    /// The inodes by which the image knows what led out of the sandbox.
+    pub outside: Outside,
+}
+
+/// What CRIU needs to know of a sandbox to dump its template.
+#[derive(Debug)]
+pub struct Dumpable {
+    /// PID 1.
+    pub init: OwnedFd,
+    /// The template's descriptors that lead outside.
+    pub outside: Outside,
+    /// Inode of the server's end of the control socket.
+    pub control_peer: u64,
 }
 
 /// The narrow interface to everything that needs root: a thread with a mailbox. Cheap to clone.
@@ -147,6 +172,18 @@ impl Host {
     /// # Errors
     /// [`SandboxError::Missing`] when the host cannot give something that every sandbox needs.
     pub fn start(dir: &Path, init: &Path) -> Result<Self, SandboxError> {
+        Self::start_with_criu(dir, init, None)
+    }
+
+    /// The same, with a CRIU by which templates can be dumped and restored.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_with_criu(
+        dir: &Path,
+        init: &Path,
+        criu: Option<CriuProgram>,
+    ) -> Result<Self, SandboxError> {
         let failed = |step: &'static str| move |error: io::Error| SandboxError::step(step, error);
         let mut capabilities = probe::kernel(init)?;
         let tag = Tag::new();
@@ -164,7 +201,8 @@ impl Host {
         capabilities.extend(probe::cgroup(init, &top, &dir));
 
         let attach = attach::start().map_err(failed("thread"))?;
-        let mailbox = thread::start(init.to_owned(), dir, top, attach).map_err(failed("thread"))?;
+        let mailbox =
+            thread::start(init.to_owned(), dir, top, attach, criu).map_err(failed("thread"))?;
         Ok(Self(Arc::new(HostInner {
             mailbox,
             capabilities,
@@ -229,6 +267,8 @@ pub struct Sandbox {
     pub stdout: Option<OwnedFd>,
     /// Read end of the template's stderr (non-blocking).
     pub stderr: Option<OwnedFd>,
+    /// What leads out of it.
+    dumpable: Dumpable,
     key: Key,
     uid: u32,
     template: Leaf,
@@ -295,6 +335,11 @@ impl Sandbox {
     /// The host uid of the template and its instances.
     pub fn worker_uid(&self) -> u32 {
         self.uid
+    }
+
+    /// What CRIU needs to dump the template.
+    pub fn dumpable(&self) -> &Dumpable {
+        &self.dumpable
     }
 
     /// Whether the template's own leaf met its memory limit.

@@ -11,6 +11,7 @@ use std::process::Child;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use hearth_init::criu::CriuProgram;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::time::Timespec;
 use tokio::sync::oneshot;
@@ -55,6 +56,8 @@ pub(super) struct Thread {
     /// Where roots are made; removed at the end.
     pub(super) dir: PathBuf,
     pub(super) top: Top,
+    /// By which templates are dumped and restored.
+    pub(super) criu: Option<CriuProgram>,
     pub(super) attach: mpsc::Sender<Attach>,
     pub(super) mailbox: Mailbox,
     pub(super) epoll: OwnedFd,
@@ -73,6 +76,7 @@ pub fn start(
     dir: PathBuf,
     top: Top,
     attach: mpsc::Sender<Attach>,
+    criu: Option<CriuProgram>,
 ) -> io::Result<Mailbox> {
     let (mailbox, messages, bell) = Mailbox::new()?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -81,6 +85,7 @@ pub fn start(
         init,
         dir,
         top,
+        criu,
         attach,
         mailbox: mailbox.clone(),
         epoll,

@@ -1,4 +1,5 @@
-//! The template of a deployment: booted once, by whoever needs it first; noticed when it dies; booted again on demand.
+//! The template of a deployment: restored from its image or booted, by whoever needs it first; noticed when it dies; made
+//! again on demand.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::deployment::{Deployment, Resources};
 use crate::instance::{BootError, Template, TemplateConfig};
-use crate::model::{FunctionError, LogLine};
+use crate::model::{FunctionError, LogLine, StartRung};
 use crate::sandbox::SandboxSpec;
 
 /// After a failed boot, further requests are refused for this long instead of booting again: a function whose import
@@ -104,29 +105,35 @@ impl TemplateSlot {
         });
     }
 
-    /// The template, booted if need be. The flag says whether the caller had to wait for a boot. The lines are what the
-    /// import printed, for the one caller who booted it.
+    /// The template by the highest rung there is, and that rung: it is up, so that a start is a fork; it has an image; it
+    /// is booted. Those who wait for another's restore or boot are told of that one.
     pub(super) async fn get(
         &self,
         deployment: &Deployment,
-    ) -> Result<(Arc<Template>, bool), Arc<BootFailure>> {
+    ) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
         if let Some(template) = self.current.load_full() {
-            return Ok((template, false));
+            return Ok((template, StartRung::Fork));
         }
         let _booting = self.booting.lock().await;
         if let Some(template) = self.current.load_full() {
-            return Ok((template, true));
+            let rung = template.rung;
+            return Ok((template, rung));
         }
         if let Some((when, failure)) = &*self.failure.lock()
             && when.elapsed() < RETRY_AFTER_FAILURE
         {
             return Err(failure.clone());
         }
-        match boot(deployment).await {
+        let up = match super::snapshot::restore(deployment).await {
+            Some(template) => Ok(template),
+            None => boot(deployment).await,
+        };
+        match up {
             Ok(template) => {
                 *self.failure.lock() = None;
                 self.current.store(Some(template.clone()));
-                Ok((template, true))
+                let rung = template.rung;
+                Ok((template, rung))
             }
             Err(error) => {
                 let failure = Arc::new(BootFailure::from(error));
@@ -154,14 +161,38 @@ impl TemplateSlot {
 }
 
 async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
+    let (template, lines) = boot_apart(deployment, false).await?;
+    deployment.keep_import_lines(lines);
+    Ok(template)
+}
+
+/// Boots a template that is not the deployment's own yet, and returns what its import printed. `dumpable`: to be dumped.
+pub(super) async fn boot_apart(
+    deployment: &Deployment,
+    dumpable: bool,
+) -> Result<(Arc<Template>, Vec<LogLine>), BootError> {
     let Resources {
         host,
         history,
-        runtimes,
-        uids,
         busy_poll,
         ..
     } = &*deployment.resources;
+    let spec = &deployment.spec;
+    let config = TemplateConfig {
+        handler: spec.handler.clone(),
+        function: spec.name.clone(),
+        version: deployment.version,
+        memory_mb: spec.memory_mb,
+        busy_poll: *busy_poll,
+    };
+    let mut sandbox = sandbox_spec(deployment)?;
+    sandbox.dumpable = dumpable;
+    Template::boot(host, sandbox, &config, deployment.function.clone(), history).await
+}
+
+/// The sandbox of a version's template.
+pub(super) fn sandbox_spec(deployment: &Deployment) -> std::io::Result<SandboxSpec> {
+    let Resources { runtimes, uids, .. } = &*deployment.resources;
     let spec = &deployment.spec;
     let runtime = runtimes.get(spec.runtime);
     let uid = uids.take();
@@ -177,7 +208,7 @@ async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
             .iter()
             .map(|(name, value)| (name.clone(), value.clone())),
     );
-    let sandbox = SandboxSpec {
+    Ok(SandboxSpec {
         id: format!("{}-{}-{uid}", spec.name, deployment.version),
         hostname: spec.name.clone(),
         uid_base: uid,
@@ -190,16 +221,7 @@ async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
         max_instances: spec.max_concurrency,
         network: spec.network,
-    };
-    let config = TemplateConfig {
-        handler: spec.handler.clone(),
-        function: spec.name.clone(),
-        version: deployment.version,
-        memory_mb: spec.memory_mb,
-        busy_poll: *busy_poll,
-    };
-    let (template, lines) =
-        Template::boot(host, sandbox, &config, deployment.function.clone(), history).await?;
-    deployment.keep_import_lines(lines);
-    Ok(template)
+        dumpable: false,
+        restore: None,
+    })
 }

@@ -13,6 +13,7 @@ use super::gate::Gate;
 use super::keeper::Worth;
 use super::lease::{Handed, Origin};
 use super::pool::{Counts, Limits, Pool};
+use crate::criu::Images;
 use crate::engine::Package;
 use crate::engine::runtimes::{Runtimes, UidRange};
 use crate::history::{History, LogEntry};
@@ -44,6 +45,8 @@ pub struct Resources {
     pub memory_budget: u64,
     /// For how long an instance looks for its next request before it sleeps.
     pub busy_poll: Duration,
+    /// Images of templates.
+    pub images: Images,
 }
 
 /// Tells deployments apart at the gates.

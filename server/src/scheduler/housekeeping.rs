@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Deployment;
-use super::rungs::Rungs;
 
 /// How often deployments are looked through.
 pub const TICK: Duration = Duration::from_millis(500);
@@ -60,7 +59,7 @@ impl Deployment {
         if self.spec.keep_warm || !pool.is_quiet() || self.slot.up().is_none() {
             return false;
         }
-        self.slot.demote();
+        self.slot.clear();
         true
     }
 }

@@ -15,7 +15,6 @@ use super::Deployment;
 use super::policy::estimate::{Frequency, Mean};
 use super::policy::keep::{self, Kept, Rung, StartCosts};
 use super::policy::pressure::{HostMemory, excess};
-use super::rungs::Rungs;
 use crate::instance::Template;
 use crate::model::StartRung;
 use crate::sandbox::MemoryUse;
@@ -191,7 +190,7 @@ impl Keeper {
             (counts, pool.evictable(), pool.calls(), pool.start_cost())
         };
         let is_up = deployment.slot.up().is_some();
-        let image = deployment.slot.image_bytes();
+        let image = deployment.image_bytes();
         let mut worth = deployment.worth.lock();
         worth.advance(calls, now, self.policy.clock());
         let stays = deployment.spec.keep_warm;
@@ -241,7 +240,7 @@ impl Deployment {
                 }
             }
             Rung::Image => {
-                self.slot.drop_image();
+                self.drop_image();
                 self.decisions.note(|counts| counts.image_evicted += 1);
             }
         }

@@ -13,7 +13,7 @@ mod keeper;
 mod lease;
 pub mod policy;
 pub mod pool;
-mod rungs;
+mod snapshot;
 mod starting;
 
 pub use boot::{BootFailure, TemplateStatus};

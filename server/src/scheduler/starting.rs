@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::Deployment;
 use super::boot::{BootFailure, TemplateSlot};
 use super::lease::Origin;
+use super::snapshot;
 use crate::instance::{Instance, StartError, Template};
 use crate::model::StartRung;
 
@@ -20,6 +21,9 @@ impl Deployment {
         let (template, rung) = self.bring_up().await?;
         if template.claim_watch() {
             tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
+            if rung == StartRung::Boot {
+                snapshot::make_later(self);
+            }
         }
         Ok((template, rung))
     }
@@ -32,17 +36,17 @@ impl Deployment {
         }
     }
 
-    /// Boots the template, in its turn among the boots of all functions. One who waits for this deployment's boot takes
+    /// Restores or boots the template, in its turn among those of all functions. One who waits for this deployment's boot takes
     /// a place there, the others wait for that one.
     async fn bring_up(self: &Arc<Self>) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
-        let rung = StartRung::Boot;
         let _turn = self.booting.lock().await;
         if let Some(template) = self.slot.up() {
+            let rung = template.rung;
             return Ok((template, rung));
         }
         let _place = self.resources.boots.enter(self.id, || {}).await;
         let begun = Instant::now();
-        let (template, _) = self.slot.get(self).await?;
+        let (template, rung) = self.slot.get(self).await?;
         let now = Instant::now();
         self.worth.lock().brought_up(rung, now - begun);
         self.pool.lock().touch(now);
@@ -145,6 +149,7 @@ impl Deployment {
         drop(place);
         tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
         self.slot.forget(&template);
+        self.blame_image(&template, &error.to_string());
         let (template, rung) = self.template().await?;
         let _place = self.resources.starts.enter(self.id, || {}).await;
         match self.fork(&template).await {

@@ -138,7 +138,7 @@ async fn wrong_code_uploads_are_refused_by_name_and_the_old_code_answers() {
 
 #[tokio::test]
 async fn a_runtime_that_this_node_lacks_is_an_invalid_field() {
-    let server = Server::start_with("HEARTH_NODE", "/usr/bin/no-such-node");
+    let server = Server::start_with(&[("HEARTH_NODE", "/usr/bin/no-such-node")]);
     let client = server.client();
     let sent = json!({"name": "noded", "runtime": "node", "code": {"inline": "exports.handler = async () => 1"}});
     let answer = client.post("/api/v1/functions", &sent).await;

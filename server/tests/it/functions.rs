@@ -41,6 +41,9 @@ async fn a_function_with_only_what_is_required_has_the_documented_defaults() {
         "instances": {"idle": 0, "busy": 0, "starting": 0},
         "queued": 0,
         "template": true,
+        "image": {
+            "bytes": null, "restores": 0, "restore_failures": 0, "dumps": 0, "dump_failures": 0, "note": null,
+        },
         "memory_mb": 128,
         "timeout_ms": 30000,
         "max_concurrency": 8,

@@ -118,7 +118,7 @@ async fn a_short_call_waits_for_the_busy_instance() {
 
 #[tokio::test]
 async fn a_tiny_budget_keeps_nothing_that_is_not_used_and_everything_serves_again() {
-    let server = Server::start_with("HEARTH_MEMORY_BUDGET_MB", "1");
+    let server = Server::start_with(&[("HEARTH_MEMORY_BUDGET_MB", "1")]);
     let client = server.client();
     for name in ["one", "two"] {
         client.deploy(name, SHORT, json!({})).await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{Server, command, eventually};
 
 /// Processes that run the template or an instance of this server's functions.
-fn descendants(root: u32) -> HashSet<u32> {
+pub fn descendants(root: u32) -> HashSet<u32> {
     let mut parents = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry

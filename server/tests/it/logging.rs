@@ -49,6 +49,21 @@ async fn everything_written_is_logged_with_its_stream_and_its_invocation() {
 }
 
 #[tokio::test]
+async fn a_line_without_an_end_that_was_read_early_belongs_to_its_invocation() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import os, time\n\
+        def handler(event, context):\n    \
+            os.write(1, b'begun')\n    \
+            time.sleep(0.2)\n";
+    client.deploy("begins", code, json!({})).await;
+    let answer = client.invoke("begins", &json!(0)).await.expect(200);
+    let id = answer.header("x-hearth-invocation-id");
+    let logs = client.invocation(id).await["logs"].clone();
+    assert_eq!(logs[0]["text"], "begun", "{logs}");
+}
+
+#[tokio::test]
 async fn odd_output_is_kept_readable() {
     let server = Server::start();
     let client = server.client();

@@ -22,6 +22,7 @@ mod logging;
 mod mutations;
 mod node;
 mod packages;
+mod restore;
 mod runtime;
 mod trigger;
 mod trigger_answer;

@@ -46,7 +46,7 @@ async fn the_node_tells_what_it_can_and_why_not() {
     assert!(node["version"].as_str().unwrap().contains('.'));
     assert_eq!(node["fork"], json!({"available": true, "reason": null}));
     // The console says where a runtime cannot be forked, and why.
-    let server = Server::start_with("HEARTH_NODE_FORK", "off");
+    let server = Server::start_with(&[("HEARTH_NODE_FORK", "off")]);
     let node = server.client().get("/api/v1/node").await.expect(200).json();
     let node = &node["capabilities"]["runtimes"]["node"];
     assert_eq!(node["available"], true, "{node}");

@@ -95,6 +95,8 @@ impl Harness {
             memory_bytes: MEMORY,
             max_instances: 2,
             network: Network::None,
+            dumpable: false,
+            restore: None,
         }
     }
 

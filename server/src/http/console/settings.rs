@@ -232,6 +232,7 @@ mod tests {
             instances: InstanceCounts::default(),
             queued: 0,
             template: true,
+            image: crate::model::ImageView::default(),
             memory_mb: 128,
             timeout_ms: 30_000,
             max_concurrency: 8,

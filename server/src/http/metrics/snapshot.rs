@@ -10,7 +10,7 @@ use prometheus_client::metrics::MetricType;
 use super::process::Process;
 use crate::history::{LiveHistogram, Totals};
 use crate::http::answer::rung;
-use crate::model::{FunctionState, FunctionView, StartRung, Status};
+use crate::model::{FunctionState, FunctionView, ImageView, StartRung, Status};
 use crate::scheduler::Held;
 
 /// Upper bounds of the latency buckets in µs. Fixed, whatever was measured: `le` must not change between scrapes.
@@ -55,6 +55,7 @@ pub(super) struct Snapshot {
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         self.functions(&mut encoder)?;
+        self.images(&mut encoder)?;
         self.invocations(&mut encoder)?;
         self.latency(&mut encoder)?;
         self.process(&mut encoder)
@@ -137,6 +138,48 @@ impl Snapshot {
             encoder
                 .encode_descriptor(name, help, None, MetricType::Gauge)?
                 .encode_gauge(&bytes)?;
+        }
+        Ok(())
+    }
+
+    fn images(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let mut bytes = encoder.encode_descriptor(
+            "hearth_image_bytes",
+            "Size of the image of a function's template",
+            None,
+            MetricType::Gauge,
+        )?;
+        for function in &self.functions {
+            bytes
+                .encode_family(&[("function", function.name.as_str())])?
+                .encode_gauge(&function.image.bytes.unwrap_or(0))?;
+        }
+        type Read = fn(&ImageView) -> u64;
+        let counters: [(&str, &str, Read); 4] = [
+            (
+                "hearth_restores",
+                "Templates restored from an image",
+                |image| image.restores,
+            ),
+            (
+                "hearth_restore_failures",
+                "Restores that failed or were too slow",
+                |image| image.restore_failures,
+            ),
+            ("hearth_dumps", "Images made", |image| image.dumps),
+            (
+                "hearth_dump_failures",
+                "Images that could not be made",
+                |image| image.dump_failures,
+            ),
+        ];
+        for (name, help, read) in counters {
+            let mut counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for function in &self.functions {
+                counter
+                    .encode_family(&[("function", function.name.as_str())])?
+                    .encode_counter::<NoLabelSet, _, u64>(&read(&function.image), None)?;
+            }
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ impl Language {
     pub fn server(self) -> Server {
         match self {
             Self::Python | Self::Node => Server::start(),
-            Self::NodeBooted => Server::start_with("HEARTH_NODE_FORK", "off"),
+            Self::NodeBooted => Server::start_with(&[("HEARTH_NODE_FORK", "off")]),
         }
     }
 }

@@ -44,14 +44,18 @@ impl Server {
         Self::launch(path, Some(dir), Vec::new())
     }
 
-    /// The same with one more setting, by its environment variable.
-    pub fn start_with(setting: &str, value: &str) -> Self {
+    /// Starts a server with further settings.
+    pub fn start_with(env: &[(&str, &str)]) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("hearth-test-")
             .tempdir()
             .expect("a temporary directory");
         let path = dir.path().join("data");
-        Self::launch(path, Some(dir), vec![(setting.into(), value.into())])
+        let env = env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        Self::launch(path, Some(dir), env)
     }
 
     /// Starts a server in a directory that outlives it.

@@ -1,4 +1,4 @@
-//! Measures a Node.js worker: `cargo run --release -p hearth-node --example measure [STARTS]`
+//! Measures a Node.js worker: `cargo run --release -p hearth-node --example measure_node [STARTS]`
 #![deny(unsafe_code)]
 
 #[path = "../../worker/tests/harness/mod.rs"]

@@ -1,0 +1,118 @@
+//! Restores, one after the other: from nothing to READY of an instance, sandbox included, beside the whole boot of the
+//! same function, interleaved.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use hearth::criu::{Image, Images, Settings};
+use hearth::instance::{FunctionKey, Instance, Template};
+use hearth::sandbox::{self, RestoreSource, SandboxSpec};
+
+use super::workshop::Workshop;
+use super::{RESTORE_TO_READY, RESTORES};
+use crate::results::{Document, Samples};
+use crate::scale::Scale;
+use crate::server::Runtime;
+
+/// Restores between two boots, so that both see the same machine.
+const PER_BOOT: usize = 4;
+/// What the last round left is taken down meanwhile, which is no part of a start.
+const PAUSE: Duration = Duration::from_millis(30);
+
+/// Measures restores of a Python template, where CRIU works.
+pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let dir = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
+    let settings = Settings {
+        criu: std::env::var_os("HEARTH_CRIU").map(Into::into),
+        timeout: Duration::from_secs(1),
+        budget: 1 << 30,
+    };
+    let init = sandbox::find_init()?;
+    let images = Images::start(&dir.path().join("images"), &init, settings, &[]);
+    let Some(criu) = images.criu() else {
+        let reason = images.capability().reason.unwrap_or_default();
+        document.skip(RESTORE_TO_READY, reason);
+        return Ok(());
+    };
+    let workshop = Workshop::open(Some(criu.program.clone())).await?;
+    let runtime = Runtime::Python;
+    let code = workshop.write(runtime, runtime.usual())?;
+    let mut spec = workshop.spec(runtime, &code);
+    spec.dumpable = true;
+    let key = images.key("bench", 1, &()).context("a key")?;
+    let template = workshop.boot(spec).await?;
+    let image = images
+        .create(&key, &template.runtime, template.dumpable())
+        .await?;
+    drop(template);
+
+    let mut sandboxes = Samples::default();
+    let (mut restores, mut boots) = (Samples::default(), Samples::default());
+    for round in 0..scale.pick(111, 4) {
+        let begun = Instant::now();
+        let mut spec = workshop.spec(runtime, &code);
+        spec.dumpable = true;
+        let template = restored(&workshop, spec, &image)
+            .await
+            .context("a restore")?;
+        sandboxes.push(begun.elapsed());
+        start(&workshop, &template).await?;
+        restores.push(begun.elapsed());
+        drop(template);
+        if round % PER_BOOT == 0 {
+            let begun = Instant::now();
+            let template = workshop.boot(workshop.spec(runtime, &code)).await?;
+            start(&workshop, &template).await?;
+            boots.push(begun.elapsed());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    document.add(
+        RESTORES,
+        "python3: CRIU restore up to the running template",
+        sandboxes,
+    );
+    document.add(RESTORES, RESTORE_TO_READY, restores);
+    document.add(
+        RESTORES,
+        "python3: sandbox, boot and import up to READY of an instance",
+        boots,
+    );
+    let megabytes = image.bytes as f64 / 1e6;
+    document.figure(RESTORES, "python3: size of the image", megabytes, "MB");
+    workshop.host.shutdown().await;
+    Ok(())
+}
+
+async fn restored(
+    workshop: &Workshop,
+    mut spec: SandboxSpec,
+    image: &Image,
+) -> anyhow::Result<Arc<Template>> {
+    image.check()?;
+    spec.restore = Some(RestoreSource {
+        images: image.files(),
+        outside: image.outside(),
+    });
+    let key = FunctionKey::new(1);
+    let history = &workshop.history;
+    let template = Template::restore(
+        &workshop.host,
+        spec,
+        Duration::ZERO,
+        image.runtime(),
+        &key,
+        history,
+    );
+    Ok(template.await?)
+}
+
+async fn start(workshop: &Workshop, template: &Arc<Template>) -> anyhow::Result<()> {
+    let key = FunctionKey::new(1);
+    let instance = Instance::start(template, &key, &workshop.history)
+        .await
+        .context("a start")?;
+    drop(instance);
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! What makes sandboxes without a server around them: the engine's own parts, as the server puts them together.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser as _;
+use hearth::config::Config;
+use hearth::engine::runtimes::{RuntimeFiles, Runtimes, UidRange};
+use hearth::history::History;
+use hearth::instance::{FunctionKey, Template, TemplateConfig};
+use hearth::model::Network;
+use hearth::sandbox::{self, Host, SandboxSpec};
+use hearth::store::Store;
+use hearth_init::criu::CriuProgram;
+use tempfile::TempDir;
+
+use crate::server::{Runtime, executable};
+
+/// Memory of an instance, as the API's default.
+const MEMORY_MB: u32 = 128;
+
+/// A sandbox host, a history and the runtimes, in a directory of their own.
+pub struct Workshop {
+    /// Where everything lies.
+    pub dir: TempDir,
+    /// Makes the sandboxes.
+    pub host: Host,
+    /// Where the log lines go.
+    pub history: History,
+    /// What functions are run with.
+    pub runtimes: Runtimes,
+    uids: UidRange,
+}
+
+impl Workshop {
+    /// Opens it; with `criu`, its sandboxes can be restored from images.
+    pub async fn open(criu: Option<CriuProgram>) -> anyhow::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
+        let store = Store::open(&dir.path().join("hearth.db")).await?;
+        let (run, init) = (dir.path().join("run"), sandbox::find_init()?);
+        Ok(Self {
+            host: Host::start_with_criu(&run, &init, criu)?,
+            history: History::start(store),
+            runtimes: Runtimes::probe(
+                &executable()?.with_file_name("runtimes"),
+                &Config::parse_from(["hearth"]),
+            ),
+            uids: UidRange::default(),
+            dir,
+        })
+    }
+
+    /// The files of a runtime.
+    pub fn files(&self, runtime: Runtime) -> &RuntimeFiles {
+        match runtime {
+            Runtime::Python => &self.runtimes.python,
+            Runtime::Node => &self.runtimes.node,
+        }
+    }
+
+    /// Writes a function and says where it lies.
+    pub fn write(&self, runtime: Runtime, code: &str) -> anyhow::Result<PathBuf> {
+        let dir = self.dir.path().join(runtime.name());
+        std::fs::create_dir(&dir)?;
+        std::fs::write(dir.join(runtime.file()), code)?;
+        Ok(dir)
+    }
+
+    /// A sandbox for the code in a directory.
+    pub fn spec(&self, runtime: Runtime, code: &Path) -> SandboxSpec {
+        let uid_base = self.uids.take();
+        let files = self.files(runtime);
+        SandboxSpec {
+            id: format!("bench-{uid_base}"),
+            hostname: "bench".into(),
+            uid_base,
+            code_dir: code.to_owned(),
+            runtime_dir: files.dir.clone(),
+            runtime_name: files.name,
+            argv: files.argv(MEMORY_MB),
+            forks: true,
+            env: vec![("PATH".into(), "/usr/bin".into())],
+            memory_bytes: u64::from(MEMORY_MB) << 20,
+            max_instances: 8,
+            network: Network::None,
+            dumpable: false,
+            restore: None,
+        }
+    }
+
+    /// Boots a template in a sandbox.
+    pub async fn boot(&self, spec: SandboxSpec) -> anyhow::Result<Arc<Template>> {
+        let config = TemplateConfig {
+            handler: "main.handler".into(),
+            function: "bench".into(),
+            version: 1,
+            memory_mb: MEMORY_MB,
+            busy_poll: Duration::ZERO,
+        };
+        let key = FunctionKey::new(1);
+        let (template, _) = Template::boot(&self.host, spec, &config, key, &self.history).await?;
+        let listening = template.clone();
+        tokio::spawn(async move { listening.listen().await });
+        Ok(template)
+    }
+}

@@ -1,0 +1,116 @@
+//! What the server tells `hearth-init` of CRIU: where the program is, what to dump, what to restore.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// A CRIU that was found to work, with its libraries where they are not the system's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CriuProgram {
+    /// Host directory that everything below is relative to. Opened on the host and reached by descriptor from inside.
+    pub dir: PathBuf,
+    /// The program.
+    pub program: String,
+    /// Dynamic loader and library directory of a private copy; a system's own CRIU needs neither.
+    pub loader: Option<(String, String)>,
+    /// What CRIU found out about this kernel (`criu.kdat`), so that it need not ask at every run.
+    pub kdat: PathBuf,
+}
+
+/// An image to restore a template from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RestoreSpec {
+    /// Host directory of CRIU's image files.
+    pub images: PathBuf,
+    /// Existing host directory where CRIU writes its log.
+    pub work: PathBuf,
+    /// What is put in the place of the descriptors that led out of the sandbox when it was dumped.
+    pub outside: Outside,
+}
+
+/// The template's descriptors that lead out of the sandbox, by inode: CRIU leaves them out of an image, and gets others
+/// in their place for a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outside {
+    /// The template's end of the control socket.
+    pub control: u64,
+    /// The pipe behind its standard output.
+    pub stdout: u64,
+    /// The pipe behind its standard error.
+    pub stderr: u64,
+}
+
+/// What `hearth-init dump` is told, as JSON on its standard input. Descriptor 3 is a pidfd of the sandbox's PID 1.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DumpSpec {
+    /// Which CRIU.
+    pub criu: CriuProgram,
+    /// Existing, empty host directory for the image files.
+    pub images: PathBuf,
+    /// Existing host directory where CRIU writes its log.
+    pub work: PathBuf,
+    /// What is not part of the image.
+    pub outside: Outside,
+    /// Inode of the server's end of the control socket.
+    pub control_peer: u64,
+}
+
+/// CRIU's log in a work directory.
+pub const RESTORE_LOG: &str = "restore.log";
+/// The same of a dump.
+pub const DUMP_LOG: &str = "dump.log";
+/// Where CRIU looks for its notes on the kernel.
+pub const KDAT: &str = "run/criu.kdat";
+/// Longest piece of a log that is looked at, from its end. Protects the reader from a log of any length.
+pub const LOG_TAIL: usize = 16 * 1024;
+/// Most error lines shown of a log, and the most characters of each.
+const ERROR_LINES: (usize, usize) = (4, 240);
+/// Errors that come in every run here and stop nothing: a limit that only the host may raise, a score that is inherited
+/// anyway, and the end of a helper.
+const HARMLESS: [&str; 3] = [
+    "RLIMIT_NOFILE",
+    "0/oom_score_adj",
+    "cgroupd: recv req error",
+];
+
+/// The last error lines of a CRIU log, newest last, on one line. The log may quote what hostile code chose.
+#[must_use]
+pub fn last_errors(log: &str) -> String {
+    let clean = |line: &str| -> String {
+        // "(00.012828) Error (criu/sk-unix.c:351): unix: …": the time says nothing here.
+        let line = line.split_once(") ").map_or(line, |(_, rest)| rest);
+        line.chars()
+            .filter(|c| !c.is_control())
+            .take(ERROR_LINES.1)
+            .collect()
+    };
+    let mut lines: Vec<String> = log
+        .lines()
+        .rev()
+        .filter(|line| {
+            line.contains("Error (") && !HARMLESS.iter().any(|harmless| line.contains(harmless))
+        })
+        .take(ERROR_LINES.0)
+        .map(clean)
+        .collect();
+    lines.reverse();
+    lines.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_errors;
+
+    #[test]
+    fn errors_are_found_bounded_and_cleaned() {
+        let log = format!(
+            "(00.1) Warn  (a): x\n(00.1) Error (criu/util.c:1): rlimit: Can't setup RLIMIT_NOFILE for self\n\
+             (00.2) Error (criu/a.c:1): first\x1b[31m\n(00.3) done\n(00.4) Error (criu/b.c:2): {}\n",
+            "y".repeat(1000)
+        );
+        let errors = last_errors(&log);
+        assert!(errors.starts_with("Error (criu/a.c:1): first[31m; Error (criu/b.c:2): yyy"));
+        assert!(errors.len() < 600);
+        assert_eq!(last_errors("nothing"), "");
+    }
+}

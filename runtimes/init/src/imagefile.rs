@@ -1,0 +1,206 @@
+//! The image files of CRIU's that are changed after a dump: which namespaces processes shared, and the system call filter
+//! of each thread.
+//!
+//! An image file is a magic number or two (4 bytes each) and then entries: a length (u32) and a protobuf message. Format:
+//! CRIU's `images/inventory.proto` and `images/core.proto` (`task_kobj_ids_entry`, `thread_core_entry`).
+
+use std::io;
+
+/// Field of `inventory_entry` that holds CRIU's own `task_kobj_ids_entry`.
+const ROOT_IDS: u64 = 3;
+/// Field of `task_kobj_ids_entry` that numbers the user namespace.
+const USER_NS_ID: u64 = 10;
+/// Field of `core_entry` that holds a `thread_core_entry`.
+const THREAD_CORE: u64 = 5;
+/// Fields of `thread_core_entry`: the mode of the system call filter, and which one it is.
+const SECCOMP: [u64; 2] = [11, 12];
+/// The first magic number of an image file that has a second one.
+const COMMON_MAGIC: [u32; 2] = [0x5456_4319, 0x5510_5940];
+
+/// One field of a message: its number, and its value with the place where it stands.
+enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    Other,
+}
+
+/// The number of CRIU's own user namespace, from `inventory.img`.
+pub fn user_namespace_of_criu(inventory: &[u8]) -> io::Result<u64> {
+    let (start, end) = entry(inventory)?;
+    let ids = find(&inventory[start..end], ROOT_IDS)?;
+    let Some((Value::Bytes(ids), _)) = ids else {
+        return Err(odd("no root_ids"));
+    };
+    match find(ids, USER_NS_ID)? {
+        Some((Value::Number(number), _)) => Ok(number),
+        _ => Err(odd("no user_ns_id of its own")),
+    }
+}
+
+/// The file `ids-PID.img` with another user namespace.
+pub fn with_user_namespace(file: &[u8], number: u64) -> io::Result<Vec<u8>> {
+    let (start, end) = entry(file)?;
+    let message = &file[start..end];
+    let Some((Value::Number(_), place)) = find(message, USER_NS_ID)? else {
+        return Err(odd("no user_ns_id"));
+    };
+    let mut changed = Vec::with_capacity(message.len());
+    changed.extend_from_slice(&message[..place.start]);
+    write_number(&mut changed, USER_NS_ID << 3);
+    write_number(&mut changed, number);
+    changed.extend_from_slice(&message[place.end..]);
+    with_message(file, start, end, &changed)
+}
+
+/// The file `core-TID.img` without a system call filter.
+pub fn without_filter(file: &[u8]) -> io::Result<Vec<u8>> {
+    let (start, end) = entry(file)?;
+    let message = &file[start..end];
+    let Some((Value::Bytes(core), place)) = find(message, THREAD_CORE)? else {
+        return Err(odd("no thread_core"));
+    };
+    let mut core = core.to_vec();
+    for field in SECCOMP {
+        // A number of 0 may be left out.
+        if let Some((_, place)) = find(&core, field)? {
+            core.drain(place);
+        }
+    }
+    let mut changed = message[..place.start].to_vec();
+    write_number(&mut changed, THREAD_CORE << 3 | 2);
+    write_number(&mut changed, core.len() as u64);
+    changed.extend_from_slice(&core);
+    changed.extend_from_slice(&message[place.end..]);
+    with_message(file, start, end, &changed)
+}
+
+/// The file with another message in its first entry.
+fn with_message(file: &[u8], start: usize, end: usize, message: &[u8]) -> io::Result<Vec<u8>> {
+    let length = u32::try_from(message.len()).map_err(|_| odd("a long entry"))?;
+    let mut out = file[..start - 4].to_vec();
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(message);
+    out.extend_from_slice(&file[end..]);
+    Ok(out)
+}
+
+/// Where the first entry's message is.
+fn entry(file: &[u8]) -> io::Result<(usize, usize)> {
+    let word = |at: usize| -> io::Result<u32> {
+        let bytes = file.get(at..at + 4).ok_or_else(|| odd("it ends early"))?;
+        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    };
+    let header = if COMMON_MAGIC.contains(&word(0)?) {
+        8
+    } else {
+        4
+    };
+    let length = word(header)? as usize;
+    let start = header + 4;
+    match start.checked_add(length) {
+        Some(end) if end <= file.len() => Ok((start, end)),
+        _ => Err(odd("an entry that is longer than the file")),
+    }
+}
+
+/// Finds a field of a message, with the bytes it takes, tag included.
+fn find(message: &[u8], wanted: u64) -> io::Result<Option<(Value<'_>, std::ops::Range<usize>)>> {
+    let mut at = 0;
+    while at < message.len() {
+        let begin = at;
+        let tag = number(message, &mut at)?;
+        let skip = |count: usize, at: &mut usize| -> io::Result<&[u8]> {
+            let end = at.checked_add(count).filter(|end| *end <= message.len());
+            let end = end.ok_or_else(|| odd("a field that is longer than its message"))?;
+            let bytes = &message[*at..end];
+            *at = end;
+            Ok(bytes)
+        };
+        let value = match tag & 7 {
+            0 => Value::Number(number(message, &mut at)?),
+            1 => skip(8, &mut at).map(|_| Value::Other)?,
+            2 => {
+                let length = usize::try_from(number(message, &mut at)?)
+                    .map_err(|_| odd("a field that is longer than its message"))?;
+                Value::Bytes(skip(length, &mut at)?)
+            }
+            5 => skip(4, &mut at).map(|_| Value::Other)?,
+            _ => return Err(odd("an unknown wire type")),
+        };
+        if tag >> 3 == wanted {
+            return Ok(Some((value, begin..at)));
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a varint.
+fn number(bytes: &[u8], at: &mut usize) -> io::Result<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.get(*at).ok_or_else(|| odd("it ends early"))?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(odd("a number of more than 64 bits"))
+}
+
+/// Writes a varint.
+fn write_number(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn odd(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("image file: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As CRIU 4.1.1 wrote them: the inventory has one magic number and the others two.
+    const INVENTORY: &[u8] = b"\x16\x31\x31\x58\x1e\0\0\0\x08\x02\x10\x01\x1a\x18\x08\x01\x10\x01\x18\x01\x20\x01\x28\x01\x30\x02\x38\x03\x40\x04\x48\x06\x50\x07\x58\x08\x60\x05";
+    const IDS: &[u8] = b"\x19\x43\x56\x54\x30\x20\x43\x54\x18\0\0\0\x08\x02\x10\x02\x18\x02\x20\x02\x28\x01\x30\x02\x38\x03\x40\x04\x48\x06\x50\x09\x58\x08\x60\x05";
+
+    #[test]
+    fn changes_the_namespace_and_nothing_else() {
+        assert_eq!(user_namespace_of_criu(INVENTORY).unwrap(), 7);
+        let changed = with_user_namespace(IDS, 7).unwrap();
+        let mut expected = IDS.to_vec();
+        expected[IDS.len() - 5] = 7;
+        assert_eq!(changed, expected);
+        let longer = with_user_namespace(IDS, 300).unwrap();
+        assert_eq!(longer.len(), IDS.len() + 1);
+        assert_eq!(longer[8], IDS[8] + 1);
+        assert_eq!(with_user_namespace(&longer, 9).unwrap(), IDS);
+    }
+
+    #[test]
+    fn takes_the_filter_away_and_nothing_else() {
+        // mtype, thread_core { seccomp_mode 2, seccomp_filter 1, cg_set 2 }, and one more field.
+        let core = b"\x19\x43\x56\x54\x47\x38\x05\x55\x0c\0\0\0\x08\x01\x2a\x06\x58\x02\x60\x01\x78\x02\x30\x01";
+        let without = without_filter(core).unwrap();
+        assert_eq!(without[8..], *b"\x08\0\0\0\x08\x01\x2a\x02\x78\x02\x30\x01");
+        assert_eq!(without_filter(&without).unwrap(), without);
+        for length in 0..core.len() {
+            assert!(without_filter(&core[..length]).is_err());
+        }
+    }
+
+    #[test]
+    fn cut_files_are_errors() {
+        for length in 0..IDS.len() {
+            assert!(with_user_namespace(&IDS[..length], 7).is_err());
+        }
+        for length in 0..INVENTORY.len() - 4 {
+            assert!(user_namespace_of_criu(&INVENTORY[..length]).is_err());
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Installing the system call filter in processes that are stopped and have not run yet: the only module beside `sys`
+//! with `unsafe`.
+//!
+//! The kernel lets a thread install a filter only in itself. PID 1 therefore traces the stopped process, has it make the
+//! calls that install the filter, and puts back what it was: registers and the few bytes of code that were replaced. All
+//! threads of the process get the filter at once, or none.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt as _;
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+
+use crate::seccomp::Filters;
+
+/// Memory that is mapped in the process for the filters while they are installed, in bytes: two programs of at most 4096
+/// instructions of 8 bytes, and what points to them.
+const SCRATCH: u64 = 2 * 4096 * 8 + 4096;
+
+#[cfg(target_arch = "x86_64")]
+mod arch {
+    /// `syscall`, then `int3`.
+    pub const CODE: &[u8] = &[0x0f, 0x05, 0xcc];
+    pub type Registers = libc::user_regs_struct;
+
+    pub fn code_address(registers: &Registers) -> u64 {
+        registers.rip
+    }
+
+    pub fn prepare(registers: &mut Registers, number: i64, arguments: [u64; 6]) {
+        registers.rax = number as u64;
+        // Not in a system call: nothing to be restarted.
+        registers.orig_rax = u64::MAX;
+        [
+            registers.rdi,
+            registers.rsi,
+            registers.rdx,
+            registers.r10,
+            registers.r8,
+            registers.r9,
+        ] = arguments;
+    }
+
+    pub fn result(registers: &Registers) -> i64 {
+        registers.rax as i64
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arch {
+    /// `svc #0`, then `brk #0`.
+    pub const CODE: &[u8] = &[0x01, 0x00, 0x00, 0xd4, 0x00, 0x00, 0x20, 0xd4];
+    pub type Registers = libc::user_regs_struct;
+
+    pub fn code_address(registers: &Registers) -> u64 {
+        registers.pc
+    }
+
+    pub fn prepare(registers: &mut Registers, number: i64, arguments: [u64; 6]) {
+        registers.regs[8] = number as u64;
+        registers.regs[..6].copy_from_slice(&arguments);
+    }
+
+    pub fn result(registers: &Registers) -> i64 {
+        registers.regs[0] as i64
+    }
+}
+
+/// Installs the filters in all threads of a stopped process, which stays stopped.
+pub fn install_filters(pid: Pid, filters: &Filters) -> io::Result<()> {
+    let traced = Traced::seize(pid)?;
+    let saved = traced.registers()?;
+    let address = arch::code_address(&saved);
+    let mut code = vec![0; arch::CODE.len()];
+    traced.memory.read_exact_at(&mut code, address)?;
+    traced.memory.write_all_at(arch::CODE, address)?;
+    let installed = traced.install(&saved, filters);
+    // Whatever came of it, the process is put back as it was.
+    traced.memory.write_all_at(&code, address)?;
+    traced.set_registers(&saved)?;
+    traced.release()?;
+    installed
+}
+
+/// A process under trace.
+struct Traced {
+    pid: Pid,
+    memory: File,
+}
+
+impl Traced {
+    fn seize(pid: Pid) -> io::Result<Self> {
+        trace(libc::PTRACE_SEIZE, pid, 0)?;
+        let traced = Self {
+            pid,
+            memory: File::options()
+                .read(true)
+                .write(true)
+                .open(format!("/proc/{}/mem", pid.as_raw_nonzero()))?,
+        };
+        trace(libc::PTRACE_INTERRUPT, pid, 0)?;
+        traced.wait_for_stop()?;
+        Ok(traced)
+    }
+
+    fn install(&self, saved: &arch::Registers, filters: &Filters) -> io::Result<()> {
+        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+        let access = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        let map = [0, SCRATCH, access, flags, u64::MAX, 0];
+        let scratch = self.call(saved, libc::SYS_mmap, map)?;
+        for program in filters.in_order() {
+            let bytes: Vec<u8> = program
+                .iter()
+                .flat_map(|step| {
+                    let [a, b] = step.code.to_ne_bytes();
+                    let [k0, k1, k2, k3] = step.k.to_ne_bytes();
+                    [a, b, step.jt, step.jf, k0, k1, k2, k3]
+                })
+                .collect();
+            let at = scratch + 4096;
+            if bytes.len() as u64 + 4096 > SCRATCH {
+                return Err(io::Error::other("the filter is too long"));
+            }
+            // struct sock_fprog: a length and a pointer, padded to its alignment.
+            let mut head = (program.len() as u64).to_ne_bytes().to_vec();
+            head.extend_from_slice(&at.to_ne_bytes());
+            self.memory.write_all_at(&head, scratch)?;
+            self.memory.write_all_at(&bytes, at)?;
+            let mode = u64::from(libc::SECCOMP_SET_MODE_FILTER);
+            let all_threads: u64 = libc::SECCOMP_FILTER_FLAG_TSYNC;
+            match self.call(
+                saved,
+                libc::SYS_seccomp,
+                [mode, all_threads, scratch, 0, 0, 0],
+            )? {
+                0 => {}
+                thread => {
+                    return Err(io::Error::other(format!(
+                        "thread {thread} has a filter of its own"
+                    )));
+                }
+            }
+        }
+        self.call(saved, libc::SYS_munmap, [scratch, SCRATCH, 0, 0, 0, 0])
+            .map(drop)
+    }
+
+    /// Has the process make one system call, with the code that was put where it stands.
+    fn call(&self, saved: &arch::Registers, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
+        let mut registers = *saved;
+        arch::prepare(&mut registers, number, arguments);
+        self.set_registers(&registers)?;
+        // The trap after the call; what still comes of the stop before it is passed over.
+        loop {
+            trace(libc::PTRACE_CONT, self.pid, 0)?;
+            let status = self.wait_for_stop()?;
+            match status.stopping_signal() {
+                Some(libc::SIGTRAP) if status.as_raw() >> 16 == 0 => break,
+                Some(_) if status.as_raw() >> 16 != 0 => {}
+                // CRIU's own, which may still be on its way; it is stopped again in the end.
+                Some(libc::SIGSTOP) => {}
+                signal => {
+                    return Err(io::Error::other(format!("it met signal {signal:?}")));
+                }
+            }
+        }
+        match arch::result(&self.registers()?) {
+            error @ -4095..0 => Err(io::Error::from_raw_os_error(-error as i32)),
+            value => Ok(value as u64),
+        }
+    }
+
+    fn release(self) -> io::Result<()> {
+        // It stops again before it has run anything.
+        trace(libc::PTRACE_DETACH, self.pid, Signal::STOP.as_raw() as u64)
+    }
+
+    /// Waits until it has stopped: at the interrupt, or at the trap after a call.
+    fn wait_for_stop(&self) -> io::Result<WaitStatus> {
+        let status = wait(self.pid)?;
+        match status.stopped() {
+            true => Ok(status),
+            false => Err(io::Error::other("it ended while its filter was installed")),
+        }
+    }
+
+    fn registers(&self) -> io::Result<arch::Registers> {
+        let mut registers = MaybeUninit::<arch::Registers>::uninit();
+        let mut place = libc::iovec {
+            iov_base: registers.as_mut_ptr().cast(),
+            iov_len: size_of::<arch::Registers>(),
+        };
+        trace_with(libc::PTRACE_GETREGSET, self.pid, &mut place)?;
+        if place.iov_len != size_of::<arch::Registers>() {
+            return Err(io::Error::other("it runs another architecture's code"));
+        }
+        // SAFETY: the kernel has filled all of it, by its word in `iov_len`; it is plain data.
+        Ok(unsafe { registers.assume_init() })
+    }
+
+    fn set_registers(&self, registers: &arch::Registers) -> io::Result<()> {
+        let mut copy = *registers;
+        let mut place = libc::iovec {
+            iov_base: (&raw mut copy).cast(),
+            iov_len: size_of::<arch::Registers>(),
+        };
+        trace_with(libc::PTRACE_SETREGSET, self.pid, &mut place)
+    }
+}
+
+fn wait(pid: Pid) -> io::Result<WaitStatus> {
+    loop {
+        match rustix::process::waitpid(
+            Some(pid),
+            WaitOptions::from_bits_retain(libc::__WALL as u32),
+        ) {
+            Ok(Some((_, status))) => return Ok(status),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A request without an address.
+fn trace(request: libc::c_uint, pid: Pid, data: u64) -> io::Result<()> {
+    // SAFETY: these requests (seize, interrupt, continue, detach) take a number and no memory of this process.
+    let result =
+        unsafe { libc::ptrace(request, pid.as_raw_nonzero().get(), 0_usize, data as usize) };
+    if result == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// A request for the general registers.
+fn trace_with(request: libc::c_uint, pid: Pid, place: &mut libc::iovec) -> io::Result<()> {
+    const NT_PRSTATUS: usize = 1;
+    // SAFETY: the kernel reads or writes at most `iov_len` bytes at `iov_base`, which the callers have pointed to a
+    // register set of that size, and updates the length.
+    let result = unsafe {
+        libc::ptrace(
+            request,
+            pid.as_raw_nonzero().get(),
+            NT_PRSTATUS,
+            std::ptr::from_mut(place),
+        )
+    };
+    if result == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

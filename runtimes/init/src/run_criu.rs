@@ -1,0 +1,108 @@
+//! Starting CRIU where the host's files are not in sight: its program, its libraries and the image are reached through
+//! descriptors that were opened while they were.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use hearth_init::criu::{CriuProgram, LOG_TAIL, Outside, last_errors};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::FdFlags;
+
+/// CRIU, within reach.
+pub struct Criu {
+    program: CriuProgram,
+    /// Where the program is.
+    pub dir: OwnedFd,
+    /// The image files.
+    pub images: OwnedFd,
+    /// Where it writes its log.
+    pub work: OwnedFd,
+}
+
+impl Criu {
+    /// Opens what it needs, on the host.
+    pub fn open(program: &CriuProgram, images: &Path, work: &Path) -> io::Result<Self> {
+        let open = |path: &Path, flags| {
+            rustix::fs::open(
+                path,
+                flags | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )
+            .map_err(|errno| {
+                let error = io::Error::from(errno);
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })
+        };
+        Ok(Self {
+            program: program.clone(),
+            dir: open(&program.dir, OFlags::PATH)?,
+            images: open(images, OFlags::RDONLY)?,
+            work: open(work, OFlags::RDONLY)?,
+        })
+    }
+
+    /// The command, up to its first own argument. The descriptors stay open across its start from here on.
+    pub fn command(&self, action: &str, log: &str) -> io::Result<Command> {
+        for fd in [&self.dir, &self.images, &self.work] {
+            rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
+        }
+        let at = |name: &str| -> OsString {
+            format!("/proc/self/fd/{}/{name}", self.dir.as_raw_fd()).into()
+        };
+        let mut command = match &self.program.loader {
+            Some((loader, libraries)) => {
+                let mut command = Command::new(at(loader));
+                command
+                    .arg("--library-path")
+                    .arg(at(libraries))
+                    .arg(at(&self.program.program));
+                command
+            }
+            None => Command::new(at(&self.program.program)),
+        };
+        command
+            .env_clear()
+            .arg(action)
+            .arg("--images-dir")
+            .arg(format!("/proc/self/fd/{}", self.images.as_raw_fd()))
+            .arg("--work-dir")
+            .arg(format!("/proc/self/fd/{}", self.work.as_raw_fd()))
+            // Errors and warnings: all that is ever shown, and a debug log costs milliseconds.
+            .args(["-v2", "--log-file", log])
+            // The sandbox's cgroup is made by the server, and its network is empty.
+            .args(["--manage-cgroups=ignore", "--network-lock", "skip"]);
+        Ok(command)
+    }
+
+    /// What the log says went wrong, in one line.
+    pub fn errors(&self, log: &str) -> String {
+        let read = || -> io::Result<String> {
+            let file = File::from(rustix::fs::openat(
+                &self.work,
+                log,
+                OFlags::RDONLY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?);
+            let from = file.metadata()?.len().saturating_sub(LOG_TAIL as u64);
+            let mut tail = vec![0; LOG_TAIL];
+            let length = file.read_at(&mut tail, from)?;
+            tail.truncate(length);
+            Ok(last_errors(&String::from_utf8_lossy(&tail)))
+        };
+        match read() {
+            Ok(errors) if !errors.is_empty() => errors,
+            Ok(_) => "its log has no error".to_owned(),
+            Err(error) => format!("its log cannot be read: {error}"),
+        }
+    }
+}
+
+/// The names by which CRIU knows the pipes.
+pub fn pipes(outside: &Outside) -> [String; 2] {
+    [outside.stdout, outside.stderr].map(|inode| format!("pipe:[{inode}]"))
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Sees to it that there is a CRIU that works with this host's kernel, for the `restore` rung. Never fails: without one
+# the server runs all the same, and says that it keeps no images and why.
+#
+# A distribution's own CRIU is taken when it is new enough. Where it is not (Debian 12), the package of the next release
+# and the libraries it needs, the C library included, are unpacked into .tools/criu and started through their own loader;
+# nothing of the system is changed. They come from the mirror that this machine's apt uses already, and apt checks them
+# against the distribution's signed index.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# The oldest CRIU that runs on kernels from 6.13 on.
+readonly MIN_CRIU=4.1
+# The release that has it, for those before it.
+readonly NEXT_RELEASE=trixie
+readonly KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+readonly PRIVATE=$TOOLS/criu
+readonly WORK=$TOOLS/criu.new
+
+new_enough() { [[ -n $1 && $(printf '%s\n%s\n' "$1" "$MIN_CRIU" | sort -V | head -n 1) == "$MIN_CRIU" ]]; }
+
+give_up() {
+  say "no CRIU: $*; templates are not kept as images then (everything else works)"
+  rm -rf "$WORK"
+  exit 0
+}
+
+system_version() {
+  local program
+  for program in criu /usr/sbin/criu; do
+    "$program" --version 2>/dev/null | sed -n 's/^Version: *//p' && return 0
+  done
+  return 0
+}
+
+candidate() { apt-cache policy criu 2>/dev/null | sed -n 's/^ *Candidate: *//p'; }
+
+# The mirror of this machine's own Debian packages, as apt knows it.
+mirror() {
+  # shellcheck disable=SC2016 # apt's own placeholders
+  apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' 'Identifier: Packages' 2>/dev/null |
+    awk -v codename="$1" '$1 == "Debian" && $2 == codename { print $3; exit }'
+}
+
+# apt, with lists, packages and sources of its own, for which nothing is installed yet.
+own_apt() {
+  local command=$1
+  shift
+  "$command" -qq \
+    -o "Dir::Etc::SourceList=$WORK/sources.list" -o Dir::Etc::SourceParts=- \
+    -o "Dir::State=$WORK/state" -o "Dir::State::status=$WORK/status" -o "Dir::Cache=$WORK/cache" \
+    -o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Retries=3 "$@" </dev/null
+}
+
+unpack_privately() {
+  local release uri package
+  # shellcheck source=/dev/null
+  release=$(. /etc/os-release && echo "${ID:-} ${VERSION_CODENAME:-}")
+  [[ $release == "debian bookworm" ]] || give_up "this distribution ($release) has none that is new enough"
+  [[ -r $KEYRING ]] || give_up "$KEYRING is missing, by which packages are checked"
+  uri=$(mirror bookworm)
+  [[ -n $uri ]] || give_up "apt does not know a Debian mirror (run 'apt-get update' once)"
+
+  say "unpacking CRIU of Debian $NEXT_RELEASE into .tools/criu (Debian 12's own cannot run on new kernels)"
+  rm -rf "$WORK"
+  mkdir -p "$WORK"/{state/lists/partial,cache/archives/partial,root}
+  : >"$WORK/status"
+  echo "deb [signed-by=$KEYRING] $uri $NEXT_RELEASE main" >"$WORK/sources.list"
+  own_apt apt-get update >/dev/null || give_up "the index of Debian $NEXT_RELEASE cannot be had"
+  own_apt apt-get install -y --no-install-recommends --download-only criu >/dev/null ||
+    give_up "its packages cannot be fetched"
+  for package in "$WORK"/cache/archives/*.deb; do
+    dpkg-deb --extract "$package" "$WORK/root" || give_up "$package cannot be unpacked"
+  done
+  # Documentation and locales are most of it.
+  rm -rf "$PRIVATE" "$WORK/root/usr/share"
+  mv "$WORK/root" "$PRIVATE"
+  rm -rf "$WORK"
+}
+
+if new_enough "$(system_version)"; then
+  exit 0
+elif [[ -x $PRIVATE/usr/sbin/criu ]]; then
+  exit 0
+fi
+command -v apt-get >/dev/null || give_up "this is no Debian, and it has none that is new enough ($MIN_CRIU)"
+if new_enough "$(candidate)"; then
+  say "installing with apt: criu (keeps templates as images, so that a start need not boot)"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends \
+    criu </dev/null >/dev/null || give_up "apt cannot install it"
+else
+  unpack_privately
+fi

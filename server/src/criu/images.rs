@@ -1,0 +1,332 @@
+//! All images of this node, under a size budget.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use super::image::{self, Image};
+use super::{Criu, CriuError, HostPrint, Key, Tally, dump};
+use crate::sandbox::{Capability, Dumpable};
+
+/// Restores of an image that may fail in a row before it is discarded.
+const FAILURES_MAX: u32 = 3;
+/// Prefix of directories of images that are being made. No function's name begins like that.
+const STAGING: &str = ".new-";
+
+/// Settings of the `restore` rung.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `HEARTH_CRIU`.
+    pub criu: Option<PathBuf>,
+    /// Longest restore before a start falls to a boot.
+    pub timeout: Duration,
+    /// Bytes that all images together may take; 0 for none.
+    pub budget: u64,
+}
+
+/// The images. Cheap to clone.
+#[derive(Clone)]
+pub struct Images(Arc<Inner>);
+
+struct Inner {
+    dir: PathBuf,
+    init: PathBuf,
+    settings: Settings,
+    /// A CRIU that works and what images depend on here, or why there is none.
+    criu: Result<(Criu, HostPrint), String>,
+    images: Mutex<HashMap<String, Arc<Image>>>,
+    /// By function.
+    tallies: Mutex<HashMap<String, Arc<Tally>>>,
+    /// Counts uses, which orders images by their last.
+    clock: AtomicU64,
+}
+
+impl Images {
+    /// Looks for CRIU, makes the directory, and takes in the images that an earlier server left, when they were made
+    /// under the same circumstances; the others are removed, half-written ones too. `files` are what all templates run.
+    /// Blocks for some ten milliseconds.
+    pub fn start(dir: &Path, init: &Path, settings: Settings, files: &[&Path]) -> Self {
+        let criu = prepare(dir)
+            .and_then(|()| {
+                if settings.budget == 0 {
+                    let reason = "HEARTH_IMAGE_BUDGET_MB=0 leaves no room for images";
+                    return Err(CriuError::Unavailable(reason.into()));
+                }
+                Criu::find(init, dir, settings.criu.as_deref())
+            })
+            .map(|criu| {
+                let host = HostPrint::new(&criu, files);
+                (criu, host)
+            })
+            .map_err(|error| error.to_string());
+        if let Err(reason) = &criu {
+            tracing::info!(reason, "templates are not kept as images");
+        }
+        let images = Self(Arc::new(Inner {
+            dir: dir.to_owned(),
+            init: init.to_owned(),
+            settings,
+            criu,
+            images: Mutex::default(),
+            tallies: Mutex::default(),
+            clock: AtomicU64::new(1),
+        }));
+        images.take_in();
+        images
+    }
+
+    /// Removes what does not count and lists what does.
+    fn take_in(&self) {
+        let host = self.0.criu.as_ref().ok().map(|(_, host)| host.as_str());
+        for entry in fs::read_dir(&self.0.dir).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let path = entry.path();
+            match Image::open(path.clone()) {
+                Ok(image) if host == Some(image.manifest.host.as_str()) => {
+                    let name = entry.file_name().to_string_lossy().into_owned();
+                    self.0.images.lock().insert(name, Arc::new(image));
+                }
+                // Without a CRIU it cannot be told whether the others will be of use again.
+                Ok(_) if host.is_none() => {}
+                _ => {
+                    tracing::info!(image = %path.display(), "removing an image that cannot be used any more");
+                    if let Err(error) = image::remove(&path) {
+                        tracing::warn!(image = %path.display(), %error, "cannot remove an image");
+                    }
+                }
+            }
+        }
+        self.shrink(0);
+    }
+
+    /// For `GET /api/v1/node`.
+    pub fn capability(&self) -> Capability {
+        let found = self.0.criu.as_ref();
+        Capability {
+            name: "criu",
+            available: found.is_ok(),
+            reason: found.err().cloned(),
+            version: found.ok().map(|(criu, _)| criu.version.clone()),
+        }
+    }
+
+    /// The CRIU that works here.
+    pub fn criu(&self) -> Option<&Criu> {
+        self.0.criu.as_ref().ok().map(|(criu, _)| criu)
+    }
+
+    /// What was done with a function's images since the server started.
+    pub fn tally(&self, function: &str) -> Arc<Tally> {
+        let mut tallies = self.0.tallies.lock();
+        match tallies.get(function) {
+            Some(tally) => tally.clone(),
+            None => tallies.entry(function.to_owned()).or_default().clone(),
+        }
+    }
+
+    /// A function is gone: so are its images.
+    pub fn forget(&self, function: &str) {
+        self.discard(function, None);
+        self.0.tallies.lock().remove(function);
+    }
+
+    /// Longest restore before a start falls to a boot.
+    pub fn timeout(&self) -> Duration {
+        self.0.settings.timeout
+    }
+
+    /// The key of a version's image; none where there are no images.
+    pub fn key(&self, function: &str, version: u32, parts: &impl Serialize) -> Option<Key> {
+        let (_, host) = self.0.criu.as_ref().ok()?;
+        Some(Key::new(function, version, host, parts))
+    }
+
+    /// The image with this key.
+    pub fn find(&self, key: &Key) -> Option<Arc<Image>> {
+        let image = self.0.images.lock().get(&key.directory()).cloned()?;
+        (image.manifest.print == key.print).then_some(image)
+    }
+
+    /// Dumps the template of this sandbox, which leaves it stopped, and keeps the image.
+    ///
+    /// # Errors
+    /// [`CriuError`]; nothing of a failed dump is left.
+    pub async fn create(
+        &self,
+        key: &Key,
+        runtime: &str,
+        sandbox: &Dumpable,
+    ) -> Result<Arc<Image>, CriuError> {
+        let (criu, host) = self
+            .0
+            .criu
+            .as_ref()
+            .map_err(|reason| CriuError::Unavailable(reason.clone()))?;
+        let number = self.0.clock.fetch_add(1, Ordering::Relaxed);
+        let staging = Staging(self.0.dir.join(format!("{STAGING}{number}")));
+        let files = image::stage(&staging.0)?;
+        dump::dump(criu, &self.0.init, sandbox, &files, &staging.0).await?;
+        let inner = self.0.clone();
+        let (key, host, runtime) = (key.clone(), host.clone(), runtime.to_owned());
+        let outside = sandbox.outside;
+        let images = self.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let log = staging.0.join(hearth_init::criu::DUMP_LOG);
+            fs::remove_file(&log).map_err(CriuError::file(&log))?;
+            let bytes = image::stored(&files)?;
+            let budget = inner.settings.budget;
+            if bytes > budget {
+                return Err(CriuError::TooLarge { bytes, budget });
+            }
+            // Older images of the version were made from something else.
+            images.discard(&key.function, Some(key.version));
+            images.shrink(bytes);
+            let image = Image::complete(
+                &staging.0,
+                &inner.dir,
+                &key,
+                host.as_str(),
+                &runtime,
+                outside,
+            )?;
+            let image = Arc::new(image);
+            images.touch(&image);
+            inner.images.lock().insert(key.directory(), image.clone());
+            Ok(image)
+        });
+        done.await
+            .map_err(|error| CriuError::Dump(error.to_string()))?
+    }
+
+    /// A restore from this image worked.
+    pub fn restored(&self, image: &Image) {
+        image.failures.store(0, Ordering::Relaxed);
+        self.touch(image);
+    }
+
+    /// A restore from this image failed. After several in a row, or when the image is damaged, it is discarded; true
+    /// then.
+    pub fn failed(&self, image: &Arc<Image>, damaged: bool) -> bool {
+        let useless = damaged || image.count_failure() >= FAILURES_MAX;
+        if useless {
+            self.drop_image(image);
+        }
+        useless
+    }
+
+    /// Removes one image.
+    pub fn drop_image(&self, image: &Arc<Image>) {
+        self.0
+            .images
+            .lock()
+            .retain(|_, listed| !Arc::ptr_eq(listed, image));
+        image.remove();
+    }
+
+    /// Removes the images of a function's version, or of all its versions.
+    pub fn discard(&self, function: &str, version: Option<u32>) {
+        let keep = |image: &Image| {
+            image.manifest.function != function
+                || version.is_some_and(|version| image.manifest.version != version)
+        };
+        self.retain(keep);
+    }
+
+    /// Removes the images that are not wanted.
+    pub fn retain(&self, keep: impl Fn(&Image) -> bool) {
+        let mut dropped = Vec::new();
+        self.0.images.lock().retain(|_, image| {
+            let kept = keep(image);
+            if !kept {
+                dropped.push(image.clone());
+            }
+            kept
+        });
+        for image in dropped {
+            image.remove();
+        }
+    }
+
+    /// Which function's version an image is of.
+    pub fn owner(image: &Image) -> (&str, u32) {
+        (&image.manifest.function, image.manifest.version)
+    }
+
+    /// Checks all images, off the path of any request, so that the first restore of each finds it checked and in memory.
+    /// Blocking.
+    pub fn check_all(&self) {
+        let all: Vec<_> = self.0.images.lock().values().cloned().collect();
+        for image in all {
+            if let Err(error) = image.check() {
+                tracing::warn!(function = image.manifest.function, %error, "discarding an image");
+                self.drop_image(&image);
+            }
+        }
+    }
+
+    /// Bytes of all images.
+    pub fn bytes(&self) -> u64 {
+        self.0.images.lock().values().map(|image| image.bytes).sum()
+    }
+
+    /// Number of images.
+    pub fn count(&self) -> usize {
+        self.0.images.lock().len()
+    }
+
+    fn touch(&self, image: &Image) {
+        let now = self.0.clock.fetch_add(1, Ordering::Relaxed);
+        image.used.store(now, Ordering::Relaxed);
+    }
+
+    /// Makes room for `bytes`: images go in the order of their last use, the oldest first.
+    fn shrink(&self, bytes: u64) {
+        loop {
+            let oldest = {
+                let images = self.0.images.lock();
+                let total: u64 = images.values().map(|image| image.bytes).sum();
+                if total.saturating_add(bytes) <= self.0.settings.budget {
+                    return;
+                }
+                let used =
+                    |image: &&Arc<Image>| (image.used.load(Ordering::Relaxed), image.created_at());
+                images.values().min_by_key(used).cloned()
+            };
+            let Some(oldest) = oldest else { return };
+            tracing::info!(
+                function = oldest.manifest.function,
+                bytes = oldest.bytes,
+                "dropping an image for the budget"
+            );
+            self.drop_image(&oldest);
+        }
+    }
+}
+
+/// The directory of an image that is being made; removed unless it was moved to its place.
+struct Staging(PathBuf);
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // What cannot be removed now is, at the next start.
+        let _ = image::remove(&self.0);
+    }
+}
+
+fn prepare(dir: &Path) -> Result<(), CriuError> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o700)))
+        .map_err(CriuError::file(dir))
+}

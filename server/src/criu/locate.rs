@@ -1,0 +1,178 @@
+//! Which CRIU there is, and whether it works on this kernel.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use hearth_init::criu::CriuProgram;
+use serde::Deserialize;
+
+use super::CriuError;
+
+/// Where a private copy is looked for, in the directory of the executable and those above it: beside an installed
+/// server, and where `make setup` puts it.
+const PRIVATE: [&str; 2] = ["criu", ".tools/criu"];
+/// How many directories up: tests lie in `target/debug/deps`.
+const LEVELS: usize = 5;
+/// The program in a private copy, which has the layout of a distribution's root.
+const PROGRAM: &str = "usr/sbin/criu";
+/// Where a distribution installs it.
+const SYSTEM: [&str; 3] = ["/usr/sbin/criu", "/usr/bin/criu", "/usr/local/sbin/criu"];
+/// Setting that names one.
+pub const SETTING: &str = "HEARTH_CRIU";
+/// Value of the setting that switches images off.
+const OFF: &str = "off";
+
+/// A CRIU that works here.
+#[derive(Debug, Clone)]
+pub struct Criu {
+    /// How to run it.
+    pub program: CriuProgram,
+    /// "4.1.1".
+    pub version: String,
+}
+
+/// The report of `hearth-init criu`.
+#[derive(Deserialize)]
+struct Report {
+    error: Option<String>,
+}
+
+impl Criu {
+    /// Looks for a CRIU and has it check the kernel, blocking for some 50 ms. What it finds out about the kernel is kept
+    /// in `dir`. `setting` names the program, or a directory that holds a private copy with its libraries, or is "off".
+    ///
+    /// # Errors
+    /// [`CriuError::Unavailable`] with the reason, in one line.
+    pub fn find(init: &Path, dir: &Path, setting: Option<&Path>) -> Result<Self, CriuError> {
+        let kdat = dir.join("criu.kdat");
+        let program = program(setting, kdat).map_err(CriuError::Unavailable)?;
+        let version = version(&program).map_err(CriuError::Unavailable)?;
+        let problem = |reason: String| {
+            CriuError::Unavailable(format!("CRIU {version} does not work here: {reason}"))
+        };
+        let output = Command::new(init)
+            .arg("criu")
+            .arg(&program.kdat)
+            .args(command_line(&program))
+            .env_clear()
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| problem(error.to_string()))?;
+        let report: Report = serde_json::from_slice(&output.stdout)
+            .map_err(|error| problem(format!("{}: {error}", init.display())))?;
+        match report.error {
+            Some(error) => Err(problem(error)),
+            None => Ok(Self { program, version }),
+        }
+    }
+}
+
+fn program(setting: Option<&Path>, kdat: PathBuf) -> Result<CriuProgram, String> {
+    if let Some(path) = setting {
+        if path == Path::new(OFF) {
+            return Err(format!("{SETTING}={OFF} switches it off"));
+        }
+        let found = if path.is_dir() {
+            private(path, &kdat)
+        } else {
+            system(path, &kdat)
+        };
+        return found.ok_or_else(|| {
+            format!(
+                "{SETTING}={} is neither a program nor a directory with {PROGRAM} in it",
+                path.display()
+            )
+        });
+    }
+    let executable = std::env::current_exe().unwrap_or_default();
+    let copies = executable
+        .ancestors()
+        .skip(1)
+        .take(LEVELS)
+        .flat_map(|dir| PRIVATE.map(|name| dir.join(name)));
+    copies
+        .filter_map(|dir| private(&dir, &kdat))
+        .chain(
+            SYSTEM
+                .iter()
+                .filter_map(|path| system(Path::new(path), &kdat)),
+        )
+        .next()
+        .ok_or_else(|| {
+            "CRIU is not installed; `make setup` installs one that works with new kernels"
+                .to_owned()
+        })
+}
+
+/// A copy with its own C library: started through its own loader.
+fn private(dir: &Path, kdat: &Path) -> Option<CriuProgram> {
+    if !dir.join(PROGRAM).is_file() {
+        return None;
+    }
+    let dir = dir.canonicalize().ok()?;
+    let libraries = std::fs::read_dir(dir.join("usr/lib"))
+        .ok()?
+        .flatten()
+        .find(|entry| entry.file_name().to_string_lossy().ends_with("-linux-gnu"))?;
+    let loader = std::fs::read_dir(libraries.path())
+        .ok()?
+        .flatten()
+        .find(|entry| entry.file_name().to_string_lossy().starts_with("ld-linux"))?;
+    let relative = |path: PathBuf| Some(path.strip_prefix(&dir).ok()?.to_str()?.to_owned());
+    let loader = (relative(loader.path())?, relative(libraries.path())?);
+    Some(CriuProgram {
+        program: PROGRAM.to_owned(),
+        loader: Some(loader),
+        kdat: kdat.to_owned(),
+        dir,
+    })
+}
+
+/// The system's own, which finds its libraries by itself; inside a sandbox too, where `/usr` is the system's.
+fn system(path: &Path, kdat: &Path) -> Option<CriuProgram> {
+    if !path.is_file() {
+        return None;
+    }
+    let path = path.canonicalize().ok()?;
+    Some(CriuProgram {
+        dir: path.parent()?.to_owned(),
+        program: path.file_name()?.to_str()?.to_owned(),
+        loader: None,
+        kdat: kdat.to_owned(),
+    })
+}
+
+/// Program and first arguments, on the host.
+fn command_line(program: &CriuProgram) -> Vec<PathBuf> {
+    let at = |name: &str| program.dir.join(name);
+    match &program.loader {
+        Some((loader, libraries)) => vec![
+            at(loader),
+            "--library-path".into(),
+            at(libraries),
+            at(&program.program),
+        ],
+        None => vec![at(&program.program)],
+    }
+}
+
+fn version(program: &CriuProgram) -> Result<String, String> {
+    let line = command_line(program);
+    let (first, rest) = line.split_first().ok_or("no program")?;
+    let output = Command::new(first)
+        .args(rest)
+        .arg("--version")
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{}: {error}", first.display()))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines()
+        .find_map(|line| line.strip_prefix("Version:"))
+        .map(|version| version.trim().to_owned())
+        .ok_or_else(|| {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let said = said.lines().next().unwrap_or("nothing").to_owned();
+            format!("{} does not say its version: {said}", first.display())
+        })
+}

@@ -1,0 +1,66 @@
+//! Images of templates, by CRIU: the `restore` rung of the start ladder.
+//!
+//! ```text
+//!  boot of a version ──▶ (idle) ──▶ a second sandbox boots the same ──▶ CRIU dumps it ──▶ image on disk
+//!                                                                                          │
+//!  sandbox made anew ──▶ PID 1 has CRIU restore the template into it ◀──────────────────────┘
+//! ```
+//! - [`locate`]: which CRIU there is, and whether it works here.
+//! - [`key`]: what an image depends on; when any of it changes, the image is worthless.
+//! - [`image`]: one image on disk: files, manifest, checksums. [`dump`]: how it comes about.
+//! - [`images`]: all of them, under a size budget. [`tally`]: what was done with them.
+//!
+//! `server/docs/restore.md` tells how a restore works and what is trusted in it.
+
+mod dump;
+mod image;
+mod images;
+mod key;
+mod locate;
+mod tally;
+
+use std::path::PathBuf;
+
+pub use image::Image;
+pub use images::{Images, Settings};
+pub use key::{HostPrint, Key};
+pub use locate::Criu;
+pub use tally::{Tally, Totals};
+
+/// Why there is no image, or none that can be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CriuError {
+    /// There is no CRIU that works here.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A file of an image, or its directory.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// An image is not what was written.
+    #[error("the image is damaged: {0}")]
+    Damaged(String),
+    /// The dump failed.
+    #[error("the dump failed: {0}")]
+    Dump(String),
+    /// One image is larger than all may be.
+    #[error("the image of {bytes} bytes is larger than the budget of {budget}")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// `HEARTH_IMAGE_BUDGET_MB`.
+        budget: u64,
+    },
+}
+
+impl CriuError {
+    /// For `map_err`: a file and what went wrong with it.
+    fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, source }
+    }
+}

@@ -1,0 +1,216 @@
+//! The image of a deployment's template: made in the background, restored on demand, given up when it does not work.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+use super::boot::{boot_apart, sandbox_spec};
+use super::deployment::{Deployment, Resources};
+use crate::criu::{Image, Key};
+use crate::instance::Template;
+use crate::model::{FunctionSpec, ImageView, Runtime, StartRung};
+use crate::sandbox::RestoreSource;
+
+/// How long after a boot the image is made, at the earliest: the function that was just deployed is likely to be called.
+const AFTER_BOOT: Duration = Duration::from_secs(1);
+/// How long to wait before looking again whether the function is idle.
+const WHILE_BUSY: Duration = Duration::from_millis(500);
+/// Images are made one at a time: each costs a boot and some ten milliseconds of CRIU.
+static ONE: Semaphore = Semaphore::const_new(1);
+
+/// What a template is made from, as far as the version decides.
+#[derive(Serialize)]
+struct Parts<'a> {
+    spec: &'a FunctionSpec,
+    code: String,
+    runtime: String,
+    argv: Vec<String>,
+}
+
+impl Deployment {
+    /// The image of this version, if there is one.
+    fn image(&self) -> Option<Arc<Image>> {
+        self.resources.images.find(&self.image_key()?)
+    }
+
+    fn image_key(&self) -> Option<Key> {
+        // A Node.js template cannot be dumped yet: its addon does not let go of the server's descriptors.
+        if self.spec.runtime != Runtime::Python3 {
+            return None;
+        }
+        let runtime = self.resources.runtimes.get(self.spec.runtime);
+        let parts = Parts {
+            spec: &self.spec,
+            // Packages are named by their content.
+            code: self.package.path().display().to_string(),
+            runtime: runtime.version.clone().unwrap_or_default(),
+            argv: runtime.argv(self.spec.memory_mb),
+        };
+        self.resources.images.key(&self.name, self.version, &parts)
+    }
+
+    /// Size of the version's image in bytes, if there is one.
+    pub fn image_bytes(&self) -> Option<u64> {
+        self.image().map(|image| image.bytes)
+    }
+
+    /// The image and what was done with the function's images, for the API.
+    pub fn image_view(&self) -> ImageView {
+        let tally = self.resources.images.tally(&self.name);
+        let totals = tally.totals();
+        ImageView {
+            bytes: self.image_bytes(),
+            restores: totals.restores,
+            restore_failures: totals.restore_failures,
+            dumps: totals.dumps,
+            dump_failures: totals.dump_failures,
+            note: tally.note(),
+        }
+    }
+
+    /// Lets the template go and keeps its image, so that the next start is a restore; one is made first when there is
+    /// none. True when there is an image then. Instances that are alive keep what they are.
+    pub async fn demote(&self) -> bool {
+        let there = match self.image() {
+            Some(_) => true,
+            None => self.make_image().await,
+        };
+        self.slot.clear();
+        there
+    }
+
+    /// Removes the version's image.
+    pub fn drop_image(&self) {
+        self.resources
+            .images
+            .discard(&self.name, Some(self.version));
+    }
+
+    /// The template restored from this image cannot be used.
+    pub(super) fn blame_image(&self, template: &Template, why: &str) {
+        if template.rung == StartRung::Restore
+            && let Some(image) = self.image()
+        {
+            self.restore_failed(&image, why, true);
+        }
+    }
+
+    fn restore_failed(&self, image: &Arc<Image>, why: &str, damaged: bool) {
+        let Resources { images, .. } = &*self.resources;
+        images.tally(&self.name).restore_failed(why);
+        let discarded = images.failed(image, damaged);
+        tracing::warn!(function = %self.name, version = self.version, why, discarded, "a template was not restored; it is booted");
+    }
+
+    /// Makes the image from a second sandbox, booted for it: a template that has forked cannot be dumped without its
+    /// instances, and no start shall wait for a dump.
+    async fn make_image(&self) -> bool {
+        let images = &self.resources.images;
+        let Some(key) = self.image_key() else {
+            return false;
+        };
+        // It is never closed.
+        let Ok(_one) = ONE.acquire().await else {
+            return false;
+        };
+        if images.find(&key).is_some() {
+            return true;
+        }
+        let tally = images.tally(&self.name);
+        let why = match boot_apart(self, true).await {
+            Ok((template, _)) => {
+                let made = images
+                    .create(&key, &template.runtime, template.dumpable())
+                    .await;
+                template.retire();
+                match made {
+                    Ok(image) => {
+                        tally.dumped();
+                        tracing::debug!(function = %self.name, version = self.version, bytes = image.bytes, "made an image");
+                        return true;
+                    }
+                    Err(error) => error.to_string(),
+                }
+            }
+            Err(error) => error.to_string(),
+        };
+        tally.dump_failed(&why);
+        tracing::warn!(function = %self.name, version = self.version, why, "no image of a template");
+        false
+    }
+}
+
+/// Makes the image of a version whose template was booted, once the function is idle.
+pub(super) fn make_later(deployment: &Arc<Deployment>) {
+    if deployment.image_key().is_none() || deployment.image().is_some() {
+        return;
+    }
+    let deployment: Weak<Deployment> = Arc::downgrade(deployment);
+    tokio::spawn(async move {
+        let mut pause = AFTER_BOOT;
+        loop {
+            tokio::time::sleep(pause).await;
+            let Some(deployment) = deployment.upgrade() else {
+                return;
+            };
+            if deployment.is_retired() {
+                return;
+            }
+            let counts = deployment.counts();
+            if counts.busy + counts.starting + counts.queued == 0 {
+                deployment.make_image().await;
+                return;
+            }
+            pause = WHILE_BUSY;
+        }
+    });
+}
+
+/// The template out of its image; nothing when there is none or it does not work, in time.
+pub(super) async fn restore(deployment: &Deployment) -> Option<Arc<Template>> {
+    let image = deployment.image()?;
+    let Resources {
+        images,
+        host,
+        history,
+        busy_poll,
+        ..
+    } = &*deployment.resources;
+    let checked = image.clone();
+    let check = tokio::task::spawn_blocking(move || checked.check());
+    if let Ok(Err(error)) = check.await {
+        deployment.restore_failed(&image, &error.to_string(), true);
+        return None;
+    }
+    let begun = Instant::now();
+    let mut spec = sandbox_spec(deployment).ok()?;
+    spec.restore = Some(RestoreSource {
+        images: image.files(),
+        outside: image.outside(),
+    });
+    let restore = Template::restore(
+        host,
+        spec,
+        *busy_poll,
+        image.runtime(),
+        &deployment.function,
+        history,
+    );
+    let limit = images.timeout();
+    // Past the deadline the future is dropped, and with it the sandbox and CRIU in it.
+    let why = match tokio::time::timeout(limit, restore).await {
+        Ok(Ok(template)) => {
+            images.restored(&image);
+            images.tally(&deployment.name).restored();
+            let took = begun.elapsed();
+            tracing::debug!(function = %deployment.name, version = deployment.version, ?took, "template restored");
+            return Some(template);
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("not done within {} ms", limit.as_millis()),
+    };
+    deployment.restore_failed(&image, &why, false);
+    None
+}

@@ -1,0 +1,220 @@
+//! The `restore` rung, with a real CRIU: templates become images and come out of them again, as confined as before.
+
+mod confinement;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Client, Server, eventually};
+
+/// Longest wait for the server to make an image in its own time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const HELLO: &str =
+    "import json, random\ndef handler(event, context):\n    return [event, random.random()]\n";
+
+/// Whether this host has a CRIU that works; says so loudly where it has not.
+#[expect(
+    clippy::print_stderr,
+    reason = "a test that could not run must show in the log of the run"
+)]
+async fn available(client: &Client) -> bool {
+    let node = client.get("/api/v1/node").await.expect(200).json();
+    let criu = &node["capabilities"]["criu"];
+    if criu["available"] == json!(true) {
+        assert!(criu["version"].is_string(), "{criu}");
+        return true;
+    }
+    eprintln!("SKIPPED: no CRIU on this host: {}", criu["reason"]);
+    false
+}
+
+async fn function(client: &Client, name: &str) -> Value {
+    client
+        .get(&format!("/api/v1/functions/{name}"))
+        .await
+        .expect(200)
+        .json()
+}
+
+/// Waits until the function has an image.
+async fn image_of(client: &Client, name: &str) -> u64 {
+    eventually("an image", PATIENCE, || async {
+        let image = function(client, name).await["image"].clone();
+        assert_eq!(image["dump_failures"], 0, "{image}");
+        image["bytes"].as_u64()
+    })
+    .await
+}
+
+/// Kills the function's template, and waits until the server has noticed.
+async fn kill_template(server: &Server, client: &Client, name: &str) {
+    let template = crate::lifecycle::descendants(server.pid())
+        .into_iter()
+        .find(|pid| is_template(*pid, name))
+        .expect("a template");
+    let pid = rustix::process::Pid::from_raw(template.cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    eventually("the template's end", PATIENCE, || async {
+        (function(client, name).await["template"] == json!(false)).then_some(())
+    })
+    .await;
+}
+
+/// A template has the number 1000 inside, and its environment names the function.
+fn is_template(pid: u32, name: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let inner = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let wanted = format!("HEARTH_FUNCTION={name}");
+    inner.is_some_and(|numbers| numbers.trim().ends_with("\t1000"))
+        && environment
+            .split(|byte| *byte == 0)
+            .any(|entry| entry == wanted.as_bytes())
+}
+
+fn images(server: &Server) -> Vec<PathBuf> {
+    std::fs::read_dir(server.data_dir().join("images"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_start_without_a_template_is_a_restore() {
+    let server = Server::start();
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    client.deploy("hello", HELLO, json!({})).await;
+    let bytes = image_of(&client, "hello").await;
+    assert!(bytes > 1 << 20, "{bytes}");
+    let mut values = Vec::new();
+    for round in 0..3 {
+        kill_template(&server, &client, "hello").await;
+        let answer = client.invoke("hello", &json!(round)).await.expect(200);
+        assert_eq!(answer.header("x-hearth-start"), "restore");
+        assert_eq!(answer.json()[0], round);
+        values.push(answer.json()[1].to_string());
+    }
+    values.dedup();
+    assert_eq!(values.len(), 3, "random numbers repeat: {values:?}");
+    let image = function(&client, "hello").await["image"].clone();
+    assert_eq!(image["restores"], 3, "{image}");
+    assert_eq!(image["note"], Value::Null, "{image}");
+    let metrics = client.get("/metrics").await.expect(200).text();
+    assert!(
+        metrics.contains("hearth_restores_total{function=\"hello\"} 3"),
+        "{metrics}"
+    );
+
+    // Private, and gone with the function.
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = images(&server).pop().expect("one image");
+    for entry in std::fs::read_dir(dir.join("criu")).unwrap().flatten() {
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", entry.path().display());
+    }
+    client.delete("/api/v1/functions/hello").await.expect(204);
+    assert_eq!(images(&server), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn images_outlive_the_server_and_damage_is_found() {
+    let server = Server::start();
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    client.deploy("hello", HELLO, json!({})).await;
+    image_of(&client, "hello").await;
+    // A half-written image, as a loss of power leaves it.
+    std::fs::create_dir_all(server.data_dir().join("images/.new-7/criu")).unwrap();
+
+    let server = server.restart();
+    let client = server.client();
+    client.invoke("hello", &json!(1)).await.expect(200);
+    let image = function(&client, "hello").await["image"].clone();
+    assert_eq!(
+        (&image["restores"], &image["dumps"]),
+        (&json!(1), &json!(0)),
+        "{image}"
+    );
+    assert_eq!(images(&server).len(), 1);
+
+    let pages = images(&server)[0].join("criu/pages-1.img");
+    let mut bytes = std::fs::read(&pages).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&pages, bytes).unwrap();
+    let server = server.restart();
+    let client = server.client();
+    client.invoke("hello", &json!(1)).await.expect(200);
+    let image = function(&client, "hello").await["image"].clone();
+    assert_eq!(image["restores"], 0, "{image}");
+    image_of(&client, "hello").await;
+    kill_template(&server, &client, "hello").await;
+    let answer = client.invoke("hello", &json!(1)).await.expect(200);
+    assert_eq!(answer.header("x-hearth-start"), "restore");
+}
+
+#[tokio::test]
+async fn a_restore_that_takes_too_long_falls_to_a_boot() {
+    let server = Server::start_with(&[("HEARTH_RESTORE_TIMEOUT_MS", "1")]);
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    client.deploy("hello", HELLO, json!({})).await;
+    image_of(&client, "hello").await;
+    for round in 1..=3 {
+        kill_template(&server, &client, "hello").await;
+        let answer = client.invoke("hello", &json!(round)).await.expect(200);
+        assert_eq!(answer.header("x-hearth-start"), "boot");
+        let image = function(&client, "hello").await["image"].clone();
+        assert_eq!(image["restore_failures"], round, "{image}");
+        let note = image["note"].as_str().unwrap_or_default();
+        assert!(note.contains("not done within 1 ms"), "{image}");
+        // After the third in a row the image is given up.
+        assert_eq!(image["bytes"].is_null(), round == 3, "{image}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_kept_as_an_image_is_said() {
+    let server = Server::start();
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    let code = "open('/tmp/cache', 'w').write('x')\ndef handler(event, context):\n    return open('/tmp/cache').read()\n";
+    client.deploy("cache", code, json!({})).await;
+    let note = eventually("a note", PATIENCE, || async {
+        let image = function(&client, "cache").await["image"].clone();
+        image["note"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(note.contains("/tmp"), "{note}");
+    let answer = client.invoke("cache", &json!(1)).await.expect(200);
+    assert_eq!(answer.json(), "x");
+    assert_eq!(
+        function(&client, "cache").await["image"]["bytes"],
+        Value::Null
+    );
+}
+
+#[tokio::test]
+async fn criu_can_be_switched_off() {
+    let server = Server::start_with(&[("HEARTH_CRIU", "off")]);
+    let client = server.client();
+    let node = client.get("/api/v1/node").await.expect(200).json();
+    let criu = &node["capabilities"]["criu"];
+    assert_eq!(criu["available"], false);
+    assert!(criu["reason"].as_str().unwrap().contains("HEARTH_CRIU=off"));
+    client.deploy("hello", HELLO, json!({})).await;
+    client.invoke("hello", &json!(1)).await.expect(200);
+}

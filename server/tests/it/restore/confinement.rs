@@ -1,0 +1,161 @@
+//! A restored instance has what a booted one has, property by property, and may do what a booted one may.
+
+use serde_json::{Value, json};
+
+use super::{available, image_of, kill_template};
+use crate::support::Server;
+
+/// Reports what the kernel says of the process, and what becomes of things it must not do.
+const PROBE: &str = r#"
+import ctypes, errno, os, re, resource, socket, threading
+import snapshot_restore_py as hooks
+
+libc = ctypes.CDLL(None, use_errno=True)
+restored = []
+snapshots = []
+hooks.register_before_snapshot(lambda: snapshots.append(1))
+hooks.register_after_restore(lambda: restored.append(os.getpid()))
+# More than the main thread has to be confined again.
+stay = threading.Event()
+background = threading.Thread(target=stay.wait, daemon=True)
+background.start()
+
+def status(path):
+    wanted = ("Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs",
+              "Seccomp", "Seccomp_filters", "Speculation_Store_Bypass", "SigBlk", "SigIgn", "SigCgt")
+    lines = dict(line.rstrip("\n").split(":", 1) for line in open(path))
+    return {name: lines.get(name, "").strip() for name in wanted}
+
+def mounts():
+    found = []
+    for line in open("/proc/self/mountinfo"):
+        before, after = line.split(" - ")
+        fields = before.split()
+        kind, source, options = after.split(" ", 2)
+        # Not numbers and not where the root is on the host, which every sandbox has of its own.
+        found.append([fields[4], fields[5], fields[6:], kind, re.sub(r"[ug]id=\d+", "", options.strip()) if kind == "tmpfs" else ""])
+    return found
+
+def outcome(act):
+    try:
+        value = act()
+    except OSError as error:
+        return errno.errorcode.get(error.errno, str(error.errno))
+    except ValueError as error:
+        return str(error)
+    return "allowed" if value is None else value
+
+def call(name, *arguments):
+    def act():
+        if getattr(libc, name)(*arguments) == -1:
+            raise OSError(ctypes.get_errno(), name)
+    return act
+
+def write(path):
+    def act():
+        with open(path, "w") as file:
+            file.write("x")
+    return act
+
+ATTEMPTS = {
+    "unshare user": call("unshare", 0x10000000),
+    "setns": call("setns", 0, 0),
+    "mount": call("mount", b"none", b"/tmp", b"tmpfs", 0, None),
+    "umount": call("umount2", b"/usr", 2),
+    "chroot": lambda: os.chroot("/tmp"),
+    "setuid": lambda: os.setuid(0),
+    "setgid": lambda: os.setgid(0),
+    "ptrace": call("ptrace", 16, 1, 0, 0),
+    "internet socket": lambda: socket.socket(socket.AF_INET).close(),
+    "unix socket": lambda: socket.socket(socket.AF_UNIX).close(),
+    "netlink socket": lambda: socket.socket(16, socket.SOCK_RAW).close(),
+    "kill init": lambda: os.kill(1, 0),
+    "kill init for good": lambda: os.kill(1, 9),
+    "init's memory": lambda: open("/proc/1/mem", "rb").close(),
+    "init's root": lambda: os.listdir("/proc/1/root"),
+    "template's memory": lambda: open("/proc/1000/mem", "r+b").close(),
+    # Allowed by everything but Landlock.
+    "own name": write("/proc/self/comm"),
+    "own oom score": write("/proc/self/oom_score_adj"),
+    "notes of CRIU": lambda: open("/run/criu.kdat", "rb").close(),
+    "write /usr": write("/usr/x"),
+    "write /": write("/x"),
+    "write /run": write("/run/x"),
+    "write /var/task": write("/var/task/x"),
+    "write /tmp": write("/tmp/x"),
+    "write /dev/shm": write("/dev/shm/x"),
+    "execute in /dev/shm": lambda: os.execv("/dev/shm/x", ["x"]),
+    "reboot": call("syscall", 169, 0, 0, 0, 0),
+    "bpf": call("syscall", 321, 0, 0, 0),
+    "io_uring": call("syscall", 425, 1, 0),
+    "userfaultfd": call("syscall", 323, 0),
+    "keyctl": call("syscall", 250, 0, 0, 0),
+    "memory lock limit": lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 40, 1 << 40)),
+}
+
+def handler(event, context):
+    return {
+        "status": status("/proc/self/status"),
+        "template": status("/proc/1000/status"),
+        "template's threads": [status("/proc/1000/task/%s/status" % task) for task in sorted(os.listdir("/proc/1000/task"))],
+        "init": status("/proc/1/status"),
+        "parents": [os.getppid(), os.getpgid(0) != 0, os.getsid(0)],
+        "limits": open("/proc/self/limits").read(),
+        "mounts": mounts(),
+        "root": sorted(os.listdir("/")),
+        "descriptors": sorted(re.sub(r"\d{2,}", "N", os.readlink("/proc/self/fd/" + fd)) for fd in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + fd)),
+        "cgroup": re.sub(r"cell-\d+", "cell", open("/proc/self/cgroup").read()).replace("/../cell", "/").replace("/template", "/"),
+        "environment": dict(os.environ),
+        "directory": os.getcwd(),
+        "host": os.uname().nodename,
+        "interfaces": open("/proc/net/dev").read().count(":"),
+        "processes": len([name for name in os.listdir("/proc") if name.isdigit()]),
+        "space": [(s.f_blocks * s.f_frsize, s.f_files) for s in map(os.statvfs, ("/tmp", "/dev/shm"))],
+        "umask": open("/proc/self/status").read().split("Umask:")[1].split()[0],
+        "hooks": [snapshots, restored == [os.getpid()]],
+        "attempts": {name: outcome(act) for name, act in ATTEMPTS.items()},
+        "namespaces": {name: os.readlink("/proc/self/ns/" + name) for name in ("user", "mnt", "pid", "ipc", "uts", "net", "cgroup")},
+    }
+"#;
+
+#[tokio::test]
+async fn a_restored_instance_is_confined_as_a_booted_one() {
+    let server = Server::start();
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    client
+        .deploy("probe", PROBE, json!({"env": {"SECRET": "s"}}))
+        .await;
+    let answer = client.invoke("probe", &json!(1)).await.expect(200);
+    assert_eq!(answer.header("x-hearth-start"), "fork");
+    let mut booted = answer.json();
+    image_of(&client, "probe").await;
+    kill_template(&server, &client, "probe").await;
+    let answer = client.invoke("probe", &json!(1)).await.expect(200);
+    assert_eq!(
+        answer.header("x-hearth-start"),
+        "restore",
+        "{}",
+        answer.text()
+    );
+    let mut restored = answer.json();
+
+    for report in [&mut booted, &mut restored] {
+        let namespaces = report["namespaces"].take();
+        for (name, namespace) in namespaces.as_object().expect("namespaces") {
+            let host = std::fs::read_link(format!("/proc/self/ns/{name}")).unwrap();
+            assert_ne!(namespace, &Value::from(host.to_string_lossy()), "{name}");
+        }
+        assert_eq!(report["status"]["Seccomp"], "2");
+        assert_eq!(report["status"]["NoNewPrivs"], "1");
+        assert_eq!(report["status"]["CapBnd"], "0000000000000000");
+        assert_eq!(report["attempts"]["own name"], "EACCES");
+        assert_eq!(report["attempts"]["internet socket"], "EPERM");
+        assert_eq!(report["hooks"], json!([[1], true]));
+    }
+    for (name, value) in booted.as_object().expect("a report") {
+        assert_eq!(&restored[name], value, "{name} differs after a restore");
+    }
+}
