@@ -18,7 +18,6 @@ const { Context } = require("./context.js");
 const { Fault } = errors;
 
 // `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value, as an invoke is.
-const TRIGGER_INVOKE = 1;
 const TRIGGER_HTTP = 2;
 
 // Exit status of an instance that could not start.
@@ -27,18 +26,27 @@ const EXIT_START_FAILED = 1;
 // Turns of the event loop without anything to do after which an invocation is over.
 const DRY_TURNS = 3;
 
+// Times that a template rehearses each kind of request: enough for V8 to have compiled what they run.
+const REHEARSALS = 20;
+
 /** Made in the template, so that the child begins with everything at hand. */
 class Instance {
-  #handler;
+  /** The function's handler, once it is imported. */
+  handler = rehearsed;
   #channel;
   // The invocation that has not been answered, if any.
   #open = null;
   // Nothing of the function's runs directly in this resource, so what an invocation stores in an `AsyncLocalStorage`
   // does not reach the next one.
   #root = new AsyncResource("HearthInstance");
+  // What the first invocation runs in, straight after READY.
+  #first = new AsyncResource("HearthInstance");
+  // What to call when the rehearsal is over.
+  #rehearsed = null;
 
-  constructor(handler, config) {
-    this.#handler = handler;
+  /** `channel` is not open before `main` is called. */
+  constructor(config, channel) {
+    this.#channel = channel;
     Context.bind(config);
   }
 
@@ -51,26 +59,14 @@ class Instance {
     native.watchEventLoop((turns) => this.#dry(turns));
   }
 
-  /** In the template: runs what every instance will, over a channel that leads nowhere, so that children find it compiled. */
+  /** In the template, before the import: lives through some requests, so that children find all that compiled. */
   async rehearse() {
-    const nowhere = { error() {}, result() {}, respond() {} };
-    const text = '{"headers":{"content-type":"application/json"},"a":[1,"b"]}';
-    const handlers = [
-      async (event, context) => [event, context.getRemainingTimeInMillis(), context.logStreamName],
-      async () => ({ statusCode: 200, headers: { a: "b" }, body: "text" }),
-      async () => {
-        throw new TypeError("rehearsed");
-      },
-    ];
-    for (const trigger of [TRIGGER_INVOKE, TRIGGER_HTTP]) {
-      for (const handler of handlers) {
-        const request = ["", trigger, Date.now() * 1000, undefined, text, Buffer.from("{}")];
-        await new Promise((done) => {
-          new Invocation(nowhere, request, done).run(handler);
-        });
-      }
-    }
-    renewal.renew(process.pid);
+    this.#channel.rehearse(REHEARSALS);
+    await new Promise((done) => {
+      this.#rehearsed = done;
+      setImmediate(() => this.main());
+    });
+    this.#rehearsed = null;
     new Console({ stdout: new Writable({ write: (_chunk, _encoding, callback) => callback() }) }).log("%s", "a", {
       b: [1],
     });
@@ -78,24 +74,23 @@ class Instance {
   }
 
   /** The child's whole life. */
-  main(channel) {
-    this.#channel = channel;
+  main() {
     try {
-      renewal.renew(channel.pid());
-      const hooked = hooks.afterRestore();
+      renewal.renew(this.#channel.pid());
+      const hooked = this.#rehearsed === null ? hooks.afterRestore() : undefined;
       if (hooked === undefined) {
-        this.#begin();
+        this.#channel.ready();
+        // This turn of the event loop is as fresh as the next one.
+        this.#first.runInAsyncScope(this.#next);
       } else {
-        hooked.then(() => this.#begin(), die);
+        hooked.then(() => {
+          this.#channel.ready();
+          this.#schedule();
+        }, die);
       }
     } catch (error) {
       die(error);
     }
-  }
-
-  #begin() {
-    this.#channel.ready();
-    this.#schedule();
   }
 
   /** The next request is waited for in a fresh turn of the event loop: by then, ticks, promises and rejections of this
@@ -108,10 +103,11 @@ class Instance {
   #next = () => {
     const request = this.#channel.receive();
     if (request === null) {
-      native.exitNow(0);
+      this.#rehearsed();
+      return;
     }
     this.#open = new Invocation(this.#channel, request, () => this.#schedule());
-    this.#open.run(this.#handler);
+    this.#open.run(this.handler);
   };
 
   /** Nothing is left that could answer: no timer, no socket. V8 may still be about to settle a promise (WebAssembly), which
@@ -241,6 +237,18 @@ class Invocation {
       this.#isOpen = false;
       this.#done();
     }
+  }
+}
+
+/** The handler of rehearsals: answers what `src/rehearsal.rs` asks for. */
+async function rehearsed(event, context) {
+  switch (event.do) {
+    case "value":
+      return [event, context.getRemainingTimeInMillis(), context.logStreamName];
+    case "response":
+      return { statusCode: 200, headers: { a: "b" }, body: "text" };
+    default:
+      throw new TypeError("rehearsed");
   }
 }
 
