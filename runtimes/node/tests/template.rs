@@ -317,6 +317,9 @@ import vm from "node:vm";
 import path from "node:path";
 const { random } = Math;
 const wide = () => randomInt(2 ** 47);
+const context = vm.createContext({});
+vm.runInContext("Math.random()", context);
+const other = vm.createContext();
 // Everything that could keep something is used before the fork.
 random(); Math.random(); randomUUID(); wide(); randomBytes(8); globalThis.crypto.randomUUID();
 globalThis.crypto.getRandomValues(new Uint32Array(2)); crypto.generateKeyPairSync("ed25519");
@@ -324,6 +327,10 @@ export const handler = async () => ({
   "Math.random": Math.random(),
   "captured": random(),
   "vm": vm.runInNewContext("Math.random()"),
+  "vm made before": vm.runInContext("Math.random()", context),
+  "vm script": new vm.Script("Math.random()").runInNewContext(),
+  "vms": new Set([context, other, vm.createContext(), vm.createContext()].map((made) =>
+    vm.runInContext("Math.random()", made))).size + process.pid,
   "randomUUID": randomUUID(),
   "web randomUUID": globalThis.crypto.randomUUID(),
   "randomInt": wide(),

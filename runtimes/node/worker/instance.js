@@ -76,8 +76,9 @@ class Instance {
   /** The child's whole life. */
   main() {
     try {
-      renewal.renew(this.#channel.pid());
-      const hooked = this.#rehearsed === null ? hooks.afterRestore() : undefined;
+      const isRehearsal = this.#rehearsed !== null;
+      renewal.renew(this.#channel.pid(), isRehearsal);
+      const hooked = isRehearsal ? undefined : hooks.afterRestore();
       if (hooked === undefined) {
         this.#channel.ready();
         // This turn of the event loop is as fresh as the next one.

@@ -6,41 +6,8 @@
 "use strict";
 
 const { createHook } = require("node:async_hooks");
-const v8 = require("node:v8");
-const vm = require("node:vm");
 const native = require("./native.js");
-
-// The state of sfc32 (Chris Doty-Humphrey, "PractRand"): three words and a counter.
-let a = 0;
-let b = 0;
-let c = 0;
-let counter = 0;
-
-function next() {
-  const sum = (a + b + counter) | 0;
-  counter = (counter + 1) | 0;
-  a = b ^ (b >>> 9);
-  b = (c + (c << 3)) | 0;
-  c = ((c << 21) | (c >>> 11)) + sum;
-  c |= 0;
-  return sum >>> 0;
-}
-
-/** `Math.random` over a state that can be renewed, which V8's own cannot: 53 random bits in [0, 1). */
-function random() {
-  return ((next() >>> 5) * 0x4000000 + (next() >>> 6)) / 0x20000000000000;
-}
-
-function seed() {
-  a = native.randomWord();
-  b = native.randomWord();
-  c = native.randomWord();
-  counter = 1;
-  // The first results still show the seed's pattern.
-  for (let round = 0; round < 12; round += 1) {
-    next();
-  }
-}
+const random = require("./random.js");
 
 // Caches of random values in Node's own crypto module, which a fork would share: UUIDs by 128, integers by 1024.
 const UUID_CACHE = 128;
@@ -118,38 +85,11 @@ let steps = [];
 // What `process.pid` says: Node keeps the number that it started with.
 let ownPid = process.pid;
 
-/**
- * New contexts (`node:vm`) have a `Math.random` of V8's own, which is seeded from this setting when it is first called, or
- * else from a state that siblings share. So the functions that make contexts give each a seed of its own.
- */
-function prepareContexts() {
-  for (const [owner, name] of [
-    [vm, "createContext"],
-    [vm, "runInNewContext"],
-    [vm.Script.prototype, "runInNewContext"],
-  ]) {
-    const original = owner[name];
-    const replacement = {
-      [name](...args) {
-        v8.setFlagsFromString(`--random-seed=${native.randomWord() >>> 1 || 1}`);
-        const value = original.apply(this, args);
-        if (name === "createContext") {
-          vm.runInContext("Math.random()", value);
-        }
-        return value;
-      },
-    };
-    define(owner, name, { value: replacement[name] });
-  }
-}
-
 /** In the template, before the import. */
 function prepare() {
-  seed();
-  define(Math, "random", { value: random, enumerable: false });
+  random.prepare();
   define(process, "pid", { get: () => ownPid });
   renewClocks = prepareClocks();
-  prepareContexts();
   // Node's own way out waits for threads that a fork does not have. What runs before it (`exit` listeners) still does.
   process.reallyExit = native.exitNow;
 }
@@ -160,10 +100,10 @@ function plan() {
   steps = isLoaded && !emptyCaches() ? [useUpCaches] : [];
 }
 
-/** In the child, before it says that it is ready. */
-function renew(pid) {
+/** In the child, before it says that it is ready; and in the template, to rehearse it. */
+function renew(pid, isRehearsal) {
   ownPid = pid;
-  seed();
+  random.renew(isRehearsal);
   renewClocks();
   for (const step of steps) {
     step();

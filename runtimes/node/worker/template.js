@@ -6,6 +6,7 @@ const errors = require("./errors.js");
 const handler = require("./handler.js");
 const hooks = require("./hooks.js");
 const native = require("./native.js");
+const refusals = require("./refusals.js");
 const renewal = require("./renewal.js");
 const streams = require("./streams.js");
 const { collector } = require("./collector.js");
@@ -36,6 +37,7 @@ function main(mode) {
   }
   streams.setup();
   renewal.prepare();
+  refusals.prepare();
   const gc = collector();
   const channel = new native.Channel();
   boot(reporter(control, mode), JSON.parse(text), channel).then((instance) => {
