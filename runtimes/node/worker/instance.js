@@ -7,6 +7,8 @@
 const { AsyncResource } = require("node:async_hooks");
 const { Console } = require("node:console");
 const { Writable } = require("node:stream");
+// Its own: tests replace the global one.
+const { setImmediate } = require("node:timers");
 const { inspect } = require("node:util");
 const errors = require("./errors.js");
 const hooks = require("./hooks.js");
