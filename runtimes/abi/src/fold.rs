@@ -16,8 +16,8 @@ use core::arch::x86_64::{
     _mm_extract_epi32, _mm_set_epi64x, _mm_ternarylogic_epi64, _mm_xor_si128,
     _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_castsi512_si256,
     _mm512_clmulepi64_epi128, _mm512_extracti64x4_epi64, _mm512_loadu_si512,
-    _mm512_maskz_loadu_epi8, _mm512_set_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
-    _mm512_ternarylogic_epi64, _mm512_xor_si512, _mm512_zextsi128_si512,
+    _mm512_maskz_loadu_epi8, _mm512_set_epi64, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
+    _mm512_xor_si512, _mm512_zextsi128_si512,
 };
 use core::ptr;
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -93,6 +93,18 @@ const LAST: [i64; 8] = {
         word += 1;
     }
     factors
+};
+
+/// What the ones that a CRC begins with are worth at the beginning of the last block, in 96 bits: low and high.
+const ONES_LAST: (i64, i64) = {
+    let (mut low, mut high) = (0_u64, 0_u64);
+    let mut bit = 0;
+    while bit < 32 {
+        low ^= LAST[0].cast_unsigned() << bit;
+        high ^= ((LAST[0].cast_unsigned() as u128) << bit >> 64) as u64;
+        bit += 1;
+    }
+    (low.cast_signed(), high.cast_signed())
 };
 
 /// Proof that the processor has what the functions here need.
@@ -202,6 +214,28 @@ unsafe fn block<const COPY: bool>(from: *const u8, to: *mut u8, at: usize) -> __
     }
 }
 
+/// Reads `len` bytes, one to a whole block, and writes them and zeros up to a whole block if asked to.
+///
+/// # Safety
+/// As many bytes are readable and, if `COPY`, a block is writable, without overlap.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn last<const COPY: bool>(from: *const u8, to: *mut u8, len: usize) -> __m512i {
+    if len == BLOCK {
+        // SAFETY: by the contract.
+        return unsafe { block::<COPY>(from, to, 0) };
+    }
+    let mask: __mmask64 = u64::MAX >> (BLOCK - len);
+    // SAFETY: only the bytes that the mask names are read, and `to` has room for a whole block.
+    unsafe {
+        let last = _mm512_maskz_loadu_epi8(mask, from.cast());
+        if COPY {
+            _mm512_storeu_si512(to.cast(), last);
+        }
+        last
+    }
+}
+
 /// Sums the bytes at `from`, zeros up to a whole block, and `header`; and copies the bytes and the zeros if asked to.
 ///
 /// # Safety
@@ -216,11 +250,17 @@ unsafe fn run<const COPY: bool>(header: Summed, from: *const u8, to: *mut u8, le
     if len == 0 {
         return finish(words([a ^ ones, b, c]));
     }
-    let header = words(header);
+    if len <= BLOCK {
+        // SAFETY: there are `len` bytes, and room for a block.
+        let only = unsafe { last::<COPY>(from, to, len) };
+        // The payload's words first: they are what the end waits for.
+        let payload = quarters(only);
+        let ones = _mm_set_epi64x(ONES_LAST.1, ONES_LAST.0);
+        return finish(_mm_ternarylogic_epi64::<XOR3>(payload, words(header), ones));
+    }
     let ones = _mm512_zextsi128_si512(_mm_cvtsi32_si128(-1));
     let over_512 = four(OVER_512);
-    let mut sum = _mm512_setzero_si512();
-    let mut at = 0;
+    let (mut sum, mut at);
     if len >= 2 * STRIDE {
         let over_2048 = four(OVER_2048);
         // SAFETY: two strides are there.
@@ -238,7 +278,7 @@ unsafe fn run<const COPY: bool>(header: Summed, from: *const u8, to: *mut u8, le
         let far = fold(sums[0], four(OVER_1536), sums[3]);
         let near = fold(sums[1], four(OVER_1024), far);
         sum = fold(sums[2], over_512, near);
-    } else if len >= BLOCK {
+    } else {
         // SAFETY: a block is there.
         sum = _mm512_xor_si512(unsafe { block::<COPY>(from, to, 0) }, ones);
         at = BLOCK;
@@ -250,22 +290,11 @@ unsafe fn run<const COPY: bool>(header: Summed, from: *const u8, to: *mut u8, le
         at += BLOCK;
     }
     if at < len {
-        let mask: __mmask64 = u64::MAX >> (BLOCK - (len - at));
-        // SAFETY: only the `len - at` bytes that the mask names are read, and `to` has room for a whole block.
-        let last = unsafe {
-            let last = _mm512_maskz_loadu_epi8(mask, from.add(at).cast());
-            if COPY {
-                _mm512_storeu_si512(to.add(at).cast(), last);
-            }
-            last
-        };
-        sum = if at == 0 {
-            _mm512_xor_si512(last, ones)
-        } else {
-            fold(sum, over_512, last)
-        };
+        // SAFETY: `len - at` bytes are left, and room for a block.
+        let next = unsafe { last::<COPY>(from.add(at), to.wrapping_add(at), len - at) };
+        sum = fold(sum, over_512, next);
     }
-    finish(_mm_xor_si128(quarters(sum), header))
+    finish(_mm_xor_si128(quarters(sum), words(header)))
 }
 
 /// What the header's words are worth, in 96 bits.
