@@ -1,5 +1,6 @@
 //! Requests over HTTP to a function that has no instance: each is killed from outside when it has answered.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use anyhow::bail;
@@ -39,14 +40,22 @@ pub fn request_one(connection: &mut Connection, call: &[u8]) -> anyhow::Result<O
     }))
 }
 
-/// Ends the instances of the function, and waits until the server knows.
+/// Ends the instances of the function, and waits until the server knows: also those whose start was under way, which a
+/// burst that was served by others leaves behind.
 pub fn end_instances(server: &Server, name: &str) -> anyhow::Result<()> {
-    Workers::kill_instances(server.pid())?;
+    let killed = Cell::new(Ok(()));
     server.wait(name, |function| {
         let instances = &function["instances"];
-        instances["idle"] == 0 && instances["busy"] == 0 && instances["starting"] == 0
+        if instances["starting"] != 0 {
+            return false;
+        }
+        let none = instances["idle"] == 0 && instances["busy"] == 0;
+        if !none {
+            killed.set(Workers::kill_instances(server.pid()));
+        }
+        none
     })?;
-    Ok(())
+    killed.into_inner()
 }
 
 /// As many first requests, all by the rung `fork`.
