@@ -117,11 +117,12 @@ mod portable {
 mod tests {
     use super::*;
 
+    type Sum = fn(Summed, &[u8]) -> u32;
     type CopyIn = unsafe fn(Summed, &[u8], *mut u8) -> u32;
     type CopyOut = unsafe fn(Summed, *const u8, &mut [MaybeUninit<u8>]) -> u32;
 
     /// Each way that this processor has, by force.
-    fn ways() -> Vec<(fn(Summed, &[u8]) -> u32, CopyIn, CopyOut)> {
+    fn ways() -> Vec<(Sum, CopyIn, CopyOut)> {
         // The first is whichever the processor is given.
         vec![
             (sum, copy_in, copy_out),
