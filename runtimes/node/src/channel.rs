@@ -52,6 +52,22 @@ impl Channel {
         Ok(self.open()?.pid())
     }
 
+    /// Whether the server wants this instance now. A spare, forked ahead, is not wanted yet.
+    #[napi]
+    pub fn is_wanted(&mut self) -> napi::Result<bool> {
+        let inner = self.open()?;
+        Ok(inner.is_wanted().unwrap_or_else(|error| lost(&error)))
+    }
+
+    /// Waits until the server wants this instance; false when the server is gone.
+    #[napi]
+    pub fn wait_until_wanted(&mut self) -> napi::Result<bool> {
+        let inner = self.open()?;
+        Ok(inner
+            .wait_until_wanted()
+            .unwrap_or_else(|error| lost(&error)))
+    }
+
     /// Tells the server that this instance can take a request.
     #[napi]
     pub fn ready(&mut self) -> napi::Result<()> {

@@ -1,12 +1,14 @@
 //! A channel that leads back into the same process: the template runs through it what its instances will do, so that they
 //! find that code compiled and its inline caches filled (`Instance.rehearse` in `worker/instance.js`).
 
+use std::io;
 use std::os::fd::OwnedFd;
 
 use hearth_abi::{AbiError, Bell, Blocking, Kind, Region, RequestHead, Trigger};
 use hearth_worker::channel::{Channel, ChannelError};
+use hearth_worker::message;
 use hearth_worker::parts::Parts;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
 
 /// Bytes of a ring: each holds one short message at a time.
 const RING_BYTES: u32 = 64 * 1024;
@@ -35,13 +37,13 @@ pub enum RehearsalError {
     Channel(#[from] ChannelError),
     /// The descriptors.
     #[error("no descriptors for it: {0}")]
-    Descriptors(#[from] std::io::Error),
+    Descriptors(#[from] io::Error),
 }
 
 /// The server's part in it.
 pub struct Rehearsal {
     host: Blocking,
-    /// The other end of READY's socket, which nobody reads.
+    /// The other end of the ready socket: GO was sent there, and nobody reads READY.
     _ready: OwnedFd,
     /// Requests that are still to come.
     left: usize,
@@ -62,7 +64,8 @@ impl Rehearsal {
             SocketFlags::CLOEXEC,
             None,
         )
-        .map_err(std::io::Error::from)?;
+        .map_err(io::Error::from)?;
+        send(&ours, &[message::GO], SendFlags::NOSIGNAL).map_err(io::Error::from)?;
         let parts = Parts {
             channel,
             worker_bell: worker_bell.into(),

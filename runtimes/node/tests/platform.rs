@@ -169,8 +169,5 @@ const does = {
         let message = error["errorMessage"].as_str().expect("text");
         assert!(message.contains("worker_threads"), "{message}");
     }
-    assert_eq!(
-        instance.call(&json!(["rest", null])),
-        json!(["1", 1, true])
-    );
+    assert_eq!(instance.call(&json!(["rest", null])), json!(["1", 1, true]));
 }
