@@ -12,8 +12,6 @@ const CODE: &str = include_str!("node.js");
 const KERNEL: &str = include_str!("kernel.py");
 /// Processes and threads of a sandbox of one instance.
 const PIDS_OF_ONE: u64 = 96;
-/// The template and one idle instance.
-const AT_REST: usize = 2;
 
 impl Arena {
     /// As [`Arena::new`], with the attacks of Node.js.
@@ -144,7 +142,7 @@ async fn bombs_are_bounded() {
     );
     arena.recovers("many children").await;
     arena.attack("bomb").await.problem(504, "function_timeout");
-    host::at_most(&arena.server, "attack", AT_REST - 1).await;
+    host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
     arena.recovers("a bomb").await;
     arena.finish().await;
 }
@@ -154,7 +152,7 @@ async fn whoever_never_returns_is_ended() {
     let arena = Arena::node(json!({"timeout_ms": 1500, "max_concurrency": 1})).await;
     for attack in ["spin", "microtasks", "ticks", "ignore_everything"] {
         arena.attack(attack).await.problem(504, "function_timeout");
-        host::at_most(&arena.server, "attack", AT_REST - 1).await;
+        host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
         arena.recovers(attack).await;
     }
     arena.finish().await;
