@@ -127,10 +127,7 @@ fn find(message: &[u8], wanted: u64) -> io::Result<Option<(Value<'_>, Range<usiz
 }
 
 /// The field of a message that begins at `at`: its number, its value, and the bytes it takes, tag included.
-fn next_field<'a>(
-    message: &'a [u8],
-    at: &mut usize,
-) -> io::Result<(u64, Value<'a>, Range<usize>)> {
+fn next_field<'a>(message: &'a [u8], at: &mut usize) -> io::Result<(u64, Value<'a>, Range<usize>)> {
     let begin = *at;
     let tag = number(message, at)?;
     let skip = |count: usize, at: &mut usize| -> io::Result<&'a [u8]> {

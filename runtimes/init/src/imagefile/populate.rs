@@ -61,7 +61,9 @@ fn mapping(vma: &[u8], stored: &[Range<u64>]) -> io::Result<Vec<u8>> {
             _ => {}
         }
     }
-    let size = end.checked_sub(start).ok_or_else(|| odd("a mapping that ends before it begins"))?;
+    let size = end
+        .checked_sub(start)
+        .ok_or_else(|| odd("a mapping that ends before it begins"))?;
     let Some((flags, place)) = flags else {
         return Err(odd("a mapping without flags"));
     };
@@ -100,7 +102,9 @@ fn stored(pagemap: &[u8], page: u64) -> io::Result<Vec<Range<u64>>> {
                 _ => {}
             }
         }
-        let bytes = pages.checked_mul(page).and_then(|bytes| address.checked_add(bytes));
+        let bytes = pages
+            .checked_mul(page)
+            .and_then(|bytes| address.checked_add(bytes));
         ranges.push(address..bytes.ok_or_else(|| odd("more pages than addresses"))?);
         next = end;
     }
