@@ -24,7 +24,9 @@ pub struct Workers {
     pub inits: Vec<Process>,
     /// Their children.
     pub templates: Vec<Process>,
-    /// Their children.
+    /// Their children that wait to become instances: they are still in their template's cgroup.
+    pub spares: Vec<Process>,
+    /// The other children, and what those have started.
     pub instances: Vec<Process>,
 }
 
@@ -66,6 +68,11 @@ impl Process {
         Ok(sum)
     }
 
+    /// Where it is counted; None when it has ended.
+    fn cgroup(&self) -> Option<String> {
+        std::fs::read_to_string(format!("/proc/{}/cgroup", self.pid)).ok()
+    }
+
     fn kill(&self) {
         if let Some(pid) = Pid::from_raw(self.pid.cast_signed()) {
             // It may have ended by itself.
@@ -103,13 +110,16 @@ impl Workers {
             match generations.len() {
                 1 => workers.inits.push(process.clone()),
                 2 => workers.templates.push(process.clone()),
+                3 if process.cgroup() == generations[1].cgroup() => {
+                    workers.spares.push(process.clone());
+                }
                 _ => workers.instances.push(process.clone()),
             }
         }
         Ok(workers)
     }
 
-    /// Kills all instances of the server, so that its next request has none.
+    /// Kills all instances of the server, and no spares, so that its next request has none.
     pub fn kill_instances(server: u32) -> anyhow::Result<()> {
         for instance in Self::of(server)?.instances {
             instance.kill();
@@ -119,7 +129,7 @@ impl Workers {
 
     /// All of them.
     pub fn all(self) -> Vec<Process> {
-        [self.inits, self.templates, self.instances].concat()
+        [self.inits, self.templates, self.spares, self.instances].concat()
     }
 }
 

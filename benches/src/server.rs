@@ -88,8 +88,13 @@ pub struct Server {
     program: Program,
     /// Where it listens.
     pub address: SocketAddr,
+    /// Whether each template keeps a fork made ahead.
+    pub has_spares: bool,
     dir: tempfile::TempDir,
 }
+
+/// What switches spares off, so that a start without one can be measured.
+pub const NO_SPARES: (&str, &str) = ("HEARTH_SPARES", "off");
 
 impl Server {
     /// Starts it with further settings, given as environment variables.
@@ -106,6 +111,7 @@ impl Server {
         Ok(Self {
             program,
             address: crate::peers::parse(address.trim_end_matches('/'))?,
+            has_spares: !settings.contains(&NO_SPARES),
             dir,
         })
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
-use hearth::config::Config;
+use hearth::config::{Config, Switch};
 use hearth::criu::{self, Images};
 use hearth::engine::Engine;
 use hearth::engine::runtimes::{Runtimes, UidRange};
@@ -106,6 +106,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         memory_budget: config.memory_budget(),
         busy_poll: config.busy_poll(),
         images,
+        spares: config.spares == Switch::On,
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
     let app = App {

@@ -102,7 +102,7 @@ fn starting(documents: &Documents, goals: &mut Vec<Goal>) {
             .limits(start, p50 * MS, Some(p99 * MS))
             .floor("C `fork()` of the same process, p50", start, floor),
         );
-        let request = documents.timed("starts", starts::FIRST, &format!("{name}: fork"));
+        let request = documents.timed("starts", starts::FIRST, &starts::first(runtime));
         let both = floor
             .zip(loopback)
             .map(|(fork, loopback)| fork + loopback.median_ns);

@@ -77,7 +77,8 @@ fn measure(
     server.deploy("idle", runtime, runtime.usual(), &settings)?;
     let alone = with_instances(&server, 0)?;
     let template = sum(&alone.templates, Process::pss_kb)?;
-    let sandbox = template + sum(&alone.inits, Process::pss_kb)?;
+    let spare = sum(&alone.spares, Process::pss_kb)?;
+    let sandbox = sum(&alone.all(), Process::pss_kb)?;
     let one = with_instances(&server, 1)?.all();
     let one = sum(&one, Process::pss_kb)?;
     let workers = with_instances(&server, many)?;
@@ -86,9 +87,10 @@ fn measure(
 
     let mib = |kib: u64| kib as f64 / 1024.0;
     document.figure(category, "PSS of a template", mib(template), "MiB");
+    document.figure(category, "PSS of its spare", mib(spare), "MiB");
     document.figure(
         category,
-        "PSS of its sandbox, init included",
+        "PSS of its sandbox, init and spare included",
         mib(sandbox),
         "MiB",
     );
@@ -120,13 +122,15 @@ fn with_instances(server: &Server, count: usize) -> anyhow::Result<Workers> {
     let deadline = std::time::Instant::now() + REPLACING;
     loop {
         let workers = Workers::of(server.pid())?;
-        if workers.templates.len() == 1 && workers.instances.len() == count {
+        let is_settled = workers.templates.len() == 1 && workers.spares.len() == 1;
+        if is_settled && workers.instances.len() == count {
             return Ok(workers);
         }
         if std::time::Instant::now() > deadline {
             bail!(
-                "{} templates and {} instances instead of 1 and {count}",
+                "{} templates, {} spares and {} instances instead of 1, 1 and {count}",
                 workers.templates.len(),
+                workers.spares.len(),
                 workers.instances.len()
             );
         }

@@ -41,6 +41,11 @@ pub fn fork_floor(runtime: Runtime) -> String {
     format!("{}: floor, C fork() of the same process", runtime.name())
 }
 
+/// What the report calls a first request.
+pub fn first(runtime: Runtime) -> String {
+    format!("{}: fork", runtime.name())
+}
+
 /// What the report calls a plain boot.
 pub fn plain_boot_name(runtime: Runtime) -> String {
     format!("{}: plain boot and import", runtime.name())

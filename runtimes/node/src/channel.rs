@@ -34,6 +34,20 @@ impl Channel {
         self.0.pid()
     }
 
+    /// Whether the server wants this instance now. A spare, forked ahead, is not wanted yet.
+    #[napi]
+    pub fn is_wanted(&mut self) -> bool {
+        self.0.is_wanted().unwrap_or_else(|error| lost(&error))
+    }
+
+    /// Waits until the server wants this instance; false when the server is gone.
+    #[napi]
+    pub fn wait_until_wanted(&mut self) -> bool {
+        self.0
+            .wait_until_wanted()
+            .unwrap_or_else(|error| lost(&error))
+    }
+
     /// Tells the server that this instance can take a request.
     #[napi]
     pub fn ready(&self) {

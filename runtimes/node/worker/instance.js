@@ -82,14 +82,31 @@ class Instance {
     this.#channel = channel;
     try {
       renewal.renew(channel.pid());
-      const hooked = hooks.afterRestore();
-      if (hooked === undefined) {
-        this.#begin();
+      if (channel.isWanted()) {
+        this.#afterRestore();
       } else {
-        hooked.then(() => this.#begin(), die);
+        this.#waitUntilWanted().catch(die);
       }
     } catch (error) {
       die(error);
+    }
+  }
+
+  /** In a spare, which has time: what the first request would have to copy of the template's pages becomes its own. */
+  async #waitUntilWanted() {
+    await this.rehearse();
+    if (!this.#channel.waitUntilWanted()) {
+      native.exitNow(0);
+    }
+    this.#afterRestore();
+  }
+
+  #afterRestore() {
+    const hooked = hooks.afterRestore();
+    if (hooked === undefined) {
+      this.#begin();
+    } else {
+      hooked.then(() => this.#begin(), die);
     }
   }
 

@@ -335,3 +335,35 @@ fn at_fork_handlers_of_the_function_run_as_the_interpreter_runs_them() {
         );
     }
 }
+
+#[test]
+fn a_spare_runs_nothing_of_the_functions_until_it_is_wanted() {
+    let mut template = boot(
+        "import random, snapshot_restore_py\n\
+         calls = []\n\
+         @snapshot_restore_py.register_after_restore\n\
+         def woken(): print('woken'); calls.append(1)\n\
+         def handler(event, context): return [len(calls), random.random()]\n",
+    );
+    let (mut spare, mut other) = (template.fork_spare(), template.fork());
+    spare.assert_waiting();
+    assert_eq!(spare.drain_stdout(), "", "no hook has run");
+    spare.go();
+    spare.wait_ready().expect("ready");
+    let (spare, other) = (spare.call(&json!(1)), other.call(&json!(1)));
+    assert_eq!((&spare[0], &other[0]), (&json!(1), &json!(1)));
+    assert_ne!(spare[1], other[1], "random state of its own");
+}
+
+#[test]
+fn a_spare_that_is_not_wanted_ends_quietly() {
+    let mut template = boot("def handler(event, context): return event\n");
+    let spare = template.fork_spare();
+    spare.assert_waiting();
+    drop(spare);
+    let news = template.message();
+    assert_eq!(
+        (&news["type"], &news["code"]),
+        (&json!("exited"), &json!(0))
+    );
+}

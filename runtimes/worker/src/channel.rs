@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use hearth_abi::{AbiError, Bell, Blocking, Flags, HeadError, Kind, Region, RequestHead, Trigger};
-use rustix::io::retry_on_intr;
-use rustix::net::{SendFlags, send};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, getpid};
 
 use crate::message;
@@ -32,6 +32,9 @@ pub enum ChannelError {
         /// What came.
         found: Kind,
     },
+    /// GO could not be received.
+    #[error("cannot hear from the server whether the instance is wanted: {0}")]
+    Go(io::Error),
     /// READY could not be sent.
     #[error("cannot tell the server that the instance is ready: {0}")]
     Ready(io::Error),
@@ -55,6 +58,8 @@ pub struct Channel {
     blocking: Blocking,
     /// Held open as long as the instance lives: its end tells the server of ours.
     ready: OwnedFd,
+    /// Whether GO has come.
+    wanted: bool,
     /// The instance. A process that a handler forks has a copy of the channel and must not use it.
     owner: Pid,
     /// The request being served.
@@ -77,6 +82,7 @@ impl Channel {
                 Bell::from(parts.host_bell),
             ),
             ready: parts.ready,
+            wanted: false,
             owner: getpid(),
             id: [0; 16],
             event: Vec::new(),
@@ -88,6 +94,53 @@ impl Channel {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.owner.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Whether the server wants this instance now: GO waits at the ready socket. Otherwise it is a spare, forked ahead,
+    /// which may get ready as far as nobody can see.
+    ///
+    /// # Errors
+    /// The server is gone, or said something else.
+    pub fn is_wanted(&mut self) -> Result<bool, ChannelError> {
+        match self.hear(RecvFlags::DONTWAIT) {
+            Err(Errno::AGAIN) => Ok(false),
+            other => self.understand(other),
+        }
+    }
+
+    /// Waits for GO; false when the server is gone, or does without this spare.
+    ///
+    /// # Errors
+    /// The server said something else.
+    pub fn wait_until_wanted(&mut self) -> Result<bool, ChannelError> {
+        if self.wanted {
+            return Ok(true);
+        }
+        match self.hear(RecvFlags::empty()) {
+            Ok(0) | Err(Errno::CONNRESET) => Ok(false),
+            other => self.understand(other),
+        }
+    }
+
+    /// Receives one message at the ready socket; how many bytes it had, GO being one.
+    fn hear(&self, flags: RecvFlags) -> rustix::io::Result<usize> {
+        let mut message = [0; 2];
+        let (length, _) = retry_on_intr(|| recv(&self.ready, &mut message[..], flags))?;
+        if length == 1 && message[0] != message::GO {
+            return Err(Errno::PROTO);
+        }
+        Ok(length)
+    }
+
+    fn understand(&mut self, heard: rustix::io::Result<usize>) -> Result<bool, ChannelError> {
+        match heard {
+            Ok(1) => {
+                self.wanted = true;
+                Ok(true)
+            }
+            Ok(_) => Err(ChannelError::Go(Errno::PROTO.into())),
+            Err(errno) => Err(ChannelError::Go(errno.into())),
+        }
     }
 
     /// Tells the server that this instance can take a request.

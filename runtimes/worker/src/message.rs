@@ -5,6 +5,9 @@ use std::fmt::Write;
 /// Bytes of a FORK message: its tag and a sequence number.
 pub const FORK_BYTES: usize = 9;
 
+/// What the server sends over the ready socket when it wants the instance: before FORK for a start, later for a spare.
+pub const GO: u8 = b'G';
+
 const FORK_TAG: u8 = b'F';
 const READY_TAG: u8 = b'R';
 

@@ -97,6 +97,16 @@ pub struct Config {
     )]
     pub node_fork: NodeFork,
 
+    /// Whether each template keeps one fork made ahead, so that a first request does not wait for one. It takes about a
+    /// MiB for each function of which a template is kept.
+    #[arg(
+        long,
+        env = "HEARTH_SPARES",
+        default_value = "on",
+        value_name = "on|off"
+    )]
+    pub spares: Switch,
+
     /// MiB that templates, idle instances and images may take together; half of the host's memory when absent.
     #[arg(long, env = "HEARTH_MEMORY_BUDGET_MB", value_name = "MIB")]
     pub memory_budget_mb: Option<u64>,
@@ -131,6 +141,15 @@ pub struct Config {
         value_name = "MIB"
     )]
     pub image_budget_mb: u64,
+}
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
 }
 
 /// See [`Config::node_fork`].

@@ -10,11 +10,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::Interest;
 
-use super::kit::Kit;
+use super::kit::{Forking, Kit, Worker};
 use super::template::{EXIT_NEWS_DEADLINE, Template};
 use super::{Death, FunctionKey, Instance, Vitals};
 use crate::channel::ChannelError;
@@ -73,29 +74,32 @@ impl Instance {
         function: &FunctionKey,
         history: &History,
     ) -> Result<Self, StartError> {
+        let kit = template.take_kit(function, history)?;
+        let was_spare = matches!(kit.worker, Worker::Spare(_));
+        let (started, was_spare) = match Started::from(template, kit).await {
+            // What was forked ahead may have ended meanwhile, which says nothing of the template.
+            Err(_) if was_spare => {
+                let kit = template.new_kit(function, history)?;
+                (Started::from(template, kit).await, false)
+            }
+            other => (other, was_spare),
+        };
+        let Started {
+            kit,
+            cell,
+            ready: Ready {
+                pid: host_pid,
+                inner_pid,
+            },
+            forked_in,
+        } = started?;
         let Kit {
             channel,
-            ends,
             ready,
             logs,
-        } = template.take_kit(function, history)?;
-        let cell = template.sandbox.cell().await?;
-        let sent = Instant::now();
-        let (sequence, refused) = template.fork(&ends.descriptors()).await?;
-        // With our copies closed, the end of the worker closes the socket.
-        drop(ends);
-        let answer = tokio::select! {
-            ready = receive_ready(&ready) => ready,
-            Ok(message) = refused => Err(StartError::Fork(message)),
-            () = tokio::time::sleep(READY_DEADLINE) => Err(StartError::Timeout),
-        };
-        template.forget_fork(sequence);
-        let Ready {
-            pid: host_pid,
-            inner_pid,
-        } = answer?;
-        let forked_in = sent.elapsed();
-        template.prepare_kit(function, history, AFTER_A_START);
+            ..
+        } = kit;
+        template.prepare(function, history, AFTER_A_START);
 
         let pid = Pid::from_raw(host_pid.cast_signed()).ok_or(StartError::BadReady)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| StartError::Ended)?;
@@ -126,7 +130,45 @@ impl Instance {
             channel,
             logs,
             forked_in,
+            was_spare,
             cell,
+        })
+    }
+}
+
+/// A worker that is ready.
+struct Started {
+    kit: Kit,
+    cell: Cell,
+    ready: Ready,
+    /// From the command, FORK or GO, to READY.
+    forked_in: Duration,
+}
+
+impl Started {
+    /// Forks, or tells the spare that it is wanted, and waits for READY.
+    async fn from(template: &Template, mut kit: Kit) -> Result<Self, StartError> {
+        let cell = template.sandbox.cell().await?;
+        let sent = Instant::now();
+        kit.go().map_err(|errno| match errno {
+            Errno::PIPE | Errno::CONNRESET => StartError::Ended,
+            other => other.into(),
+        })?;
+        template.fork_for(&mut kit).await?;
+        let Worker::Spare(Forking { sequence, refused }) = &mut kit.worker else {
+            return Err(StartError::Ended);
+        };
+        let answer = tokio::select! {
+            ready = receive_ready(&kit.ready) => ready,
+            Ok(message) = refused => Err(StartError::Fork(message)),
+            () = tokio::time::sleep(READY_DEADLINE) => Err(StartError::Timeout),
+        };
+        template.forget_fork(*sequence);
+        Ok(Self {
+            ready: answer?,
+            cell,
+            forked_in: sent.elapsed(),
+            kit,
         })
     }
 }

@@ -5,9 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{Gid, Uid, fchown};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair, sockopt};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::io::Interest;
+use tokio::sync::oneshot;
 
 use super::fork::StartError;
 use super::{FunctionKey, LogTap};
@@ -15,13 +16,31 @@ use crate::channel::{HostChannel, PeerEnds};
 use crate::history::History;
 use crate::watched::Watched;
 
+/// What the server says on the READY socket when the instance is wanted.
+const GO: u8 = b'G';
+
 /// See the module.
 pub(super) struct Kit {
     pub(super) channel: HostChannel,
-    pub(super) ends: WorkerEnds,
+    pub(super) worker: Worker,
     /// Where READY comes.
     pub(super) ready: Watched,
     pub(super) logs: LogTap,
+}
+
+/// What is at the other end.
+pub(super) enum Worker {
+    /// Nothing yet: FORK takes these along.
+    Ends(WorkerEnds),
+    /// A fork made ahead, which waits for GO.
+    Spare(Forking),
+}
+
+/// A FORK that was sent.
+pub(super) struct Forking {
+    pub(super) sequence: u64,
+    /// The template's word that it could not fork.
+    pub(super) refused: oneshot::Receiver<String>,
 }
 
 /// The descriptors that go to the worker with FORK.
@@ -68,15 +87,27 @@ impl Kit {
         let (stderr, stderr_end) = log_pipe(uid)?;
         Ok(Self {
             channel,
-            ends: WorkerEnds {
+            worker: Worker::Ends(WorkerEnds {
                 channel: channel_ends,
                 ready: worker,
                 stdout: stdout_end,
                 stderr: stderr_end,
-            },
+            }),
             ready: Watched::new(server, Interest::READABLE)?,
             logs: LogTap::start(function.clone(), history.clone(), stdout, stderr)?,
         })
+    }
+}
+
+impl Kit {
+    /// Tells the worker that it is wanted: a spare, which waits for that, or a fork that has yet to be made.
+    pub(super) fn go(&self) -> rustix::io::Result<()> {
+        rustix::net::send(
+            &self.ready,
+            &[GO],
+            SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+        )?;
+        Ok(())
     }
 }
 

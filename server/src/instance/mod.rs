@@ -14,6 +14,7 @@
 mod fork;
 mod kit;
 mod logs;
+mod spare;
 mod template;
 
 use std::os::fd::OwnedFd;
@@ -112,8 +113,10 @@ pub struct Instance {
     pub channel: HostChannel,
     /// What it prints.
     pub logs: LogTap,
-    /// From the FORK command to READY.
+    /// From the command to READY.
     pub forked_in: Duration,
+    /// Whether it was forked ahead: the command was GO then, and FORK otherwise.
+    pub was_spare: bool,
     cell: Arc<Cell>,
 }
 

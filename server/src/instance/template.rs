@@ -22,6 +22,7 @@ use super::FunctionKey;
 use super::fork::StartError;
 use super::kit::Kit;
 use super::logs::LogTap;
+use super::spare::Spares;
 use crate::history::History;
 use crate::model::{FunctionError, LogLine, StartRung};
 use crate::sandbox::{Dumpable, Host, MemoryUse, Sandbox, SandboxError, SandboxSpec};
@@ -154,7 +155,8 @@ pub struct Template {
     waiting: Mutex<Waiting>,
     watched: AtomicBool,
     /// Prepared for the next start.
-    kit: Mutex<Option<Kit>>,
+    pub(super) kit: Mutex<Option<Kit>>,
+    pub(super) spares: Spares,
     retired: CancellationToken,
     busy_poll: Duration,
     /// The runtime's version, "3.11.2".
@@ -208,7 +210,7 @@ impl Template {
                 );
                 let busy_poll = config.busy_poll;
                 let template = Self::up(control, sandbox, busy_poll, runtime, StartRung::Boot);
-                template.prepare_kit(&function, history, Duration::ZERO);
+                template.prepare(&function, history, Duration::ZERO);
                 return Ok((template, lines));
             }
             Ok(Ok(Message::ImportError { error })) => error,
@@ -267,7 +269,7 @@ impl Template {
             runtime.to_owned(),
             StartRung::Restore,
         );
-        template.prepare_kit(function, history, Duration::ZERO);
+        template.prepare(function, history, Duration::ZERO);
         Ok(template)
     }
 
@@ -285,6 +287,7 @@ impl Template {
             waiting: Mutex::default(),
             watched: AtomicBool::new(false),
             kit: Mutex::default(),
+            spares: Spares::default(),
             retired: CancellationToken::new(),
             busy_poll,
             runtime,
@@ -299,6 +302,7 @@ impl Template {
 
     /// It is wanted no longer: it ends when its last instance has.
     pub fn retire(&self) {
+        self.end_spares();
         self.retired.cancel();
     }
 
@@ -330,10 +334,13 @@ impl Template {
                     };
                     match waiting.exits.remove(&pid) {
                         Some(sender) => drop(sender.send(status)),
-                        None if waiting.early.len() < MAX_EARLY_EXITS => {
+                        None => {
+                            // Spares end without anybody asking.
+                            if waiting.early.len() >= MAX_EARLY_EXITS {
+                                waiting.early.clear();
+                            }
                             let _ = waiting.early.insert(pid, status);
                         }
-                        None => {}
                     }
                 }
                 Message::Booted { .. } | Message::ImportError { .. } => {}
@@ -341,42 +348,13 @@ impl Template {
         }
     }
 
-    /// The prepared kit, or a new one.
-    pub(super) fn take_kit(
+    /// A kit for one instance.
+    pub(super) fn new_kit(
         &self,
         function: &FunctionKey,
         history: &History,
     ) -> Result<Kit, StartError> {
-        match self.kit.lock().take() {
-            Some(kit) => Ok(kit),
-            None => Kit::new(self.sandbox.worker_uid(), self.busy_poll, function, history),
-        }
-    }
-
-    /// Makes the kit of the next start, and a cgroup for it, after a while, on a task of its own.
-    pub(super) fn prepare_kit(
-        self: &Arc<Self>,
-        function: &FunctionKey,
-        history: &History,
-        after: Duration,
-    ) {
-        let (template, function, history) = (self.clone(), function.clone(), history.clone());
-        tokio::spawn(async move {
-            tokio::time::sleep(after).await;
-            template.sandbox.prepare_cells();
-            if template.kit.lock().is_some() {
-                return;
-            }
-            // Should it fail, the next start will say why.
-            if let Ok(kit) = Kit::new(
-                template.sandbox.worker_uid(),
-                template.busy_poll,
-                &function,
-                &history,
-            ) {
-                *template.kit.lock() = Some(kit);
-            }
-        });
+        Kit::new(self.sandbox.worker_uid(), self.busy_poll, function, history)
     }
 
     /// Commands a fork that takes over `fds`; the answer is READY on the fork's own socket, or a message here.
@@ -386,7 +364,12 @@ impl Template {
     ) -> std::io::Result<(u64, oneshot::Receiver<String>)> {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
-        self.waiting.lock().forks.insert(sequence, sender);
+        {
+            let mut waiting = self.waiting.lock();
+            // Of spares that were given up.
+            waiting.forks.retain(|_, sender| !sender.is_closed());
+            waiting.forks.insert(sequence, sender);
+        }
         let mut command = [0_u8; 9];
         command[0] = b'F';
         command[1..].copy_from_slice(&sequence.to_le_bytes());

@@ -26,6 +26,8 @@ pub struct DecisionCounts {
     pub start_failed: u64,
     /// Instances that came off a template that was up.
     pub forked: u64,
+    /// Of all instances started, those that had been forked ahead.
+    pub spare_used: u64,
     /// Instances whose template was restored from its image first.
     pub restored: u64,
     /// Instances whose template was booted first.
@@ -44,7 +46,7 @@ pub struct DecisionCounts {
 
 impl DecisionCounts {
     /// Each with its name in the API and what it means, in the order of a start's life.
-    pub fn entries(&self) -> [(&'static str, u64, &'static str); 17] {
+    pub fn entries(&self) -> [(&'static str, u64, &'static str); 18] {
         [
             (
                 "started_for_request",
@@ -83,6 +85,11 @@ impl DecisionCounts {
                 "forked",
                 self.forked,
                 "Instances forked off a template that was up",
+            ),
+            (
+                "spare_used",
+                self.spare_used,
+                "Instances that had been forked ahead",
             ),
             (
                 "restored",

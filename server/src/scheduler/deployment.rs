@@ -47,6 +47,8 @@ pub struct Resources {
     pub busy_poll: Duration,
     /// Images of templates.
     pub images: Images,
+    /// Whether each template keeps a fork made ahead.
+    pub spares: bool,
 }
 
 /// Tells deployments apart at the gates.

@@ -138,6 +138,9 @@ impl Keeper {
             })
             .collect();
         let excess = excess(used, self.budget, host);
+        for deployment in deployments {
+            deployment.allow_spare(excess == 0);
+        }
         if excess > 0 {
             for (index, rung) in self.policy.choose(&kept, excess) {
                 deployments[index].evict(rung);

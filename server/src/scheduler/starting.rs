@@ -21,11 +21,25 @@ impl Deployment {
         let (template, rung) = self.bring_up().await?;
         if template.claim_watch() {
             tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
+            self.allow_spare(true);
             if rung == StartRung::Boot {
                 snapshot::make_later(self);
             }
         }
         Ok((template, rung))
+    }
+
+    /// Has the template keep a fork made ahead, or not, while memory is short: a spare is the first that goes.
+    pub(super) fn allow_spare(&self, allowed: bool) {
+        let Some(template) = self.slot.up() else {
+            return;
+        };
+        let forks = self.rung_off_a_template() == StartRung::Fork;
+        if allowed && self.resources.spares && forks && !self.is_retired() {
+            template.keep_spare(&self.function, &self.resources.history);
+        } else {
+            template.end_spares();
+        }
     }
 
     /// How an instance starts while the template is up: by a fork, where the language's interpreter can be forked.
@@ -99,10 +113,14 @@ impl Deployment {
         match self.try_start(&mut begun).await {
             Ok(Some((instance, rung))) => {
                 self.watch(&instance);
-                self.decisions.note(|counts| match rung {
-                    StartRung::Boot => counts.booted += 1,
-                    StartRung::Restore => counts.restored += 1,
-                    StartRung::Fork | StartRung::Warm => counts.forked += 1,
+                let was_spare = instance.was_spare;
+                self.decisions.note(|counts| {
+                    counts.spare_used += u64::from(was_spare);
+                    match rung {
+                        StartRung::Boot => counts.booted += 1,
+                        StartRung::Restore => counts.restored += 1,
+                        StartRung::Fork | StartRung::Warm => counts.forked += 1,
+                    }
                 });
                 let ready = Instant::now();
                 let origin = Origin { rung, begun, ready };
@@ -165,7 +183,9 @@ impl Deployment {
     async fn fork(&self, template: &Arc<Template>) -> Result<Instance, StartError> {
         let sharing = self.pool.lock().forks();
         let started = Instance::start(template, &self.function, &self.resources.history).await;
-        let took = started.as_ref().ok().map(|new| new.forked_in / sharing);
+        // A spare says nothing of what the next start costs.
+        let forked = started.as_ref().ok().filter(|new| !new.was_spare);
+        let took = forked.map(|new| new.forked_in / sharing);
         self.pool.lock().forked(took);
         started
     }

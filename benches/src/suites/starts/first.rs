@@ -1,22 +1,28 @@
 //! Requests over HTTP to a function that has no instance: each is killed from outside when it has answered.
 
-use std::time::Instant;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use serde_json::json;
 
-use super::{FIRST, STARTS, fork_floor, plain_boot, plain_boot_name};
+use super::{FIRST, STARTS, first, fork_floor, plain_boot, plain_boot_name};
 use crate::client::Connection;
 use crate::floor;
 use crate::processes::Workers;
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
-use crate::server::{Runtime, Server, event, invocation};
+use crate::server::{NO_SPARES, Runtime, Server, event, invocation};
 
-/// Requests between two plain boots, so that both see the same machine.
-const PER_BOOT: usize = 5;
+/// Requests of each kind that are sent in turn, so that all see the same machine.
+const PER_ROUND: usize = 5;
+/// Rounds of them between two plain boots.
+const ROUNDS_PER_BOOT: usize = 4;
 /// Requests that may find an instance all the same, for each that finds none.
 const WARM_ONES: usize = 2;
+
+/// How long a spare may take to come.
+const SPARE_COMES: Duration = Duration::from_millis(200);
 
 /// One request that met no instance, and the rung that the server says it took.
 pub struct First {
@@ -39,13 +45,39 @@ pub fn request_one(connection: &mut Connection, call: &[u8]) -> anyhow::Result<O
     }))
 }
 
-/// Ends the instances of the function, and waits until the server knows.
+/// Ends the instances of the function, and waits until the server knows: also those whose start was under way, which a
+/// burst that was served by others leaves behind.
 pub fn end_instances(server: &Server, name: &str) -> anyhow::Result<()> {
-    Workers::kill_instances(server.pid())?;
+    let killed = Cell::new(Ok(()));
     server.wait(name, |function| {
         let instances = &function["instances"];
-        instances["idle"] == 0 && instances["busy"] == 0 && instances["starting"] == 0
+        if instances["starting"] != 0 {
+            return false;
+        }
+        let none = instances["idle"] == 0 && instances["busy"] == 0;
+        if !none {
+            killed.set(Workers::kill_instances(server.pid()));
+        }
+        none
     })?;
+    killed.into_inner()?;
+    if server.has_spares {
+        wait_for_spares(server)?;
+    }
+    Ok(())
+}
+
+/// Waits until each template has its spare, as one that nobody has called for a moment has; but not for ever, because a
+/// spare is not made while memory is short.
+fn wait_for_spares(server: &Server) -> anyhow::Result<()> {
+    let deadline = Instant::now() + SPARE_COMES;
+    while Instant::now() < deadline {
+        let workers = Workers::of(server.pid())?;
+        if workers.spares.len() >= workers.templates.len() {
+            break;
+        }
+        std::thread::sleep(SPARE_COMES / 100);
+    }
     Ok(())
 }
 
@@ -76,14 +108,23 @@ pub fn run(
     document: &mut Document,
 ) -> anyhow::Result<()> {
     let name = format!("first-{}", runtime.name());
-    server.deploy(&name, runtime, runtime.usual(), &json!({}))?;
-    let (rounds, mut found, mut boots) =
-        (scale.pick(60, 1), Samples::default(), Samples::default());
-    for _ in 0..rounds {
-        found.extend(&requests(server, &name, PER_BOOT)?);
-        boots.push(plain_boot(runtime)?);
+    let without = Server::start(&[NO_SPARES])?;
+    for server in [server, &without] {
+        server.deploy(&name, runtime, runtime.usual(), &json!({}))?;
     }
-    document.add(FIRST, &format!("{}: fork", runtime.name()), found);
+    let rounds = scale.pick(200, 1);
+    let (mut found, mut forked) = (Samples::default(), Samples::default());
+    let mut boots = Samples::default();
+    for round in 0..rounds {
+        found.extend(&requests(server, &name, PER_ROUND)?);
+        forked.extend(&requests(&without, &name, PER_ROUND)?);
+        if round % ROUNDS_PER_BOOT == 0 {
+            boots.push(plain_boot(runtime)?);
+        }
+    }
+    document.add(FIRST, &first(runtime), found);
+    let title = format!("{}: fork, none made ahead", runtime.name());
+    document.add(FIRST, &title, forked);
     document.add(STARTS, &plain_boot_name(runtime), boots);
     match floor::forks(runtime, scale.pick(1000, 10)) {
         Ok(samples) => drop(document.add(STARTS, &fork_floor(runtime), samples)),

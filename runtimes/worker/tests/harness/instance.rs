@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, SystemTime};
 
 use hearth_abi::{Blocking, Kind, RequestHead, Trigger};
-use rustix::net::{RecvFlags, recv};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -64,6 +65,26 @@ impl Instance {
             pid: 0,
             requests: 0,
         }
+    }
+
+    /// Tells it that it is wanted.
+    pub fn go(&self) {
+        send(&self.ready, b"G", SendFlags::NOSIGNAL).expect("GO");
+    }
+
+    /// What it printed so far.
+    pub fn drain_stdout(&self) -> String {
+        drain(&self.stdout)
+    }
+
+    /// Asserts that it says nothing for a while.
+    pub fn assert_waiting(&self) {
+        let mut ready = [PollFd::new(&self.ready, PollFlags::IN)];
+        let a_while = Timespec {
+            tv_sec: 0,
+            tv_nsec: 100_000_000,
+        };
+        assert_eq!(poll(&mut ready, Some(&a_while)), Ok(0), "it waits for GO");
     }
 
     /// Waits for READY. An error: the instance ended instead, with this on its stderr.

@@ -27,6 +27,7 @@ fn starts_to_ready(source: &str, starts: usize) {
     for _ in 0..starts {
         let (mut instance, descriptors) = super::prepare_instance();
         let begin = Instant::now();
+        instance.go();
         template.send_fork(&descriptors.each_ref().map(AsFd::as_fd));
         instance.wait_ready().expect("ready");
         ready.push(begin.elapsed());

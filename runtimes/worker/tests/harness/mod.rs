@@ -182,8 +182,16 @@ impl Template {
         instance
     }
 
-    /// Sends FORK.
+    /// Sends GO and FORK.
     pub fn fork_unready(&mut self) -> Instance {
+        let (instance, descriptors) = prepare_instance();
+        instance.go();
+        self.send_fork(&descriptors.each_ref().map(AsFd::as_fd));
+        instance
+    }
+
+    /// Forks an instance ahead: it waits for GO.
+    pub fn fork_spare(&mut self) -> Instance {
         let (instance, descriptors) = prepare_instance();
         self.send_fork(&descriptors.each_ref().map(AsFd::as_fd));
         instance

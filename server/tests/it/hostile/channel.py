@@ -53,7 +53,8 @@ class Ring:
         length = len(payload) if length is None else length
         id = self.id if id is None else id
         head = struct.pack("<IHH16sII", length & 0xFFFFFFFF, kind, flags, id, 0, reserved)
-        crc = zlib.crc32(payload, zlib.crc32(head)) if crc is None else crc
+        if crc is None:
+            crc = zlib.crc32(payload.ljust((len(payload) + 63) // 64 * 64, b"\0"), zlib.crc32(head))
         return (struct.pack("<IHH16sII", length & 0xFFFFFFFF, kind, flags, id, crc, reserved) + payload).ljust(
             (32 + len(payload) + 31) // 32 * 32, b"\0")
 
