@@ -61,6 +61,12 @@ fn main() -> ExitCode {
     }
 }
 
+/// Names of suites and of their parts.
+fn known() -> impl Iterator<Item = &'static str> {
+    let (all, parts) = (suites::ALL.iter(), suites::PARTS.iter());
+    all.chain(parts).map(|(name, _)| *name)
+}
+
 fn measure(arguments: &[String]) -> anyhow::Result<()> {
     let mut scale = Scale { quick: false };
     let mut out = PathBuf::from("target/bench");
@@ -70,9 +76,9 @@ fn measure(arguments: &[String]) -> anyhow::Result<()> {
         match argument.as_str() {
             "--quick" => scale.quick = true,
             "--out" => out = arguments.next().context("--out needs a directory")?.into(),
-            name if suites::ALL.iter().any(|(known, _)| *known == name) => wanted.push(name),
+            name if known().any(|known| known == name) => wanted.push(name),
             other => {
-                let known: Vec<&str> = suites::ALL.iter().map(|(name, _)| *name).collect();
+                let known: Vec<&str> = known().collect();
                 bail!(
                     "there is no suite {other:?}; there are: {}",
                     known.join(", ")
@@ -80,8 +86,15 @@ fn measure(arguments: &[String]) -> anyhow::Result<()> {
             }
         }
     }
-    for (name, suite) in suites::ALL {
-        if !wanted.is_empty() && !wanted.contains(&name) {
+    let all = suites::ALL.into_iter().map(|suite| (suite, true));
+    let parts = suites::PARTS.into_iter().map(|part| (part, false));
+    for ((name, suite), by_default) in all.chain(parts) {
+        let run = if wanted.is_empty() {
+            by_default
+        } else {
+            wanted.contains(&name)
+        };
+        if !run {
             continue;
         }
         let mut document = Document::new(name);

@@ -21,3 +21,6 @@ pub const ALL: [(&str, Suite); 5] = [
     ("bursts", bursts::run),
     ("memory", memory::run),
 ];
+
+/// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
+pub const PARTS: [(&str, Suite); 1] = [("starts-restore", starts::restores)];

@@ -72,6 +72,14 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     many::run(scale, document)
 }
 
+/// The part about CRIU alone.
+pub fn restores(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(restore::run(scale, document))
+}
+
 /// From `exec` to the first byte that the booted interpreter writes, with the usual imports and nothing of Hearth's.
 fn plain_boot(runtime: Runtime) -> anyhow::Result<Duration> {
     let mut command = match runtime {

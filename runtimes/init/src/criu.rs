@@ -1,5 +1,8 @@
 //! What the server tells `hearth-init` of CRIU: where the program is, what to dump, what to restore.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +16,9 @@ pub struct CriuProgram {
     pub program: String,
     /// Dynamic loader and library directory of a private copy; a system's own CRIU needs neither.
     pub loader: Option<(String, String)>,
+    /// Directory of libraries without code that a private copy's loader takes for a restore in place of some that it has
+    /// no use for then, and that take longer to load than all the others.
+    pub light: Option<String>,
     /// What CRIU found out about this kernel (`criu.kdat`), so that it need not ask at every run.
     pub kdat: PathBuf,
 }
@@ -55,6 +61,8 @@ pub struct DumpSpec {
     pub control_peer: u64,
 }
 
+/// CRIU's command that restores.
+pub const RESTORE: &str = "restore";
 /// CRIU's log in a work directory.
 pub const RESTORE_LOG: &str = "restore.log";
 /// The same of a dump.
@@ -63,7 +71,7 @@ pub const DUMP_LOG: &str = "dump.log";
 pub const KDAT: &str = "run/criu.kdat";
 /// Longest piece of a log that is looked at, from its end. Protects the reader from a log of any length.
 pub const LOG_TAIL: usize = 16 * 1024;
-/// Most error lines shown of a log, and the most characters of each.
+/// Most lines shown of a log, and the most characters of each.
 const ERROR_LINES: (usize, usize) = (4, 240);
 /// Errors that come in every run here and stop nothing: a limit that only the host may raise, a score that is inherited
 /// anyway, and the end of a helper.
@@ -73,9 +81,30 @@ const HARMLESS: [&str; 3] = [
     "cgroupd: recv req error",
 ];
 
+/// What a CRIU that did not finish said last: its errors, or else its last lines of any kind; on one line. Blocking.
+///
+/// # Errors
+/// When there is no log, or it cannot be read.
+pub fn last_words(log: &File) -> io::Result<String> {
+    let from = log.metadata()?.len().saturating_sub(LOG_TAIL as u64);
+    let mut tail = vec![0; LOG_TAIL];
+    let length = log.read_at(&mut tail, from)?;
+    tail.truncate(length);
+    let tail = String::from_utf8_lossy(&tail);
+    let errors = last_errors(&tail);
+    if errors.is_empty() {
+        return Ok(last_lines(&tail, |_| true));
+    }
+    Ok(errors)
+}
+
 /// The last error lines of a CRIU log, newest last, on one line. The log may quote what hostile code chose.
 #[must_use]
 pub fn last_errors(log: &str) -> String {
+    last_lines(log, |line| line.contains("Error ("))
+}
+
+fn last_lines(log: &str, wanted: impl Fn(&str) -> bool) -> String {
     let clean = |line: &str| -> String {
         // "(00.012828) Error (criu/sk-unix.c:351): unix: …": the time says nothing here.
         let line = line.split_once(") ").map_or(line, |(_, rest)| rest);
@@ -87,9 +116,7 @@ pub fn last_errors(log: &str) -> String {
     let mut lines: Vec<String> = log
         .lines()
         .rev()
-        .filter(|line| {
-            line.contains("Error (") && !HARMLESS.iter().any(|harmless| line.contains(harmless))
-        })
+        .filter(|line| wanted(line) && !HARMLESS.iter().any(|harmless| line.contains(harmless)))
         .take(ERROR_LINES.0)
         .map(clean)
         .collect();
@@ -99,7 +126,9 @@ pub fn last_errors(log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::last_errors;
+    use std::io::Write as _;
+
+    use super::*;
 
     #[test]
     fn errors_are_found_bounded_and_cleaned() {
@@ -112,5 +141,19 @@ mod tests {
         assert!(errors.starts_with("Error (criu/a.c:1): first[31m; Error (criu/b.c:2): yyy"));
         assert!(errors.len() < 600);
         assert_eq!(last_errors("nothing"), "");
+    }
+
+    #[test]
+    fn without_an_error_the_last_lines_are_its_last_words() {
+        let said = |log: &str| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(log.as_bytes()).unwrap();
+            last_words(&file).unwrap()
+        };
+        let log = "(00.1) one\n(00.2) Error (criu/a.c:1): first\n(00.3) three\n";
+        assert_eq!(said(log), "Error (criu/a.c:1): first");
+        assert_eq!(said("(00.1) one\n(00.2) two\n"), "one; two");
+        assert_eq!(said(&"x\n".repeat(LOG_TAIL)), "x; x; x; x");
+        assert_eq!(said(""), "");
     }
 }

@@ -181,7 +181,7 @@ fn enter(sandbox: &OwnedFd) -> Result<(), String> {
 ///
 /// CRIU ran outside the sandbox's user namespace and noted it as one to be made: every process's note is made to say what
 /// CRIU's own says. And the system call filter is taken out: CRIU could not finish under it, and only the host's root may
-/// suspend it. PID 1 installs its own instead.
+/// suspend it. PID 1 installs its own instead. Mappings that are full are marked to be filled at once.
 fn adapt(images: &OwnedFd) -> io::Result<()> {
     let read = |name: &str| -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -198,6 +198,9 @@ fn adapt(images: &OwnedFd) -> io::Result<()> {
             imagefile::with_user_namespace(&read(name)?, outer)?
         } else if name.starts_with("core-") {
             imagefile::without_filter(&read(name)?)?
+        } else if name.starts_with("mm-") {
+            let pagemap = read(&name.replacen("mm-", "pagemap-", 1))?;
+            imagefile::populated(&read(name)?, &pagemap, rustix::param::page_size() as u64)?
         } else {
             continue;
         };

@@ -1,10 +1,15 @@
-//! The image files of CRIU's that are changed after a dump: which namespaces processes shared, and the system call filter
-//! of each thread.
+//! The image files of CRIU's that are changed after a dump: which namespaces processes shared, the system call filter of
+//! each thread, and how its memory is mapped ([`populate`]).
 //!
 //! An image file is a magic number or two (4 bytes each) and then entries: a length (u32) and a protobuf message. Format:
 //! CRIU's `images/inventory.proto` and `images/core.proto` (`task_kobj_ids_entry`, `thread_core_entry`).
 
 use std::io;
+use std::ops::Range;
+
+mod populate;
+
+pub use populate::populated;
 
 /// Field of `inventory_entry` that holds CRIU's own `task_kobj_ids_entry`.
 const ROOT_IDS: u64 = 3;
@@ -86,52 +91,64 @@ fn with_message(file: &[u8], start: usize, end: usize, message: &[u8]) -> io::Re
 
 /// Where the first entry's message is.
 fn entry(file: &[u8]) -> io::Result<(usize, usize)> {
-    let word = |at: usize| -> io::Result<u32> {
-        let bytes = file.get(at..at + 4).ok_or_else(|| odd("it ends early"))?;
-        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-    };
-    let header = if COMMON_MAGIC.contains(&word(0)?) {
+    let header = if COMMON_MAGIC.contains(&word(file, 0)?) {
         8
     } else {
         4
     };
-    let length = word(header)? as usize;
-    let start = header + 4;
+    entry_at(file, header)
+}
+
+/// Where the message of the entry at `at` is.
+fn entry_at(file: &[u8], at: usize) -> io::Result<(usize, usize)> {
+    let length = word(file, at)? as usize;
+    let start = at + 4;
     match start.checked_add(length) {
         Some(end) if end <= file.len() => Ok((start, end)),
         _ => Err(odd("an entry that is longer than the file")),
     }
 }
 
+fn word(file: &[u8], at: usize) -> io::Result<u32> {
+    let bytes = file.get(at..at + 4).ok_or_else(|| odd("it ends early"))?;
+    Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+}
+
 /// Finds a field of a message, with the bytes it takes, tag included.
-fn find(message: &[u8], wanted: u64) -> io::Result<Option<(Value<'_>, std::ops::Range<usize>)>> {
+fn find(message: &[u8], wanted: u64) -> io::Result<Option<(Value<'_>, Range<usize>)>> {
     let mut at = 0;
     while at < message.len() {
-        let begin = at;
-        let tag = number(message, &mut at)?;
-        let skip = |count: usize, at: &mut usize| -> io::Result<&[u8]> {
-            let end = at.checked_add(count).filter(|end| *end <= message.len());
-            let end = end.ok_or_else(|| odd("a field that is longer than its message"))?;
-            let bytes = &message[*at..end];
-            *at = end;
-            Ok(bytes)
-        };
-        let value = match tag & 7 {
-            0 => Value::Number(number(message, &mut at)?),
-            1 => skip(8, &mut at).map(|_| Value::Other)?,
-            2 => {
-                let length = usize::try_from(number(message, &mut at)?)
-                    .map_err(|_| odd("a field that is longer than its message"))?;
-                Value::Bytes(skip(length, &mut at)?)
-            }
-            5 => skip(4, &mut at).map(|_| Value::Other)?,
-            _ => return Err(odd("an unknown wire type")),
-        };
-        if tag >> 3 == wanted {
-            return Ok(Some((value, begin..at)));
+        let (number, value, place) = next_field(message, &mut at)?;
+        if number == wanted {
+            return Ok(Some((value, place)));
         }
     }
     Ok(None)
+}
+
+/// The field of a message that begins at `at`: its number, its value, and the bytes it takes, tag included.
+fn next_field<'a>(message: &'a [u8], at: &mut usize) -> io::Result<(u64, Value<'a>, Range<usize>)> {
+    let begin = *at;
+    let tag = number(message, at)?;
+    let skip = |count: usize, at: &mut usize| -> io::Result<&'a [u8]> {
+        let end = at.checked_add(count).filter(|end| *end <= message.len());
+        let end = end.ok_or_else(|| odd("a field that is longer than its message"))?;
+        let bytes = &message[*at..end];
+        *at = end;
+        Ok(bytes)
+    };
+    let value = match tag & 7 {
+        0 => Value::Number(number(message, at)?),
+        1 => skip(8, at).map(|_| Value::Other)?,
+        2 => {
+            let length = usize::try_from(number(message, at)?)
+                .map_err(|_| odd("a field that is longer than its message"))?;
+            Value::Bytes(skip(length, at)?)
+        }
+        5 => skip(4, at).map(|_| Value::Other)?,
+        _ => return Err(odd("an unknown wire type")),
+    };
+    Ok((tag >> 3, value, begin..*at))
 }
 
 /// Reads a varint.

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 
-use hearth_init::criu::{CriuProgram, Outside, RESTORE_LOG, RestoreSpec};
+use hearth_init::criu::{CriuProgram, Outside, RESTORE, RESTORE_LOG, RestoreSpec};
 use hearth_init::{INNER_UID, TEMPLATE_PID};
 use rustix::fs::{AtFlags, Gid, Uid};
 use rustix::io::FdFlags;
@@ -111,7 +111,7 @@ impl Restore {
         confine::restrict_files(Some(&self.criu))?;
         let mut command = self
             .criu
-            .command("restore", RESTORE_LOG)
+            .command(RESTORE, RESTORE_LOG)
             .map_err(JailError::restore)?;
         let notes = format!("/proc/self/fd/{}", self.criu.work.as_raw_fd());
         command.env("XDG_RUNTIME_DIR", notes).args([

@@ -5,11 +5,10 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use hearth_init::criu::{CriuProgram, LOG_TAIL, Outside, last_errors};
+use hearth_init::criu::{CriuProgram, Outside, RESTORE, last_words};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
 
@@ -57,9 +56,15 @@ impl Criu {
         let mut command = match &self.program.loader {
             Some((loader, libraries)) => {
                 let mut command = Command::new(at(loader));
+                let mut path = at(libraries);
+                if let (Some(light), RESTORE) = (&self.program.light, action) {
+                    path = at(light);
+                    path.push(":");
+                    path.push(at(libraries));
+                }
                 command
                     .arg("--library-path")
-                    .arg(at(libraries))
+                    .arg(path)
                     .arg(at(&self.program.program));
                 command
             }
@@ -82,21 +87,13 @@ impl Criu {
     /// What the log says went wrong, in one line.
     pub fn errors(&self, log: &str) -> String {
         let read = || -> io::Result<String> {
-            let file = File::from(rustix::fs::openat(
-                &self.work,
-                log,
-                OFlags::RDONLY | OFlags::CLOEXEC,
-                Mode::empty(),
-            )?);
-            let from = file.metadata()?.len().saturating_sub(LOG_TAIL as u64);
-            let mut tail = vec![0; LOG_TAIL];
-            let length = file.read_at(&mut tail, from)?;
-            tail.truncate(length);
-            Ok(last_errors(&String::from_utf8_lossy(&tail)))
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&self.work, log, flags, Mode::empty())?;
+            last_words(&File::from(file))
         };
         match read() {
             Ok(errors) if !errors.is_empty() => errors,
-            Ok(_) => "its log has no error".to_owned(),
+            Ok(_) => "its log is empty".to_owned(),
             Err(error) => format!("its log cannot be read: {error}"),
         }
     }

@@ -24,6 +24,8 @@ const EXIT_CHANNEL_BROKEN: i32 = 70;
 #[derive(Default)]
 pub struct Channel {
     inner: Option<Inner>,
+    /// Where it led before a rehearsal.
+    real: Option<Inner>,
     /// The other end, while it leads nowhere else.
     rehearsal: Option<Rehearsal>,
 }
@@ -36,12 +38,12 @@ impl Channel {
         Self::default()
     }
 
-    /// In the template: lets the channel lead back into this process, which gets `rounds` times each kind of request from
-    /// it.
+    /// In the template, or in a spare: lets the channel lead back into this process, which gets `rounds` times each kind
+    /// of request from it. Afterwards it leads where it led before.
     #[napi]
     pub fn rehearse(&mut self, rounds: u32) -> napi::Result<()> {
         let (inner, rehearsal) = Rehearsal::open(rounds).map_err(failed)?;
-        self.inner = Some(inner);
+        self.real = self.inner.replace(inner);
         self.rehearsal = Some(rehearsal);
         Ok(())
     }
@@ -55,17 +57,20 @@ impl Channel {
     /// Whether the server wants this instance now. A spare, forked ahead, is not wanted yet.
     #[napi]
     pub fn is_wanted(&mut self) -> napi::Result<bool> {
-        let inner = self.open()?;
-        Ok(inner.is_wanted().unwrap_or_else(|error| lost(&error)))
+        Ok(self
+            .open()?
+            .is_wanted()
+            .unwrap_or_else(|error| lost(&error)))
     }
 
-    /// Waits until the server wants this instance; false when the server is gone.
+    /// Waits until the server wants this instance; ends the process when the server is gone.
     #[napi]
-    pub fn wait_until_wanted(&mut self) -> napi::Result<bool> {
-        let inner = self.open()?;
-        Ok(inner
-            .wait_until_wanted()
-            .unwrap_or_else(|error| lost(&error)))
+    pub fn wait_until_wanted(&mut self) -> napi::Result<()> {
+        match self.open()?.wait_until_wanted() {
+            Ok(true) => Ok(()),
+            Ok(false) => process::leave(0),
+            Err(error) => lost(&error),
+        }
     }
 
     /// Tells the server that this instance can take a request.
@@ -83,7 +88,10 @@ impl Channel {
         if let Some(rehearsal) = &mut self.rehearsal
             && !rehearsal.advance().map_err(failed)?
         {
-            *self = Self::default();
+            *self = Self {
+                inner: self.real.take(),
+                ..Self::default()
+            };
             return Ok(None);
         }
         let inner = self.open()?;

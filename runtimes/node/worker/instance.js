@@ -82,14 +82,12 @@ class Instance {
   /** The child's whole life. */
   main() {
     try {
-      const isRehearsal = this.#rehearsed !== null;
-      renewal.renew(this.#channel.pid(), isRehearsal);
       if (!this.#channel.isWanted()) {
         this.#practise();
-        if (!this.#channel.waitUntilWanted()) {
-          native.exitNow(0);
-        }
+        this.#channel.waitUntilWanted();
       }
+      const isRehearsal = this.#rehearsed !== null;
+      renewal.renew(this.#channel.pid(), isRehearsal);
       const hooked = isRehearsal ? undefined : hooks.afterRestore();
       if (hooked === undefined) {
         this.#channel.ready();
@@ -110,6 +108,7 @@ class Instance {
    * once, so that nothing of the function's runs in between. */
   #practise() {
     this.#practice.rehearse(PRACTICE);
+    renewal.renew(this.#practice.pid(), true);
     const done = () => {};
     for (let request = this.#practice.receive(); request !== null; request = this.#practice.receive()) {
       new Invocation(this.#practice, request, done).run(rehearse);

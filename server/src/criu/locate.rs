@@ -1,5 +1,6 @@
 //! Which CRIU there is, and whether it works on this kernel.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -15,6 +16,8 @@ const PRIVATE: [&str; 2] = ["criu", ".tools/criu"];
 const LEVELS: usize = 5;
 /// The program in a private copy, which has the layout of a distribution's root.
 const PROGRAM: &str = "usr/sbin/criu";
+/// Libraries without code in a private copy, for restores.
+const LIGHT: &str = "light";
 /// Where a distribution installs it.
 const SYSTEM: [&str; 3] = ["/usr/sbin/criu", "/usr/bin/criu", "/usr/local/sbin/criu"];
 /// Setting that names one.
@@ -45,15 +48,21 @@ impl Criu {
     /// [`CriuError::Unavailable`] with the reason, in one line.
     pub fn find(init: &Path, dir: &Path, setting: Option<&Path>) -> Result<Self, CriuError> {
         let kdat = dir.join("criu.kdat");
-        let program = program(setting, kdat).map_err(CriuError::Unavailable)?;
-        let version = version(&program).map_err(CriuError::Unavailable)?;
+        let mut program = program(setting, kdat).map_err(CriuError::Unavailable)?;
+        let version = version(&program, None).map_err(CriuError::Unavailable)?;
+        program.light = program
+            .dir
+            .join(LIGHT)
+            .is_dir()
+            .then(|| LIGHT.to_owned())
+            .filter(|light| self::version(&program, Some(light)).is_ok());
         let problem = |reason: String| {
             CriuError::Unavailable(format!("CRIU {version} does not work here: {reason}"))
         };
         let output = Command::new(init)
             .arg("criu")
             .arg(&program.kdat)
-            .args(command_line(&program))
+            .args(command_line(&program, None))
             .env_clear()
             .stdin(Stdio::null())
             .output()
@@ -123,6 +132,7 @@ fn private(dir: &Path, kdat: &Path) -> Option<CriuProgram> {
     Some(CriuProgram {
         program: PROGRAM.to_owned(),
         loader: Some(loader),
+        light: None,
         kdat: kdat.to_owned(),
         dir,
     })
@@ -138,26 +148,35 @@ fn system(path: &Path, kdat: &Path) -> Option<CriuProgram> {
         dir: path.parent()?.to_owned(),
         program: path.file_name()?.to_str()?.to_owned(),
         loader: None,
+        light: None,
         kdat: kdat.to_owned(),
     })
 }
 
 /// Program and first arguments, on the host.
-fn command_line(program: &CriuProgram) -> Vec<PathBuf> {
+fn command_line(program: &CriuProgram, light: Option<&str>) -> Vec<PathBuf> {
     let at = |name: &str| program.dir.join(name);
     match &program.loader {
-        Some((loader, libraries)) => vec![
-            at(loader),
-            "--library-path".into(),
-            at(libraries),
-            at(&program.program),
-        ],
+        Some((loader, libraries)) => {
+            let mut path = OsString::new();
+            if let Some(light) = light {
+                path.push(at(light));
+                path.push(":");
+            }
+            path.push(at(libraries));
+            vec![
+                at(loader),
+                "--library-path".into(),
+                path.into(),
+                at(&program.program),
+            ]
+        }
         None => vec![at(&program.program)],
     }
 }
 
-fn version(program: &CriuProgram) -> Result<String, String> {
-    let line = command_line(program);
+fn version(program: &CriuProgram, light: Option<&str>) -> Result<String, String> {
+    let line = command_line(program, light);
     let (first, rest) = line.split_first().ok_or("no program")?;
     let output = Command::new(first)
         .args(rest)

@@ -49,6 +49,7 @@ impl Thread {
     ) {
         let key = self.next;
         self.next += 1;
+        let limit = spec.restore.as_ref().map(|source| source.limit);
         let started = if self.closing && !self.closed.is_empty() {
             Err(SandboxError::shut_down())
         } else {
@@ -84,6 +85,21 @@ impl Thread {
             self.lose_init(key);
         } else {
             self.later(SETUP_PATIENCE, 0, Job::GiveUpStarting(key));
+            if let Some(limit) = limit {
+                self.later(limit, 0, Job::GiveUpRestoring(key, limit));
+            }
+        }
+    }
+
+    /// A restore's time is over: when it is not done, it is given up, with what CRIU had to say.
+    pub(super) fn give_up_restoring(&mut self, key: Key, limit: Duration) {
+        let Some(live) = self.live.get(&key) else {
+            return;
+        };
+        if live.waiting.is_some() {
+            let (limit, said) = (limit.as_millis(), live.criu_said());
+            let detail = format!("not done within {limit} ms; {said}");
+            self.fail(key, SandboxError::step("restore", detail));
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
 
-use hearth_init::criu::{CriuProgram, RestoreSpec};
+use hearth_init::criu::{CriuProgram, RESTORE_LOG, RestoreSpec, last_words};
 use hearth_init::{JailSpec, SWEEP, wire};
 use parking_lot::Mutex;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
@@ -164,6 +164,16 @@ impl Live {
         if let Some(builder) = &mut self.builder {
             // Already dead is as good.
             let _ = builder.kill();
+        }
+    }
+
+    /// What the CRIU that restores into it has said up to now, in one line.
+    pub fn criu_said(&self) -> String {
+        let log = self.dir.join(CRIU_WORK).join(RESTORE_LOG);
+        match fs::File::open(log).and_then(|log| last_words(&log)) {
+            Ok(said) if !said.is_empty() => format!("CRIU said: {said}"),
+            Ok(_) => "CRIU had not said anything".to_owned(),
+            Err(_) => "CRIU had not begun".to_owned(),
         }
     }
 

@@ -29,6 +29,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use hearth_init::criu::{CriuProgram, Outside};
 use parking_lot::Mutex;
@@ -136,6 +137,8 @@ pub struct RestoreSource {
     pub images: PathBuf,
     /// The inodes by which the image knows what led out of the sandbox.
     pub outside: Outside,
+    /// Longest time it may take, sandbox included.
+    pub limit: Duration,
 }
 
 /// What CRIU needs to know of a sandbox to dump its template.

@@ -42,6 +42,8 @@ pub(super) enum Job {
     RemoveCell(Key, Leaf),
     RemoveSandbox(Key),
     GiveUpStarting(Key),
+    /// A restore had this long.
+    GiveUpRestoring(Key, Duration),
 }
 
 struct Scheduled {
@@ -258,6 +260,7 @@ impl Thread {
                 Job::Sweep(key) => self.sweep(key),
                 Job::RemoveCell(key, leaf) => self.remove_cell(key, leaf, tries),
                 Job::RemoveSandbox(key) => self.remove_sandbox(key, tries),
+                Job::GiveUpRestoring(key, limit) => self.give_up_restoring(key, limit),
                 Job::GiveUpStarting(key) => {
                     if let Some(live) = self.live.get_mut(&key)
                         && (live.waiting.is_some() || live.builder.is_some())

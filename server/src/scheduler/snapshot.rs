@@ -70,18 +70,7 @@ impl Deployment {
         }
     }
 
-    /// Lets the template go and keeps its image, so that the next start is a restore; one is made first when there is
-    /// none. True when there is an image then. Instances that are alive keep what they are.
-    pub async fn demote(&self) -> bool {
-        let there = match self.image() {
-            Some(_) => true,
-            None => self.make_image().await,
-        };
-        self.slot.clear();
-        there
-    }
-
-    /// Removes the version's image.
+    /// Removes the version's image: it is worth less than the memory or disk that it takes.
     pub fn drop_image(&self) {
         self.resources
             .images
@@ -189,7 +178,9 @@ pub(super) async fn restore(deployment: &Deployment) -> Option<Arc<Template>> {
     spec.restore = Some(RestoreSource {
         images: image.files(),
         outside: image.outside(),
+        limit: images.timeout(),
     });
+    // Past the limit the sandbox is taken down, and CRIU in it.
     let restore = Template::restore(
         host,
         spec,
@@ -198,19 +189,17 @@ pub(super) async fn restore(deployment: &Deployment) -> Option<Arc<Template>> {
         &deployment.function,
         history,
     );
-    let limit = images.timeout();
-    // Past the deadline the future is dropped, and with it the sandbox and CRIU in it.
-    let why = match tokio::time::timeout(limit, restore).await {
-        Ok(Ok(template)) => {
+    match restore.await {
+        Ok(template) => {
             images.restored(&image);
             images.tally(&deployment.name).restored();
             let took = begun.elapsed();
             tracing::debug!(function = %deployment.name, version = deployment.version, ?took, "template restored");
-            return Some(template);
+            Some(template)
         }
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("not done within {} ms", limit.as_millis()),
-    };
-    deployment.restore_failed(&image, &why, false);
-    None
+        Err(error) => {
+            deployment.restore_failed(&image, &error.to_string(), false);
+            None
+        }
+    }
 }

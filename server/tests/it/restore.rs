@@ -20,7 +20,7 @@ const HELLO: &str =
     clippy::print_stderr,
     reason = "a test that could not run must show in the log of the run"
 )]
-async fn available(client: &Client) -> bool {
+pub(crate) async fn available(client: &Client) -> bool {
     let node = client.get("/api/v1/node").await.expect(200).json();
     let criu = &node["capabilities"]["criu"];
     if criu["available"] == json!(true) {
@@ -40,7 +40,7 @@ async fn function(client: &Client, name: &str) -> Value {
 }
 
 /// Waits until the function has an image.
-async fn image_of(client: &Client, name: &str) -> u64 {
+pub(crate) async fn image_of(client: &Client, name: &str) -> u64 {
     eventually("an image", PATIENCE, || async {
         let image = function(client, name).await["image"].clone();
         assert_eq!(image["dump_failures"], 0, "{image}");
@@ -50,7 +50,7 @@ async fn image_of(client: &Client, name: &str) -> u64 {
 }
 
 /// Kills the function's template, and waits until the server has noticed.
-async fn kill_template(server: &Server, client: &Client, name: &str) {
+pub(crate) async fn kill_template(server: &Server, client: &Client, name: &str) {
     let template = crate::lifecycle::descendants(server.pid())
         .into_iter()
         .find(|pid| is_template(*pid, name))

@@ -17,6 +17,8 @@ use crate::server::Runtime;
 
 /// Restores between two boots, so that both see the same machine.
 const PER_BOOT: usize = 4;
+/// None of them shall fail by its slowness alone.
+const RESTORE_LIMIT: Duration = Duration::from_secs(1);
 /// What the last round left is taken down meanwhile, which is no part of a start.
 const PAUSE: Duration = Duration::from_millis(30);
 
@@ -25,7 +27,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let dir = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
     let settings = Settings {
         criu: std::env::var_os("HEARTH_CRIU").map(Into::into),
-        timeout: Duration::from_secs(1),
+        timeout: RESTORE_LIMIT,
         budget: 1 << 30,
     };
     let init = sandbox::find_init()?;
@@ -94,6 +96,7 @@ async fn restored(
     spec.restore = Some(RestoreSource {
         images: image.files(),
         outside: image.outside(),
+        limit: RESTORE_LIMIT,
     });
     let key = FunctionKey::new(1);
     let history = &workshop.history;

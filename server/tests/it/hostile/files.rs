@@ -6,9 +6,13 @@ use super::{Arena, SECRET, host};
 
 const CODE: &str = include_str!("files.py");
 
-#[tokio::test]
-async fn nothing_of_the_host_or_of_another_function_can_be_read() {
-    let arena = Arena::new(CODE, json!({})).await;
+by_both_rungs!(
+    nothing_of_the_host_or_of_another_function_can_be_read,
+    CODE,
+    json!({})
+);
+
+async fn nothing_of_the_host_or_of_another_function_can_be_read(arena: Arena) {
     let data = arena.server.data_dir();
     let mut paths: Vec<String> = [
         "/etc/shadow",
@@ -81,9 +85,9 @@ fn only(names: &Value, known: &[&str]) {
     }
 }
 
-#[tokio::test]
-async fn nothing_can_be_written_outside_tmp() {
-    let arena = Arena::new(CODE, json!({})).await;
+by_both_rungs!(nothing_can_be_written_outside_tmp, CODE, json!({}));
+
+async fn nothing_can_be_written_outside_tmp(arena: Arena) {
     let writable = arena.report("writable").await;
     let writable: Vec<&str> = writable
         .as_array()
@@ -122,9 +126,13 @@ async fn nothing_can_be_written_outside_tmp() {
     arena.finish().await;
 }
 
-#[tokio::test]
-async fn programs_that_are_roots_outside_give_nothing() {
-    let arena = Arena::new(CODE, json!({})).await;
+by_both_rungs!(
+    programs_that_are_roots_outside_give_nothing,
+    CODE,
+    json!({})
+);
+
+async fn programs_that_are_roots_outside_give_nothing(arena: Arena) {
     let report = arena.report("suid").await;
     assert!(
         report["programs"].as_u64() > Some(0),

@@ -6,9 +6,9 @@ use super::Arena;
 
 const CODE: &str = include_str!("kernel.py");
 
-#[tokio::test]
-async fn dangerous_system_calls_are_refused() {
-    let arena = Arena::new(CODE, json!({})).await;
+by_both_rungs!(dangerous_system_calls_are_refused, CODE, json!({}));
+
+async fn dangerous_system_calls_are_refused(arena: Arena) {
     let calls = arena.report("calls").await;
     let calls = calls.as_object().expect("an object");
     assert!(calls.len() > 60, "{calls:?}");
@@ -45,9 +45,13 @@ async fn dangerous_system_calls_are_refused() {
     arena.finish().await;
 }
 
-#[tokio::test]
-async fn another_architectures_system_calls_end_the_process() {
-    let arena = Arena::new(CODE, json!({})).await;
+by_both_rungs!(
+    another_architectures_system_calls_end_the_process,
+    CODE,
+    json!({})
+);
+
+async fn another_architectures_system_calls_end_the_process(arena: Arena) {
     assert_eq!(arena.report("x32_abi").await, "EPERM");
     let problem = arena
         .attack("other_abi")

@@ -7,9 +7,13 @@ use super::Arena;
 const CODE: &str = include_str!("memory.py");
 const MIB: u64 = 1 << 20;
 
-#[tokio::test]
-async fn memory_beyond_the_limit_ends_the_instance() {
-    let arena = Arena::new(CODE, json!({"memory_mb": 64, "max_concurrency": 1})).await;
+by_both_rungs!(
+    memory_beyond_the_limit_ends_the_instance,
+    CODE,
+    json!({"memory_mb": 64, "max_concurrency": 1})
+);
+
+async fn memory_beyond_the_limit_ends_the_instance(arena: Arena) {
     for attack in ["heap", "shared", "in_memory_file"] {
         let answer = arena.attack(attack).await;
         let id = answer.header("x-hearth-invocation-id").to_owned();
@@ -36,9 +40,13 @@ async fn memory_beyond_the_limit_ends_the_instance() {
     arena.finish().await;
 }
 
-#[tokio::test]
-async fn file_systems_in_memory_fill_up_and_no_further() {
-    let arena = Arena::new(CODE, json!({"memory_mb": 128, "max_concurrency": 1})).await;
+by_both_rungs!(
+    file_systems_in_memory_fill_up_and_no_further,
+    CODE,
+    json!({"memory_mb": 128, "max_concurrency": 1})
+);
+
+async fn file_systems_in_memory_fill_up_and_no_further(arena: Arena) {
     for (directory, most) in [("/tmp", 64 * MIB), ("/dev/shm", 32 * MIB)] {
         let filled = arena
             .send(&json!({"attack": "fill", "directory": directory}))

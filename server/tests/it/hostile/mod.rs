@@ -4,6 +4,28 @@
 //! The Python side of each group is the file of the same name: `handler` calls the function that `event["attack"]`
 //! names. What an attack could do and what it was refused comes back as its result.
 
+/// A test whose attacks are made by an instance of a booted template and by one of a restored template: the same must
+/// hold for both. `$attacks` takes the [`Arena`] that these make of the code and the settings.
+macro_rules! by_both_rungs {
+    ($attacks:ident, $code:expr, $settings:expr) => {
+        mod $attacks {
+            use super::*;
+
+            #[tokio::test]
+            async fn booted() {
+                super::$attacks(Arena::new($code, $settings).await).await;
+            }
+
+            #[tokio::test]
+            async fn restored() {
+                if let Some(arena) = Arena::restored($code, $settings).await {
+                    super::$attacks(arena).await;
+                }
+            }
+        }
+    };
+}
+
 mod channel;
 mod control;
 mod descriptors;
@@ -23,6 +45,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use crate::restore;
 use crate::support::{Answer, Client, Server};
 
 /// Longest wait for any one answer; no attack has a longer deadline of its own. Generous: it only tells "late" from
@@ -51,6 +74,18 @@ impl Arena {
             .deploy("attack", &format!("{PRELUDE}\n{code}"), settings)
             .await;
         arena
+    }
+
+    /// The same, with the hostile function's template out of an image, where the host has a CRIU that works.
+    async fn restored(code: &str, settings: Value) -> Option<Self> {
+        let arena = Self::new(code, settings).await;
+        if !restore::available(&arena.client).await {
+            return None;
+        }
+        restore::image_of(&arena.client, "attack").await;
+        restore::kill_template(&arena.server, &arena.client, "attack").await;
+        assert_eq!(arena.recovers("its template's end").await, "restore");
+        Some(arena)
     }
 
     /// Deploys the second function only.

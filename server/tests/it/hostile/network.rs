@@ -9,9 +9,13 @@ use super::Arena;
 
 const CODE: &str = include_str!("network.py");
 
-#[tokio::test]
-async fn a_function_without_network_reaches_nobody() {
-    let arena = Arena::new(CODE, json!({"network": "none"})).await;
+by_both_rungs!(
+    a_function_without_network_reaches_nobody,
+    CODE,
+    json!({"network": "none"})
+);
+
+async fn a_function_without_network_reaches_nobody(arena: Arena) {
     for (family, result) in arena
         .report("families")
         .await

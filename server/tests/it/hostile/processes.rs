@@ -15,9 +15,13 @@ fn one_instance() -> serde_json::Value {
     json!({"timeout_ms": 1500, "max_concurrency": 1})
 }
 
-#[tokio::test]
-async fn processes_of_the_host_are_out_of_sight_and_out_of_reach() {
-    let arena = Arena::new(CODE, json!({})).await;
+by_both_rungs!(
+    processes_of_the_host_are_out_of_sight_and_out_of_reach,
+    CODE,
+    json!({})
+);
+
+async fn processes_of_the_host_are_out_of_sight_and_out_of_reach(arena: Arena) {
     let event = json!({"attack": "visible", "host_pid": arena.server.pid()});
     let seen = arena.send(&event).await.expect(200).json();
     // A pid of the host is either nobody inside, or by chance the number of somebody inside.
@@ -37,9 +41,13 @@ async fn processes_of_the_host_are_out_of_sight_and_out_of_reach() {
     arena.finish().await;
 }
 
-#[tokio::test]
-async fn bombs_are_bounded_and_their_remains_are_removed() {
-    let arena = Arena::new(CODE, one_instance()).await;
+by_both_rungs!(
+    bombs_are_bounded_and_their_remains_are_removed,
+    CODE,
+    one_instance()
+);
+
+async fn bombs_are_bounded_and_their_remains_are_removed(arena: Arena) {
     let forks = arena.report("count_forks").await;
     assert_eq!(forks["refused"], "EAGAIN");
     assert!(forks["children"].as_u64() < Some(PIDS_OF_ONE), "{forks}");
@@ -53,9 +61,13 @@ async fn bombs_are_bounded_and_their_remains_are_removed() {
     arena.finish().await;
 }
 
-#[tokio::test]
-async fn what_an_instance_leaves_behind_ends_with_it() {
-    let arena = Arena::new(CODE, one_instance()).await;
+by_both_rungs!(
+    what_an_instance_leaves_behind_ends_with_it,
+    CODE,
+    one_instance()
+);
+
+async fn what_an_instance_leaves_behind_ends_with_it(arena: Arena) {
     let problem = arena
         .attack("daemon_and_die")
         .await
@@ -96,9 +108,9 @@ async fn whoever_never_returns_is_ended_at_the_deadline() {
     arena.finish().await;
 }
 
-#[tokio::test]
-async fn pid_1_cannot_be_killed_from_inside() {
-    let arena = Arena::new(CODE, one_instance()).await;
+by_both_rungs!(pid_1_cannot_be_killed_from_inside, CODE, one_instance());
+
+async fn pid_1_cannot_be_killed_from_inside(arena: Arena) {
     for (signal, result) in arena
         .report("kill_init")
         .await
