@@ -51,12 +51,18 @@ pub(crate) async fn image_of(client: &Client, name: &str) -> u64 {
 
 /// Kills the function's template, and waits until the server has noticed.
 pub(crate) async fn kill_template(server: &Server, client: &Client, name: &str) {
-    let template = crate::lifecycle::descendants(server.pid())
+    // The one of which the image was made may still be on its way out.
+    let templates = crate::lifecycle::descendants(server.pid())
         .into_iter()
-        .find(|pid| is_template(*pid, name))
-        .expect("a template");
-    let pid = rustix::process::Pid::from_raw(template.cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        .filter(|pid| is_template(*pid, name));
+    let mut killed = 0;
+    for template in templates {
+        let pid = rustix::process::Pid::from_raw(template.cast_signed()).unwrap();
+        // It may have ended by itself.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        killed += 1;
+    }
+    assert!(killed > 0, "a template");
     eventually("the template's end", PATIENCE, || async {
         (function(client, name).await["template"] == json!(false)).then_some(())
     })
