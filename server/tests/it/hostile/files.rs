@@ -6,7 +6,11 @@ use super::{Arena, SECRET, host};
 
 const CODE: &str = include_str!("files.py");
 
-by_both_rungs!(nothing_of_the_host_or_of_another_function_can_be_read, CODE, json!({}));
+by_both_rungs!(
+    nothing_of_the_host_or_of_another_function_can_be_read,
+    CODE,
+    json!({})
+);
 
 async fn nothing_of_the_host_or_of_another_function_can_be_read(arena: Arena) {
     let data = arena.server.data_dir();
@@ -122,7 +126,11 @@ async fn nothing_can_be_written_outside_tmp(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(programs_that_are_roots_outside_give_nothing, CODE, json!({}));
+by_both_rungs!(
+    programs_that_are_roots_outside_give_nothing,
+    CODE,
+    json!({})
+);
 
 async fn programs_that_are_roots_outside_give_nothing(arena: Arena) {
     let report = arena.report("suid").await;

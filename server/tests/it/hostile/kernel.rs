@@ -45,7 +45,11 @@ async fn dangerous_system_calls_are_refused(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(another_architectures_system_calls_end_the_process, CODE, json!({}));
+by_both_rungs!(
+    another_architectures_system_calls_end_the_process,
+    CODE,
+    json!({})
+);
 
 async fn another_architectures_system_calls_end_the_process(arena: Arena) {
     assert_eq!(arena.report("x32_abi").await, "EPERM");

@@ -7,7 +7,11 @@ use super::Arena;
 const CODE: &str = include_str!("memory.py");
 const MIB: u64 = 1 << 20;
 
-by_both_rungs!(memory_beyond_the_limit_ends_the_instance, CODE, json!({"memory_mb": 64, "max_concurrency": 1}));
+by_both_rungs!(
+    memory_beyond_the_limit_ends_the_instance,
+    CODE,
+    json!({"memory_mb": 64, "max_concurrency": 1})
+);
 
 async fn memory_beyond_the_limit_ends_the_instance(arena: Arena) {
     for attack in ["heap", "shared", "in_memory_file"] {
@@ -36,7 +40,11 @@ async fn memory_beyond_the_limit_ends_the_instance(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(file_systems_in_memory_fill_up_and_no_further, CODE, json!({"memory_mb": 128, "max_concurrency": 1}));
+by_both_rungs!(
+    file_systems_in_memory_fill_up_and_no_further,
+    CODE,
+    json!({"memory_mb": 128, "max_concurrency": 1})
+);
 
 async fn file_systems_in_memory_fill_up_and_no_further(arena: Arena) {
     for (directory, most) in [("/tmp", 64 * MIB), ("/dev/shm", 32 * MIB)] {

@@ -9,7 +9,11 @@ use super::Arena;
 
 const CODE: &str = include_str!("network.py");
 
-by_both_rungs!(a_function_without_network_reaches_nobody, CODE, json!({"network": "none"}));
+by_both_rungs!(
+    a_function_without_network_reaches_nobody,
+    CODE,
+    json!({"network": "none"})
+);
 
 async fn a_function_without_network_reaches_nobody(arena: Arena) {
     for (family, result) in arena

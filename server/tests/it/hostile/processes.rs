@@ -25,7 +25,11 @@ fn roomy_instance() -> serde_json::Value {
     settings
 }
 
-by_both_rungs!(processes_of_the_host_are_out_of_sight_and_out_of_reach, CODE, json!({}));
+by_both_rungs!(
+    processes_of_the_host_are_out_of_sight_and_out_of_reach,
+    CODE,
+    json!({})
+);
 
 async fn processes_of_the_host_are_out_of_sight_and_out_of_reach(arena: Arena) {
     let event = json!({"attack": "visible", "host_pid": arena.server.pid()});
@@ -47,7 +51,11 @@ async fn processes_of_the_host_are_out_of_sight_and_out_of_reach(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(bombs_are_bounded_and_their_remains_are_removed, CODE, roomy_instance());
+by_both_rungs!(
+    bombs_are_bounded_and_their_remains_are_removed,
+    CODE,
+    roomy_instance()
+);
 
 async fn bombs_are_bounded_and_their_remains_are_removed(arena: Arena) {
     let forks = arena.report("count_forks").await;
@@ -63,7 +71,11 @@ async fn bombs_are_bounded_and_their_remains_are_removed(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(what_an_instance_leaves_behind_ends_with_it, CODE, one_instance());
+by_both_rungs!(
+    what_an_instance_leaves_behind_ends_with_it,
+    CODE,
+    one_instance()
+);
 
 async fn what_an_instance_leaves_behind_ends_with_it(arena: Arena) {
     let problem = arena
