@@ -181,6 +181,12 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
             count: 1_204,
             meaning: "Instances forked off a template that was up",
         }],
+        image: ImageRow {
+            bytes: Some(4_400_000),
+            restores: 3,
+            failures: 1,
+            note: Some("Error (criu/files-reg.c:2311): File var/task/main.py has bad mode".into()),
+        },
     }
 }
 

@@ -81,6 +81,8 @@ pub struct FunctionPage {
     pub history: HistoryView,
     /// What the scheduler decided for it.
     pub decisions: Vec<DecisionRow>,
+    /// What is kept of its template on disk.
+    pub image: ImageRow,
 }
 
 impl FunctionPage {
@@ -90,6 +92,36 @@ impl FunctionPage {
     fn decided_in_words(&self) -> String {
         let sum = self.decisions.iter().map(|decision| decision.count).sum();
         format::plural(sum, "time")
+    }
+}
+
+/// The image of a function's template, from which it is restored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImageRow {
+    /// Its size on disk; none when there is no image.
+    pub bytes: Option<u64>,
+    /// Templates that were restored.
+    pub restores: u64,
+    /// Restores that failed.
+    pub failures: u64,
+    /// What went wrong last.
+    pub note: Option<String>,
+}
+
+impl ImageRow {
+    /// `An image of 4.2 MiB, restored 3 times; 1 restore failed.`
+    pub(super) fn in_words(&self) -> String {
+        let mut text = match self.bytes {
+            Some(bytes) => format!("An image of {}", format::bytes(bytes)),
+            None => "No image of the template".into(),
+        };
+        if self.restores > 0 {
+            text += &format!(", restored {}", format::plural(self.restores, "time"));
+        }
+        if self.failures > 0 {
+            text += &format!("; {} failed", format::plural(self.failures, "restore"));
+        }
+        text + "."
     }
 }
 

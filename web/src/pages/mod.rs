@@ -14,7 +14,7 @@ pub use code::{CodePage, CodeUpload, VersionRow};
 pub use error::ErrorPage;
 pub use function::{
     DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryRow,
-    HistoryView, InvokeOutcome, InvokeOutcomePartial, STATUS_FILTERS, Tab,
+    HistoryView, ImageRow, InvokeOutcome, InvokeOutcomePartial, STATUS_FILTERS, Tab,
 };
 pub use functions::{FunctionRow, FunctionsPage, FunctionsTable};
 pub use invocation::{InvocationDetails, InvocationPage};

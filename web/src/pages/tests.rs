@@ -139,6 +139,12 @@ fn function(chrome: Chrome, history: HistoryView) -> FunctionPage {
             count: 1_204,
             meaning: "Instances forked off a template that was up",
         }],
+        image: ImageRow {
+            bytes: Some(4_400_000),
+            restores: 3,
+            failures: 1,
+            note: Some(HOSTILE.into()),
+        },
     }
 }
 
@@ -548,4 +554,11 @@ fn changing_forms_carry_the_sessions_token() {
         }
         assert!(page.contains("hx-headers='{\"x-csrf-token\":\"csrf-1\"}'"));
     }
+}
+
+#[test]
+fn an_image_is_told_of_in_a_sentence() {
+    let html = html(&function(chrome(), history(Vec::new())));
+    assert!(html.contains("An image of 4.2 MiB, restored 3 times; 1 restore failed."));
+    assert_eq!(ImageRow::default().in_words(), "No image of the template.");
 }

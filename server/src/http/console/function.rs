@@ -84,6 +84,7 @@ pub async fn show(
         outcome,
         history: history_view(app, &function.name, wanted).await?,
         decisions: view::decisions(&function.decisions),
+        image: view::image(&function.image),
     };
     Ok(respond::page(StatusCode::OK, &page))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, header};
 use hearth_web::chrome::{Badge, Tone};
 use hearth_web::pages::{
-    DecisionRow, ErrorView, FunctionHead, HistoryRow, InvocationDetails, LogRow, Moment,
+    DecisionRow, ErrorView, FunctionHead, HistoryRow, ImageRow, InvocationDetails, LogRow, Moment,
     RecentStats,
 };
 use hearth_web::stage_bar::{StageBar, StageTimes};
@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::http::App;
 use crate::http::answer;
 use crate::model::{
-    DecisionCounts, FunctionError, FunctionState, FunctionView, InvocationRecord, LogLine,
-    LogStream, Runtime, Stages, StartRung, Status, Trigger,
+    DecisionCounts, FunctionError, FunctionState, FunctionView, ImageView, InvocationRecord,
+    LogLine, LogStream, Runtime, Stages, StartRung, Status, Trigger,
 };
 use crate::store::StoreError;
 
@@ -161,6 +161,16 @@ pub fn decisions(counts: &DecisionCounts) -> Vec<DecisionRow> {
         meaning,
     };
     counts.entries().map(row).to_vec()
+}
+
+/// What is kept of the template on disk.
+pub fn image(image: &ImageView) -> ImageRow {
+    ImageRow {
+        bytes: image.bytes,
+        restores: image.restores,
+        failures: image.restore_failures,
+        note: image.note.clone(),
+    }
 }
 
 /// A row of the history.
