@@ -13,8 +13,9 @@ use rustix::time::Timespec;
 
 use crate::sys;
 
-/// When to look again after a [`SWEEP`]: a process that is being killed hands its children to PID 1 only when it is
-/// gone, and its children's children follow when those are.
+/// When to look again after a [`SWEEP`], and after each time something was found: a process that is being killed hands its
+/// children to PID 1 only when it is gone, and its children's children follow when those are. One that is another process
+/// every moment may be missed many times, the more the busier the machine is.
 const SWEEP_AGAIN: [Duration; 3] = [
     Duration::from_millis(2),
     Duration::from_millis(20),
@@ -32,14 +33,18 @@ pub fn serve(control: &OwnedFd, template: Pid) -> io::Result<()> {
     let mut sweeps: Vec<Instant> = Vec::new();
     loop {
         // Before the first wait too: a child may have ended before its signal was blocked.
-        if let Some(ended) = reap(template, !sweeps.is_empty())? {
-            return send(control, &ended, &[]);
-        }
+        let reaped = match reap(template)? {
+            Reaped::Template(ended) => return send(control, &ended, &[]),
+            Reaped::Others => true,
+            Reaped::Nothing => false,
+        };
         let now = Instant::now();
-        let due = sweeps.iter().filter(|at| **at <= now).count();
-        if due > 0 {
-            sweeps.retain(|at| *at > now);
-            sweep(template);
+        let due = sweeps.iter().any(|at| *at <= now);
+        // What has just ended may have left something, too.
+        let more = reaped && !sweeps.is_empty();
+        sweeps.retain(|at| *at > now);
+        if (due || more) && sweep(template) {
+            sweeps = after_a_find();
         }
         let timeout = match sweeps.iter().min() {
             Some(at) => Some(timespec(at.saturating_duration_since(Instant::now()))?),
@@ -68,8 +73,7 @@ pub fn serve(control: &OwnedFd, template: Pid) -> io::Result<()> {
                 (0, _) => return Ok(()), // the server is gone
                 (1, _) if command[0] == SWEEP => {
                     sweep(template);
-                    let now = Instant::now();
-                    sweeps = SWEEP_AGAIN.iter().map(|after| now + *after).collect();
+                    sweeps = after_a_find();
                 }
                 _ => {} // a newer server's command
             }
@@ -77,35 +81,47 @@ pub fn serve(control: &OwnedFd, template: Pid) -> io::Result<()> {
     }
 }
 
-/// Takes the status of every child that has ended. Returns the template's.
-fn reap(template: Pid, sweeping: bool) -> io::Result<Option<Report>> {
-    let mut reaped = false;
+fn after_a_find() -> Vec<Instant> {
+    let now = Instant::now();
+    SWEEP_AGAIN.iter().map(|after| now + *after).collect()
+}
+
+/// Which children have ended.
+enum Reaped {
+    /// The template, and how.
+    Template(Report),
+    /// Others only.
+    Others,
+    /// None.
+    Nothing,
+}
+
+/// Takes the status of every child that has ended.
+fn reap(template: Pid) -> io::Result<Reaped> {
+    let mut reaped = Reaped::Nothing;
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) if pid == template => {
-                return Ok(Some(Report::TemplateEnded {
+                return Ok(Reaped::Template(Report::TemplateEnded {
                     code: status.exit_status(),
                     signal: status.terminating_signal(),
                 }));
             }
-            Ok(Some(_)) => reaped = true,
-            Ok(None) | Err(rustix::io::Errno::CHILD) => break,
+            Ok(Some(_)) => reaped = Reaped::Others,
+            Ok(None) | Err(rustix::io::Errno::CHILD) => return Ok(reaped),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    if reaped && sweeping {
-        sweep(template);
-    }
-    Ok(None)
 }
 
 /// Kills every child of PID 1 except the template. Instances are the template's children, and adopt their own orphans
-/// while they live: whatever PID 1 has adopted belongs to an instance that is dead.
-fn sweep(template: Pid) {
+/// while they live: whatever PID 1 has adopted belongs to an instance that is dead. True when there was any.
+fn sweep(template: Pid) -> bool {
     let Ok(entries) = fs::read_dir("/proc") else {
-        return;
+        return false;
     };
+    let mut found = false;
     for entry in entries.flatten() {
         let pid = entry
             .file_name()
@@ -118,8 +134,10 @@ fn sweep(template: Pid) {
         if pid != Pid::INIT && pid != template && parent(pid) == Some(1) {
             // It may have ended by itself meanwhile.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
+            found = true;
         }
     }
+    found
 }
 
 /// Parent of a process, from `/proc/PID/stat`: the second field after the name, which is in parentheses and may hold

@@ -10,7 +10,7 @@ use super::boot::{boot_apart, sandbox_spec};
 use super::deployment::{Deployment, Resources};
 use crate::criu::{Image, Key};
 use crate::instance::Template;
-use crate::model::{FunctionSpec, ImageView, Runtime, StartRung};
+use crate::model::{FunctionSpec, ImageView, StartRung};
 use crate::sandbox::RestoreSource;
 
 /// How long after a boot the image is made, at the earliest: the function that was just deployed is likely to be called.
@@ -36,11 +36,11 @@ impl Deployment {
     }
 
     fn image_key(&self) -> Option<Key> {
-        // A Node.js template cannot be dumped yet: its addon does not let go of the server's descriptors.
-        if self.spec.runtime != Runtime::Python3 {
+        let runtime = self.resources.runtimes.get(self.spec.runtime);
+        // A template that does not fork has instances that wait, each with descriptors of the server's.
+        if runtime.fork.is_err() {
             return None;
         }
-        let runtime = self.resources.runtimes.get(self.spec.runtime);
         let parts = Parts {
             spec: &self.spec,
             // Packages are named by their content.

@@ -2,7 +2,9 @@
 
 mod confinement;
 
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,6 +16,25 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 const HELLO: &str =
     "import json, random\ndef handler(event, context):\n    return [event, random.random()]\n";
+
+/// Uses the thread pool, timers and the event loop.
+const HELLO_NODE: &str = r#"
+import fs from "node:fs/promises";
+import { scrypt } from "node:crypto";
+import { promisify } from "node:util";
+import { setTimeout } from "node:timers/promises";
+import * as hooks from "snapshot_restore_node";
+let before = 0, after = 0;
+hooks.register_before_snapshot(() => { before++; });
+hooks.register_after_restore(async () => { await setTimeout(1); after++; });
+export const handler = async (event) => {
+  await fs.readFile(new URL(import.meta.url));
+  await setTimeout(2);
+  const key = await promisify(scrypt)("secret", "salt", 16);
+  const later = key.length === 16 ? "a file, hashed on another thread" : "nothing";
+  return [event, Math.random(), [before, after], later];
+};
+"#;
 
 /// Whether this host has a CRIU that works; says so loudly where it has not.
 #[expect(
@@ -51,12 +72,18 @@ pub(crate) async fn image_of(client: &Client, name: &str) -> u64 {
 
 /// Kills the function's template, and waits until the server has noticed.
 pub(crate) async fn kill_template(server: &Server, client: &Client, name: &str) {
-    let template = crate::lifecycle::descendants(server.pid())
+    // The one of which the image was made may still be on its way out.
+    let templates = crate::lifecycle::descendants(server.pid())
         .into_iter()
-        .find(|pid| is_template(*pid, name))
-        .expect("a template");
-    let pid = rustix::process::Pid::from_raw(template.cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        .filter(|pid| is_template(*pid, name));
+    let mut killed = 0;
+    for template in templates {
+        let pid = rustix::process::Pid::from_raw(template.cast_signed()).unwrap();
+        // It may have ended by itself.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        killed += 1;
+    }
+    assert!(killed > 0, "a template");
     eventually("the template's end", PATIENCE, || async {
         (function(client, name).await["template"] == json!(false)).then_some(())
     })
@@ -113,7 +140,6 @@ async fn a_start_without_a_template_is_a_restore() {
     );
 
     // Private, and gone with the function.
-    use std::os::unix::fs::PermissionsExt as _;
     let dir = images(&server).pop().expect("one image");
     for entry in std::fs::read_dir(dir.join("criu")).unwrap().flatten() {
         let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
@@ -121,6 +147,32 @@ async fn a_start_without_a_template_is_a_restore() {
     }
     client.delete("/api/v1/functions/hello").await.expect(204);
     assert_eq!(images(&server), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_start_of_a_node_function_is_a_restore() {
+    let server = Server::start();
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    client
+        .deploy("hello", HELLO_NODE, json!({"runtime": "node"}))
+        .await;
+    image_of(&client, "hello").await;
+    let mut values = Vec::new();
+    for round in 0..3 {
+        kill_template(&server, &client, "hello").await;
+        let answer = client.invoke("hello", &json!(round)).await.expect(200);
+        assert_eq!(answer.header("x-hearth-start"), "restore");
+        let answer = answer.json();
+        assert_eq!(answer[0], round);
+        assert_eq!(answer[2], json!([1, 1]), "the hooks ran once each");
+        assert_eq!(answer[3], "a file, hashed on another thread");
+        values.push(answer[1].to_string());
+    }
+    values.dedup();
+    assert_eq!(values.len(), 3, "random numbers repeat: {values:?}");
 }
 
 #[tokio::test]
@@ -182,6 +234,77 @@ async fn a_restore_that_takes_too_long_falls_to_a_boot() {
         // After the third in a row the image is given up.
         assert_eq!(image["bytes"].is_null(), round == 3, "{image}");
     }
+}
+
+/// Makes, in `dir`, a program that is the CRIU of this host but for restores, which never end; none where there is none.
+fn stuck_criu(dir: &Path) -> Option<PathBuf> {
+    let private = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/criu");
+    let system = Path::new("/usr/sbin/criu");
+    let real = if private.is_dir() {
+        let mut copy = Command::new("cp");
+        copy.arg("-aL").arg(&private).arg(dir.join("copy"));
+        assert!(copy.status().unwrap().success());
+        r#"lib=$(echo "$here"/copy/usr/lib/*-linux-gnu)
+exec "$lib"/ld-linux* --library-path "$lib" "$here/copy/usr/sbin/criu" "$@""#
+    } else if system.is_file() {
+        std::fs::copy(system, dir.join("real")).unwrap();
+        r#"exec "$here/real" "$@""#
+    } else {
+        return None;
+    };
+    // Its arguments begin with: restore --images-dir DIR --work-dir DIR.
+    let script = format!(
+        "#!/bin/sh\nhere=${{0%/*}}\nif [ \"$1\" = restore ]; then\n  \
+         echo '(00.1) Error (criu/stuck.c:1): waits for nothing' >\"$5/restore.log\"\n  exec sleep 1000\nfi\n{real}\n"
+    );
+    let program = dir.join("criu");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    Some(program)
+}
+
+#[tokio::test]
+async fn a_restore_that_is_stuck_is_shown_with_what_criu_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = stuck_criu(dir.path()).unwrap_or_default();
+    let server = Server::start_with(&[
+        ("HEARTH_CRIU", program.to_str().unwrap()),
+        ("HEARTH_RESTORE_TIMEOUT_MS", "5000"),
+    ]);
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    client.deploy("hello", HELLO, json!({})).await;
+    image_of(&client, "hello").await;
+    kill_template(&server, &client, "hello").await;
+    let answer = client.invoke("hello", &json!(1)).await.expect(200);
+    assert_eq!(answer.header("x-hearth-start"), "boot");
+    let image = function(&client, "hello").await["image"].clone();
+    let note = image["note"].as_str().unwrap_or_default();
+    assert!(note.contains("not done within 5000 ms"), "{image}");
+    assert!(note.contains("waits for nothing"), "{image}");
+}
+
+#[tokio::test]
+async fn an_image_goes_when_memory_is_short() {
+    let server = Server::start_with(&[("HEARTH_MEMORY_BUDGET_MB", "1")]);
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    client.deploy("hello", HELLO, json!({})).await;
+    client.invoke("hello", &json!(1)).await.expect(200);
+    eventually("the image goes", PATIENCE, || async {
+        let function = function(&client, "hello").await;
+        assert_eq!(function["image"]["dump_failures"], 0, "{function}");
+        let evicted = function["decisions"]["image_evicted"].as_u64() > Some(0);
+        (evicted && function["image"]["bytes"].is_null()).then_some(())
+    })
+    .await;
+    assert_eq!(images(&server), Vec::<PathBuf>::new());
+    let answer = client.invoke("hello", &json!(1)).await.expect(200);
+    assert_ne!(answer.header("x-hearth-start"), "restore");
 }
 
 #[tokio::test]

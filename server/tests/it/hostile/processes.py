@@ -101,22 +101,27 @@ def run_as_rabbit():
             counter[0] += 1
 
 
-def rabbits():
-    for _ in range(5):
+def breed(count):
+    # Who adopts them does not have to wait for each: what is left of them would use up the limit of processes.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for _ in range(count):
         if os.fork() == 0:
             run_as_rabbit()
+
+
+def rabbits():
+    breed(5)
     before = counter[0]
-    time.sleep(0.2)
-    os.write(1, b"they ran\n" if counter[0] > before + 10 else b"they did not run\n")
+    while counter[0] <= before + 10:
+        time.sleep(0.01)
+    os.write(1, b"they ran\n")
     os._exit(7)
 
 
 def early_rabbits():
     """The same from a hook that runs before the instance is ready, and so before it is in its cgroup."""
     if os.environ.get("EARLY"):
-        for _ in range(3):
-            if os.fork() == 0:
-                run_as_rabbit()
+        breed(3)
 
 
 def ignore_everything():

@@ -15,6 +15,14 @@ fn one_instance() -> serde_json::Value {
     json!({"timeout_ms": 1500, "max_concurrency": 1})
 }
 
+/// With memory for as many processes as there may be: a bomb of interpreters shall meet the limit of processes, and not
+/// that of memory before it.
+fn roomy_instance() -> serde_json::Value {
+    let mut settings = one_instance();
+    settings["memory_mb"] = json!(512);
+    settings
+}
+
 by_both_rungs!(
     processes_of_the_host_are_out_of_sight_and_out_of_reach,
     CODE,
@@ -44,7 +52,7 @@ async fn processes_of_the_host_are_out_of_sight_and_out_of_reach(arena: Arena) {
 by_both_rungs!(
     bombs_are_bounded_and_their_remains_are_removed,
     CODE,
-    one_instance()
+    roomy_instance()
 );
 
 async fn bombs_are_bounded_and_their_remains_are_removed(arena: Arena) {
@@ -86,6 +94,8 @@ async fn processes_that_keep_changing_their_number_are_caught() {
     for early in ["", "yes"] {
         let mut settings = one_instance();
         settings["env"] = json!({"EARLY": early});
+        // However long it takes until all of them have run.
+        settings["timeout_ms"] = json!(20_000);
         let arena = Arena::new(CODE, settings).await;
         let answer = arena.attack("rabbits").await;
         let id = answer.header("x-hearth-invocation-id").to_owned();
