@@ -2,7 +2,7 @@
 
 use std::io::{self, Read as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -35,6 +35,8 @@ const PROBE_DEADLINE: Duration = Duration::from_secs(20);
 const PROBE_POLL: Duration = Duration::from_millis(5);
 /// Most of the probe's answer that is read: one line.
 const ANSWER_BYTES: u64 = 64 * 1024;
+/// Most characters of what it says instead of an answer: it is part of a one-line reason.
+const LINE_CHARS: usize = 300;
 
 /// What `bootstrap.js --probe` prints.
 #[derive(Debug, Deserialize)]
@@ -122,7 +124,7 @@ fn ask(node: &Path, bootstrap: &Path) -> Result<Answer, String> {
         .map_err(|error| format!("{} cannot be run: {error}", node.display()))?;
     let ended = wait(&mut child);
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    if let Ok(true) = ended {
+    if let Ok(Some(_)) = ended {
         read(child.stdout.take(), &mut stdout);
         read(child.stderr.take(), &mut stderr);
     }
@@ -131,29 +133,49 @@ fn ask(node: &Path, bootstrap: &Path) -> Result<Answer, String> {
     }
     let said = String::from_utf8_lossy(&stderr);
     let why = match ended {
-        Ok(true) => said
-            .lines()
-            .find(|line| line.contains("Error"))
-            .unwrap_or("it said nothing that makes sense")
-            .trim()
-            .to_owned(),
-        Ok(false) => format!("no answer within {} s", PROBE_DEADLINE.as_secs()),
+        Ok(Some(status)) => {
+            // One that is too old stumbles over the flags already.
+            if let Some(version) = says_version(node) {
+                supported(node, &version)?;
+            }
+            let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+            lines()
+                .find(|line| line.contains("Error"))
+                .or_else(|| lines().next())
+                .map_or_else(
+                    || format!("no answer, {status}"),
+                    |line| line.chars().take(LINE_CHARS).collect(),
+                )
+        }
+        Ok(None) => format!("no answer within {} s", PROBE_DEADLINE.as_secs()),
         Err(error) => error.to_string(),
     };
     Err(format!("{} did not pass the probe: {why}", node.display()))
 }
 
-/// Waits for the probe's end; kills it when it takes too long, and returns false.
-fn wait(child: &mut Child) -> io::Result<bool> {
+/// What `node --version` prints, without its `v`.
+fn says_version(node: &Path) -> Option<String> {
+    let output = Command::new(node)
+        .arg("--version")
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Some(text.trim().strip_prefix('v')?.to_owned())
+}
+
+/// Waits for the probe's end; kills it when it takes too long, and returns nothing.
+fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let until = Instant::now() + PROBE_DEADLINE;
     loop {
-        if child.try_wait()?.is_some() {
-            return Ok(true);
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
         }
         if Instant::now() >= until {
             child.kill()?;
             child.wait()?;
-            return Ok(false);
+            return Ok(None);
         }
         std::thread::sleep(PROBE_POLL);
     }
@@ -226,6 +248,19 @@ mod tests {
         let broken = probed("echo 'Error: no such module' >&2; exit 1", &[]);
         assert!(broken.version.unwrap_err().contains("no such module"));
         let silent = probed("exit 0", &[]);
-        assert!(silent.version.unwrap_err().contains("makes sense"));
+        assert!(silent.version.unwrap_err().contains("exit status: 0"));
+        let words = probed("echo 'cannot load this' >&2; exit 3", &[]);
+        assert!(words.version.unwrap_err().ends_with("cannot load this"));
+        // One that knows none of the flags.
+        let ancient = probed(
+            r#"if [ "$1" = --version ]; then echo v16.20.2; else echo "bad option: $3" >&2; exit 9; fi"#,
+            &[],
+        );
+        assert!(
+            ancient
+                .version
+                .unwrap_err()
+                .contains("16.20.2; 20.11 or newer")
+        );
     }
 }
