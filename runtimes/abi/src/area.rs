@@ -9,36 +9,47 @@
 use core::ops::Deref;
 use std::sync::Arc;
 
-use crate::checksum;
+use crate::checksum::{self, BLOCK, Summed};
 use crate::error::Violation;
 use crate::frame::HeaderWords;
-use crate::layout::{FRAME_HEADER_BYTES, HEADER_BYTES, LINE_BYTES, RingControl};
+use crate::layout::{HEADER_BYTES, LINE_BYTES, RingControl};
 use crate::region::Mapping;
 
 /// The shared words of one ring; keeps the mapping alive.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Control {
-    mapping: Arc<Mapping>,
-    /// Where they lie: [`crate::layout::TO_WORKER_CONTROL`] or [`crate::layout::TO_HOST_CONTROL`].
-    at: usize,
+    words: *const RingControl,
+    _mapping: Arc<Mapping>,
 }
 
+// SAFETY: the words are atomics, and the mapping that they lie in may be used from every thread.
+unsafe impl Send for Control {}
+// SAFETY: as above.
+unsafe impl Sync for Control {}
+
 impl Control {
-    /// The words at `at` of `mapping`.
+    /// The words at `at` of `mapping`: [`crate::layout::TO_WORKER_CONTROL`] or [`crate::layout::TO_HOST_CONTROL`].
     pub(crate) fn new(mapping: Arc<Mapping>, at: usize) -> Self {
         assert!(at.is_multiple_of(LINE_BYTES) && at + size_of::<RingControl>() <= HEADER_BYTES);
-        Self { mapping, at }
+        assert!(mapping.len() >= HEADER_BYTES);
+        // SAFETY: just checked to lie in the mapping's first page.
+        let words = unsafe { mapping.base().add(at) };
+        Self {
+            words: words.cast::<RingControl>(),
+            _mapping: mapping,
+        }
     }
 }
 
 impl Deref for Control {
     type Target = RingControl;
 
+    #[inline]
     fn deref(&self) -> &RingControl {
-        // SAFETY: the mapping is page-aligned and longer than its header page, `new` checked that the words lie in
-        // that page and are aligned, and it stays mapped while `self` lives. The words are atomics, for which every
-        // bit pattern is valid and which may change under a shared reference.
-        unsafe { &*self.mapping.base().add(self.at).cast::<RingControl>() }
+        // SAFETY: the mapping is page-aligned, `new` checked that the words lie in its first page and are aligned, and it
+        // stays mapped while `self` lives. The words are atomics, for which every bit pattern is valid and which may
+        // change under a shared reference.
+        unsafe { &*self.words }
     }
 }
 
@@ -46,10 +57,16 @@ impl Deref for Control {
 /// process to use these bytes.
 #[derive(Debug)]
 pub(crate) struct Area {
-    mapping: Arc<Mapping>,
-    at: usize,
+    /// The first of the bytes, at the start of a cache line.
+    base: *mut u8,
     capacity: u32,
+    _mapping: Arc<Mapping>,
 }
+
+// SAFETY: the mapping may be used from every thread, and its owner alone decides who uses these bytes.
+unsafe impl Send for Area {}
+// SAFETY: as above; with a shared reference, the bytes are only read.
+unsafe impl Sync for Area {}
 
 impl Area {
     /// The `capacity` bytes at `at` of `mapping`.
@@ -58,10 +75,13 @@ impl Area {
             at.checked_add(capacity as usize)
                 .is_some_and(|end| end <= mapping.len())
         );
+        assert!(at.is_multiple_of(BLOCK));
+        // SAFETY: just checked to lie in the mapping.
+        let base = unsafe { mapping.base().add(at) };
         Self {
-            mapping,
-            at,
+            base,
             capacity,
+            _mapping: mapping,
         }
     }
 
@@ -71,6 +91,7 @@ impl Area {
     }
 
     /// The address of `len` bytes at `offset`, all inside the ring.
+    #[inline]
     fn span(&self, offset: u64, len: usize) -> Result<*mut u8, Violation> {
         let outside = Violation::OutsideRing {
             offset,
@@ -83,14 +104,14 @@ impl Area {
         if offset > capacity || len > capacity - offset {
             return Err(outside);
         }
-        // SAFETY: `new` checked that `at + capacity` lies in the mapping, and `offset` is at most `capacity`.
-        Ok(unsafe { self.mapping.base().add(self.at + offset) })
+        // SAFETY: `new` checked that `capacity` bytes lie in the mapping, and `offset` is at most `capacity`.
+        Ok(unsafe { self.base.add(offset) })
     }
 
     /// Copies a header out.
     #[inline]
     pub(crate) fn read_header(&self, offset: u64) -> Result<HeaderWords, Violation> {
-        let from = self.span(offset, FRAME_HEADER_BYTES)?.cast::<u64>();
+        let from = self.span(offset, size_of::<HeaderWords>())?.cast::<u64>();
         // SAFETY: `span` checked that four words lie there; unaligned reads ask for no alignment.
         Ok(unsafe { [0, 1, 2, 3].map(|index| from.add(index).read_unaligned()) })
     }
@@ -102,7 +123,7 @@ impl Area {
         offset: u64,
         header: HeaderWords,
     ) -> Result<(), Violation> {
-        let to = self.span(offset, FRAME_HEADER_BYTES)?.cast::<u64>();
+        let to = self.span(offset, size_of::<HeaderWords>())?.cast::<u64>();
         for (index, word) in header.into_iter().enumerate() {
             // SAFETY: `span` checked that four words lie there; unaligned writes ask for no alignment.
             unsafe { to.add(index).write_unaligned(word) };
@@ -110,19 +131,22 @@ impl Area {
         Ok(())
     }
 
-    /// Copies `len` bytes out, to the end of `into`, and sums the copy together with `header`.
+    /// Copies `len` bytes out, to the end of `into`, and sums the copy together with `header`. Whole blocks are copied; what
+    /// lies behind the payload ends up behind the vector's end.
+    #[inline]
     pub(crate) fn append_to(
         &self,
         offset: u64,
         len: usize,
         into: &mut Vec<u8>,
-        header: HeaderWords,
+        header: Summed,
     ) -> Result<u32, Violation> {
-        let from = self.span(offset, len)?;
-        into.reserve(len);
-        let spare = &mut into.spare_capacity_mut()[..len];
-        // SAFETY: `span` checked the source; `reserve` made at least `len` bytes of spare capacity, which the copy
-        // initialises before the length covers them. Private memory does not overlap with the mapping.
+        let blocks = len.next_multiple_of(BLOCK);
+        let from = self.span(offset, blocks)?;
+        into.reserve(blocks);
+        let spare = &mut into.spare_capacity_mut()[..blocks];
+        // SAFETY: `span` checked the source; `reserve` made at least `blocks` bytes of spare capacity, which the copy
+        // initialises before the length covers `len` of them. Private memory does not overlap with the mapping.
         unsafe {
             let sum = checksum::copy_out(header, from, spare);
             into.set_len(into.len() + len);
@@ -130,14 +154,15 @@ impl Area {
         }
     }
 
-    /// Copies a payload in and sums it together with `header`.
+    /// Copies a payload in, with zeros up to a whole block, and sums it together with `header`.
+    #[inline]
     pub(crate) fn write_payload(
         &mut self,
         offset: u64,
         payload: &[u8],
-        header: HeaderWords,
+        header: Summed,
     ) -> Result<u32, Violation> {
-        let to = self.span(offset, payload.len())?;
+        let to = self.span(offset, payload.len().next_multiple_of(BLOCK))?;
         // SAFETY: `span` checked the destination, and private memory does not overlap with the mapping.
         Ok(unsafe { checksum::copy_in(header, payload, to) })
     }

@@ -1,34 +1,41 @@
-//! CRC32 by folding, 64 bytes at a time, copying on the way: AVX-512 with VPCLMULQDQ.
+//! CRC32 by carry-less multiplication, 64 bytes at a time, copying on the way: AVX-512 with VPCLMULQDQ.
 //!
-//! Source of the method: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction",
+//! Source of the folds: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction",
 //! Intel, 2009; the constants are its bit-reflected ones, computed here. A 128-bit value `x` stands for a polynomial;
 //! `D` bits further on it is worth `x.low * x^(D+32) + x.high * x^(D-32)`, modulo the CRC's polynomial, which is what
 //! a fold adds to the block there.
+//!
+//! A short frame is all latency, so its end is shorter than the paper's: each 64-bit word of the last block and of the
+//! header is multiplied at once by the power of x that its distance from the end makes of it, which leaves a sum of 96
+//! bits; and those are reduced in one step. With the lowest bit as the constant term, the polynomial is a power series
+//! that has an inverse; its first 64 terms times the sum's are the quotient, and what the quotient times the polynomial
+//! does not cancel are the 32 bits of the remainder.
 
 use core::arch::x86_64::{
-    __m128i, __m512i, __mmask64, _mm_and_si128, _mm_clmulepi64_si128, _mm_extract_epi32,
-    _mm_set_epi64x, _mm_setr_epi32, _mm_srli_si128, _mm_ternarylogic_epi64, _mm_xor_si128,
-    _mm256_set_epi64x, _mm256_setr_epi32, _mm256_xor_si256, _mm512_clmulepi64_epi128,
-    _mm512_extracti32x4_epi32, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_storeu_epi8,
-    _mm512_maskz_loadu_epi8, _mm512_set_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
-    _mm512_ternarylogic_epi64,
+    __m128i, __m512i, __mmask64, _mm_clmulepi64_si128, _mm_cvtsi32_si128, _mm_cvtsi64_si128,
+    _mm_extract_epi32, _mm_set_epi64x, _mm_ternarylogic_epi64, _mm_xor_si128,
+    _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_xor_si256, _mm512_castsi512_si256,
+    _mm512_clmulepi64_epi128, _mm512_extracti64x4_epi64, _mm512_loadu_si512,
+    _mm512_maskz_loadu_epi8, _mm512_set_epi64, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
+    _mm512_xor_si512, _mm512_zextsi128_si512,
 };
 use core::ptr;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use crate::checksum::BLOCK;
-use crate::frame::HeaderWords;
+use crate::checksum::{BLOCK, Summed};
 
-/// The CRC's polynomial, x^32 and all, lowest power first.
-const POLYNOMIAL: i64 = 0x1_db71_0641;
-/// x^64 divided by the polynomial, lowest power first: Barrett's constant.
-const QUOTIENT: i64 = 0x1_f701_1641;
+/// The CRC's polynomial, x^32 and all, highest power in the lowest bit.
+const POLYNOMIAL: u64 = 0x1_db71_0641;
+/// The first 64 terms of the polynomial's inverse as a power series.
+const INVERSE: u64 = inverse();
 /// Three-way exclusive or, for `ternarylogic`.
 const XOR3: i32 = 0x96;
 /// Bytes that the long loop takes at once.
 const STRIDE: usize = 4 * BLOCK;
+/// Bits of header that follow the payload.
+const HEADER_BITS: u32 = 64 * size_of::<Summed>() as u32 / 8;
 
-/// x^`power` modulo the polynomial, lowest power first, in the upper 32 of 33 bits.
+/// x^`power` modulo the polynomial, highest power in the lowest bit, in the upper 32 of 33 bits.
 const fn power(power: u32) -> i64 {
     // Bit 31 is x^0 in this order; multiplying by x shifts towards x^31, which is bit 0.
     let mut value: u32 = 1 << 31;
@@ -44,17 +51,61 @@ const fn power(power: u32) -> i64 {
     (value as i64) << 1
 }
 
+const fn inverse() -> u64 {
+    let mut inverse: u64 = 0;
+    // What the inverse so far leaves of 1.
+    let mut rest: u64 = 1;
+    let mut bit = 0;
+    while bit < 64 {
+        if rest >> bit & 1 == 1 {
+            inverse |= 1 << bit;
+            rest ^= POLYNOMIAL << bit;
+        }
+        bit += 1;
+    }
+    inverse
+}
+
 /// The two factors that fold over `bits`: for the lower half and for the upper.
 const fn over(bits: u32) -> (i64, i64) {
     (power(bits + 32), power(bits - 32))
 }
 
-const OVER_128: (i64, i64) = over(128);
-const OVER_256: (i64, i64) = over(256);
-const OVER_384: (i64, i64) = over(384);
+/// The factor of a word that `bits` follow.
+const fn before(bits: u32) -> i64 {
+    power(bits + 32)
+}
+
 const OVER_512: (i64, i64) = over(512);
+const OVER_1024: (i64, i64) = over(1024);
+const OVER_1536: (i64, i64) = over(1536);
 const OVER_2048: (i64, i64) = over(2048);
-const X_64: i64 = power(64);
+
+/// The factors of the header's words.
+const WORDS: [i64; 3] = [before(128), before(64), before(0)];
+
+/// The factors of the last block's eight words.
+const LAST: [i64; 8] = {
+    let mut factors = [0; 8];
+    let mut word = 0;
+    while word < 8 {
+        factors[word] = before(HEADER_BITS + 64 * (7 - word as u32));
+        word += 1;
+    }
+    factors
+};
+
+/// What the ones that a CRC begins with are worth at the beginning of the last block, in 96 bits: low and high.
+const ONES_LAST: (i64, i64) = {
+    let (mut low, mut high) = (0_u64, 0_u64);
+    let mut bit = 0;
+    while bit < 32 {
+        low ^= LAST[0].cast_unsigned() << bit;
+        high ^= ((LAST[0].cast_unsigned() as u128) << bit >> 64) as u64;
+        bit += 1;
+    }
+    (low.cast_signed(), high.cast_signed())
+};
 
 /// Proof that the processor has what the functions here need.
 #[derive(Debug, Clone, Copy)]
@@ -85,28 +136,48 @@ impl Fold {
         (answer == PRESENT).then_some(Self(()))
     }
 
-    /// The checksum of `header` and `payload`.
+    /// The checksum of `payload` and `header`.
     #[inline]
-    pub(crate) fn sum(self, header: HeaderWords, payload: &[u8]) -> u32 {
+    pub(crate) fn sum(self, [a, b, c]: Summed, payload: &[u8]) -> u32 {
         // SAFETY: `self` proves the features, the payload is readable, nothing is written.
-        unsafe { run::<false>(header, payload.as_ptr(), ptr::null_mut(), payload.len()) }
+        unsafe { sum(a, b, c, payload.as_ptr(), payload.len()) }
     }
 
-    /// Copies `len` bytes and sums them, each byte read once.
+    /// Copies `len` bytes and zeros up to a whole block, and sums them, each byte read once.
     ///
     /// # Safety
-    /// `from` is readable and `to` writable for `len` bytes, and they do not overlap.
+    /// `from` is readable for `len` bytes and `to` writable for as many up to a whole block, and they do not overlap.
     #[inline]
     pub(crate) unsafe fn copy(
         self,
-        header: HeaderWords,
+        [a, b, c]: Summed,
         from: *const u8,
         to: *mut u8,
         len: usize,
     ) -> u32 {
         // SAFETY: `self` proves the features, the caller vouches for the memory.
-        unsafe { run::<true>(header, from, to, len) }
+        unsafe { copy(a, b, c, from, to, len) }
     }
+}
+
+/// [`run`] without the copy.
+///
+/// # Safety
+/// As for [`run`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,pclmulqdq,sse4.1")]
+unsafe fn sum(a: u64, b: u64, c: u64, from: *const u8, len: usize) -> u32 {
+    // SAFETY: by the contract.
+    unsafe { run::<false>([a, b, c], from, ptr::null_mut(), len) }
+}
+
+/// [`run`] with the copy. The header's words travel in registers.
+///
+/// # Safety
+/// As for [`run`].
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,pclmulqdq,sse4.1")]
+unsafe fn copy(a: u64, b: u64, c: u64, from: *const u8, to: *mut u8, len: usize) -> u32 {
+    // SAFETY: by the contract.
+    unsafe { run::<true>([a, b, c], from, to, len) }
 }
 
 #[inline]
@@ -143,36 +214,58 @@ unsafe fn block<const COPY: bool>(from: *const u8, to: *mut u8, at: usize) -> __
     }
 }
 
-/// Sums `header`, the bytes at `from` and zeros up to a whole block, and copies the bytes if asked to.
+/// Reads `len` bytes, one to a whole block, and writes them and zeros up to a whole block if asked to.
 ///
 /// # Safety
-/// The processor has the features; `from` is readable for `len` bytes and, if `COPY`, `to` is writable, without overlap.
+/// As many bytes are readable and, if `COPY`, a block is writable, without overlap.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn last<const COPY: bool>(from: *const u8, to: *mut u8, len: usize) -> __m512i {
+    if len == BLOCK {
+        // SAFETY: by the contract.
+        return unsafe { block::<COPY>(from, to, 0) };
+    }
+    let mask: __mmask64 = u64::MAX >> (BLOCK - len);
+    // SAFETY: only the bytes that the mask names are read, and `to` has room for a whole block.
+    unsafe {
+        let last = _mm512_maskz_loadu_epi8(mask, from.cast());
+        if COPY {
+            _mm512_storeu_si512(to.cast(), last);
+        }
+        last
+    }
+}
+
+/// Sums the bytes at `from`, zeros up to a whole block, and `header`; and copies the bytes and the zeros if asked to.
+///
+/// # Safety
+/// The processor has the features; `from` is readable for `len` bytes and, if `COPY`, `to` is writable for as many up to
+/// a whole block, without overlap.
+#[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,pclmulqdq,sse4.1")]
-unsafe fn run<const COPY: bool>(
-    header: HeaderWords,
-    from: *const u8,
-    to: *mut u8,
-    len: usize,
-) -> u32 {
-    let over_512 = four(OVER_512);
-    let [a, b, c, d] = header.map(u64::cast_signed);
-    let header = _mm256_set_epi64x(d, c, b, a);
+unsafe fn run<const COPY: bool>(header: Summed, from: *const u8, to: *mut u8, len: usize) -> u32 {
     // A CRC begins with all ones.
-    let header = _mm256_xor_si256(header, _mm256_setr_epi32(-1, 0, 0, 0, 0, 0, 0, 0));
-    // The header ends where the payload begins: it is the second half of a block before it.
-    let mut sum = _mm512_inserti64x4::<1>(_mm512_setzero_si512(), header);
-    let mut at = 0;
-    if len >= STRIDE {
+    let ones = u64::from(u32::MAX);
+    let [a, b, c] = header;
+    if len == 0 {
+        return finish(words([a ^ ones, b, c]));
+    }
+    if len <= BLOCK {
+        // SAFETY: there are `len` bytes, and room for a block.
+        let only = unsafe { last::<COPY>(from, to, len) };
+        // The payload's words first: they are what the end waits for.
+        let payload = quarters(only);
+        let ones = _mm_set_epi64x(ONES_LAST.1, ONES_LAST.0);
+        return finish(_mm_ternarylogic_epi64::<XOR3>(payload, words(header), ones));
+    }
+    let ones = _mm512_zextsi128_si512(_mm_cvtsi32_si128(-1));
+    let over_512 = four(OVER_512);
+    let (mut sum, mut at);
+    if len >= 2 * STRIDE {
         let over_2048 = four(OVER_2048);
-        // SAFETY: these four blocks lie before `len`.
-        let mut sums = unsafe {
-            [
-                fold(sum, over_512, block::<COPY>(from, to, 0)),
-                block::<COPY>(from, to, BLOCK),
-                block::<COPY>(from, to, 2 * BLOCK),
-                block::<COPY>(from, to, 3 * BLOCK),
-            ]
-        };
+        // SAFETY: two strides are there.
+        let mut sums = unsafe { [0, 1, 2, 3].map(|index| block::<COPY>(from, to, index * BLOCK)) };
+        sums[0] = _mm512_xor_si512(sums[0], ones);
         at = STRIDE;
         while len - at >= STRIDE {
             for (index, sum) in sums.iter_mut().enumerate() {
@@ -182,9 +275,13 @@ unsafe fn run<const COPY: bool>(
             }
             at += STRIDE;
         }
-        sum = fold(sums[0], over_512, sums[1]);
-        sum = fold(sum, over_512, sums[2]);
-        sum = fold(sum, over_512, sums[3]);
+        let far = fold(sums[0], four(OVER_1536), sums[3]);
+        let near = fold(sums[1], four(OVER_1024), far);
+        sum = fold(sums[2], over_512, near);
+    } else {
+        // SAFETY: a block is there.
+        sum = _mm512_xor_si512(unsafe { block::<COPY>(from, to, 0) }, ones);
+        at = BLOCK;
     }
     while len - at >= BLOCK {
         // SAFETY: the block lies before `len`.
@@ -193,54 +290,57 @@ unsafe fn run<const COPY: bool>(
         at += BLOCK;
     }
     if at < len {
-        let mask: __mmask64 = u64::MAX >> (BLOCK - (len - at));
-        // SAFETY: only the `len - at` bytes that the mask names are touched.
-        let last = unsafe {
-            let last = _mm512_maskz_loadu_epi8(mask, from.add(at).cast());
-            if COPY {
-                _mm512_mask_storeu_epi8(to.add(at).cast(), mask, last);
-            }
-            last
-        };
-        sum = fold(sum, over_512, last);
+        // SAFETY: `len - at` bytes are left, and room for a block.
+        let next = unsafe { last::<COPY>(from.add(at), to.wrapping_add(at), len - at) };
+        sum = fold(sum, over_512, next);
     }
-    finish(quarters(sum))
+    finish(_mm_xor_si128(quarters(sum), words(header)))
 }
 
-/// Adds up the quarters of a block, each folded over what follows it.
+/// What the header's words are worth, in 96 bits.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl,vpclmulqdq")]
-fn quarters(sum: __m512i) -> __m128i {
-    let factors = _mm512_set_epi64(
-        0, 0, OVER_128.1, OVER_128.0, OVER_256.1, OVER_256.0, OVER_384.1, OVER_384.0,
-    );
-    let folded = fold(sum, factors, _mm512_setzero_si512());
-    let three = _mm_ternarylogic_epi64::<XOR3>(
-        _mm512_extracti32x4_epi32::<0>(folded),
-        _mm512_extracti32x4_epi32::<1>(folded),
-        _mm512_extracti32x4_epi32::<2>(folded),
-    );
-    _mm_xor_si128(three, _mm512_extracti32x4_epi32::<3>(sum))
+#[target_feature(enable = "pclmulqdq,avx512f,avx512vl")]
+fn words([a, b, c]: Summed) -> __m128i {
+    let first = _mm_set_epi64x(b.cast_signed(), a.cast_signed());
+    let factors = _mm_set_epi64x(WORDS[1], WORDS[0]);
+    _mm_ternarylogic_epi64::<XOR3>(
+        _mm_clmulepi64_si128::<0x00>(first, factors),
+        _mm_clmulepi64_si128::<0x11>(first, factors),
+        _mm_clmulepi64_si128::<0x00>(
+            _mm_cvtsi64_si128(c.cast_signed()),
+            _mm_cvtsi64_si128(WORDS[2]),
+        ),
+    )
 }
 
-/// Reduces 128 bits to the CRC: to 96, to 64, then Barrett's reduction.
+/// What the words of the last block are worth, in 96 bits.
+#[inline]
+#[target_feature(enable = "avx512f,vpclmulqdq")]
+fn quarters(sum: __m512i) -> __m128i {
+    let [a, b, c, d, e, f, g, h] = LAST;
+    let factors = _mm512_set_epi64(h, g, f, e, d, c, b, a);
+    let words = _mm512_xor_si512(
+        _mm512_clmulepi64_epi128::<0x00>(sum, factors),
+        _mm512_clmulepi64_epi128::<0x11>(sum, factors),
+    );
+    let half = _mm256_xor_si256(
+        _mm512_castsi512_si256(words),
+        _mm512_extracti64x4_epi64::<1>(words),
+    );
+    _mm_xor_si128(
+        _mm256_castsi256_si128(half),
+        _mm256_extracti128_si256::<1>(half),
+    )
+}
+
+/// Reduces 96 bits to the CRC.
 #[inline]
 #[target_feature(enable = "pclmulqdq,sse4.1")]
 fn finish(sum: __m128i) -> u32 {
-    let low = _mm_setr_epi32(-1, 0, 0, 0);
-    let factors = _mm_set_epi64x(X_64, OVER_128.1);
-    let sum = _mm_xor_si128(
-        _mm_srli_si128::<8>(sum),
-        _mm_clmulepi64_si128::<0x00>(sum, factors),
-    );
-    let sum = _mm_xor_si128(
-        _mm_srli_si128::<4>(sum),
-        _mm_clmulepi64_si128::<0x10>(_mm_and_si128(sum, low), factors),
-    );
-    let barrett = _mm_set_epi64x(QUOTIENT, POLYNOMIAL);
-    let quotient = _mm_clmulepi64_si128::<0x10>(_mm_and_si128(sum, low), barrett);
-    let multiple = _mm_clmulepi64_si128::<0x00>(_mm_and_si128(quotient, low), barrett);
-    !(_mm_extract_epi32::<1>(_mm_xor_si128(sum, multiple)).cast_unsigned())
+    let factors = _mm_set_epi64x(POLYNOMIAL.cast_signed(), INVERSE.cast_signed());
+    let quotient = _mm_clmulepi64_si128::<0x00>(sum, factors);
+    let multiple = _mm_clmulepi64_si128::<0x10>(quotient, factors);
+    !(_mm_extract_epi32::<2>(_mm_xor_si128(sum, multiple)).cast_unsigned())
 }
 
 #[cfg(test)]
@@ -250,7 +350,9 @@ mod tests {
     #[test]
     fn the_constants_are_those_of_the_paper() {
         assert_eq!(OVER_512, (0x1_5444_2bd4, 0x1_c6e4_1596));
-        assert_eq!(OVER_128, (0x1_7519_97d0, 0x0_ccaa_009e));
-        assert_eq!(X_64, 0x1_63cd_6124);
+        assert_eq!(over(128), (0x1_7519_97d0, 0x0_ccaa_009e));
+        assert_eq!(before(32), 0x1_63cd_6124);
+        // The paper's quotient of x^64 is as much of the inverse as Barrett's reduction of 64 bits takes.
+        assert_eq!(INVERSE & 0x1_ffff_ffff, 0x1_f701_1641);
     }
 }

@@ -1,13 +1,17 @@
 //! What travels in a ring: frames.
 //!
-//! A frame is a [`FrameHeader`] and a payload, contiguous, padded to [`crate::layout::FRAME_ALIGN`]. Where one
+//! A frame is a [`FrameHeader`] at the start of a cache line, and a payload from the next cache line on, filled up with zeros
+//! to [`crate::layout::FRAME_ALIGN`]. Where one
 //! does not fit before the ring's end, a [`Kind::Pad`] frame fills up to it. Kinds are extensible: a new one is a new
 //! number here, and a side that does not know it answers with [`Violation::UnknownKind`]; so kinds are added together
 //! with a new protocol version.
 
-use crate::checksum;
+use crate::checksum::{self, Summed};
 use crate::error::Violation;
 use crate::layout::FRAME_HEADER_BYTES;
+
+/// Bytes of a [`FrameHeader`].
+const BYTES: usize = 32;
 
 /// What a frame carries. `host` is the server's end, `worker` the instance's.
 #[repr(u16)]
@@ -37,6 +41,7 @@ pub enum Kind {
 impl TryFrom<u16> for Kind {
     type Error = Violation;
 
+    #[inline]
     fn try_from(value: u16) -> Result<Self, Violation> {
         Ok(match value {
             1 => Self::Pad,
@@ -72,12 +77,14 @@ impl Flags {
 
     /// The flags as they stand in a header.
     #[must_use]
+    #[inline]
     pub const fn bits(self) -> u16 {
         self.0
     }
 
     /// Whether [`Flags::MORE`] is set.
     #[must_use]
+    #[inline]
     pub const fn has_more(self) -> bool {
         self.0 & Self::MORE.0 != 0
     }
@@ -86,6 +93,7 @@ impl Flags {
 impl TryFrom<u16> for Flags {
     type Error = Violation;
 
+    #[inline]
     fn try_from(bits: u16) -> Result<Self, Violation> {
         if bits & !Self::MORE.0 == 0 {
             Ok(Self(bits))
@@ -114,19 +122,22 @@ pub struct FrameHeader {
 }
 
 /// A header as four little-endian words.
-pub type HeaderWords = [u64; FRAME_HEADER_BYTES / 8];
+pub type HeaderWords = [u64; BYTES / 8];
 
 const fn halves(id: &[u8; 16]) -> [u64; 2] {
     let id = u128::from_le_bytes(*id);
     [id as u64, (id >> 64) as u64]
 }
 
-const _: () =
-    assert!(size_of::<FrameHeader>() == FRAME_HEADER_BYTES && align_of::<FrameHeader>() == 4);
+const _: () = {
+    assert!(size_of::<FrameHeader>() == BYTES && align_of::<FrameHeader>() == 4);
+    assert!(BYTES <= FRAME_HEADER_BYTES);
+};
 
 impl FrameHeader {
     /// A header without its checksum.
     #[must_use]
+    #[inline]
     pub const fn new(kind: Kind, flags: Flags, id: &[u8; 16], len: u32) -> Self {
         Self {
             len,
@@ -169,8 +180,8 @@ impl FrameHeader {
 
     /// The header as bytes.
     #[must_use]
-    pub fn to_bytes(&self) -> [u8; FRAME_HEADER_BYTES] {
-        let mut bytes = [0; FRAME_HEADER_BYTES];
+    pub fn to_bytes(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
         for (bytes, word) in bytes.chunks_exact_mut(8).zip(self.to_words()) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
@@ -180,15 +191,14 @@ impl FrameHeader {
     /// The checksum that header and `payload` make.
     #[must_use]
     pub fn checksum(&self, payload: &[u8]) -> u32 {
-        checksum::sum(self.unsummed(), payload)
+        checksum::sum(self.summed(), payload)
     }
 
-    /// The header as it is summed: without its checksum.
+    /// What is summed of the header: all but its checksum and the reserved word.
     #[inline]
-    pub(crate) const fn unsummed(&self) -> HeaderWords {
-        let mut words = self.to_words();
-        words[3] &= !(u32::MAX as u64);
-        words
+    pub(crate) const fn summed(&self) -> Summed {
+        let [a, b, c, _] = self.to_words();
+        [a, b, c]
     }
 
     /// Checks header and `payload` against the header's checksum.
@@ -200,14 +210,23 @@ impl FrameHeader {
     }
 
     /// Checks what was computed against the header's checksum.
+    #[inline]
     pub(crate) fn compare(&self, computed: u32) -> Result<(), Violation> {
-        if computed == self.crc {
-            Ok(())
-        } else {
-            Err(Violation::Checksum {
+        if computed != self.crc {
+            return Err(Violation::Checksum {
                 found: self.crc,
                 computed,
-            })
+            });
+        }
+        self.check_reserved()
+    }
+
+    /// Checks the word that no checksum covers.
+    #[inline]
+    pub(crate) const fn check_reserved(&self) -> Result<(), Violation> {
+        match self.reserved {
+            0 => Ok(()),
+            reserved => Err(Violation::ReservedNotZero(reserved)),
         }
     }
 }
@@ -233,7 +252,7 @@ mod tests {
         let mut header = FrameHeader::new(Kind::RequestEvent, Flags::NONE, &[1; 16], 7);
         header.crc = header.checksum(&payload);
         assert_eq!(header.verify(&payload), Ok(()));
-        for bit in 0..FRAME_HEADER_BYTES * 8 {
+        for bit in 0..BYTES * 8 {
             let mut words = header.to_words();
             words[bit / 64] ^= 1 << (bit % 64);
             assert!(

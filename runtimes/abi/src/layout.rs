@@ -11,7 +11,7 @@
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this module and in [`crate::frame`]; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// First word of a region: `HEARTHCH` as bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHCH");
@@ -23,14 +23,18 @@ pub const HEADER_BYTES: usize = 4096;
 /// processors fetch lines in pairs.
 pub const LINE_BYTES: usize = 128;
 
-/// Frames begin at multiples of this (hence are 8-byte aligned, too). It is the header's size, so that a
-/// header never meets the ring's end, filler always has room for one, and a header lies in one cache line.
-pub const FRAME_ALIGN: u64 = 32;
+/// Frames begin at multiples of this: a cache line, so that header and payload are read and written in whole lines. It is
+/// also what a header takes, so that one never meets the ring's end and filler always has room for one.
+pub const FRAME_ALIGN: u64 = 64;
 
-/// Bytes of a frame's header.
-pub const FRAME_HEADER_BYTES: usize = 32;
+/// Bytes of a frame before its payload: the header, and unused bytes up to the next cache line.
+pub const FRAME_HEADER_BYTES: usize = FRAME_ALIGN as usize;
 
-/// Smallest ring, in bytes: one page, room for two frames of nearly 2 KiB.
+/// What part of a ring its consumer may keep back although it is done with it (a capacity divided by this): a position that is
+/// published, and a peer's announcement looked for, once for many frames.
+pub const KEEP_BACK: u32 = 8;
+
+/// Smallest ring, in bytes: one page, room for two frames of 1.5 KiB.
 pub const MIN_RING_BYTES: u32 = 4 << 10;
 
 /// Largest ring, in bytes: bounds what one instance can make the host map and keeps every length far from
@@ -50,15 +54,17 @@ const fn size_of_control() -> usize {
     4 * LINE_BYTES
 }
 
-/// The payload that one frame can carry in a ring of `ring_bytes`, in bytes. Half a ring less the header: a frame
-/// that does not fit before the ring's end needs at most half a ring of filler, so it fits any empty ring.
+/// The payload that one frame can carry in a ring of `ring_bytes`, in bytes. A frame that does not fit before the ring's end
+/// needs less filler than its own length. So at twice this and the headers, a frame fits any ring of which the consumer has read
+/// everything, even while it keeps back what it may: a producer never waits for that.
 #[must_use]
 pub const fn max_payload(ring_bytes: u32) -> u32 {
-    ring_bytes / 2 - FRAME_HEADER_BYTES as u32
+    (ring_bytes - ring_bytes / KEEP_BACK) / 2 - FRAME_HEADER_BYTES as u32
 }
 
 /// Bytes that a frame of `payload` bytes takes in the ring.
 #[must_use]
+#[inline]
 pub const fn frame_bytes(payload: u32) -> u64 {
     (FRAME_HEADER_BYTES as u64 + payload as u64).next_multiple_of(FRAME_ALIGN)
 }
@@ -136,7 +142,12 @@ const _: () = {
     assert!(size_of::<RegionHeader>() == LINE_BYTES && align_of::<RegionHeader>() == LINE_BYTES);
     assert!(FRAME_HEADER_BYTES as u64 == FRAME_ALIGN);
     assert!((MIN_RING_BYTES as usize).is_multiple_of(HEADER_BYTES));
-    assert!(frame_bytes(max_payload(MIN_RING_BYTES)) == MIN_RING_BYTES as u64 / 2);
+    assert!(FRAME_ALIGN as usize == crate::checksum::BLOCK);
+    // The longest frame and filler for it, beside what is kept back.
+    let longest = frame_bytes(max_payload(MIN_RING_BYTES));
+    let kept = (MIN_RING_BYTES / KEEP_BACK) as u64;
+    assert!(longest.is_multiple_of(FRAME_ALIGN) && kept.is_multiple_of(FRAME_ALIGN));
+    assert!(2 * longest + kept <= MIN_RING_BYTES as u64);
 };
 
 // Loom's atomics are handles of another size.

@@ -46,6 +46,7 @@ impl Receiver {
     ///
     /// # Errors
     /// The peer broke the protocol.
+    #[inline]
     pub fn try_recv(&mut self) -> Result<Option<Frame<'_>>, Violation> {
         match self.next_frame() {
             Ok(false) => Ok(None),
@@ -55,6 +56,7 @@ impl Receiver {
     }
 
     /// Whether [`Receiver::try_recv`] has anything to say: for looking often, at the cost of one shared word.
+    #[inline]
     pub fn is_ready(&mut self) -> bool {
         self.broken.is_some() || self.ring.available() != Ok(0)
     }
@@ -62,6 +64,7 @@ impl Receiver {
     /// Whether the peer's bell must be rung: asked after releasing, once for any number of frames. It takes the peer's
     /// announcement, so it answers `true` once per sleep.
     #[must_use = "the peer sleeps on if its bell is not rung"]
+    #[inline]
     pub fn bell_needed(&mut self) -> bool {
         self.ring.take_producer_waiting()
     }
@@ -85,12 +88,14 @@ impl Receiver {
     }
 
     /// Remembers the first violation, and answers it.
+    #[cold]
     pub(crate) fn fail(&mut self, violation: Violation) -> Violation {
         *self.broken.get_or_insert(violation)
     }
 
     /// Skips filler and checks the header of the frame behind it; whether there is one. At most two rounds: filler leads to the ring's
     /// start, and there it is a violation.
+    #[inline]
     fn next_frame(&mut self) -> Result<bool, Violation> {
         if let Some(violation) = self.broken {
             return Err(violation);
@@ -109,6 +114,7 @@ impl Receiver {
     }
 
     /// Copies the next header out and checks it against what is published and what the ring can hold.
+    #[inline]
     fn check_header(&mut self, published: u64) -> Result<(), Violation> {
         let offset = self.ring.offset();
         let left = self.ring.capacity() - offset;
@@ -127,16 +133,14 @@ impl Receiver {
         if frame > left {
             return Err(Violation::BeyondEnd { frame, left });
         }
-        if header.reserved != 0 {
-            return Err(Violation::ReservedNotZero(header.reserved));
-        }
+        header.check_reserved()?;
         self.current = Checked {
             header,
             kind: Kind::try_from(header.kind)?,
             flags: Flags::try_from(header.flags)?,
         };
         if self.current.kind == Kind::Pad {
-            check_pad(&self.current, frame, left, self.ring.capacity())?;
+            check_pad(&self.current, frame, left, frame_bytes(max))?;
         }
         Ok(())
     }
@@ -144,8 +148,9 @@ impl Receiver {
 
 /// Filler ends at the ring's end, is shorter than the longest frame (else that frame would have fitted), carries no flag
 /// and has its header's checksum.
-fn check_pad(checked: &Checked, frame: u64, left: u64, capacity: u64) -> Result<(), Violation> {
-    if frame != left || frame >= capacity / 2 {
+#[cold]
+fn check_pad(checked: &Checked, frame: u64, left: u64, longest: u64) -> Result<(), Violation> {
+    if frame != left || frame >= longest {
         return Err(Violation::BadPad { frame, left });
     }
     if checked.flags != Flags::NONE {
@@ -198,15 +203,13 @@ impl Frame<'_> {
     ///
     /// # Errors
     /// The peer broke the protocol.
+    #[inline]
     pub fn copy_to(&mut self, into: &mut Vec<u8>) -> Result<(), Violation> {
         let before = into.len();
-        let header = self.receiver.current.header;
         let (at, len) = (self.payload_offset(), self.len());
-        let summed = self
-            .receiver
-            .area
-            .append_to(at, len, into, header.unsummed());
-        let checked = summed.and_then(|sum| header.compare(sum));
+        let Receiver { area, current, .. } = &*self.receiver;
+        let summed = area.append_to(at, len, into, current.header.summed());
+        let checked = summed.and_then(|sum| current.header.compare(sum));
         checked.map_err(|violation| {
             into.truncate(before);
             self.receiver.fail(violation)
@@ -235,14 +238,17 @@ impl Frame<'_> {
     }
 
     /// Releases the frame; the same as dropping it, said aloud.
+    #[inline]
     pub fn consume(self) {}
 
+    #[inline]
     fn payload_offset(&self) -> u64 {
         self.receiver.ring.offset() + FRAME_HEADER_BYTES as u64
     }
 }
 
 impl Drop for Frame<'_> {
+    #[inline]
     fn drop(&mut self) {
         // After a violation the ring is given up, and its positions with it.
         if self.receiver.broken.is_none() {

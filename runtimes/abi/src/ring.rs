@@ -6,6 +6,11 @@
 //! privately, publishes it, and caches its peer's; it never reads its own back from shared memory. The peer's
 //! position is loaded once, checked against what can be true, and only then used.
 //!
+//! The consumer publishes its position late: it keeps back up to a [`KEEP_BACK`]th of the ring that it is done with, so that
+//! it looks for a sleeping producer once for many frames and not for each. No producer sleeps for what is kept back,
+//! provided that it never wants more than the rest of the ring ([`crate::layout::max_payload`] sees to that): once
+//! the consumer has taken everything, the rest is free, and before that the producer waits for what is yet to be taken.
+//!
 //! Sync points (the same name marks both ends of a pair):
 //! - `published`: the producer's writes happen before the consumer's reads of them.
 //! - `released`: the consumer's reads happen before the producer overwrites them.
@@ -16,10 +21,11 @@
 use core::ops::Deref;
 
 use crate::error::Violation;
-use crate::layout::{FRAME_ALIGN, RingControl};
+use crate::layout::{FRAME_ALIGN, KEEP_BACK, RingControl};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, full_fence};
 
 /// Loads the peer's position `shared`, which was `last` before and can be `to` at most.
+#[inline]
 fn load_position(shared: &AtomicU64, last: u64, to: u64) -> Result<u64, Violation> {
     let position = shared.load(Ordering::Acquire);
     if !position.is_multiple_of(FRAME_ALIGN) {
@@ -40,6 +46,7 @@ fn load_position(shared: &AtomicU64, last: u64, to: u64) -> Result<u64, Violatio
 
 /// Takes an announcement, if there is one. It writes only over a 1, so that it cannot undo an announcement that it has
 /// not seen; and it reads first, so that a peer that does not sleep costs no exclusive access.
+#[inline]
 fn take(announcement: &AtomicU32) -> bool {
     announcement.load(Ordering::Relaxed) == 1
         && announcement
@@ -55,6 +62,8 @@ pub struct Producer<C> {
     head: u64,
     /// The consumer's position when it was last loaded.
     tail: u64,
+    /// Something was published since the consumer's announcement was last looked for.
+    unannounced: bool,
 }
 
 impl<C: Deref<Target = RingControl>> Producer<C> {
@@ -66,20 +75,24 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
             capacity,
             head: 0,
             tail: 0,
+            unannounced: false,
         }
     }
 
     /// Size of the ring in bytes.
+    #[inline]
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
     /// Offset in the ring at which the next byte will lie.
+    #[inline]
     pub fn offset(&self) -> u64 {
         self.head & (self.capacity - 1)
     }
 
     /// Free bytes as last seen, without looking at the shared words.
+    #[inline]
     pub fn free_seen(&self) -> u64 {
         self.capacity - self.head.wrapping_sub(self.tail)
     }
@@ -88,6 +101,7 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
     ///
     /// # Errors
     /// The consumer's position cannot be true.
+    #[inline]
     pub fn free(&mut self, want: u64) -> Result<u64, Violation> {
         if self.free_seen() < want {
             // SYNC POINT: released
@@ -97,15 +111,22 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
     }
 
     /// Hands the next `bytes` to the consumer. The caller has found them free and filled them.
+    #[inline]
     pub fn publish(&mut self, bytes: u64) {
         debug_assert!(bytes.is_multiple_of(FRAME_ALIGN) && bytes <= self.free_seen());
         self.head = self.head.wrapping_add(bytes);
         // SYNC POINT: published
         self.control.head.0.store(self.head, Ordering::Release);
+        self.unannounced = true;
     }
 
-    /// Takes the consumer's announcement that it sleeps: after `true`, its bell must be rung.
+    /// Takes the consumer's announcement that it sleeps: after `true`, its bell must be rung. A consumer that sleeps has seen
+    /// everything that was published before the last look, so it looks only if something was since.
+    #[inline]
     pub fn take_consumer_waiting(&mut self) -> bool {
+        if !core::mem::take(&mut self.unannounced) {
+            return false;
+        }
         // SYNC POINT: data wake-up
         full_fence();
         take(&self.control.consumer_waiting.0)
@@ -139,8 +160,12 @@ pub struct Consumer<C> {
     control: C,
     capacity: u64,
     tail: u64,
+    /// The position as last published: `tail` less what is kept back.
+    released: u64,
     /// The producer's position when it was last loaded.
     head: u64,
+    /// A position was published since the producer's announcement was last looked for.
+    unannounced: bool,
 }
 
 impl<C: Deref<Target = RingControl>> Consumer<C> {
@@ -151,16 +176,20 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
             control,
             capacity,
             tail: 0,
+            released: 0,
             head: 0,
+            unannounced: false,
         }
     }
 
     /// Size of the ring in bytes.
+    #[inline]
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
     /// Offset in the ring of the oldest byte that is not released.
+    #[inline]
     pub fn offset(&self) -> u64 {
         self.tail & (self.capacity - 1)
     }
@@ -169,6 +198,7 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
     ///
     /// # Errors
     /// The producer's position cannot be true.
+    #[inline]
     pub fn available(&mut self) -> Result<u64, Violation> {
         if self.head == self.tail {
             let to = self.tail.wrapping_add(self.capacity);
@@ -178,18 +208,31 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
         Ok(self.head.wrapping_sub(self.tail))
     }
 
-    /// Gives the oldest `bytes` back to the producer. The caller has found them published and is done with them.
+    /// Gives the oldest `bytes` back to the producer, at once or together with later ones. The caller has found them
+    /// published and is done with them.
+    #[inline]
     pub fn release(&mut self, bytes: u64) {
         debug_assert!(
             bytes.is_multiple_of(FRAME_ALIGN) && bytes <= self.head.wrapping_sub(self.tail)
         );
         self.tail = self.tail.wrapping_add(bytes);
-        // SYNC POINT: released
-        self.control.tail.0.store(self.tail, Ordering::Release);
+        let kept = self.tail.wrapping_sub(self.released);
+        // The first is published at once: it shows that the ring is in use.
+        if kept > self.capacity / u64::from(KEEP_BACK) || self.released == 0 {
+            // SYNC POINT: released
+            self.control.tail.0.store(self.tail, Ordering::Release);
+            self.released = self.tail;
+            self.unannounced = true;
+        }
     }
 
-    /// Takes the producer's announcement that it sleeps: after `true`, its bell must be rung.
+    /// Takes the producer's announcement that it sleeps: after `true`, its bell must be rung. A producer that sleeps has seen
+    /// the position that was published before the last look, so it looks only if one was since.
+    #[inline]
     pub fn take_producer_waiting(&mut self) -> bool {
+        if !core::mem::take(&mut self.unannounced) {
+            return false;
+        }
         // SYNC POINT: space wake-up
         full_fence();
         take(&self.control.producer_waiting.0)
@@ -294,11 +337,11 @@ mod tests {
         consumer.release(2 * FRAME_ALIGN);
         for (position, ok) in [
             (0, false),
-            (32, false),
-            (64, true),
-            (65, false),
-            (192, true),
-            (224, false),
+            (64, false),
+            (128, true),
+            (129, false),
+            (384, true),
+            (448, false),
         ] {
             producer.control.head.0.store(position, Ordering::Relaxed);
             let mut consumer = Consumer {
@@ -309,11 +352,11 @@ mod tests {
         }
         for (position, ok) in [
             (0, true),
-            (32, true),
-            (33, false),
             (64, true),
-            (96, false),
-            (u64::MAX - 31, false),
+            (65, false),
+            (128, true),
+            (192, false),
+            (u64::MAX - 63, false),
         ] {
             producer.control.tail.0.store(position, Ordering::Relaxed);
             let mut producer = Producer {

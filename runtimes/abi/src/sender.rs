@@ -3,6 +3,7 @@
 use core::cmp;
 
 use crate::area::{Area, Control};
+use crate::checksum::BLOCK;
 use crate::error::{AbiError, Violation};
 use crate::frame::{Flags, FrameHeader, Kind};
 use crate::layout::{FRAME_ALIGN, FRAME_HEADER_BYTES, frame_bytes, max_payload};
@@ -41,7 +42,7 @@ impl Sender {
         }
     }
 
-    /// The largest payload of one frame, in bytes: half the ring less a header.
+    /// The largest payload of one frame, in bytes: [`max_payload`].
     #[must_use]
     pub fn max_payload(&self) -> usize {
         self.max_payload as usize
@@ -64,6 +65,7 @@ impl Sender {
     ///
     /// # Errors
     /// The payload is longer than [`Sender::max_payload`], `kind` is filler, or the peer broke the protocol.
+    #[inline]
     pub fn try_send(
         &mut self,
         kind: Kind,
@@ -112,6 +114,7 @@ impl Sender {
     /// Whether the peer's bell must be rung: asked after sending, once for any number of frames. It takes the peer's
     /// announcement, so it answers `true` once per sleep.
     #[must_use = "the peer sleeps on if its bell is not rung"]
+    #[inline]
     pub fn bell_needed(&mut self) -> bool {
         self.ring.take_consumer_waiting()
     }
@@ -132,6 +135,7 @@ impl Sender {
     }
 
     /// Runs `step` unless the peer has broken the protocol, and remembers it if it does.
+    #[inline]
     fn guarded<T>(
         &mut self,
         step: impl FnOnce(&mut Self) -> Result<T, Violation>,
@@ -142,6 +146,7 @@ impl Sender {
         step(self).inspect_err(|&violation| self.broken = Some(violation))
     }
 
+    #[inline]
     fn bounded(&self, len: usize) -> Result<u32, AbiError> {
         let max = self.max_payload;
         u32::try_from(len)
@@ -154,6 +159,7 @@ impl Sender {
     }
 
     /// Bytes of filler and of frame that `len` bytes of payload take at the present position.
+    #[inline]
     fn span_of(&self, len: u32) -> (u64, u64) {
         let frame = frame_bytes(len);
         let left = self.ring.capacity() - self.ring.offset();
@@ -161,6 +167,7 @@ impl Sender {
     }
 
     /// Room for a frame of `len` bytes of payload, after filler if need be.
+    #[inline]
     fn place_whole(&mut self, len: u32) -> Result<Option<Place>, Violation> {
         let (pad, frame) = self.span_of(len);
         let fits = self.ring.free(pad + frame)? >= pad + frame;
@@ -191,6 +198,7 @@ impl Sender {
     }
 
     /// Writes a frame to its place and publishes it.
+    #[inline]
     fn send_at(
         &mut self,
         place: Place,
@@ -201,18 +209,15 @@ impl Sender {
     ) -> Result<(), Violation> {
         let mut header = FrameHeader::new(kind, flags, id, payload.len() as u32);
         let at = self.offset_after(place.pad) + FRAME_HEADER_BYTES as u64;
-        header.crc = self.area.write_payload(at, payload, header.unsummed())?;
+        header.crc = self.area.write_payload(at, payload, header.summed())?;
         self.publish(place.pad, &header)
     }
 
     /// Writes filler and header, and publishes them with the payload that is already there.
+    #[inline]
     fn publish(&mut self, pad: u64, header: &FrameHeader) -> Result<(), Violation> {
         if pad > 0 {
-            let len = (pad - FRAME_HEADER_BYTES as u64) as u32;
-            let mut filler = FrameHeader::new(Kind::Pad, Flags::NONE, &[0; 16], len);
-            filler.crc = filler.checksum(&[]);
-            self.area
-                .write_header(self.ring.offset(), filler.to_words())?;
+            self.fill(pad)?;
         }
         self.area
             .write_header(self.offset_after(pad), header.to_words())?;
@@ -220,7 +225,18 @@ impl Sender {
         Ok(())
     }
 
+    /// Writes filler of `pad` bytes, header included.
+    #[cold]
+    fn fill(&mut self, pad: u64) -> Result<(), Violation> {
+        let len = (pad - FRAME_HEADER_BYTES as u64) as u32;
+        let mut filler = FrameHeader::new(Kind::Pad, Flags::NONE, &[0; 16], len);
+        filler.crc = filler.checksum(&[]);
+        self.area
+            .write_header(self.ring.offset(), filler.to_words())
+    }
+
     /// Offset in the ring of the frame that begins after `pad` bytes of filler.
+    #[inline]
     fn offset_after(&self, pad: u64) -> u64 {
         debug_assert!(pad.is_multiple_of(FRAME_ALIGN));
         (self.ring.offset() + pad) & (self.ring.capacity() - 1)
@@ -237,10 +253,17 @@ pub struct Grant<'a> {
 impl Grant<'_> {
     /// The room for the payload, as long as what was reserved. Holds what an earlier frame left there.
     pub fn buf(&mut self) -> &mut [u8] {
+        let len = self.place.len as usize;
+        self.blocks().get_mut(..len).unwrap_or_default()
+    }
+
+    /// The room, up to a whole block.
+    fn blocks(&mut self) -> &mut [u8] {
         let at = self.sender.offset_after(self.place.pad) + FRAME_HEADER_BYTES as u64;
+        let len = (self.place.len as usize).next_multiple_of(BLOCK);
         // SAFETY: this is the ring's producer, and `try_reserve` found these bytes free; they stay free until `commit`,
         // which consumes the grant.
-        let bytes = unsafe { self.sender.area.bytes_mut(at, self.place.len as usize) };
+        let bytes = unsafe { self.sender.area.bytes_mut(at, len) };
         // It cannot fail: the place lies in the ring.
         bytes.unwrap_or_default()
     }
@@ -258,17 +281,19 @@ impl Grant<'_> {
     ) -> Result<(), AbiError> {
         sendable(kind)?;
         let granted = self.place.len as usize;
-        let payload = self
-            .buf()
-            .get(..used)
-            .ok_or(AbiError::GrantOverrun { used, granted })?;
+        if used > granted {
+            return Err(AbiError::GrantOverrun { used, granted });
+        }
         let mut header = FrameHeader::new(kind, flags, id, used as u32);
+        let (payload, rest) = self.blocks().split_at_mut(used);
+        rest[..used.next_multiple_of(BLOCK) - used].fill(0);
         header.crc = header.checksum(payload);
         self.sender.publish(self.place.pad, &header)?;
         Ok(())
     }
 }
 
+#[inline]
 fn sendable(kind: Kind) -> Result<(), AbiError> {
     if kind == Kind::Pad {
         Err(AbiError::NotSendable(kind))

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use common::{Peer, RING, Word};
+use hearth_abi::layout::{FRAME_ALIGN, frame_bytes};
 use hearth_abi::{AbiError, Endpoint, Flags, Kind, Violation};
 
 /// Random cases in a run of the test suite: a few seconds.
@@ -147,10 +148,11 @@ fn write(peer: &Peer, script: &mut Script<'_>) -> Option<()> {
     let word = WORDS[usize::from(choice >> 4) % WORDS.len()];
     match choice % 8 {
         0 => peer.store(word, script.word()?),
-        1 => peer.store(word, u64::from(script.byte()?) * 32),
+        1 => peer.store(word, u64::from(script.byte()?) * FRAME_ALIGN),
         2 => peer.store(
             word,
-            peer.load(word).wrapping_add(u64::from(script.byte()?) * 32),
+            peer.load(word)
+                .wrapping_add(u64::from(script.byte()?) * FRAME_ALIGN),
         ),
         3 => peer
             .announcement(usize::from(choice >> 4))
@@ -159,8 +161,8 @@ fn write(peer: &Peer, script: &mut Script<'_>) -> Option<()> {
         // An honest worker's sending and taking, so that the two rings move on and wrap around.
         5 => {
             let payload = vec![7; usize::from(script.byte()?) * 8];
-            let position = peer.load(Word::HostTook) & !31;
-            if position % RING + 32 + payload.len() as u64 <= RING {
+            let frame = frame_bytes(payload.len() as u32);
+            if let Some(position) = peer.next().filter(|at| at % RING + frame <= RING) {
                 peer.send(position, Kind::ResponseBody, &payload, |_| {});
             }
         }
@@ -170,7 +172,7 @@ fn write(peer: &Peer, script: &mut Script<'_>) -> Option<()> {
             let payload = script.bytes()?;
             let (at, value) = (script.byte()?, script.word()?);
             peer.send(
-                peer.load(Word::HostTook) & !31,
+                peer.next().unwrap_or_default(),
                 Kind::ResponseResult,
                 payload,
                 |header| {

@@ -1,10 +1,10 @@
 //! A model of the ring's core: every interleaving, and every reordering that the memory model allows, of two threads
-//! that pass slots through rings of one and two, up to a bound of preemptions.
+//! that pass slots through small rings, up to a bound of preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p hearth-abi --release --test loom`, in a target directory of its own.
 #![cfg(loom)]
 
-use hearth_abi::layout::{FRAME_ALIGN, RingControl};
+use hearth_abi::layout::{FRAME_ALIGN, KEEP_BACK, RingControl};
 use hearth_abi::ring::{Consumer, Producer};
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Notify};
@@ -47,23 +47,31 @@ impl Ring {
         &self.slots[(offset / FRAME_ALIGN) as usize]
     }
 
-    /// Writes `value` to the next slot. The slot must be free.
-    fn put(&self, producer: &mut Producer<Arc<RingControl>>, value: u64) {
-        self.slot(producer.offset()).with_mut(|slot| {
-            // SAFETY: loom checks that nobody else accesses the slot meanwhile; that is the test.
-            unsafe { *slot = value }
-        });
-        producer.publish(FRAME_ALIGN);
+    /// Writes `value` to the next `slots` slots. They must be free.
+    fn put(&self, producer: &mut Producer<Arc<RingControl>>, value: u64, slots: u64) {
+        for index in 0..slots {
+            let offset = (producer.offset() + index * FRAME_ALIGN) % self.capacity();
+            self.slot(offset).with_mut(|slot| {
+                // SAFETY: loom checks that nobody else accesses the slot meanwhile; that is the test.
+                unsafe { *slot = value }
+            });
+        }
+        producer.publish(slots * FRAME_ALIGN);
     }
 
-    /// Reads the oldest slot. It must be published.
-    fn take(&self, consumer: &mut Consumer<Arc<RingControl>>) -> u64 {
-        let value = self.slot(consumer.offset()).with(|slot| {
-            // SAFETY: as above.
-            unsafe { *slot }
+    /// Reads the oldest `slots` slots, which must be published and hold the same.
+    fn take(&self, consumer: &mut Consumer<Arc<RingControl>>, slots: u64) -> u64 {
+        let values = (0..slots).map(|index| {
+            let offset = (consumer.offset() + index * FRAME_ALIGN) % self.capacity();
+            self.slot(offset).with(|slot| {
+                // SAFETY: as above.
+                unsafe { *slot }
+            })
         });
-        consumer.release(FRAME_ALIGN);
-        value
+        let values: Vec<u64> = values.collect();
+        assert!(values.iter().all(|value| *value == values[0]));
+        consumer.release(slots * FRAME_ALIGN);
+        values[0]
     }
 }
 
@@ -85,7 +93,7 @@ fn slots_arrive_in_order_and_whole() {
                 while producer.free(FRAME_ALIGN).expect("a true position") < FRAME_ALIGN {
                     thread::yield_now();
                 }
-                sender.put(&mut producer, value);
+                sender.put(&mut producer, value, 1);
             }
         });
         let mut consumer = ring.consumer();
@@ -93,42 +101,43 @@ fn slots_arrive_in_order_and_whole() {
             while consumer.available().expect("a true position") == 0 {
                 thread::yield_now();
             }
-            assert_eq!(ring.take(&mut consumer), value);
+            assert_eq!(ring.take(&mut consumer, 1), value);
         }
         producer.join().expect("no panic");
     });
 }
 
 /// SYNC POINTS `data wake-up` and `space wake-up`: both sides sleep whenever they have to wait. A wake-up that gets lost
-/// leaves both asleep, which loom reports.
-fn sleepers(slots: usize, count: u64) {
+/// leaves both asleep, which loom reports. `frames` are their sizes in slots.
+fn sleepers(slots: usize, frames: &'static [u64]) {
     model(move || {
         let ring = Arc::new(Ring::new(slots));
         let sender = Arc::clone(&ring);
         let producer = thread::spawn(move || {
             let mut producer = sender.producer();
-            for value in 1..=count {
-                while producer.free(FRAME_ALIGN).expect("a true position") < FRAME_ALIGN {
-                    if producer.prepare_wait(FRAME_ALIGN).expect("a true position") {
+            for (value, size) in (1..).zip(frames) {
+                let want = size * FRAME_ALIGN;
+                while producer.free(want).expect("a true position") < want {
+                    if producer.prepare_wait(want).expect("a true position") {
                         sender.wake_producer.wait();
                         producer.cancel_wait();
                     }
                 }
-                sender.put(&mut producer, value);
+                sender.put(&mut producer, value, *size);
                 if producer.take_consumer_waiting() {
                     sender.wake_consumer.notify();
                 }
             }
         });
         let mut consumer = ring.consumer();
-        for value in 1..=count {
+        for (value, size) in (1..).zip(frames) {
             while consumer.available().expect("a true position") == 0 {
                 if consumer.prepare_wait().expect("a true position") {
                     ring.wake_consumer.wait();
                     consumer.cancel_wait();
                 }
             }
-            assert_eq!(ring.take(&mut consumer), value);
+            assert_eq!(ring.take(&mut consumer, *size), value);
             if consumer.take_producer_waiting() {
                 ring.wake_producer.notify();
             }
@@ -139,10 +148,17 @@ fn sleepers(slots: usize, count: u64) {
 
 #[test]
 fn no_wake_up_is_lost_in_a_ring_of_one() {
-    sleepers(1, 3);
+    sleepers(1, &[1, 1, 1]);
 }
 
 #[test]
 fn no_wake_up_is_lost_in_a_ring_of_two() {
-    sleepers(2, 3);
+    sleepers(2, &[1, 1, 1]);
+}
+
+/// A ring that is large enough for its consumer to keep a slot back, and a producer that wants all the others.
+#[test]
+fn nobody_sleeps_for_what_is_kept_back() {
+    assert_eq!(KEEP_BACK, 8);
+    sleepers(8, &[1, 1, 7]);
 }

@@ -28,7 +28,7 @@ fn payload(bytes: usize) -> Vec<u8> {
 }
 
 /// Sizes of the requests that are sent to and fro: none, one frame, about the ring, many rings.
-const SIZES: [usize; 6] = [0, 1, 2016, 4096, 70_001, 3_333_333];
+const SIZES: [usize; 6] = [0, 1, 1728, 4096, 70_001, 3_333_333];
 
 /// Receives a request and sends it back, until one is empty and of the kind that ends it.
 fn echo(mut worker: Blocking) -> Result<(), AbiError> {

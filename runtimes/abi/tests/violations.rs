@@ -44,13 +44,12 @@ fn an_honest_frame_is_none() {
     );
     assert_eq!((frame.id(), copy.as_slice()), (&[9; 16], b"{}".as_slice()));
     frame.consume();
-    assert_eq!(peer.load(Word::HostTook), 64);
     assert!(host.rx.try_recv().expect("no violation").is_none());
 }
 
 #[test]
 fn a_position_off_the_frames_is_misaligned() {
-    for position in [1, 8, 31, 33, u64::MAX] {
+    for position in [1, 8, 32, 63, 65, u64::MAX] {
         let (host, peer) = Peer::new();
         peer.store(Word::WorkerSent, position);
         assert_eq!(
@@ -65,7 +64,7 @@ fn a_position_off_the_frames_is_misaligned() {
 
 #[test]
 fn a_position_beyond_the_ring_or_behind_the_last_is_out_of_range() {
-    for position in [RING + FRAME_ALIGN, 1 << 40, u64::MAX - 31] {
+    for position in [RING + FRAME_ALIGN, 1 << 40, u64::MAX - 63] {
         let (host, peer) = Peer::new();
         peer.store(Word::WorkerSent, position);
         let expected = Violation::PositionOutOfRange {
@@ -82,11 +81,11 @@ fn a_position_beyond_the_ring_or_behind_the_last_is_out_of_range() {
         .expect("no violation")
         .expect("a frame")
         .consume();
-    peer.store(Word::WorkerSent, 32);
+    peer.store(Word::WorkerSent, 64);
     let expected = Violation::PositionOutOfRange {
-        position: 32,
-        from: 64,
-        to: 64 + RING,
+        position: 64,
+        from: 128,
+        to: 128 + RING,
     };
     assert_eq!(violation_of(host, &peer), expected);
 }
@@ -94,21 +93,20 @@ fn a_position_beyond_the_ring_or_behind_the_last_is_out_of_range() {
 #[test]
 fn a_frame_beyond_what_is_published_or_beyond_the_end_is_refused() {
     let expected = Violation::BeyondPublished {
-        frame: 96,
-        published: 64,
+        frame: 192,
+        published: 128,
     };
-    assert_eq!(tampered(|header| header.len = 33), expected);
+    assert_eq!(tampered(|header| header.len = 65), expected);
 
     // The second frame begins 1024 bytes before the end and says it is longer.
     let (mut host, peer) = Peer::new();
-    let first = vec![0; 2000];
-    peer.send(0, Kind::ResponseResult, &first, |_| {});
+    peer.send(0, Kind::ResponseResult, &[0; 1600], |_| {});
     host.rx
         .try_recv()
         .expect("no violation")
         .expect("a frame")
         .consume();
-    peer.send(2048, Kind::ResponseResult, &[0; 992], |_| {});
+    peer.send(1664, Kind::ResponseResult, &[0; 1344], |_| {});
     host.rx
         .try_recv()
         .expect("no violation")
@@ -118,7 +116,7 @@ fn a_frame_beyond_what_is_published_or_beyond_the_end_is_refused() {
     assert_eq!(
         violation_of(host, &peer),
         Violation::BeyondEnd {
-            frame: 1536,
+            frame: 1600,
             left: 1024
         }
     );
@@ -126,10 +124,10 @@ fn a_frame_beyond_what_is_published_or_beyond_the_end_is_refused() {
 
 #[test]
 fn a_payload_beyond_the_maximum_is_refused() {
-    for len in [2017, u32::MAX] {
+    for len in [1729, u32::MAX] {
         assert_eq!(
             tampered(|header| header.len = len),
-            Violation::PayloadTooLong { len, max: 2016 }
+            Violation::PayloadTooLong { len, max: 1728 }
         );
     }
 }
@@ -152,26 +150,32 @@ fn unknown_kinds_flags_and_reserved_words_are_refused() {
 
 #[test]
 fn filler_that_no_frame_needed_is_refused() {
-    // Not up to the end; the whole ring; half of it, which any frame would have fitted.
+    // Not up to the end; as long as the longest frame, which would have fitted.
     let expected = Violation::BadPad {
-        frame: 64,
+        frame: 128,
         left: RING,
     };
     assert_eq!(tampered(|header| header.kind = Kind::Pad as u16), expected);
 
     let (mut host, peer) = Peer::new();
-    peer.send(0, Kind::ResponseResult, &[0; 2016], |_| {});
+    peer.send(0, Kind::ResponseResult, &[0; 1728], |_| {});
     host.rx
         .try_recv()
         .expect("no violation")
         .expect("a frame")
         .consume();
-    peer.send(2048, Kind::Pad, &[0; 2016], |_| {});
+    peer.send(1792, Kind::ResponseResult, &[0; 448], |_| {});
+    host.rx
+        .try_recv()
+        .expect("no violation")
+        .expect("a frame")
+        .consume();
+    peer.send(2304, Kind::Pad, &[0; 1728], |_| {});
     assert_eq!(
         violation_of(host, &peer),
         Violation::BadPad {
-            frame: 2048,
-            left: 2048
+            frame: 1792,
+            left: 1792
         }
     );
 }
@@ -180,19 +184,19 @@ fn filler_that_no_frame_needed_is_refused() {
 fn filler_has_no_flags_and_a_checksum() {
     let after_a_frame = |flags: u16, crc: u32| {
         let (mut host, peer) = Peer::new();
-        peer.send(0, Kind::ResponseResult, &[0; 2016], |_| {});
+        peer.send(0, Kind::ResponseResult, &[0; 1728], |_| {});
         host.rx
             .try_recv()
             .expect("no violation")
             .expect("a frame")
             .consume();
-        peer.send(2048, Kind::ResponseResult, &[], |_| {});
+        peer.send(1792, Kind::ResponseResult, &[0; 576], |_| {});
         host.rx
             .try_recv()
             .expect("no violation")
             .expect("a frame")
             .consume();
-        peer.send(2080, Kind::Pad, &[0; 1984], |header| {
+        peer.send(2432, Kind::Pad, &[0; 1600], |header| {
             header.flags = flags;
             header.crc = header.checksum(&[]) ^ crc;
         });
@@ -237,10 +241,11 @@ fn a_header_changed_after_the_check_changes_nothing() {
     let mut copy = Vec::new();
     frame.copy_to(&mut copy).expect("the copied header counts");
     frame.consume();
-    assert_eq!(
-        (copy.as_slice(), peer.load(Word::HostTook)),
-        (b"{}".as_slice(), 64)
-    );
+    assert_eq!(copy, b"{}");
+    peer.send(128, Kind::ResponseResult, b"[]", |_| {});
+    let mut frame = host.rx.try_recv().expect("no violation").expect("a frame");
+    frame.copy_to(&mut copy).expect("the copied length counts");
+    assert_eq!(copy, b"{}[]");
 }
 
 #[test]
@@ -254,22 +259,24 @@ fn the_hosts_own_positions_are_never_read_back() {
             .try_send(Kind::RequestEvent, Flags::NONE, &[0; 16], b"{}")
             .expect("sent")
     );
-    assert_eq!(peer.load(Word::HostSent), 64);
-    peer.send(0, Kind::ResponseResult, b"{}", |_| {});
+    assert_eq!(peer.load(Word::HostSent), 128);
+    peer.send(0, Kind::ResponseResult, &[0; 512], |_| {});
     host.rx
         .try_recv()
         .expect("no violation")
         .expect("a frame")
         .consume();
-    assert_eq!(peer.load(Word::HostTook), 64);
+    assert_eq!(peer.load(Word::HostTook), 576);
 }
 
 #[test]
 fn the_sender_bounds_the_consumers_position() {
+    // Two of the longest frames.
+    let sent = 2 * 1792;
     let out_of_range = |position| Violation::PositionOutOfRange {
         position,
         from: 0,
-        to: RING,
+        to: sent,
     };
     for (position, expected) in [
         (
@@ -279,27 +286,61 @@ fn the_sender_bounds_the_consumers_position() {
                 align: FRAME_ALIGN,
             },
         ),
-        (RING + 32, out_of_range(RING + 32)),
-        (u64::MAX - 31, out_of_range(u64::MAX - 31)),
+        (sent + 64, out_of_range(sent + 64)),
+        (u64::MAX - 63, out_of_range(u64::MAX - 63)),
     ] {
         let (mut host, peer) = Peer::new();
-        let payload = [0; 2016];
+        let payload = [0; 1728];
         let mut send = || {
             host.tx
                 .try_send(Kind::RequestEvent, Flags::NONE, &[0; 16], &payload)
         };
-        assert!(send().expect("an empty ring") && send().expect("half a ring"));
+        assert!(send().expect("an empty ring") && send().expect("room for two"));
         peer.store(Word::WorkerTook, position);
         let violated = |error| matches!(error, AbiError::Violation(found) if found == expected);
         assert!(
             violated(send().expect_err("a position that cannot be")),
             "{position}"
         );
-        peer.store(Word::WorkerTook, RING);
+        peer.store(Word::WorkerTook, sent);
         assert!(violated(send().expect_err("still broken")));
         assert!(
             !host.tx.prepare_wait(1),
             "nobody sleeps on a broken channel"
         );
+    }
+}
+
+#[test]
+fn what_is_behind_a_payload_must_be_zeros() {
+    let (mut host, peer) = Peer::new();
+    peer.send(0, Kind::ResponseResult, b"{}", |_| {});
+    peer.write(FRAME_HEADER_BYTES as u64 + 2, b"!");
+    let mut frame = host.rx.try_recv().expect("no violation").expect("a frame");
+    let violation = frame.copy_to(&mut Vec::new()).expect_err("more than zeros");
+    assert!(matches!(violation, Violation::Checksum { .. }));
+}
+
+#[test]
+fn a_position_is_kept_back_up_to_an_eighth_of_the_ring() {
+    let (mut host, peer) = Peer::new();
+    let mut position = 0;
+    for (len, took) in [
+        (0, 64),
+        (64, 64),
+        (192, 64),
+        (64, 64),
+        (0, 640),
+        (448, 640),
+        (1664, 2880),
+    ] {
+        peer.send(position, Kind::ResponseBody, &vec![1; len], |_| {});
+        position = peer.load(Word::WorkerSent);
+        host.rx
+            .try_recv()
+            .expect("no violation")
+            .expect("a frame")
+            .consume();
+        assert_eq!(peer.load(Word::HostTook), took, "at {position}");
     }
 }

@@ -2,71 +2,107 @@
 //!
 //! A broken channel ends the process: the server that it leads to is trusted, so there is nobody left to serve.
 
+use std::fmt::Display;
 use std::io::{self, Write as _};
 
 use hearth_abi::{Kind, Trigger};
 use hearth_worker::channel::{Channel as Inner, ChannelError, Head};
 use hearth_worker::message::{self, ID_TEXT_BYTES};
+use hearth_worker::parts::Parts;
 use napi::Env;
 use napi::bindgen_prelude::{Array, BufferSlice, Either, Uint8Array};
 use napi_derive::napi;
 
-use crate::{eventloop, sys};
+use crate::rehearsal::Rehearsal;
+use crate::{eventloop, process, sys};
 
 /// Exit status of an instance whose channel broke.
 const EXIT_CHANNEL_BROKEN: i32 = 70;
 
-/// One instance's channel.
+/// One instance's channel. Made in the template, so that a child has to make nothing that JavaScript sees.
 #[napi]
-pub struct Channel(Inner);
-
-impl Channel {
-    pub(crate) fn new(inner: Inner) -> Self {
-        Self(inner)
-    }
+#[derive(Default)]
+pub struct Channel {
+    inner: Option<Inner>,
+    /// Where it led before a rehearsal.
+    real: Option<Inner>,
+    /// The other end, while it leads nowhere else.
+    rehearsal: Option<Rehearsal>,
 }
 
 #[napi]
 impl Channel {
+    /// A channel that is not open yet.
+    #[napi(constructor)]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// In the template, or in a spare: lets the channel lead back into this process, which gets `rounds` times each kind
+    /// of request from it. Afterwards it leads where it led before.
+    #[napi]
+    pub fn rehearse(&mut self, rounds: u32) -> napi::Result<()> {
+        let (inner, rehearsal) = Rehearsal::open(rounds).map_err(failed)?;
+        self.real = self.inner.replace(inner);
+        self.rehearsal = Some(rehearsal);
+        Ok(())
+    }
+
     /// The instance's process id, as it sees it.
     #[napi]
-    pub fn pid(&self) -> u32 {
-        self.0.pid()
+    pub fn pid(&mut self) -> napi::Result<u32> {
+        Ok(self.open()?.pid())
     }
 
     /// Whether the server wants this instance now. A spare, forked ahead, is not wanted yet.
     #[napi]
-    pub fn is_wanted(&mut self) -> bool {
-        self.0.is_wanted().unwrap_or_else(|error| lost(&error))
+    pub fn is_wanted(&mut self) -> napi::Result<bool> {
+        Ok(self
+            .open()?
+            .is_wanted()
+            .unwrap_or_else(|error| lost(&error)))
     }
 
-    /// Waits until the server wants this instance; false when the server is gone.
+    /// Waits until the server wants this instance; ends the process when the server is gone.
     #[napi]
-    pub fn wait_until_wanted(&mut self) -> bool {
-        self.0
-            .wait_until_wanted()
-            .unwrap_or_else(|error| lost(&error))
+    pub fn wait_until_wanted(&mut self) -> napi::Result<()> {
+        match self.open()?.wait_until_wanted() {
+            Ok(true) => Ok(()),
+            Ok(false) => process::leave(0),
+            Err(error) => lost(&error),
+        }
     }
 
     /// Tells the server that this instance can take a request.
     #[napi]
-    pub fn ready(&self) {
-        self.0.ready().unwrap_or_else(|error| lost(&error));
+    pub fn ready(&mut self) -> napi::Result<()> {
+        self.open()?.ready().unwrap_or_else(|error| lost(&error));
+        Ok(())
     }
 
     /// Waits for a request: `[id, trigger, deadline in µs since 1970, traceparent or undefined, event as JSON text, body
-    /// or undefined]`. Only HTTP requests have a body. Returns null when the server is gone.
+    /// or undefined]`. Only HTTP requests have a body. Returns null when a rehearsal is over; ends the process when the
+    /// server is gone.
     #[napi]
     pub fn receive<'env>(&mut self, env: &'env Env) -> napi::Result<Option<Array<'env>>> {
-        let Some(Head { head, traceparent }) =
-            self.0.receive().unwrap_or_else(|error| lost(&error))
-        else {
+        if let Some(rehearsal) = &mut self.rehearsal
+            && !rehearsal.advance().map_err(failed)?
+        {
+            *self = Self {
+                inner: self.real.take(),
+                ..Self::default()
+            };
             return Ok(None);
+        }
+        let inner = self.open()?;
+        let Some(Head { head, traceparent }) = inner.receive().unwrap_or_else(|error| lost(&error))
+        else {
+            process::leave(0);
         };
         eventloop::update_time(env)?;
         let mut text = [0; ID_TEXT_BYTES];
         let mut request = env.create_array(6)?;
-        request.set(0, message::id_text(self.0.id(), &mut text))?;
+        request.set(0, message::id_text(inner.id(), &mut text))?;
         request.set(1, head.trigger as u32)?;
         // Exact until the year 2255.
         request.set(2, head.deadline_unix_us as f64)?;
@@ -74,65 +110,87 @@ impl Channel {
             request.set(3, traceparent)?;
         }
         // The server has parsed it, so it is valid UTF-8 and borrowed as it is.
-        let event = String::from_utf8_lossy(self.0.event());
+        let event = String::from_utf8_lossy(inner.event());
         request.set(4, env.create_string(&event)?)?;
         if head.trigger == Trigger::Http {
-            request.set(5, BufferSlice::copy_from(env, self.0.body())?)?;
+            request.set(5, BufferSlice::copy_from(env, inner.body())?)?;
         }
         Ok(Some(request))
     }
 
     /// Answers with one JSON value.
     #[napi]
-    pub fn result(&mut self, json: String) {
-        self.finish(Kind::ResponseResult, json.as_bytes());
+    pub fn result(&mut self, json: String) -> napi::Result<()> {
+        self.finish(Kind::ResponseResult, json.as_bytes())
     }
 
     /// Answers with an error, JSON.
     #[napi]
-    pub fn error(&mut self, json: String) {
-        self.finish(Kind::ResponseError, json.as_bytes());
+    pub fn error(&mut self, json: String) -> napi::Result<()> {
+        self.finish(Kind::ResponseError, json.as_bytes())
     }
 
     /// Answers an HTTP request: head as JSON text, and the whole body, text or bytes.
     #[napi]
-    pub fn respond(&mut self, head: String, body: Either<String, Uint8Array>) {
+    pub fn respond(&mut self, head: String, body: Either<String, Uint8Array>) -> napi::Result<()> {
         let body = match &body {
             Either::A(text) => text.as_bytes(),
             Either::B(bytes) => bytes.as_ref(),
         };
-        self.0
+        self.open()?
             .respond(head.as_bytes(), body)
             .unwrap_or_else(|error| lost(&error));
+        Ok(())
     }
 
     /// Begins a streamed HTTP response.
     #[napi]
-    pub fn head(&mut self, head: String) {
-        self.0
+    pub fn head(&mut self, head: String) -> napi::Result<()> {
+        self.open()?
             .head(head.as_bytes())
             .unwrap_or_else(|error| lost(&error));
+        Ok(())
     }
 
     /// Sends a piece of a streamed body; waits while the server takes no more.
     #[napi]
-    pub fn piece(&mut self, piece: Uint8Array) {
-        self.0.piece(&piece).unwrap_or_else(|error| lost(&error));
+    pub fn piece(&mut self, piece: Uint8Array) -> napi::Result<()> {
+        self.open()?
+            .piece(&piece)
+            .unwrap_or_else(|error| lost(&error));
+        Ok(())
     }
 
     /// Ends a streamed response.
     #[napi]
-    pub fn end(&mut self) {
-        self.finish(Kind::ResponseBody, &[]);
+    pub fn end(&mut self) -> napi::Result<()> {
+        self.finish(Kind::ResponseBody, &[])
     }
 }
 
 impl Channel {
-    fn finish(&mut self, kind: Kind, payload: &[u8]) {
-        self.0
+    /// In an instance: takes over what came with its FORK.
+    pub(crate) fn attach(&mut self, parts: Parts) -> napi::Result<()> {
+        self.inner = Some(Inner::open(parts).map_err(failed)?);
+        Ok(())
+    }
+
+    fn open(&mut self) -> napi::Result<&mut Inner> {
+        self.inner
+            .as_mut()
+            .ok_or_else(|| failed("the channel is not open"))
+    }
+
+    fn finish(&mut self, kind: Kind, payload: &[u8]) -> napi::Result<()> {
+        self.open()?
             .finish(kind, payload)
             .unwrap_or_else(|error| lost(&error));
+        Ok(())
     }
+}
+
+fn failed(error: impl Display) -> napi::Error {
+    napi::Error::from_reason(error.to_string())
 }
 
 fn lost(error: &ChannelError) -> ! {

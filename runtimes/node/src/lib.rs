@@ -14,6 +14,7 @@ pub mod channel;
 pub mod eventloop;
 mod memory;
 mod process;
+mod rehearsal;
 pub mod spares;
 pub mod template;
 

@@ -4,7 +4,6 @@ use std::fmt::Display;
 
 use hearth_worker::sys::Forked;
 use napi::Env;
-use napi::bindgen_prelude::Uint32Array;
 use napi_derive::napi;
 use rustix::io::retry_on_intr;
 use rustix::process::{WaitOptions, waitpid};
@@ -18,8 +17,13 @@ const PROBE_SECONDS: u32 = 10;
 /// Ends the process at once, without Node's own way out.
 #[napi]
 pub fn exit_now(status: i32) {
+    leave(status);
+}
+
+/// What C code has printed goes out first.
+pub(crate) fn leave(status: i32) -> ! {
     hearth_worker::sys::flush_c_streams();
-    sys::exit_now(status);
+    sys::exit_now(status)
 }
 
 /// Forks once, without any server, for the probe that asks whether this Node can be forked. Returns "child" in the child,
@@ -45,20 +49,12 @@ fn failed(error: impl Display) -> napi::Error {
     napi::Error::from_reason(error.to_string())
 }
 
-/// Random words straight from the kernel: nothing that a fork could share.
+/// A random number from 0 to 2^32 - 1 straight from the kernel: nothing that a fork could share.
 #[napi]
-pub fn random_words(count: u32) -> napi::Result<Uint32Array> {
-    let mut bytes = vec![0; count as usize * size_of::<u32>()];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        filled +=
-            rustix::io::retry_on_intr(|| getrandom(&mut bytes[filled..], GetRandomFlags::empty()))
-                .map_err(|errno| napi::Error::from_reason(format!("no randomness: {errno}")))?;
-    }
-    let words = bytes
-        .as_chunks()
-        .0
-        .iter()
-        .map(|word| u32::from_ne_bytes(*word));
-    Ok(words.collect::<Vec<_>>().into())
+pub fn random_word() -> napi::Result<u32> {
+    let mut bytes = [0; size_of::<u32>()];
+    // So few bytes come whole (getrandom(2)).
+    retry_on_intr(|| getrandom(&mut bytes, GetRandomFlags::empty()))
+        .map_err(|errno| failed(format!("no randomness: {errno}")))?;
+    Ok(u32::from_ne_bytes(bytes))
 }

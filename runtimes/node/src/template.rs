@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 
-use hearth_worker::channel::Channel as Inner;
 use hearth_worker::control::Control;
 use hearth_worker::forkserver::ForkServer;
 use hearth_worker::sys::{Forked, reset_child_signal};
@@ -43,9 +42,10 @@ impl Template {
         self.control()?.send(report.as_bytes()).map_err(failed)
     }
 
-    /// Forks at the server's command until it closes the socket. Returns null then and, in every child, its channel.
+    /// Forks at the server's command until it closes the socket. Returns false then and, in every child, true: its
+    /// `channel` is open.
     #[napi]
-    pub fn serve(&mut self, env: &Env) -> napi::Result<Option<Channel>> {
+    pub fn serve(&mut self, env: &Env, channel: &mut Channel) -> napi::Result<bool> {
         memory::copy_all_on_fork().map_err(failed)?;
         let mut server = ForkServer::start(self.take_control()?).map_err(failed)?;
         while let Some(request) = server.wait().map_err(failed)? {
@@ -54,14 +54,15 @@ impl Template {
                 Ok(Forked::Child(streams)) => {
                     drop(server);
                     streams.map_err(failed)?;
-                    return open(request.parts).map(Some);
+                    channel.attach(request.parts)?;
+                    return Ok(true);
                 }
                 Err(error) => server
                     .refuse(request.sequence, &error.to_string())
                     .map_err(failed)?,
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
     /// Where Node cannot be forked: keeps a process booted with the function imported (`program` with `arguments`, on
@@ -77,17 +78,18 @@ impl Template {
         spares::serve(control, &config, &program, &arguments).map_err(failed)
     }
 
-    /// In a spare: waits for the FORK that makes this process an instance. Returns its channel, or null when the server
-    /// is gone.
+    /// In a spare: waits for the FORK that makes this process an instance. Returns true when its `channel` is open, or
+    /// false when the server is gone.
     #[napi]
-    pub fn become_instance(&mut self) -> napi::Result<Option<Channel>> {
+    pub fn become_instance(&mut self, channel: &mut Channel) -> napi::Result<bool> {
         let mut server = ForkServer::start(self.take_control()?).map_err(failed)?;
         let Some(request) = server.wait().map_err(failed)? else {
-            return Ok(None);
+            return Ok(false);
         };
         drop(server);
         request.parts.take_streams().map_err(failed)?;
-        open(request.parts).map(Some)
+        channel.attach(request.parts)?;
+        Ok(true)
     }
 }
 
@@ -99,10 +101,6 @@ impl Template {
     fn take_control(&mut self) -> napi::Result<Control> {
         self.control.take().ok_or_else(served)
     }
-}
-
-fn open(parts: hearth_worker::parts::Parts) -> napi::Result<Channel> {
-    Inner::open(parts).map(Channel::new).map_err(failed)
 }
 
 fn served() -> napi::Error {

@@ -317,6 +317,9 @@ import vm from "node:vm";
 import path from "node:path";
 const { random } = Math;
 const wide = () => randomInt(2 ** 47);
+const context = vm.createContext({});
+vm.runInContext("Math.random()", context);
+const other = vm.createContext();
 // Everything that could keep something is used before the fork.
 random(); Math.random(); randomUUID(); wide(); randomBytes(8); globalThis.crypto.randomUUID();
 globalThis.crypto.getRandomValues(new Uint32Array(2)); crypto.generateKeyPairSync("ed25519");
@@ -324,6 +327,10 @@ export const handler = async () => ({
   "Math.random": Math.random(),
   "captured": random(),
   "vm": vm.runInNewContext("Math.random()"),
+  "vm made before": vm.runInContext("Math.random()", context),
+  "vm script": new vm.Script("Math.random()").runInNewContext(),
+  "vms": new Set([context, other, vm.createContext(), vm.createContext()].map((made) =>
+    vm.runInContext("Math.random()", made))).size + process.pid,
   "randomUUID": randomUUID(),
   "web randomUUID": globalThis.crypto.randomUUID(),
   "randomInt": wide(),
@@ -382,4 +389,43 @@ fn the_template_ends_with_its_server() {
     let instance = template.fork();
     assert_eq!(template.close().code(), Some(0));
     drop(instance);
+}
+
+#[test]
+fn a_spare_runs_nothing_of_the_functions_until_it_is_wanted() {
+    let mut template = boot(
+        "import * as hooks from 'snapshot_restore_node';\n\
+         let calls = 0;\n\
+         hooks.register_after_restore(() => { console.log('woken'); calls += 1; });\n\
+         export const handler = () => [calls, process.pid, Math.random(), crypto.randomUUID()];\n",
+    );
+    let (mut spare, mut other) = (template.fork_spare(), template.fork());
+    spare.assert_waiting();
+    assert_eq!(spare.drain_stdout(), "", "no hook has run");
+    spare.go();
+    spare.wait_ready().expect("ready");
+    let (own, others) = (spare.call(&json!(1)), other.call(&json!(1)));
+    assert_eq!((&own[0], &others[0]), (&json!(1), &json!(1)));
+    assert_eq!(own[1], spare.pid);
+    for value in [2, 3] {
+        assert_ne!(own[value], others[value], "random state of its own");
+    }
+    assert_eq!(
+        spare.call(&json!(1))[0],
+        1,
+        "it serves as every instance does"
+    );
+}
+
+#[test]
+fn a_spare_that_is_not_wanted_ends_quietly() {
+    let mut template = boot(ECHO);
+    let spare = template.fork_spare();
+    spare.assert_waiting();
+    drop(spare);
+    let news = template.message();
+    assert_eq!(
+        (&news["type"], &news["code"]),
+        (&json!("exited"), &json!(0))
+    );
 }

@@ -110,9 +110,10 @@ function linesOf(error) {
     return [];
   }
   const lines = stack.split("\n");
-  // What called Hearth is Node's: the event loop.
-  const caller = lines.findLastIndex((line) => line.includes(OWN_DIR));
-  if (caller >= 0 && lines.slice(caller).every((line) => line.includes(OWN_DIR) || INTERNAL.test(line))) {
+  // Below the function's own frames stand Hearth's, and Node's that lead to them.
+  const last = lines.findLastIndex((line) => !line.includes(OWN_DIR) && !INTERNAL.test(line));
+  const caller = lines.findIndex((line, index) => index > last && line.includes(OWN_DIR));
+  if (caller >= 0) {
     lines.length = caller;
   }
   return lines.filter((line) => !line.includes(OWN_DIR) && !IMPORTER.test(line));

@@ -110,9 +110,10 @@ function headersOf(headers) {
   if (!isObject(headers) || Array.isArray(headers)) {
     throw invalid("headers", headers, "an object");
   }
-  // The classes of `fetch` are lists of pairs.
-  const pairs = headers instanceof Headers || headers instanceof Map ? [...headers] : Object.entries(headers);
-  return pairs.map(([name, value]) => {
+  // `Headers` of `fetch` and maps are lists of pairs. Not asked by class: that would load `fetch`.
+  const pairs = Symbol.iterator in headers ? [...headers] : Object.entries(headers);
+  return pairs.map((pair) => {
+    const [name, value] = Array.isArray(pair) ? pair : [pair];
     if (typeof name !== "string" || !TOKEN.test(name)) {
       throw invalid("a header's name", name, "a token of RFC 9110");
     }

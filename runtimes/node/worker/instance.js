@@ -7,6 +7,8 @@
 const { AsyncResource } = require("node:async_hooks");
 const { Console } = require("node:console");
 const { Writable } = require("node:stream");
+// Its own: tests replace the global one.
+const { setImmediate } = require("node:timers");
 const { inspect } = require("node:util");
 const errors = require("./errors.js");
 const hooks = require("./hooks.js");
@@ -18,7 +20,6 @@ const { Context } = require("./context.js");
 const { Fault } = errors;
 
 // `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value, as an invoke is.
-const TRIGGER_INVOKE = 1;
 const TRIGGER_HTTP = 2;
 
 // Exit status of an instance that could not start.
@@ -27,18 +28,31 @@ const EXIT_START_FAILED = 1;
 // Turns of the event loop without anything to do after which an invocation is over.
 const DRY_TURNS = 3;
 
+// Times that a template rehearses each kind of request: enough for V8 to have compiled what they run.
+const REHEARSALS = 20;
+// Times that a spare does.
+const PRACTICE = 2;
+
 /** Made in the template, so that the child begins with everything at hand. */
 class Instance {
-  #handler;
+  /** The function's handler, once it is imported. */
+  handler = rehearseLater;
   #channel;
+  // Leads nowhere else than back.
+  #practice = new native.Channel();
   // The invocation that has not been answered, if any.
   #open = null;
   // Nothing of the function's runs directly in this resource, so what an invocation stores in an `AsyncLocalStorage`
   // does not reach the next one.
   #root = new AsyncResource("HearthInstance");
+  // What the first invocation runs in, straight after READY.
+  #first = new AsyncResource("HearthInstance");
+  // What to call when the rehearsal is over.
+  #rehearsed = null;
 
-  constructor(handler, config) {
-    this.#handler = handler;
+  /** `channel` is not open before `main` is called. */
+  constructor(config, channel) {
+    this.#channel = channel;
     Context.bind(config);
   }
 
@@ -51,26 +65,14 @@ class Instance {
     native.watchEventLoop((turns) => this.#dry(turns));
   }
 
-  /** In the template: runs what every instance will, over a channel that leads nowhere, so that children find it compiled. */
+  /** In the template, before the import: lives through some requests, so that children find all that compiled. */
   async rehearse() {
-    const nowhere = { error() {}, result() {}, respond() {} };
-    const text = '{"headers":{"content-type":"application/json"},"a":[1,"b"]}';
-    const handlers = [
-      async (event, context) => [event, context.getRemainingTimeInMillis(), context.logStreamName],
-      async () => ({ statusCode: 200, headers: { a: "b" }, body: "text" }),
-      async () => {
-        throw new TypeError("rehearsed");
-      },
-    ];
-    for (const trigger of [TRIGGER_INVOKE, TRIGGER_HTTP]) {
-      for (const handler of handlers) {
-        const request = ["", trigger, Date.now() * 1000, undefined, text, Buffer.from("{}")];
-        await new Promise((done) => {
-          new Invocation(nowhere, request, done).run(handler);
-        });
-      }
-    }
-    renewal.renew(process.pid);
+    this.#channel.rehearse(REHEARSALS);
+    await new Promise((done) => {
+      this.#rehearsed = done;
+      setImmediate(() => this.main());
+    });
+    this.#rehearsed = null;
     new Console({ stdout: new Writable({ write: (_chunk, _encoding, callback) => callback() }) }).log("%s", "a", {
       b: [1],
     });
@@ -78,41 +80,39 @@ class Instance {
   }
 
   /** The child's whole life. */
-  main(channel) {
-    this.#channel = channel;
+  main() {
     try {
-      renewal.renew(channel.pid());
-      if (channel.isWanted()) {
-        this.#afterRestore();
+      if (!this.#channel.isWanted()) {
+        this.#practise();
+        this.#channel.waitUntilWanted();
+      }
+      const isRehearsal = this.#rehearsed !== null;
+      renewal.renew(this.#channel.pid(), isRehearsal);
+      const hooked = isRehearsal ? undefined : hooks.afterRestore();
+      if (hooked === undefined) {
+        this.#channel.ready();
+        // This turn of the event loop is as fresh as the next one.
+        this.#first.runInAsyncScope(this.#next);
       } else {
-        this.#waitUntilWanted().catch(die);
+        hooked.then(() => {
+          this.#channel.ready();
+          this.#schedule();
+        }, die);
       }
     } catch (error) {
       die(error);
     }
   }
 
-  /** In a spare, which has time: what the first request would have to copy of the template's pages becomes its own. */
-  async #waitUntilWanted() {
-    await this.rehearse();
-    if (!this.#channel.waitUntilWanted()) {
-      native.exitNow(0);
+  /** In a spare, which has time: what the first request would have to copy of the template's pages becomes its own. All at
+   * once, so that nothing of the function's runs in between. */
+  #practise() {
+    this.#practice.rehearse(PRACTICE);
+    renewal.renew(this.#practice.pid(), true);
+    const done = () => {};
+    for (let request = this.#practice.receive(); request !== null; request = this.#practice.receive()) {
+      new Invocation(this.#practice, request, done).run(rehearse);
     }
-    this.#afterRestore();
-  }
-
-  #afterRestore() {
-    const hooked = hooks.afterRestore();
-    if (hooked === undefined) {
-      this.#begin();
-    } else {
-      hooked.then(() => this.#begin(), die);
-    }
-  }
-
-  #begin() {
-    this.#channel.ready();
-    this.#schedule();
   }
 
   /** The next request is waited for in a fresh turn of the event loop: by then, ticks, promises and rejections of this
@@ -125,10 +125,11 @@ class Instance {
   #next = () => {
     const request = this.#channel.receive();
     if (request === null) {
-      native.exitNow(0);
+      this.#rehearsed();
+      return;
     }
     this.#open = new Invocation(this.#channel, request, () => this.#schedule());
-    this.#open.run(this.#handler);
+    this.#open.run(this.handler);
   };
 
   /** Nothing is left that could answer: no timer, no socket. V8 may still be about to settle a promise (WebAssembly), which
@@ -260,6 +261,20 @@ class Invocation {
     }
   }
 }
+
+/** The handler of rehearsals: answers what `src/rehearsal.rs` asks for. */
+function rehearse(event, context) {
+  switch (event.do) {
+    case "value":
+      return [event, context.getRemainingTimeInMillis(), context.logStreamName];
+    case "response":
+      return { statusCode: 200, headers: { a: "b" }, body: "text" };
+    default:
+      throw new TypeError("rehearsed");
+  }
+}
+
+const rehearseLater = async (event, context) => rehearse(event, context);
 
 function messageOf(reason) {
   return inspect(reason, { depth: 0 }).split("\n", 1)[0];

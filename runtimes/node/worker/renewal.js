@@ -5,45 +5,45 @@
 // its generators anew when it finds itself in another process.
 "use strict";
 
-const v8 = require("node:v8");
+const { createHook } = require("node:async_hooks");
 const native = require("./native.js");
-
-// The state of sfc32 (Chris Doty-Humphrey, "PractRand"): three words and a counter.
-let a = 0;
-let b = 0;
-let c = 0;
-let counter = 0;
-
-function next() {
-  const sum = (a + b + counter) | 0;
-  counter = (counter + 1) | 0;
-  a = b ^ (b >>> 9);
-  b = (c + (c << 3)) | 0;
-  c = ((c << 21) | (c >>> 11)) + sum;
-  c |= 0;
-  return sum >>> 0;
-}
-
-/** `Math.random` over a state that can be renewed, which V8's own cannot: 53 random bits in [0, 1). */
-function random() {
-  return ((next() >>> 5) * 0x4000000 + (next() >>> 6)) / 0x20000000000000;
-}
-
-function seed() {
-  [a, b, c] = native.randomWords(3);
-  counter = 1;
-  // The first results still show the seed's pattern.
-  for (let round = 0; round < 12; round += 1) {
-    next();
-  }
-}
+const random = require("./random.js");
 
 // Caches of random values in Node's own crypto module, which a fork would share: UUIDs by 128, integers by 1024.
 const UUID_CACHE = 128;
 const INTEGER_CACHE = 1024;
+// What `async_hooks` calls the request that refills one.
+const REFILL = "RANDOMBYTESREQUEST";
 
-/** Uses up what the template's caches hold, where the function has loaded the module that has them. */
-function renewCrypto() {
+/** In the template: leaves both caches empty, so that a child fills its own. Returns whether that worked. */
+function emptyCaches() {
+  const crypto = require("node:crypto");
+  let refills = 0;
+  const hook = createHook({
+    init(_id, type) {
+      refills += type === REFILL ? 1 : 0;
+    },
+  });
+  const empty = (take, size) => {
+    const before = refills;
+    for (let left = size; left >= 0 && refills === before; left -= 1) {
+      take();
+    }
+    for (let left = size - 1; left > 0; left -= 1) {
+      take();
+    }
+    return refills === before + 1;
+  };
+  hook.enable();
+  try {
+    return empty(() => crypto.randomUUID(), UUID_CACHE) && empty(() => crypto.randomInt(2), INTEGER_CACHE);
+  } finally {
+    hook.disable();
+  }
+}
+
+/** In the child, where the template could not tell: uses up whatever the caches hold. */
+function useUpCaches() {
   const crypto = require("node:crypto");
   for (let left = UUID_CACHE; left > 0; left -= 1) {
     crypto.randomUUID();
@@ -82,10 +82,13 @@ function define(object, name, descriptor) {
 let renewClocks;
 let steps = [];
 
+// What `process.pid` says: Node keeps the number that it started with.
+let ownPid = process.pid;
+
 /** In the template, before the import. */
 function prepare() {
-  seed();
-  define(Math, "random", { value: random, enumerable: false });
+  random.prepare();
+  define(process, "pid", { get: () => ownPid });
   renewClocks = prepareClocks();
   // Node's own way out waits for threads that a fork does not have. What runs before it (`exit` listeners) still does.
   process.reallyExit = native.exitNow;
@@ -93,16 +96,14 @@ function prepare() {
 
 /** In the template, after the import: finds out what there is to renew. */
 function plan() {
-  const loaded = process.moduleLoadList;
-  steps = loaded.includes("NativeModule internal/crypto/random") ? [renewCrypto] : [];
+  const isLoaded = process.moduleLoadList.includes("NativeModule internal/crypto/random");
+  steps = isLoaded && !emptyCaches() ? [useUpCaches] : [];
 }
 
-/** In the child, before it says that it is ready. */
-function renew(pid) {
-  Object.defineProperty(process, "pid", { value: pid, enumerable: true, configurable: true });
-  seed();
-  // New contexts (`node:vm`) seed their own `Math.random` from this.
-  v8.setFlagsFromString(`--random-seed=${native.randomWords(1)[0] >>> 1 || 1}`);
+/** In the child, before it says that it is ready; and in the template, to rehearse it. */
+function renew(pid, isRehearsal) {
+  ownPid = pid;
+  random.renew(isRehearsal);
   renewClocks();
   for (const step of steps) {
     step();

@@ -1,10 +1,12 @@
 // The template: imports the function once, tidies its heap, then only forks.
 "use strict";
 
+const v8 = require("node:v8");
 const errors = require("./errors.js");
 const handler = require("./handler.js");
 const hooks = require("./hooks.js");
 const native = require("./native.js");
+const refusals = require("./refusals.js");
 const renewal = require("./renewal.js");
 const streams = require("./streams.js");
 const { collector } = require("./collector.js");
@@ -35,41 +37,47 @@ function main(mode) {
   }
   streams.setup();
   renewal.prepare();
+  refusals.prepare();
   const gc = collector();
-  boot(reporter(control, mode), JSON.parse(text)).then((instance) => {
+  const channel = new native.Channel();
+  boot(reporter(control, mode), JSON.parse(text), channel).then((instance) => {
     // Out of the promise: a fork shall not inherit its stack, and the collector not see it.
     setImmediate(() => {
       gc();
-      instance.main(instanceChannel(control, mode));
+      // V8 sweeps lazily, page by page, which every child would do again, and so copy those pages. Counting needs them
+      // swept.
+      v8.getHeapCodeStatistics();
+      becomeInstance(control, mode, channel);
+      instance.main();
     });
   });
 }
 
-/** Waits until this process is an instance, and returns its channel. Does not return in the template itself. */
-function instanceChannel(control, mode) {
+/** Waits until this process is an instance, with its channel open. Does not return in the template itself. */
+function becomeInstance(control, mode, channel) {
   try {
-    const channel = mode.endsWith("spare") ? control.becomeInstance() : control.serve();
-    if (channel === null) {
+    if (!(mode.endsWith("spare") ? control.becomeInstance(channel) : control.serve(channel))) {
       native.exitNow(0);
     }
-    return channel;
   } catch (error) {
     process.stderr.write(`hearth: ${error.message}\n`);
-    return native.exitNow(1);
+    native.exitNow(1);
   }
 }
 
 /** Imports the function and tells the server how that went. Does not return when it failed. */
-async function boot(report, config) {
+async function boot(report, config, channel) {
+  const instance = new Instance(config, channel);
+  // Before there is anything of the function's that it could touch.
+  await instance.rehearse();
   const started = performance.now();
   const watch = watchImport((error) => {
     report(errors.toJson({ type: "import_error", error: errors.describe(error) }));
     native.exitNow(1);
   });
-  let instance;
   try {
     const code = config.code_dir ?? DEFAULT_CODE_DIR;
-    instance = new Instance(await handler.load(config.handler, code), config);
+    instance.handler = await handler.load(config.handler, code);
     await hooks.beforeSnapshot();
   } catch (error) {
     watch.fail(error);
@@ -78,7 +86,6 @@ async function boot(report, config) {
   await quiet();
   watch.stop();
   renewal.plan();
-  await instance.rehearse();
   instance.listen();
   // `src/spares.rs` knows the beginning of this message.
   report(JSON.stringify({ type: "booted", runtime: process.versions.node, import_ms: importMs }));

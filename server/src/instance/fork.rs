@@ -25,7 +25,7 @@ use crate::watched::Watched;
 
 /// Longest time from FORK to READY. A fork takes about a millisecond; a hook of the function's own may take longer, and
 /// a machine under pressure much longer.
-const READY_DEADLINE: Duration = Duration::from_secs(10);
+pub(super) const READY_DEADLINE: Duration = Duration::from_secs(10);
 
 /// When a start is over, how long before the next one is prepared: the first request goes first.
 const AFTER_A_START: Duration = Duration::from_millis(3);
@@ -154,7 +154,9 @@ impl Started {
             Errno::PIPE | Errno::CONNRESET => StartError::Ended,
             other => other.into(),
         })?;
-        template.fork_for(&mut kit).await?;
+        tokio::time::timeout(READY_DEADLINE, template.fork_for(&mut kit))
+            .await
+            .map_err(|_| StartError::Timeout)??;
         let Worker::Spare(Forking { sequence, refused }) = &mut kit.worker else {
             return Err(StartError::Ended);
         };

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::FunctionKey;
-use super::fork::StartError;
+use super::fork::{READY_DEADLINE, StartError};
 use super::kit::{Forking, Kit, Worker};
 use super::template::Template;
 use crate::history::History;
@@ -103,8 +103,14 @@ impl Template {
         let Some(mut kit) = self.kit.lock().take() else {
             return;
         };
-        // Without one, the next start forks, and says why it cannot.
-        if self.fork_for(&mut kit).await.is_ok() {
+        // Without one, the next start forks, and says why it cannot. A hostile template takes no command, and must be
+        // let go of all the same.
+        let forked = tokio::select! {
+            forked = self.fork_for(&mut kit) => forked.is_ok(),
+            () = self.retired() => false,
+            () = tokio::time::sleep(READY_DEADLINE) => false,
+        };
+        if forked {
             *self.kit.lock() = Some(kit);
         }
         if !wanted.load(Ordering::Acquire) {

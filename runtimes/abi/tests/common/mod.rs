@@ -4,8 +4,9 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use hearth_abi::checksum::BLOCK;
 use hearth_abi::layout::{
-    FRAME_HEADER_BYTES, HEADER_BYTES, LINE_BYTES, MIN_RING_BYTES, TO_HOST_CONTROL,
+    FRAME_ALIGN, FRAME_HEADER_BYTES, HEADER_BYTES, LINE_BYTES, MIN_RING_BYTES, TO_HOST_CONTROL,
     TO_WORKER_CONTROL, frame_bytes,
 };
 use hearth_abi::{Flags, FrameHeader, Kind, Region};
@@ -71,6 +72,12 @@ impl Peer {
         self.position(word).store(position, Ordering::Release);
     }
 
+    /// Where an honest worker's next frame would lie, if what stands in the shared words can be true.
+    pub fn next(&self) -> Option<u64> {
+        let (sent, took) = (self.load(Word::WorkerSent), self.load(Word::HostTook));
+        (sent.is_multiple_of(FRAME_ALIGN) && sent.wrapping_sub(took) <= RING / 2).then_some(sent)
+    }
+
     /// One of the four announcements.
     pub fn announcement(&self, index: usize) -> &AtomicU32 {
         let control = if index & 1 == 0 {
@@ -117,7 +124,9 @@ impl Peer {
         let mut header = FrameHeader::new(kind, Flags::NONE, &[9; 16], payload.len() as u32);
         header.crc = header.checksum(payload);
         tamper(&mut header);
-        self.write(position + FRAME_HEADER_BYTES as u64, payload);
+        let mut blocks = payload.to_vec();
+        blocks.resize(payload.len().next_multiple_of(BLOCK), 0);
+        self.write(position + FRAME_HEADER_BYTES as u64, &blocks);
         self.write(position, &header.to_bytes());
         self.store(
             Word::WorkerSent,

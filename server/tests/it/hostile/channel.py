@@ -5,6 +5,8 @@ import uuid
 import zlib
 
 PAGE, TO_WORKER, TO_HOST, LINE = 4096, 128, 640, 128
+# Frames begin at multiples of this, and payloads one behind.
+BLOCK = 64
 RESULT, HEAD, BODY, ERROR, MORE = 0x20, 0x21, 0x22, 0x23, 1
 
 
@@ -52,11 +54,11 @@ class Ring:
     def frame(self, kind=RESULT, payload=b"null", flags=0, id=None, crc=None, length=None, reserved=0):
         length = len(payload) if length is None else length
         id = self.id if id is None else id
-        head = struct.pack("<IHH16sII", length & 0xFFFFFFFF, kind, flags, id, 0, reserved)
+        head = struct.pack("<IHH16s", length & 0xFFFFFFFF, kind, flags, id)
+        padded = payload.ljust((len(payload) + BLOCK - 1) // BLOCK * BLOCK, b"\0")
         if crc is None:
-            crc = zlib.crc32(payload.ljust((len(payload) + 63) // 64 * 64, b"\0"), zlib.crc32(head))
-        return (struct.pack("<IHH16sII", length & 0xFFFFFFFF, kind, flags, id, crc, reserved) + payload).ljust(
-            (32 + len(payload) + 31) // 32 * 32, b"\0")
+            crc = zlib.crc32(head, zlib.crc32(padded))
+        return (head + struct.pack("<II", crc, reserved)).ljust(BLOCK, b"\0") + padded
 
     def publish(self, *frames, rung=True):
         head = self.word(TO_HOST)
@@ -123,12 +125,13 @@ def endless_answer(context, kind, payload, head=None):
     ring = Ring(context)
     if head:
         ring.publish(ring.frame(kind=HEAD, payload=head.encode()))
-        while ring.word(TO_HOST + LINE) != ring.word(TO_HOST):
-            pass
-    payload = b" " * (ring.capacity // 2 - 32) if payload else b""
+    payload = b" " * (ring.capacity // 4 - BLOCK) if payload else b""
     frame = ring.frame(kind=kind, payload=payload, flags=MORE)
+    empty = ring.frame(kind=kind, payload=b"", flags=MORE)
+    ring.publish(*[empty] * (-ring.word(TO_HOST) % len(frame) // BLOCK))
+    # The host has read all of this by then; what it has read it may keep back.
+    time.sleep(0.2)
     ctypes.memmove(ring.area, frame * (ring.capacity // len(frame)), ring.capacity)
-    # Frames begin where the last ended, and none goes over the ring's end: short ones fit anywhere.
     head = ctypes.c_uint64.from_address(ring.base + TO_HOST)
     tail = ctypes.c_uint64.from_address(ring.base + TO_HOST + LINE)
     asleep = ctypes.c_uint32.from_address(ring.base + TO_HOST + 2 * LINE)

@@ -106,6 +106,9 @@ pub fn processes_of(server: &Server, function: &str) -> Vec<Process> {
         .collect()
 }
 
+/// The processes of a function that has no instances: its template and a spare.
+pub const WITHOUT_INSTANCES: usize = 2;
+
 /// Waits until a function has at most `count` processes: its template, and its idle instances.
 pub async fn at_most(server: &Server, function: &str, count: usize) {
     eventually(

@@ -34,6 +34,7 @@ mod host;
 mod kernel;
 mod memory;
 mod network;
+mod node;
 mod outside;
 mod processes;
 

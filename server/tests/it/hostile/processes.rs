@@ -10,8 +10,6 @@ use crate::support::eventually;
 const CODE: &str = include_str!("processes.py");
 /// Processes and threads of a sandbox of one instance.
 const PIDS_OF_ONE: u64 = 96;
-/// The template and one idle instance.
-const AT_REST: usize = 2;
 
 fn one_instance() -> serde_json::Value {
     json!({"timeout_ms": 1500, "max_concurrency": 1})
@@ -65,7 +63,7 @@ async fn bombs_are_bounded_and_their_remains_are_removed(arena: Arena) {
     assert!(threads.as_u64() < Some(PIDS_OF_ONE), "{threads}");
     for bomb in ["fork_bomb", "process_bomb"] {
         arena.attack(bomb).await.problem(504, "function_timeout");
-        host::at_most(&arena.server, "attack", AT_REST - 1).await;
+        host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
         arena.recovers(bomb).await;
     }
     arena.finish().await;
@@ -86,7 +84,7 @@ async fn what_an_instance_leaves_behind_ends_with_it(arena: Arena) {
         problem["detail"].to_string().contains("status 7"),
         "{problem}"
     );
-    host::at_most(&arena.server, "attack", AT_REST - 1).await;
+    host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
     arena.recovers("a daemon").await;
     arena.finish().await;
 }
@@ -104,7 +102,7 @@ async fn processes_that_keep_changing_their_number_are_caught() {
         answer.problem(502, "function_crashed");
         let record = arena.client.invocation(&id).await;
         assert!(record["logs"].to_string().contains("they ran"), "{record}");
-        host::at_most(&arena.server, "attack", AT_REST - 1).await;
+        host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
         arena.finish().await;
     }
 }
@@ -114,7 +112,7 @@ async fn whoever_never_returns_is_ended_at_the_deadline() {
     let arena = Arena::new(CODE, one_instance()).await;
     for attack in ["ignore_everything", "burn"] {
         arena.attack(attack).await.problem(504, "function_timeout");
-        host::at_most(&arena.server, "attack", AT_REST - 1).await;
+        host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
         arena.recovers(attack).await;
     }
     arena.finish().await;
