@@ -20,8 +20,9 @@ const INTRODUCTIONS: [(&str, &str); 5] = [
     (
         "starts",
         "Starts, one after the other. `fork() to READY` is from the FORK message to the instance's READY, measured inside \
-         the engine; first requests are measured by the client, and the instance is killed from outside after each. The \
-         usual imports are json, asyncio and http for Python, and http, crypto and fs for Node. The floor is a plain C \
+         the engine, with no spare; first requests are measured by the client, and the instance is killed from outside \
+         after each. They find what a user's do, a template and its spare; \"none made ahead\" is the same with \
+         `HEARTH_SPARES=off`. The usual imports are json, asyncio and http for Python, and http, crypto and fs for Node. The floor is a plain C \
          `fork()` of a process with the same imports, to the child's first byte in a pipe.",
     ),
     (
