@@ -53,7 +53,7 @@ async fn a_log_without_end_is_ended_at_the_deadline() {
         for answer in [first, second, third] {
             answer.problem(504, "function_timeout");
         }
-        host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
+        host::without_instances(&arena.server, "attack").await;
     }
     arena.finish().await;
 }

@@ -107,14 +107,25 @@ pub fn processes_of(server: &Server, function: &str) -> Vec<Process> {
 }
 
 /// The processes of a function that has no instances: its template and a spare.
-pub const WITHOUT_INSTANCES: usize = 2;
+const WITHOUT_INSTANCES: usize = 2;
+/// Part of the path of every instance's cgroup.
+const CELL: &str = "/cell-";
 
-/// Waits until a function has at most `count` processes: its template, and its idle instances.
-pub async fn at_most(server: &Server, function: &str, count: usize) {
+/// Waits until a function has no instance and nothing that one left behind: no process in a cgroup of an instance, and
+/// elsewhere no more than its template and a spare.
+pub async fn without_instances(server: &Server, function: &str) {
+    let is_in_a_cell = |process: &Process| {
+        let text = fs::read_to_string(format!("/proc/{}/cgroup", process.pid));
+        text.is_ok_and(|text| text.contains(CELL))
+    };
     eventually(
         "no stray process remains",
         Duration::from_secs(20),
-        || async { (processes_of(server, function).len() <= count).then_some(()) },
+        || async {
+            let all = processes_of(server, function);
+            let rest = all.len() <= WITHOUT_INSTANCES && !all.iter().any(is_in_a_cell);
+            rest.then_some(())
+        },
     )
     .await;
 }

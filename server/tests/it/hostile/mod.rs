@@ -90,8 +90,7 @@ impl Arena {
 
     /// Deploys the second function only.
     async fn without_attacker() -> Self {
-        // No fork is made ahead: one process more than there should be is to be seen.
-        let server = Server::start_with(&[("HEARTH_SPARES", "off")]);
+        let server = Server::start();
         let client = server.client();
         let steady =
             format!("SECRET = '{SECRET}-code'\ndef handler(event, context):\n    return event\n");

@@ -142,7 +142,7 @@ async fn bombs_are_bounded() {
     );
     arena.recovers("many children").await;
     arena.attack("bomb").await.problem(504, "function_timeout");
-    host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
+    host::without_instances(&arena.server, "attack").await;
     arena.recovers("a bomb").await;
     arena.finish().await;
 }
@@ -152,7 +152,7 @@ async fn whoever_never_returns_is_ended() {
     let arena = Arena::node(json!({"timeout_ms": 1500, "max_concurrency": 1})).await;
     for attack in ["spin", "microtasks", "ticks", "ignore_everything"] {
         arena.attack(attack).await.problem(504, "function_timeout");
-        host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
+        host::without_instances(&arena.server, "attack").await;
         arena.recovers(attack).await;
     }
     arena.finish().await;

@@ -63,7 +63,7 @@ async fn bombs_are_bounded_and_their_remains_are_removed(arena: Arena) {
     assert!(threads.as_u64() < Some(PIDS_OF_ONE), "{threads}");
     for bomb in ["fork_bomb", "process_bomb"] {
         arena.attack(bomb).await.problem(504, "function_timeout");
-        host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
+        host::without_instances(&arena.server, "attack").await;
         arena.recovers(bomb).await;
     }
     arena.finish().await;
@@ -84,7 +84,7 @@ async fn what_an_instance_leaves_behind_ends_with_it(arena: Arena) {
         problem["detail"].to_string().contains("status 7"),
         "{problem}"
     );
-    host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
+    host::without_instances(&arena.server, "attack").await;
     arena.recovers("a daemon").await;
     arena.finish().await;
 }
@@ -102,7 +102,7 @@ async fn processes_that_keep_changing_their_number_are_caught() {
         answer.problem(502, "function_crashed");
         let record = arena.client.invocation(&id).await;
         assert!(record["logs"].to_string().contains("they ran"), "{record}");
-        host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
+        host::without_instances(&arena.server, "attack").await;
         arena.finish().await;
     }
 }
@@ -112,7 +112,7 @@ async fn whoever_never_returns_is_ended_at_the_deadline() {
     let arena = Arena::new(CODE, one_instance()).await;
     for attack in ["ignore_everything", "burn"] {
         arena.attack(attack).await.problem(504, "function_timeout");
-        host::at_most(&arena.server, "attack", host::WITHOUT_INSTANCES).await;
+        host::without_instances(&arena.server, "attack").await;
         arena.recovers(attack).await;
     }
     arena.finish().await;
