@@ -7,13 +7,24 @@
 
 mod buckets;
 mod counters;
+mod failures;
+mod heat;
+mod latency;
+mod lifetime;
+mod merge;
+mod parts;
 mod queue;
+mod recent;
 mod recount;
 mod rollup;
 mod slice;
+mod slots;
 mod types;
 mod writer;
 
+pub use failures::Failure;
+pub use latency::LatencyReader;
+pub use recent::Recent;
 pub use types::{Event, LiveHistogram, LogEntry, Totals};
 
 #[cfg(test)]
@@ -21,6 +32,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -31,6 +43,8 @@ use uuid::Uuid;
 use crate::model::{InvocationId, InvocationRecord, Page, Stats, Status};
 use crate::store::{RollupRow, Store, StoreError};
 use counters::{Function, minute_at};
+use failures::Failures;
+use lifetime::Lifetime;
 use queue::{Item, QUEUE_UNITS, Queue};
 use slice::{Slice, SliceError};
 use writer::Writer;
@@ -41,6 +55,9 @@ const READ_WAIT: Duration = Duration::from_secs(1);
 
 /// How long [`History::flush`] waits: a disk that takes nothing must not keep the server from stopping.
 const FLUSH_WAIT: Duration = Duration::from_secs(10);
+
+/// What lists show is of the last so many minutes.
+pub const RECENT_MINUTES: i64 = 5;
 
 /// Most items of a page.
 const LONGEST_PAGE: u32 = 1000;
@@ -60,6 +77,12 @@ struct Inner {
     moving: Arc<tokio::sync::RwLock<()>>,
     /// [`READ_WAIT`] but in tests.
     read_wait: Duration,
+    /// The minute the history was started in.
+    started: i64,
+    /// How often what is stored of the rollups changed, so that whoever added it up knows to do so again.
+    changes: AtomicU64,
+    failures: Failures,
+    lifetime: Lifetime,
 }
 
 impl History {
@@ -74,19 +97,30 @@ impl History {
         // in the table by then that is in memory too.
         let recounting = moving.clone().try_write_owned();
         let (queue, outlet) = queue::queue(QUEUE_UNITS);
-        let written = store.clone();
-        tokio::spawn(async move {
-            recount::run(&written).await;
-            drop(recounting);
-            Writer::new(written).run(outlet).await;
-        });
+        let started = minute_at(Timestamp::now().as_microsecond());
         let inner = Arc::new(Inner {
             queue,
-            store,
+            store: store.clone(),
             functions: ArcSwap::default(),
             moving,
             read_wait,
+            started,
+            changes: AtomicU64::new(0),
+            failures: Failures::default(),
+            lifetime: Lifetime::default(),
         });
+        let loaded = Arc::downgrade(&inner);
+        tokio::spawn(async move {
+            recount::run(&store).await;
+            if let Some(inner) = loaded.upgrade() {
+                inner.load_lifetime().await;
+                inner.load_recent(started - RECENT_MINUTES).await;
+                inner.load_failures().await;
+            }
+            drop(recounting);
+            Writer::new(store).run(outlet).await;
+        });
+        tokio::spawn(merge::run(Arc::downgrade(&inner)));
         tokio::spawn(rollup::run(Arc::downgrade(&inner)));
         Self { inner }
     }
@@ -98,6 +132,10 @@ impl History {
     pub async fn record(&self, function: i64, record: InvocationRecord) {
         let known = self.inner.function(function);
         known.counters.lock().record(&record);
+        self.inner.lifetime.note(&record);
+        if let Some(failure) = Failure::of(&record) {
+            self.inner.failures.note(failure);
+        }
         let record = Arc::new(record);
         known.publish(|| Event::Finished(record.clone()));
         self.inner
@@ -126,7 +164,8 @@ impl History {
     }
 
     /// Statistics over the last `window` (1 min to 7 days): the minutes the window touches, the running one included, so
-    /// that up to a minute more than the window is covered. An invocation counts in the minute it finished in.
+    /// that up to a minute more than the window is covered; up to a quarter of an hour more, when the window is longer
+    /// than two hours. An invocation counts in the minute it finished in.
     pub async fn stats(&self, function: i64, window: Duration) -> Result<Stats, StoreError> {
         let window_us = i64::try_from(window.as_micros()).unwrap_or(i64::MAX);
         let now = Timestamp::now().as_microsecond();
@@ -256,6 +295,11 @@ impl Inner {
         self.functions.load().get(&id).cloned().unwrap_or(fresh)
     }
 
+    /// Tells those who added up what is stored that it is no longer the same.
+    fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Moves the minutes before this one from memory into the database. What cannot be stored stays in memory.
     async fn store_minutes_before(&self, minute: i64) -> Result<(), StoreError> {
         let _moving = self.moving.write().await;
@@ -265,7 +309,7 @@ impl Inner {
         for (id, function) in functions.iter() {
             let minutes = function.counters.lock().take_before(minute);
             for (minute, slice) in &minutes {
-                rows.push(slice.to_row(*id, *minute).map_err(unreadable)?);
+                rows.push(slice.to_row(*id, *minute, 1).map_err(unreadable)?);
             }
             taken.push((function, minutes));
         }
@@ -273,6 +317,7 @@ impl Inner {
             return Ok(());
         }
         let stored = self.store.insert_rollups(&rows).await;
+        self.changed();
         if stored.is_err() {
             for (function, minutes) in taken {
                 function

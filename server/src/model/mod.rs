@@ -5,6 +5,7 @@
 mod decisions;
 mod function;
 mod invocation;
+mod latency;
 mod stats;
 mod token;
 
@@ -17,6 +18,7 @@ pub use invocation::{
     FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,
     Trigger,
 };
+pub use latency::{Bar, Distribution, HeatColumn, HeatMap, Latency};
 pub use stats::{Percentiles, StageStats, StartCounts, Stats};
 pub use token::{Right, TokenView};
 

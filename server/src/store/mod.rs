@@ -6,15 +6,18 @@
 
 mod codes;
 mod connect;
+mod failures;
 mod functions;
 mod history_batch;
 mod invocations;
 mod logs;
+mod merge;
 mod recount;
 mod rollups;
 mod sessions;
 mod sweep;
 mod tokens;
+mod totals;
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +31,8 @@ use sqlx::{Sqlite, Transaction};
 use crate::model::{FunctionSpec, TokenView};
 
 pub(crate) use history_batch::HistoryBatch;
-pub(crate) use rollups::{RollupCounts, RollupRow};
+pub(crate) use rollups::{QUARTER, RollupCounts, RollupRow};
+pub(crate) use totals::ALL;
 
 /// A database error, with the operation that met it.
 #[derive(Debug, thiserror::Error)]
