@@ -3,8 +3,11 @@
 import { setUpCopying } from "./copy.js";
 import { setUpEditors } from "./editor.js";
 import { setUpForms } from "./forms.js";
+import { setUpLive } from "./live.js";
 import { setUpMenus } from "./menu.js";
 import { setUpPolling } from "./poll.js";
+import { setUpRelativeTimes } from "./relative.js";
+import { setUpSparkline } from "./sparkline.js";
 import { setUpTheme } from "./theme.js";
 import { setUpToasts } from "./toast.js";
 
@@ -15,6 +18,10 @@ setUpForms();
 setUpEditors();
 setUpCopying();
 setUpPolling();
+setUpRelativeTimes();
+setUpSparkline();
+// Last: it connects when all that hear of it are there.
+setUpLive();
 
 // Remembered events may hold what the next user should not see.
 if (document.getElementById("login-token")) sessionStorage.clear();

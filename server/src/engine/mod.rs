@@ -5,6 +5,7 @@
 
 mod code;
 mod deploy;
+mod glance;
 mod invoke;
 mod lifecycle;
 mod registry;
@@ -18,6 +19,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 pub use code::Package;
+pub use glance::Glance;
 pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 
 use crate::history::History;

@@ -135,6 +135,16 @@ impl History {
     }
 }
 
+impl History {
+    /// What one function did in `first` and later, as [`Self::recent`] has it.
+    pub fn recent_of(&self, function: i64, first: i64) -> Recent {
+        match self.inner.functions.load().get(&function) {
+            Some(function) => function.counters.lock().recent(first),
+            None => Recent::default(),
+        }
+    }
+}
+
 impl Inner {
     /// At start: what the minutes before it left in the database.
     pub(super) async fn load_recent(&self, first: i64) {

@@ -254,7 +254,7 @@ pub struct HistoryPartial {
 
 impl HistoryView {
     fn base(&self) -> String {
-        format!("/functions/{}", encode(&self.function))
+        format!("/functions/{}", format::encode(&self.function))
     }
 
     fn has_status(&self, value: &str) -> bool {
@@ -266,27 +266,13 @@ impl HistoryView {
         let mut query = String::new();
         if !self.status.is_empty() {
             query.push_str("?status=");
-            query.push_str(&encode(&self.status));
+            query.push_str(&format::encode(&self.status));
         }
         if let Some(before) = before {
             query.push(if query.is_empty() { '?' } else { '&' });
             query.push_str("before=");
-            query.push_str(&encode(before));
+            query.push_str(&format::encode(before));
         }
         query
     }
-}
-
-/// Percent-encodes what is not unreserved in a URL.
-fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
 }

@@ -17,11 +17,15 @@ pub use function::{
     DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryRow,
     HistoryView, ImageRow, InvokeOutcome, InvokeOutcomePartial, STATUS_FILTERS, Tab,
 };
-pub use functions::{FunctionRow, FunctionsPage, FunctionsTable};
+pub use functions::{
+    FunctionRow, FunctionsPage, FunctionsTable, ListQuery, ListView, SORTS, STATE_FILTERS, badge,
+};
 pub use invocation::{InvocationDetails, InvocationPage};
 pub use login::LoginPage;
 pub use new::{FunctionForm, NewPage};
-pub use overview::{OverviewPage, StateCount};
+pub use overview::{
+    CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
+};
 pub use settings::{SettingsForm, SettingsPage};
 pub use shared::{
     DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment, RecentStats,

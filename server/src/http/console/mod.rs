@@ -13,8 +13,10 @@ mod functions;
 mod guard;
 mod invocation;
 mod invoke;
+mod live;
 mod outcome;
 mod overview;
+mod palette;
 mod session;
 mod settings;
 mod theme;
@@ -32,6 +34,8 @@ pub fn router(app: App) -> Router<App> {
     let pages = Router::new()
         .route("/", get(overview::page))
         .route("/theme", post(theme::submit))
+        .route("/live", get(live::stream))
+        .route("/palette", get(palette::search))
         .route("/functions", get(functions::page))
         // Not below /functions: a function may be named "new".
         .route("/new", get(create::page).post(create::submit))

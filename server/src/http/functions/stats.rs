@@ -14,7 +14,8 @@ use crate::http::query::Query;
 use crate::http::spec::invalid;
 use crate::model::{InvalidField, Stats};
 
-pub(super) const DEFAULT_WINDOW: &str = "5m";
+/// The window when none is named.
+pub const DEFAULT_WINDOW: &str = "5m";
 /// Statistics are kept by the minute.
 const MIN_WINDOW_S: u64 = 60;
 /// Rollups are read one by one; a week is seven hundred of them.
@@ -48,7 +49,7 @@ pub async fn stats(
 }
 
 /// A window as the API spells it.
-pub(super) fn window(text: &str) -> Result<Duration, InvalidField> {
+pub fn window(text: &str) -> Result<Duration, InvalidField> {
     let refuse = || invalid("window", &text.into(), RULE);
     let unit: u64 = match text.bytes().last() {
         Some(b's') => 1,
