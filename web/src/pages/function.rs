@@ -11,12 +11,72 @@ use crate::stage_bar::StageBar;
 /// The pages of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tab {
-    /// Test panel and history.
+    /// Event, result, last calls.
     Test,
-    /// Upload and versions.
+    /// The files and their editor.
     Code,
-    /// Limits, environment, deletion.
+    /// Histogram, percentiles, heat map.
+    Latency,
+    /// What was called, and how it ended.
+    Invocations,
+    /// What it printed.
+    Logs,
+    /// Every version there was.
+    Versions,
+    /// Limits, environment, access, deletion.
     Settings,
+}
+
+impl Tab {
+    /// All of them in the order of the bar.
+    pub const ALL: [Self; 7] = [
+        Self::Test,
+        Self::Code,
+        Self::Latency,
+        Self::Invocations,
+        Self::Logs,
+        Self::Versions,
+        Self::Settings,
+    ];
+
+    /// What the bar says.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Test => "Test",
+            Self::Code => "Code",
+            Self::Latency => "Latency",
+            Self::Invocations => "Invocations",
+            Self::Logs => "Logs",
+            Self::Versions => "Versions",
+            Self::Settings => "Settings",
+        }
+    }
+
+    /// The id of its link, `tab-…`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Test => "tab-test",
+            Self::Code => "tab-code",
+            Self::Latency => "tab-latency",
+            Self::Invocations => "tab-invocations",
+            Self::Logs => "tab-logs",
+            Self::Versions => "tab-versions",
+            Self::Settings => "tab-settings",
+        }
+    }
+
+    /// What follows `/functions/{name}` in its URL.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Test => "",
+            Self::Code => "/code",
+            Self::Latency => "/latency",
+            Self::Invocations => "/invocations",
+            Self::Logs => "/logs",
+            Self::Versions => "/versions",
+            Self::Settings => "/settings",
+        }
+    }
 }
 
 /// What the head of each of a function's pages says, refreshed while the page is open.

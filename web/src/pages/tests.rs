@@ -293,9 +293,12 @@ fn the_functions_page_follows_the_tokens_rights() {
     }
     assert_harmless(&page);
     let page = html(&function(reader(), history(Vec::new())));
-    for hidden in ["id=\"invoke-button\"", "/settings", "/code\""] {
-        assert!(!page.contains(hidden), "{hidden} in {page}");
+    assert!(!page.contains("id=\"invoke-button\""), "{page}");
+    for tab in Tab::ALL {
+        let link = format!("href=\"/functions/hello{}\" id=\"{}\"", tab.path(), tab.id());
+        assert_eq!(page.matches(&link).count(), 1, "{link}");
     }
+    assert_eq!(page.matches("aria-current=\"page\"").count(), 1);
 }
 
 #[test]
