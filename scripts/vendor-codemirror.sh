@@ -41,5 +41,5 @@ JS
 mkdir -p "$destination"
 cp codemirror.js LICENSE "$destination/"
 version=$(node -p 'require("./package.json").dependencies["@codemirror/view"]')
-printf '| `codemirror/codemirror.js` | npm `@codemirror/*`, bundled by `scripts/vendor-codemirror.sh` | view %s | MIT, `codemirror/LICENSE` | `%s` |\n' \
+printf '| `codemirror/codemirror.js` | npm `@codemirror/*` and `@lezer/*`, bundled by `scripts/vendor-codemirror.sh` | as in `scripts/codemirror/package-lock.json`; view %s | MIT, `codemirror/LICENSE` | `%s` |\n' \
   "$version" "$(sha256sum codemirror.js | cut -d' ' -f1)"

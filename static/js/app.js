@@ -1,16 +1,24 @@
 // The console's behaviour beyond htmx. Each module finds its elements by a data attribute.
 
+import { setUpConfirming } from "./confirm.js";
 import { setUpCopying } from "./copy.js";
 import { setUpEditors } from "./editor.js";
 import { setUpForms } from "./forms.js";
 import { setUpPolling } from "./poll.js";
+import { setUpProgress } from "./progress.js";
 import { setUpToasts } from "./toast.js";
+import { setUpUnsaved } from "./unsaved.js";
+import { setUpWorkbench } from "./workbench.js";
 
 setUpToasts();
 setUpForms();
 setUpEditors();
 setUpCopying();
 setUpPolling();
+setUpConfirming();
+setUpUnsaved();
+setUpProgress();
+setUpWorkbench();
 
 // Remembered events may hold what the next user should not see.
 if (document.getElementById("login-token")) sessionStorage.clear();

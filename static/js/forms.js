@@ -1,5 +1,7 @@
 // Forms: messages at fields, environment rows, file drop, starters, the typed confirmation, the event's JSON.
 
+import { focusField } from "./editor.js";
+
 /** Marks the fields that have a message, opens what hides them and moves to the first. */
 function showFieldErrors() {
   let first;
@@ -21,7 +23,7 @@ function showFieldErrors() {
   }
   if (!first) return;
   first.closest("details")?.setAttribute("open", "");
-  first.focus();
+  focusField(first);
 }
 
 function setUpFieldErrors() {
@@ -126,11 +128,11 @@ function setUpStarters() {
 }
 
 function setUpConfirmation() {
-  const input = document.querySelector("[data-confirm]");
+  const input = document.querySelector("[data-typed]");
   if (!input) return;
-  const button = document.getElementById(input.dataset.confirms);
+  const button = document.getElementById(input.dataset.allows);
   const check = () => {
-    button.disabled = input.value.trim() !== input.dataset.confirm;
+    button.disabled = input.value.trim() !== input.dataset.typed;
   };
   input.addEventListener("input", check);
   check();
@@ -176,7 +178,7 @@ function setUpEvent() {
     (event) => {
       if (check()) return;
       event.preventDefault();
-      area.focus();
+      focusField(area);
     },
     true,
   );

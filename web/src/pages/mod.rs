@@ -1,6 +1,7 @@
 //! The view models, one module a page: plain data, filled by the server, rendered by the template named beside it.
 
 mod code;
+mod diff;
 mod error;
 mod function;
 mod functions;
@@ -9,8 +10,13 @@ mod login;
 mod new;
 mod settings;
 mod shared;
+mod versions;
 
-pub use code::{CodePage, CodeUpload, VersionRow};
+pub use code::{
+    CODE_FIELDS, CodePage, CodeReviewPage, CodeReviewPartial, FileEntry, FileKind, FileList,
+    OpenFile,
+};
+pub use diff::{DiffLine, DiffView, FileChange, FileDiff, Hunk, SettingRow, Side};
 pub use error::ErrorPage;
 pub use function::{
     DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryRow,
@@ -22,8 +28,10 @@ pub use login::LoginPage;
 pub use new::{FunctionForm, NewPage};
 pub use settings::{SettingsForm, SettingsPage};
 pub use shared::{
-    DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment, RecentStats,
+    CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,
+    RecentStats,
 };
+pub use versions::{VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,11 @@
 //! be had without the session's CSRF token.
 
 mod code;
+mod code_edits;
+mod code_files;
+mod commands;
 mod create;
+mod diff;
 mod form;
 mod function;
 mod functions;
@@ -14,8 +18,10 @@ mod guard;
 mod invocation;
 mod invoke;
 mod outcome;
+mod place;
 mod session;
 mod settings;
+mod versions;
 mod view;
 
 use axum::Router;
@@ -41,9 +47,22 @@ pub fn router(app: App) -> Router<App> {
         )
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
         .route("/functions/{name}/code", get(code::page).post(code::submit))
+        .route("/functions/{name}/code/files", get(code_files::list))
+        .route("/functions/{name}/code/file", get(code_files::file))
+        .route("/functions/{name}/code/review", post(code::review))
+        .route("/functions/{name}/versions", get(versions::page))
+        .route("/functions/{name}/versions/compare", get(versions::compare))
+        .route(
+            "/functions/{name}/versions/{version}/diff",
+            get(versions::compared),
+        )
+        .route(
+            "/functions/{name}/versions/{version}/code.zip",
+            get(versions::download),
+        )
         .route(
             "/functions/{name}/versions/{version}/activate",
-            post(code::activate),
+            get(versions::ask).post(versions::activate),
         )
         .route(
             "/functions/{name}/settings",
