@@ -4,13 +4,17 @@ import { setUpConfirming } from "./confirm.js";
 import { setUpCopying } from "./copy.js";
 import { setUpEditors } from "./editor.js";
 import { setUpForms } from "./forms.js";
+import { setUpMenus } from "./menu.js";
 import { setUpPolling } from "./poll.js";
 import { setUpProgress } from "./progress.js";
+import { setUpTheme } from "./theme.js";
 import { setUpToasts } from "./toast.js";
 import { setUpUnsaved } from "./unsaved.js";
 import { setUpWorkbench } from "./workbench.js";
 
 setUpToasts();
+setUpMenus();
+setUpTheme();
 setUpForms();
 setUpEditors();
 setUpCopying();
