@@ -24,12 +24,21 @@ function cover(area, Editor) {
   area.after(box);
   const keys = [];
   if (area.dataset.submit !== undefined) {
-    keys.push({ key: "Mod-Enter", run: () => (area.form.requestSubmit(), true) });
+    keys.push({
+      key: "Mod-Enter",
+      run: () => {
+        area.form.requestSubmit();
+        return true;
+      },
+    });
   }
   if (area.dataset.save) {
     keys.push({
       key: "Mod-s",
-      run: () => (document.getElementById(area.dataset.save)?.click(), true),
+      run: () => {
+        document.getElementById(area.dataset.save)?.click();
+        return true;
+      },
       preventDefault: true,
     });
   }

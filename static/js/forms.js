@@ -153,7 +153,12 @@ function setUpEvent() {
   if (!area) return;
   const key = area.dataset.remember;
   const remembered = sessionStorage.getItem(key);
-  if (remembered !== null) area.value = remembered;
+  if (remembered !== null && area.dataset.explicit === undefined) {
+    area.value = remembered;
+    // It may be none of those that can be chosen.
+    const pick = document.getElementById("pick");
+    if (pick && remembered !== area.defaultValue) pick.value = "";
+  }
   const message = document.getElementById(`error-${area.id}`);
   const check = () => {
     const error = jsonError(area.value);
@@ -167,16 +172,10 @@ function setUpEvent() {
     sessionStorage.setItem(key, area.value);
     if (area.hasAttribute("aria-invalid")) check();
   });
-  area.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      area.form.requestSubmit();
-    }
-  });
   area.form.addEventListener(
     "htmx:configRequest",
     (event) => {
-      if (check()) return;
+      if (event.target !== area.form || check()) return;
       event.preventDefault();
       focusField(area);
     },

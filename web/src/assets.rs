@@ -56,6 +56,7 @@ static ASSETS: &[Asset] = assets! {
     "js/editor.js" => SCRIPT,
     "js/forms.js" => SCRIPT,
     "js/menu.js" => SCRIPT,
+    "js/panel.js" => SCRIPT,
     "js/poll.js" => SCRIPT,
     "js/progress.js" => SCRIPT,
     "js/theme.js" => SCRIPT,

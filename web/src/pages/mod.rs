@@ -11,6 +11,7 @@ mod new;
 mod overview;
 mod settings;
 mod shared;
+mod test;
 mod versions;
 
 pub use code::{
@@ -33,6 +34,7 @@ pub use shared::{
     CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,
     RecentStats,
 };
+pub use test::{EventPicker, HttpForm, METHODS, SavedEventRow, shell_quoted};
 pub use versions::{VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage};
 
 #[cfg(test)]
