@@ -8,6 +8,7 @@ import { setUpMenus } from "./menu.js";
 import { setUpPanel } from "./panel.js";
 import { setUpPolling } from "./poll.js";
 import { setUpProgress } from "./progress.js";
+import { setUpSettings } from "./settings.js";
 import { setUpTheme } from "./theme.js";
 import { setUpToasts } from "./toast.js";
 import { setUpUnsaved } from "./unsaved.js";
@@ -25,6 +26,7 @@ setUpConfirming();
 setUpUnsaved();
 setUpProgress();
 setUpWorkbench();
+setUpSettings();
 
 // Remembered events may hold what the next user should not see.
 if (document.getElementById("login-token")) sessionStorage.clear();

@@ -59,6 +59,7 @@ static ASSETS: &[Asset] = assets! {
     "js/panel.js" => SCRIPT,
     "js/poll.js" => SCRIPT,
     "js/progress.js" => SCRIPT,
+    "js/settings.js" => SCRIPT,
     "js/theme.js" => SCRIPT,
     "js/toast.js" => SCRIPT,
     "js/unsaved.js" => SCRIPT,

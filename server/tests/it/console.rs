@@ -330,7 +330,10 @@ async fn a_function_lives_and_dies_without_a_script() {
         )
         .await
         .expect(303);
-    assert_eq!(saved.header("location"), "/functions/one?notice=saved");
+    assert_eq!(
+        saved.header("location"),
+        "/functions/one/settings?notice=saved"
+    );
     let function = server
         .client()
         .get("/api/v1/functions/one")
@@ -400,14 +403,28 @@ async fn a_page_gives_what_the_token_does() {
     );
     let page = browser.get("/functions/one").await.expect(200).text();
     assert!(!page.contains("id=\"invoke-button\""));
-    for path in ["/new", "/functions/one/code", "/functions/one/settings"] {
-        let page = browser.get(path).await.expect(403).text();
-        assert!(page.contains("lacks the right &#34;write&#34;"), "{page}");
+    let page = browser.get("/new").await.expect(403).text();
+    assert!(page.contains("lacks the right &#34;write&#34;"), "{page}");
+    for (path, button) in [
+        ("code", "id=\"review-button\""),
+        ("versions", "/activate"),
+        ("settings", "id=\"save-button\""),
+    ] {
+        let page = browser
+            .get(&format!("/functions/one/{path}"))
+            .await
+            .expect(200)
+            .text();
+        assert!(!page.contains(button), "{button} in {page}");
     }
     for path in [
         "/new",
         "/functions/one/invoke",
+        "/functions/one/call",
+        "/functions/one/events",
+        "/functions/one/events/delete",
         "/functions/one/code",
+        "/functions/one/code/review",
         "/functions/one/settings",
         "/functions/one/versions/1/activate",
         "/functions/one/delete",

@@ -3,6 +3,7 @@
 mod code;
 mod diff;
 mod error;
+mod fields;
 mod function;
 mod functions;
 mod invocation;

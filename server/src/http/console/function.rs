@@ -132,7 +132,16 @@ async fn first_event(
     })
 }
 
-fn notice(key: &str, function: &FunctionView) -> Option<String> {
+/// `?notice=…`: set by the redirect after a change.
+#[derive(Debug, Default, Deserialize)]
+pub struct Notice {
+    /// What was done.
+    #[serde(default)]
+    pub notice: String,
+}
+
+/// What was done, in words.
+pub fn notice(key: &str, function: &FunctionView) -> Option<String> {
     let version = function.active_version;
     Some(match key {
         "created" => format!("{} is deployed and answers. Try it below.", function.name),

@@ -17,6 +17,7 @@ use crate::model::Right;
 
 use super::code_files::blocking;
 use super::form::Submitted;
+use super::function::{Notice, notice};
 use super::guard::go;
 use super::session::Viewer;
 use super::{commands, diff, view};
@@ -26,14 +27,17 @@ pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
+    Query(query): Query<Notice>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
     let function = app.engine.get(&name).await?;
+    let mut chrome = viewer.chrome();
+    chrome.notice = notice(&query.notice, &function);
     let now = Timestamp::now();
     let versions = app.engine.version_changes(&name).await?;
     let page = VersionsPage {
-        chrome: viewer.chrome(),
+        chrome,
         head: view::head(&app, &function).await?,
         versions: versions
             .into_iter()
@@ -166,7 +170,7 @@ pub async fn activate(
     submitted.viewer.needs(Right::Write)?;
     let version = number(&name, &version)?;
     app.engine.activate(&name, version).await?;
-    let page = format!("/functions/{name}?notice=activated");
+    let page = format!("/functions/{name}/versions?notice=activated");
     Ok(go(&submitted.headers, &page))
 }
 
