@@ -126,7 +126,11 @@ mod tests {
     fn keys_are_unique_and_lead_to_their_starter() {
         for (index, starter) in STARTERS.iter().enumerate() {
             assert_eq!(by_key(starter.key), Some(*starter));
-            assert!(STARTERS[..index].iter().all(|other| other.key != starter.key));
+            assert!(
+                STARTERS[..index]
+                    .iter()
+                    .all(|other| other.key != starter.key)
+            );
         }
         assert_eq!(by_key("../etc"), None);
     }

@@ -12,8 +12,8 @@ mod token;
 pub use changes::{SettingChange, setting_changes};
 pub use decisions::DecisionCounts;
 pub use function::{
-    Code, FileEdit, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView, InstanceCounts,
-    InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
+    Code, FileEdit, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView,
+    InstanceCounts, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
 pub use invocation::{
     FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,

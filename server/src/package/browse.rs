@@ -87,9 +87,7 @@ pub fn directory(root: &Path, path: &str) -> io::Result<Option<Vec<Entry>>> {
     };
     match read_directory(root, &path) {
         Ok(mut entries) => {
-            entries.sort_by(|a, b| {
-                (a.file.is_some(), &a.name).cmp(&(b.file.is_some(), &b.name))
-            });
+            entries.sort_by(|a, b| (a.file.is_some(), &a.name).cmp(&(b.file.is_some(), &b.name)));
             Ok(Some(entries))
         }
         Err(error) if is_absent(&error) => Ok(None),

@@ -16,8 +16,7 @@ use super::error::PackageError;
 pub fn pack(root: &Path, out: impl Write + Seek) -> Result<(), PackageError> {
     let listing = browse::walk(root)?;
     let mut archive = ZipWriter::new(out);
-    let options =
-        SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
     for directory in &listing.empty_directories {
         archive
             .add_directory(directory.as_str(), options)

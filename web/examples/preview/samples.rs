@@ -336,7 +336,8 @@ pub fn invocation() -> InvocationDetails {
 fn commands() -> Vec<Command> {
     vec![Command {
         what: "Deploy a file or a zip archive as the new version",
-        line: "curl -X PUT http://127.0.0.1:8080/api/v1/functions/hello/code -F code=@main.py".into(),
+        line: "curl -X PUT http://127.0.0.1:8080/api/v1/functions/hello/code -F code=@main.py"
+            .into(),
     }]
 }
 

@@ -5,9 +5,7 @@ use askama::Template;
 use crate::chrome::{Badge, Chrome};
 use crate::format;
 use crate::json::JsonText;
-use crate::pages::{
-    ErrorView, EventPicker, HttpForm, LogRow, Moment, RecentStats, shell_quoted,
-};
+use crate::pages::{ErrorView, EventPicker, HttpForm, LogRow, Moment, RecentStats, shell_quoted};
 use crate::stage_bar::StageBar;
 
 /// The pages of one function.

@@ -3,8 +3,8 @@
 use askama::Template;
 
 use crate::chrome::Chrome;
-use crate::pages::{DeployProblem, EnvRow, FieldErrors};
 use crate::pages::fields::NUMBER_FIELDS;
+use crate::pages::{DeployProblem, EnvRow, FieldErrors};
 use crate::starters::{STARTERS, Starter};
 
 /// What was typed into the form, as typed.

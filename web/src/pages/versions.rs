@@ -71,7 +71,9 @@ impl VersionsPage {
     }
 
     fn second(&self) -> u32 {
-        self.versions.get(1).map_or(self.newest(), |row| row.version)
+        self.versions
+            .get(1)
+            .map_or(self.newest(), |row| row.version)
     }
 }
 

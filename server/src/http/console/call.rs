@@ -98,7 +98,11 @@ fn request(name: &str, typed: &HttpForm, page: &HeaderMap) -> Result<Request<()>
             Some((name, HeaderValue::from_str(value.trim()).ok()?))
         });
         let Some((name, value)) = parsed else {
-            return Err(invalid("headers", line, "each line must be \"name: value\""));
+            return Err(invalid(
+                "headers",
+                line,
+                "each line must be \"name: value\"",
+            ));
         };
         headers.append(name, value);
     }

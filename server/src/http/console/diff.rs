@@ -136,7 +136,11 @@ fn file(
                 (&before, &after),
                 (Some(Content::Large(_)), _) | (_, Some(Content::Large(_)))
             );
-            let why = if is_large { "Too large to be shown" } else { "No text" };
+            let why = if is_large {
+                "Too large to be shown"
+            } else {
+                "No text"
+            };
             diff.note = format!("{why}: {} before, {} after.", size(before), size(after));
         }
     }

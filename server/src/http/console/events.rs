@@ -206,16 +206,17 @@ async fn refuse(
     htmx: bool,
 ) -> Result<Response, Problem> {
     if !htmx {
-        return Err(crate::http::spec::invalid("event_name", &form.trimmed("event_name").into(), error).into());
+        return Err(crate::http::spec::invalid(
+            "event_name",
+            &form.trimmed("event_name").into(),
+            error,
+        )
+        .into());
     }
     let picker = EventPicker {
         name: form.trimmed("event_name"),
         error,
         ..picker(app, viewer, name, form.trimmed("pick")).await?
     };
-    Ok((
-        StatusCode::UNPROCESSABLE_ENTITY,
-        respond::partial(&picker),
-    )
-        .into_response())
+    Ok((StatusCode::UNPROCESSABLE_ENTITY, respond::partial(&picker)).into_response())
 }

@@ -51,7 +51,10 @@ pub fn router(app: App) -> Router<App> {
             get(invoke::back).post(invoke::submit),
         )
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
-        .route("/functions/{name}/call", get(invoke::back).post(call::submit))
+        .route(
+            "/functions/{name}/call",
+            get(invoke::back).post(call::submit),
+        )
         .route("/functions/{name}/event", get(events::event))
         .route("/functions/{name}/events", post(events::save))
         .route("/functions/{name}/events/pick", post(events::pick))

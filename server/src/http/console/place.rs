@@ -93,7 +93,10 @@ mod tests {
             Some(("lib/a.mjs".into(), 7))
         );
         assert_eq!(
-            found(&["/var/task/main.js:2\nconst = 1\n      ^", "SyntaxError: Unexpected token"]),
+            found(&[
+                "/var/task/main.js:2\nconst = 1\n      ^",
+                "SyntaxError: Unexpected token"
+            ]),
             Some(("main.js".into(), 2))
         );
     }
@@ -102,6 +105,9 @@ mod tests {
     fn what_is_not_the_functions_own_is_not_told() {
         assert_eq!(found(&[]), None);
         assert_eq!(found(&["  File \"/usr/lib/x.py\", line 3, in f\n"]), None);
-        assert_eq!(found(&["    at node:internal/main:3:1", "/var/task/"]), None);
+        assert_eq!(
+            found(&["    at node:internal/main:3:1", "/var/task/"]),
+            None
+        );
     }
 }

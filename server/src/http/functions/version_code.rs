@@ -60,10 +60,9 @@ pub async fn archive(app: &App, name: &str, version: &str) -> Result<Response, P
         Ok::<_, Problem>((file, bytes))
     });
     let (file, bytes) = packed.await.map_err(Problem::internal)??;
-    let disposition = HeaderValue::try_from(format!(
-        "attachment; filename=\"{name}-v{number}.zip\""
-    ))
-    .map_err(Problem::internal)?;
+    let disposition =
+        HeaderValue::try_from(format!("attachment; filename=\"{name}-v{number}.zip\""))
+            .map_err(Problem::internal)?;
     let headers = [
         (
             header::CONTENT_TYPE,
@@ -75,10 +74,7 @@ pub async fn archive(app: &App, name: &str, version: &str) -> Result<Response, P
             header::X_CONTENT_TYPE_OPTIONS,
             HeaderValue::from_static("nosniff"),
         ),
-        (
-            header::CACHE_CONTROL,
-            HeaderValue::from_static("no-store"),
-        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     let stream = ReaderStream::new(tokio::fs::File::from_std(file));
     Ok((headers, Body::from_stream(stream)).into_response())

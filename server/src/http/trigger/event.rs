@@ -90,7 +90,11 @@ pub(super) fn hide_console_cookies(headers: &mut HeaderMap) {
 }
 
 /// The event as JSON text.
-pub(in crate::http) fn build(parts: &Parts, name: &str, raw_path: &str) -> serde_json::Result<Bytes> {
+pub(in crate::http) fn build(
+    parts: &Parts,
+    name: &str,
+    raw_path: &str,
+) -> serde_json::Result<Bytes> {
     let now = Timestamp::now();
     let headers = &parts.headers;
     let host = parts

@@ -7,15 +7,26 @@ use crate::store::{MAX_SAVED_EVENTS, SavedEvent, Saving};
 async fn events_are_saved_replaced_and_deleted() {
     let fixture = Fixture::new().await;
     let store = &fixture.store;
-    let one = store.create_function(&spec("one"), "a", 1).await.unwrap().id;
-    let two = store.create_function(&spec("two"), "a", 1).await.unwrap().id;
+    let one = store
+        .create_function(&spec("one"), "a", 1)
+        .await
+        .unwrap()
+        .id;
+    let two = store
+        .create_function(&spec("two"), "a", 1)
+        .await
+        .unwrap()
+        .id;
 
     let Saving::Created(id) = store.save_event(one, "empty", "{}").await.unwrap() else {
         panic!("it is new");
     };
     store.save_event(two, "empty", "[]").await.unwrap();
     assert_eq!(
-        store.save_event(one, "empty", "{\"a\": 1.0}").await.unwrap(),
+        store
+            .save_event(one, "empty", "{\"a\": 1.0}")
+            .await
+            .unwrap(),
         Saving::Replaced(id)
     );
     assert_eq!(
@@ -43,7 +54,11 @@ async fn events_are_saved_replaced_and_deleted() {
 async fn there_are_only_so_many() {
     let fixture = Fixture::new().await;
     let store = &fixture.store;
-    let function = store.create_function(&spec("one"), "a", 1).await.unwrap().id;
+    let function = store
+        .create_function(&spec("one"), "a", 1)
+        .await
+        .unwrap()
+        .id;
     for number in 0..MAX_SAVED_EVENTS {
         store
             .save_event(function, &format!("event {number}"), "1")
