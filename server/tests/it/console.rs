@@ -417,7 +417,7 @@ async fn a_page_gives_what_the_token_does() {
     assert!(page.contains("lacks the right &#34;write&#34;"), "{page}");
     for (path, button) in [
         ("code", "id=\"review-button\""),
-        ("versions", "/activate"),
+        ("versions", "data-confirm"),
         ("settings", "id=\"save-button\""),
     ] {
         let page = browser
