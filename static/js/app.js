@@ -1,25 +1,37 @@
 // The console's behaviour beyond htmx. Each module finds its elements by a data attribute.
 
+import { setUpConfirming } from "./confirm.js";
 import { setUpCopying } from "./copy.js";
 import { setUpEditors } from "./editor.js";
 import { setUpForms } from "./forms.js";
 import { setUpLive } from "./live.js";
 import { setUpMenus } from "./menu.js";
+import { setUpPanel } from "./panel.js";
 import { setUpPolling } from "./poll.js";
 import { setUpRelativeTimes } from "./relative.js";
 import { setUpSparkline } from "./sparkline.js";
+import { setUpProgress } from "./progress.js";
+import { setUpSettings } from "./settings.js";
 import { setUpTheme } from "./theme.js";
 import { setUpToasts } from "./toast.js";
+import { setUpUnsaved } from "./unsaved.js";
+import { setUpWorkbench } from "./workbench.js";
 
 setUpToasts();
 setUpMenus();
 setUpTheme();
 setUpForms();
+setUpPanel();
 setUpEditors();
 setUpCopying();
 setUpPolling();
 setUpRelativeTimes();
 setUpSparkline();
+setUpConfirming();
+setUpUnsaved();
+setUpProgress();
+setUpWorkbench();
+setUpSettings();
 // Last: it connects when all that hear of it are there.
 setUpLive();
 

@@ -40,6 +40,7 @@ const SVG: &str = "image/svg+xml";
 
 static ASSETS: &[Asset] = assets! {
     "css/base.css" => CSS,
+    "css/code.css" => CSS,
     "css/components.css" => CSS,
     "css/forms.css" => CSS,
     "css/invocation.css" => CSS,
@@ -50,16 +51,24 @@ static ASSETS: &[Asset] = assets! {
     "css/tables.css" => CSS,
     "favicon.svg" => SVG,
     "js/app.js" => SCRIPT,
+    "js/codemirror.js" => SCRIPT,
+    "js/confirm.js" => SCRIPT,
     "js/copy.js" => SCRIPT,
     "js/editor.js" => SCRIPT,
     "js/forms.js" => SCRIPT,
     "js/live.js" => SCRIPT,
     "js/menu.js" => SCRIPT,
+    "js/panel.js" => SCRIPT,
     "js/poll.js" => SCRIPT,
     "js/relative.js" => SCRIPT,
     "js/sparkline.js" => SCRIPT,
+    "js/progress.js" => SCRIPT,
+    "js/settings.js" => SCRIPT,
     "js/theme.js" => SCRIPT,
     "js/toast.js" => SCRIPT,
+    "js/unsaved.js" => SCRIPT,
+    "js/workbench.js" => SCRIPT,
+    "vendor/codemirror/codemirror.js" => SCRIPT,
     "vendor/htmx/htmx.min.js" => SCRIPT,
 };
 

@@ -14,6 +14,7 @@ pub mod json;
 pub mod live;
 pub mod pages;
 pub mod respond;
+pub mod samples;
 pub mod sparkline;
 pub mod stage_bar;
 pub mod starters;

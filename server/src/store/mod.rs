@@ -14,6 +14,7 @@ mod logs;
 mod merge;
 mod recount;
 mod rollups;
+mod saved_events;
 mod sessions;
 mod sweep;
 mod tokens;
@@ -32,6 +33,7 @@ use crate::model::{FunctionSpec, TokenView};
 
 pub(crate) use history_batch::HistoryBatch;
 pub(crate) use rollups::{QUARTER, RollupCounts, RollupRow};
+pub use saved_events::{MAX_SAVED_EVENTS, SavedEvent, Saving};
 pub(crate) use totals::ALL;
 
 /// A database error, with the operation that met it.

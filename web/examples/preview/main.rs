@@ -109,6 +109,10 @@ fn router() -> Router {
             get(async move || respond::page(ok, &samples::code())).post(deploy),
         )
         .route(
+            "/functions/{name}/versions",
+            get(async move || respond::page(ok, &samples::versions())),
+        )
+        .route(
             "/functions/{name}/settings",
             get(async move || respond::page(ok, &samples::settings())).post(broken),
         )

@@ -5,8 +5,14 @@
 //! sessions in and turns problems into pages. Every changing request comes through [`form::Submitted`], which cannot
 //! be had without the session's CSRF token.
 
+mod call;
 mod code;
+mod code_edits;
+mod code_files;
+mod commands;
 mod create;
+mod diff;
+mod events;
 mod form;
 mod function;
 mod functions;
@@ -17,9 +23,11 @@ mod live;
 mod outcome;
 mod overview;
 mod palette;
+mod place;
 mod session;
 mod settings;
 mod theme;
+mod versions;
 mod view;
 
 use axum::Router;
@@ -47,10 +55,31 @@ pub fn router(app: App) -> Router<App> {
             get(invoke::back).post(invoke::submit),
         )
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
+        .route(
+            "/functions/{name}/call",
+            get(invoke::back).post(call::submit),
+        )
+        .route("/functions/{name}/event", get(events::event))
+        .route("/functions/{name}/events", post(events::save))
+        .route("/functions/{name}/events/pick", post(events::pick))
+        .route("/functions/{name}/events/delete", post(events::delete))
         .route("/functions/{name}/code", get(code::page).post(code::submit))
+        .route("/functions/{name}/code/files", get(code_files::list))
+        .route("/functions/{name}/code/file", get(code_files::file))
+        .route("/functions/{name}/code/review", post(code::review))
+        .route("/functions/{name}/versions", get(versions::page))
+        .route("/functions/{name}/versions/compare", get(versions::compare))
+        .route(
+            "/functions/{name}/versions/{version}/diff",
+            get(versions::compared),
+        )
+        .route(
+            "/functions/{name}/versions/{version}/code.zip",
+            get(versions::download),
+        )
         .route(
             "/functions/{name}/versions/{version}/activate",
-            post(code::activate),
+            get(versions::ask).post(versions::activate),
         )
         .route(
             "/functions/{name}/settings",

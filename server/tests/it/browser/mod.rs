@@ -5,8 +5,11 @@ mod devtools;
 mod driver;
 mod matrix;
 
+mod changing;
 mod deploying;
+mod editing;
 mod pages;
+mod testing;
 
 use driver::Browser;
 
