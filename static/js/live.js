@@ -35,6 +35,11 @@ function topics() {
   return parts.length > 0 ? `/live?${parts.join("&")}` : "";
 }
 
+/** `open`, `paused` (nobody looks), `lost`: for styles, and for whoever drives the page. */
+function state(name) {
+  document.body.dataset.liveState = name;
+}
+
 /** What the page says about its connection: nothing while all is well. */
 function mark(text, login = false) {
   const status = document.getElementById("live-status");
@@ -58,6 +63,12 @@ function close() {
   source = undefined;
 }
 
+/** Nobody looks. */
+function leave() {
+  close();
+  if (address) state("paused");
+}
+
 function connect() {
   close();
   if (!address || document.hidden) return;
@@ -65,10 +76,12 @@ function connect() {
   source.addEventListener("error", lost);
   source.addEventListener("hello", (event) => {
     pause = FIRST_PAUSE_MS;
+    state("open");
     mark("");
     if (run !== undefined && run !== event.data)
       toast("The server was started again", "Counters go on where they were.", "", "note");
     run = event.data;
+    document.dispatchEvent(new CustomEvent("live-hello"));
   });
   for (const name of handlers.keys()) {
     source.addEventListener(name, (event) => receive(name, event.data));
@@ -84,6 +97,7 @@ function listenFor() {
 
 function lost() {
   close();
+  state("lost");
   mark("Reconnecting…");
   timer = setTimeout(again, pause * (0.8 + 0.4 * Math.random()));
   pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
@@ -200,11 +214,11 @@ export function setUpLive() {
     if (event.target.closest?.("[data-live-topic]") || event.target.querySelector?.("[data-live-topic]")) follow();
   });
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) close();
+    if (document.hidden) leave();
     else connect();
   });
   // A page that is kept for the way back must hold no connection; when it is shown again, it is as old as it looks.
-  addEventListener("pagehide", close);
+  addEventListener("pagehide", leave);
   addEventListener("pageshow", (event) => {
     if (event.persisted) connect();
   });

@@ -7,6 +7,7 @@ mod fields;
 mod function;
 mod functions;
 mod invocation;
+mod latency;
 mod login;
 mod new;
 mod overview;
@@ -29,6 +30,7 @@ pub use functions::{
     FunctionRow, FunctionsPage, FunctionsTable, ListQuery, ListView, SORTS, STATE_FILTERS, badge,
 };
 pub use invocation::{InvocationDetails, InvocationPage};
+pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;
 pub use new::{FunctionForm, NewPage};
 pub use overview::{

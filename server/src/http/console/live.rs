@@ -32,9 +32,9 @@ use crate::live::Sample;
 use crate::model::{HeatColumn, Latency, Right};
 
 use super::functions::{Followed, Wanted};
-use super::overview;
 use super::session::Viewer;
 use super::view;
+use super::{latency, overview};
 
 /// Seconds between two looks at whether the session still lives.
 const SESSION_CHECK: u32 = 3;
@@ -172,7 +172,10 @@ impl Feed {
         }
         if let Some(latency) = &mut self.latency {
             match latency.next().await {
-                Ok(latency) => self.send("latency", &latency),
+                Ok(latency) => {
+                    values.extend(latency::values(&latency));
+                    self.send("latency", &latency);
+                }
                 Err(error) => tracing::warn!(%error, "latencies could not be read"),
             }
         }

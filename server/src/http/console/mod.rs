@@ -19,6 +19,7 @@ mod functions;
 mod guard;
 mod invocation;
 mod invoke;
+mod latency;
 mod live;
 mod outcome;
 mod overview;
@@ -54,6 +55,7 @@ pub fn router(app: App) -> Router<App> {
             "/functions/{name}/invoke",
             get(invoke::back).post(invoke::submit),
         )
+        .route("/functions/{name}/latency", get(latency::page))
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
         .route(
             "/functions/{name}/call",
