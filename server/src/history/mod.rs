@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use crate::model::{InvocationId, InvocationRecord, Page, Stats, Status};
+use crate::model::{InvocationFilter, InvocationId, InvocationRecord, Page, Stats};
 use crate::store::{RollupRow, Store, StoreError};
 use counters::{Function, minute_at};
 use queue::{Item, QUEUE_UNITS, Queue};
@@ -168,13 +168,14 @@ impl History {
         totals
     }
 
-    /// Invocations, newest first (by id, and so by admission). Sees everything recorded before the call, unless the disk
-    /// needs more than a second for it. `before` is a `next` of an earlier page; `Ok(None)` when it is not one. `limit`
-    /// 1 to 1000.
+    /// Invocations that pass a filter, newest first (by id, and so by admission). Sees everything recorded before the
+    /// call, unless the disk needs more than a second for it. `before` is a `next` of an earlier page; `Ok(None)` when it
+    /// is not one. `limit` 1 to 1000. A page with a `next` may be short, or empty: no index answers every filter, and one
+    /// call looks through some 20,000 invocations at most.
     pub async fn list(
         &self,
         function: i64,
-        status: Option<Status>,
+        filter: &InvocationFilter,
         before: Option<&str>,
         limit: u32,
     ) -> Result<Option<Page<InvocationRecord>>, StoreError> {
@@ -184,19 +185,15 @@ impl History {
         };
         let limit = limit.clamp(1, LONGEST_PAGE);
         self.inner.caught_up().await;
-        // One more than asked for tells whether there is a further page.
-        let mut items = self
+        let found = self
             .inner
             .store
-            .invocations(function, status, before, limit + 1)
+            .invocations(function, filter, before, limit)
             .await?;
-        let next = if items.len() > limit as usize {
-            items.truncate(limit as usize);
-            items.last().map(|record| record.id.to_string())
-        } else {
-            None
-        };
-        Ok(Some(Page { items, next }))
+        Ok(Some(Page {
+            items: found.items,
+            next: found.next.map(|id| id.to_string()),
+        }))
     }
 
     /// One invocation with its log lines. Sees everything recorded before the call, as [`Self::list`] does.

@@ -14,8 +14,8 @@ pub use function::{
     InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
 pub use invocation::{
-    FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,
-    Trigger,
+    FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
+    StartRung, Status, Trigger,
 };
 pub use stats::{Percentiles, StageStats, StartCounts, Stats};
 pub use token::{Right, TokenView};
