@@ -3,10 +3,14 @@
 import { setUpCopying } from "./copy.js";
 import { setUpEditors } from "./editor.js";
 import { setUpForms } from "./forms.js";
+import { setUpMenus } from "./menu.js";
 import { setUpPolling } from "./poll.js";
+import { setUpTheme } from "./theme.js";
 import { setUpToasts } from "./toast.js";
 
 setUpToasts();
+setUpMenus();
+setUpTheme();
 setUpForms();
 setUpEditors();
 setUpCopying();

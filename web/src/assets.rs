@@ -43,6 +43,7 @@ static ASSETS: &[Asset] = assets! {
     "css/components.css" => CSS,
     "css/forms.css" => CSS,
     "css/invocation.css" => CSS,
+    "css/menu.css" => CSS,
     "css/messages.css" => CSS,
     "css/narrow.css" => CSS,
     "css/tables.css" => CSS,
@@ -51,7 +52,9 @@ static ASSETS: &[Asset] = assets! {
     "js/copy.js" => SCRIPT,
     "js/editor.js" => SCRIPT,
     "js/forms.js" => SCRIPT,
+    "js/menu.js" => SCRIPT,
     "js/poll.js" => SCRIPT,
+    "js/theme.js" => SCRIPT,
     "js/toast.js" => SCRIPT,
     "vendor/htmx/htmx.min.js" => SCRIPT,
 };

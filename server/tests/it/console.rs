@@ -393,7 +393,7 @@ async fn a_page_gives_what_the_token_does() {
         .expect(201)
         .json();
     let browser = Browser::logged_in(&server, token["token"].as_str().expect("a token")).await;
-    let list = browser.get("/").await.expect(200).text();
+    let list = browser.get("/functions").await.expect(200).text();
     assert!(
         list.contains("/functions/one") && !list.contains("/new"),
         "{list}"

@@ -16,7 +16,7 @@ pub fn chrome() -> Chrome {
         token_name: "admin".into(),
         can_write: true,
         can_invoke: true,
-        notice: None,
+        ..Chrome::default()
     }
 }
 
@@ -379,5 +379,15 @@ pub fn error() -> ErrorPage {
         title: "Not found".into(),
         detail: "There is no function \"helo\".".into(),
         request_id: "5f2c7d0a9b3e41f800000000000000a1".into(),
+    }
+}
+
+pub fn overview() -> OverviewPage {
+    OverviewPage {
+        chrome: chrome(),
+        states: vec![StateCount {
+            state: Badge::new("ready", Tone::Good),
+            count: 3,
+        }],
     }
 }

@@ -7,6 +7,7 @@ mod functions;
 mod invocation;
 mod login;
 mod new;
+mod overview;
 mod settings;
 mod shared;
 
@@ -20,6 +21,7 @@ pub use functions::{FunctionRow, FunctionsPage, FunctionsTable};
 pub use invocation::{InvocationDetails, InvocationPage};
 pub use login::LoginPage;
 pub use new::{FunctionForm, NewPage};
+pub use overview::{OverviewPage, StateCount};
 pub use settings::{SettingsForm, SettingsPage};
 pub use shared::{
     DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment, RecentStats,

@@ -29,7 +29,7 @@ fn chrome() -> Chrome {
         token_name: "admin".into(),
         can_write: true,
         can_invoke: true,
-        notice: None,
+        ..Chrome::default()
     }
 }
 

@@ -14,8 +14,10 @@ mod guard;
 mod invocation;
 mod invoke;
 mod outcome;
+mod overview;
 mod session;
 mod settings;
+mod theme;
 mod view;
 
 use axum::Router;
@@ -28,8 +30,9 @@ use super::App;
 /// All routes of the console, its assets included.
 pub fn router(app: App) -> Router<App> {
     let pages = Router::new()
-        .route("/", get(functions::page))
-        .route("/functions", get(functions::table))
+        .route("/", get(overview::page))
+        .route("/theme", post(theme::submit))
+        .route("/functions", get(functions::page))
         // Not below /functions: a function may be named "new".
         .route("/new", get(create::page).post(create::submit))
         .route("/functions/{name}", get(function::page))

@@ -79,7 +79,7 @@ pub async fn delete(
     viewer.needs(Right::Write)?;
     if form.trimmed("confirm") == name {
         app.engine.delete(&name).await?;
-        return Ok(go(&headers, "/?notice=deleted"));
+        return Ok(go(&headers, "/functions?notice=deleted"));
     }
     let message = "Type the function's name to delete it.".to_owned();
     if is_htmx(&headers) {
