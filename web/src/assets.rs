@@ -42,6 +42,7 @@ static ASSETS: &[Asset] = assets! {
     "css/base.css" => CSS,
     "css/components.css" => CSS,
     "css/forms.css" => CSS,
+    "css/history.css" => CSS,
     "css/invocation.css" => CSS,
     "css/menu.css" => CSS,
     "css/messages.css" => CSS,

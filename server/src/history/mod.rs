@@ -7,6 +7,7 @@
 
 mod buckets;
 mod counters;
+mod payload;
 mod queue;
 mod recount;
 mod rollup;
@@ -14,6 +15,7 @@ mod slice;
 mod types;
 mod writer;
 
+pub use payload::Captured;
 pub use types::{Event, LiveHistogram, LogEntry, Totals};
 
 #[cfg(test)]
@@ -21,16 +23,20 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
-use crate::model::{InvocationFilter, InvocationId, InvocationRecord, Page, Stats};
+use crate::model::{
+    InvocationFilter, InvocationId, InvocationPayloads, InvocationRecord, Page, PayloadLimits,
+    Retention, Stats, Trigger,
+};
 use crate::store::{RollupRow, Store, StoreError};
 use counters::{Function, minute_at};
+use payload::{Gates, NodeGate};
 use queue::{Item, QUEUE_UNITS, Queue};
 use slice::{Slice, SliceError};
 use writer::Writer;
@@ -60,6 +66,10 @@ struct Inner {
     moving: Arc<tokio::sync::RwLock<()>>,
     /// [`READ_WAIT`] but in tests.
     read_wait: Duration,
+    /// What is kept of events and results.
+    payloads: ArcSwap<PayloadLimits>,
+    node_gate: NodeGate,
+    started: Instant,
 }
 
 impl History {
@@ -86,6 +96,9 @@ impl History {
             functions: ArcSwap::default(),
             moving,
             read_wait,
+            payloads: ArcSwap::from_pointee(Retention::default().payloads()),
+            node_gate: NodeGate::default(),
+            started: Instant::now(),
         });
         tokio::spawn(rollup::run(Arc::downgrade(&inner)));
         Self { inner }
@@ -96,14 +109,46 @@ impl History {
     /// log and error counts as several. The record of a function that has been deleted is passed over when written; an
     /// id that was recorded before is replaced.
     pub async fn record(&self, function: i64, record: InvocationRecord) {
+        self.record_with(function, record, None).await;
+    }
+
+    /// The same with what was taken along of its event and result.
+    pub async fn record_with(
+        &self,
+        function: i64,
+        record: InvocationRecord,
+        captured: Option<Box<Captured>>,
+    ) {
         let known = self.inner.function(function);
         known.counters.lock().record(&record);
         let record = Arc::new(record);
         known.publish(|| Event::Finished(record.clone()));
         self.inner
             .queue
-            .put(Item::Invocation(function, record))
+            .put(Item::Invocation(function, record, captured))
             .await;
+    }
+
+    /// Takes an event along with the invocation that begins with it, if it is one of those whose payloads are kept.
+    pub fn capture(&self, function: i64, trigger: Trigger, event: &[u8]) -> Option<Box<Captured>> {
+        self.inner
+            .capture(function, trigger, event, NodeGate::admits_begun)
+    }
+
+    /// The same when it has failed and was not one of those.
+    pub fn capture_failed(
+        &self,
+        function: i64,
+        trigger: Trigger,
+        event: &[u8],
+    ) -> Option<Box<Captured>> {
+        self.inner
+            .capture(function, trigger, event, NodeGate::admits_failed)
+    }
+
+    /// From now on so much is kept of each event and result.
+    pub fn limit_payloads(&self, limits: PayloadLimits) {
+        self.inner.payloads.store(Arc::new(limits));
     }
 
     /// A line as it is written, for those who follow; it is stored with its invocation's record, not by this call.
@@ -202,6 +247,11 @@ impl History {
         self.inner.store.invocation(id).await
     }
 
+    /// What is kept of an invocation's event and result. To be called after [`Self::get`], which waits for it.
+    pub async fn payloads(&self, id: InvocationId) -> Result<InvocationPayloads, StoreError> {
+        self.inner.store.payloads(id).await
+    }
+
     /// The newest `limit` log lines, oldest first. Sees everything recorded before the call, as [`Self::list`] does.
     pub async fn logs(&self, function: i64, limit: u32) -> Result<Vec<LogEntry>, StoreError> {
         self.inner.caught_up().await;
@@ -236,6 +286,23 @@ impl Inner {
     /// Waits until what was recorded before is written, but not for ever.
     async fn caught_up(&self) {
         self.queue.written(self.read_wait).await;
+    }
+
+    fn capture(
+        &self,
+        function: i64,
+        trigger: Trigger,
+        event: &[u8],
+        admits: impl FnOnce(&NodeGate, &Gates, u64) -> bool,
+    ) -> Option<Box<Captured>> {
+        let limits = **self.payloads.load();
+        if limits.event_bytes == 0 && limits.result_bytes == 0 {
+            return None;
+        }
+        let known = self.function(function);
+        let second = self.started.elapsed().as_secs();
+        admits(&self.node_gate, &known.payloads, second)
+            .then(|| Box::new(Captured::new(limits, trigger == Trigger::Http, event)))
     }
 
     /// The function's counters, made when they are first needed.

@@ -167,6 +167,27 @@ mod tests {
     }
 
     #[test]
+    fn what_the_console_offers_is_understood() {
+        use hearth_web::pages::{START_FILTERS, STATUS_FILTERS, TRIGGER_FILTERS};
+        for (status, _) in STATUS_FILTERS {
+            for (start, _) in START_FILTERS {
+                for (trigger, _) in TRIGGER_FILTERS {
+                    let form = FilterForm {
+                        status: status.into(),
+                        start: start.into(),
+                        trigger: trigger.into(),
+                        ..FilterForm::default()
+                    };
+                    let filter = form.filter().unwrap();
+                    assert_eq!(filter.status.is_none(), status.is_empty());
+                    assert_eq!(filter.start.is_none(), start.is_empty());
+                    assert_eq!(filter.trigger.is_none(), trigger.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_wrong_parameter_is_named() {
         let parse = |text| of_query(&Query::parse(Some(text), &PARAMETERS)?);
         for (text, field) in [
@@ -207,7 +228,17 @@ mod tests {
         ] {
             assert_eq!(millis("min_ms", Some(text)), Ok(Some(us)), "{text}");
         }
-        for text in [".", ".5", "1.2345", "-1", "1e3", "x", "3600000.001", "1,5", "٣"] {
+        for text in [
+            ".",
+            ".5",
+            "1.2345",
+            "-1",
+            "1e3",
+            "x",
+            "3600000.001",
+            "1,5",
+            "٣",
+        ] {
             assert!(millis("min_ms", Some(text)).is_err(), "{text}");
         }
         let form = FilterForm {

@@ -5,6 +5,7 @@
 mod decisions;
 mod function;
 mod invocation;
+mod retention;
 mod stats;
 mod token;
 
@@ -16,6 +17,10 @@ pub use function::{
 pub use invocation::{
     FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
     StartRung, Status, Trigger,
+};
+pub use retention::{
+    InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
+    Retention,
 };
 pub use stats::{Percentiles, StageStats, StartCounts, Stats};
 pub use token::{Right, TokenView};

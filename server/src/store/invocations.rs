@@ -73,31 +73,32 @@ impl InvocationRow {
     }
 }
 
-/// The columns of [`InvocationRow`], followed by a condition. A macro, because the checked queries take literals only.
-/// The history of a deleted function is not seen, because it starts from the function.
+/// The columns of [`InvocationRow`], followed by the rest of a query. A macro, because the checked queries take literals
+/// only. The history of a deleted function is not seen, because every query joins its function.
 macro_rules! select {
-    ($condition:literal, $($argument:expr),+) => {
+    ($($rest:literal)+; $($argument:expr),+) => {
         sqlx::query_as!(
             InvocationRow,
             "SELECT f.name AS function, i.id, i.version, i.trigger_code, i.status, i.start_code, i.received_us, \
                     i.finished_us, i.queue_us, i.start_us, i.send_us, i.run_us, i.recv_us, i.total_us, \
-                    i.request_bytes, i.response_bytes, i.attempts, i.error \
-             FROM functions f CROSS JOIN invocations i ON i.function_id = f.id " + $condition,
+                    i.request_bytes, i.response_bytes, i.attempts, i.error FROM "
+                $(+ $rest)+,
             $($argument),+
         )
     };
 }
 
-/// The rows of a piece, newest first, that pass the whole filter; `$path` is what lets SQLite take an index.
+/// The rows of a piece, newest first, that pass the whole filter; `$index` is what they are found by.
 macro_rules! rows {
-    ($store:expr, $piece:expr, $path:literal) => {{
+    ($store:expr, $piece:expr, $index:literal, $path:literal) => {{
         let piece = $piece;
         let (before, from) = (piece.before.as_slice(), piece.from.as_slice());
         select!(
-            "WHERE f.id = ?1 AND i.id < ?2 AND i.id >= ?3 AND (?5 IS NULL OR i.status = ?5) \
+            "functions f CROSS JOIN invocations i " $index " ON i.function_id = f.id \
+             WHERE f.id = ?1 AND i.id < ?2 AND i.id >= ?3 AND (?5 IS NULL OR i.status = ?5) \
              AND (?6 IS NULL OR i.start_code = ?6) AND (?7 IS NULL OR i.version = ?7) \
              AND (?8 IS NULL OR i.trigger_code = ?8) AND (?9 IS NULL OR i.total_us >= ?9) \
-             AND (?10 IS NULL OR i.total_us <= ?10)" + $path + " ORDER BY i.id DESC LIMIT ?4",
+             AND (?10 IS NULL OR i.total_us <= ?10)" $path " ORDER BY i.id DESC LIMIT ?4";
             piece.function,
             before,
             from,
@@ -116,10 +117,10 @@ macro_rules! rows {
 
 /// The last row of the piece that begins before `?2`, and the one behind it if there is one.
 macro_rules! end {
-    ($store:expr, $piece:expr, $last:expr, $path:literal $(, $argument:expr)?) => {{
+    ($store:expr, $piece:expr, $last:expr, $index:literal, $path:literal $(, $argument:expr)?) => {{
         let before = $piece.before.as_slice();
         sqlx::query_scalar!(
-            "SELECT i.id FROM invocations i WHERE i.function_id = ?1 AND i.id < ?2" + $path
+            "SELECT i.id FROM invocations i " + $index + " WHERE i.function_id = ?1 AND i.id < ?2" + $path
                 + " ORDER BY i.id DESC LIMIT 2 OFFSET ?3",
             $piece.function,
             before,
@@ -180,7 +181,10 @@ enum By {
 impl By {
     /// The index for a filter, and whether it answers all of it.
     fn best(filter: &InvocationFilter) -> (Self, bool) {
-        let by = if filter.status.is_some_and(|status| status != Status::Succeeded) {
+        let by = if filter
+            .status
+            .is_some_and(|status| status != Status::Succeeded)
+        {
             Self::Unsuccessful
         } else if filter.min_us.is_some_and(|least| least >= SLOW_US) {
             Self::Slow
@@ -222,6 +226,19 @@ impl Store {
         before: Option<InvocationId>,
         limit: u32,
     ) -> Result<Found, StoreError> {
+        self.invocations_in(&PIECES, function, filter, before, limit)
+            .await
+    }
+
+    /// The same with the lengths of the pieces.
+    pub(super) async fn invocations_in(
+        &self,
+        pieces: &[u32],
+        function: i64,
+        filter: &InvocationFilter,
+        before: Option<InvocationId>,
+        limit: u32,
+    ) -> Result<Found, StoreError> {
         let (by, whole) = By::best(filter);
         // The default sorts after every UUIDv7: those have a 7 where this has an f.
         let before = before.map_or(Uuid::max(), |id| id.0);
@@ -235,7 +252,7 @@ impl Store {
         };
         let work = async {
             let mut items = Vec::new();
-            let pieces: &[u32] = if whole { &[u32::MAX] } else { &PIECES };
+            let pieces = if whole { &[u32::MAX] } else { pieces };
             for length in pieces {
                 let ends = if whole {
                     Vec::new()
@@ -271,11 +288,31 @@ impl Store {
 
     async fn rows_of(&self, by: By, piece: &Piece) -> Result<Vec<InvocationRow>, sqlx::Error> {
         match by {
-            By::Unsuccessful => rows!(self, piece, " AND i.status <> 3 AND i.status = ?5"),
-            By::Slow => rows!(self, piece, " AND i.total_us >= 1000000"),
-            By::Cold => rows!(self, piece, " AND i.start_code <> 1 AND i.start_code = ?6"),
-            By::Version => rows!(self, piece, " AND i.version = ?7"),
-            By::Time => rows!(self, piece, ""),
+            By::Unsuccessful => rows!(
+                self,
+                piece,
+                "INDEXED BY invocations_unsuccessful",
+                " AND i.status <> 3 AND i.status = ?5"
+            ),
+            By::Slow => rows!(
+                self,
+                piece,
+                "INDEXED BY invocations_slow",
+                " AND i.total_us >= 1000000"
+            ),
+            By::Cold => rows!(
+                self,
+                piece,
+                "INDEXED BY invocations_cold",
+                " AND i.start_code <> 1 AND i.start_code = ?6"
+            ),
+            By::Version => rows!(
+                self,
+                piece,
+                "INDEXED BY invocations_by_version",
+                " AND i.version = ?7"
+            ),
+            By::Time => rows!(self, piece, "", ""),
         }
     }
 
@@ -290,14 +327,41 @@ impl Store {
         let filter = &piece.filter;
         match by {
             By::Unsuccessful => {
-                end!(self, piece, last, " AND i.status <> 3 AND i.status = ?4", filter.status)
+                end!(
+                    self,
+                    piece,
+                    last,
+                    "INDEXED BY invocations_unsuccessful",
+                    " AND i.status <> 3 AND i.status = ?4",
+                    filter.status
+                )
             }
-            By::Slow => end!(self, piece, last, " AND i.total_us >= 1000000"),
+            By::Slow => end!(
+                self,
+                piece,
+                last,
+                "INDEXED BY invocations_slow",
+                " AND i.total_us >= 1000000"
+            ),
             By::Cold => {
-                end!(self, piece, last, " AND i.start_code <> 1 AND i.start_code = ?4", filter.start)
+                end!(
+                    self,
+                    piece,
+                    last,
+                    "INDEXED BY invocations_cold",
+                    " AND i.start_code <> 1 AND i.start_code = ?4",
+                    filter.start
+                )
             }
-            By::Version => end!(self, piece, last, " AND i.version = ?4", filter.version),
-            By::Time => end!(self, piece, last, ""),
+            By::Version => end!(
+                self,
+                piece,
+                last,
+                "INDEXED BY invocations_by_version",
+                " AND i.version = ?4",
+                filter.version
+            ),
+            By::Time => end!(self, piece, last, "", ""),
         }
     }
 
@@ -307,13 +371,8 @@ impl Store {
         id: InvocationId,
     ) -> Result<Option<InvocationRecord>, StoreError> {
         let key = id.0.as_bytes().as_slice();
-        // The other way round here: from the invocation to its function.
-        let row = sqlx::query_as!(
-            InvocationRow,
-            "SELECT f.name AS function, i.id, i.version, i.trigger_code, i.status, i.start_code, i.received_us, \
-                    i.finished_us, i.queue_us, i.start_us, i.send_us, i.run_us, i.recv_us, i.total_us, \
-                    i.request_bytes, i.response_bytes, i.attempts, i.error \
-             FROM invocations i CROSS JOIN functions f ON f.id = i.function_id WHERE i.id = ?1",
+        let row = select!(
+            "invocations i CROSS JOIN functions f ON f.id = i.function_id WHERE i.id = ?1";
             key
         )
         .fetch_optional(self.readers())

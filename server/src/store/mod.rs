@@ -10,9 +10,14 @@ mod functions;
 mod history_batch;
 mod invocations;
 mod logs;
+mod payloads;
 mod recount;
+mod removal;
 mod rollups;
 mod sessions;
+mod settings;
+mod shrink;
+mod sizes;
 mod sweep;
 mod tokens;
 

@@ -5,6 +5,7 @@ mod error;
 mod function;
 mod functions;
 mod invocation;
+mod invocations;
 mod login;
 mod new;
 mod overview;
@@ -14,11 +15,15 @@ mod shared;
 pub use code::{CodePage, CodeUpload, VersionRow};
 pub use error::ErrorPage;
 pub use function::{
-    DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryRow,
-    HistoryView, ImageRow, InvokeOutcome, InvokeOutcomePartial, STATUS_FILTERS, Tab,
+    DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, ImageRow, InvokeOutcome,
+    InvokeOutcomePartial, Tab,
 };
 pub use functions::{FunctionRow, FunctionsPage, FunctionsTable};
-pub use invocation::{InvocationDetails, InvocationPage};
+pub use invocation::{InvocationDetails, InvocationPage, PayloadView};
+pub use invocations::{
+    FilterText, HistoryPartial, HistoryRow, HistoryView, InvocationsPage, InvocationsPartial,
+    InvocationsView, START_FILTERS, STATUS_FILTERS, TRIGGER_FILTERS,
+};
 pub use login::LoginPage;
 pub use new::{FunctionForm, NewPage};
 pub use overview::{OverviewPage, StateCount};

@@ -89,7 +89,9 @@ async fn the_queue_makes_callers_wait_when_it_is_full() {
     let held = fixture.store.writer().begin().await.unwrap();
     let put = async || {
         let record = Arc::new(record(T0, 1, Status::Succeeded));
-        queue.put(Item::Invocation(fixture.function, record)).await;
+        queue
+            .put(Item::Invocation(fixture.function, record, None))
+            .await;
     };
     for _ in 0..4 {
         put().await;
@@ -101,7 +103,10 @@ async fn the_queue_makes_callers_wait_when_it_is_full() {
     // The one whose caller gave up is there as well.
     assert!(queue.written(PATIENCE).await);
     put().await;
-    let page = fixture.history.list(fixture.function, &InvocationFilter::default(), None, 10).await;
+    let page = fixture
+        .history
+        .list(fixture.function, &InvocationFilter::default(), None, 10)
+        .await;
     assert!(page.unwrap().unwrap().items.len() >= 5);
 }
 
@@ -140,7 +145,10 @@ async fn a_closed_store_ends_reading_and_flushing_with_an_error_and_no_wait() {
     fixture.record(record(T0, 1, Status::Succeeded)).await;
     fixture.store.close().await;
     fixture.history.flush().await;
-    let page = fixture.history.list(fixture.function, &InvocationFilter::default(), None, 1).await;
+    let page = fixture
+        .history
+        .list(fixture.function, &InvocationFilter::default(), None, 1)
+        .await;
     assert!(page.is_err());
     fixture.record(record(T0, 1, Status::Succeeded)).await;
 }

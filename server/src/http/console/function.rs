@@ -1,37 +1,29 @@
-//! `/functions/{name}`: state, test panel, history.
+//! `/functions/{name}`: state, test panel, last calls.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use hearth_web::pages::{
-    FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryView, InvokeOutcome,
-};
+use hearth_web::pages::{FunctionHeadPartial, FunctionPage, InvokeOutcome};
 use hearth_web::respond;
-use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::engine::EngineError;
 use crate::http::App;
 use crate::http::problem::Problem;
-use crate::http::spec;
 use crate::model::{FunctionView, Right};
 
 use super::guard::is_htmx;
+use super::invocations;
 use super::session::Viewer;
 use super::view;
 
-/// Rows of a page of the history.
-const HISTORY_ROWS: u32 = 20;
 /// The event the test panel starts with.
 const FIRST_EVENT: &str = "{\n  \"name\": \"world\"\n}";
 
-/// Which part of the history, and what the last change did.
+/// What the last change did.
 #[derive(Debug, Default, Deserialize)]
 pub struct Wanted {
-    #[serde(default)]
-    status: String,
-    before: Option<String>,
     #[serde(default)]
     notice: String,
 }
@@ -82,7 +74,7 @@ pub async fn show(
         ),
         event,
         outcome,
-        history: history_view(app, &function.name, wanted).await?,
+        history: invocations::recent(app, &function.name).await?,
         decisions: view::decisions(&function.decisions),
         image: view::image(&function.image),
     };
@@ -117,59 +109,7 @@ pub async fn head(
     Ok(respond::partial(&FunctionHeadPartial { head }))
 }
 
-/// `GET /functions/{name}/history`: the history alone. The page's address follows, so that a reload shows the same.
-pub async fn history(
-    State(app): State<App>,
-    Extension(viewer): Extension<Viewer>,
-    Path(name): Path<String>,
-    Query(wanted): Query<Wanted>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    if !is_htmx(&headers) {
-        return Ok(to_page(&name));
-    }
-    viewer.needs(Right::Read)?;
-    let history = history_view(&app, &name, wanted).await?;
-    let address = format!(
-        "/functions/{name}{}",
-        history.query(history.before.as_deref())
-    );
-    let mut response = respond::partial(&HistoryPartial { history });
-    if let Ok(address) = HeaderValue::try_from(address) {
-        response.headers_mut().insert("hx-replace-url", address);
-    }
-    Ok(response)
-}
-
-async fn history_view(app: &App, name: &str, wanted: Wanted) -> Result<HistoryView, Problem> {
-    let Some(id) = app.engine.id_of(name) else {
-        return Err(Problem::not_found(format_args!("function \"{name}\"")));
-    };
-    let status = view::status_filter(&wanted.status);
-    let before = wanted.before.filter(|before| !before.is_empty());
-    let page = app
-        .history
-        .list(id, status, before.as_deref(), HISTORY_ROWS)
-        .await?
-        .ok_or_else(|| {
-            let value = before.as_deref().unwrap_or_default().into();
-            spec::invalid("before", &value, "must be the key of an earlier page")
-        })?;
-    let now = Timestamp::now();
-    Ok(HistoryView {
-        function: name.to_owned(),
-        status: status.map_or_else(String::new, |_| wanted.status),
-        rows: page
-            .items
-            .into_iter()
-            .map(|record| view::history_row(record, now))
-            .collect(),
-        before,
-        next: page.next,
-    })
-}
-
 /// To the whole page, for who opens a partial's address.
-fn to_page(name: &str) -> Response {
+pub(super) fn to_page(name: &str) -> Response {
     Redirect::to(&format!("/functions/{name}")).into_response()
 }

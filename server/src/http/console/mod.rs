@@ -12,6 +12,7 @@ mod function;
 mod functions;
 mod guard;
 mod invocation;
+mod invocations;
 mod invoke;
 mod outcome;
 mod overview;
@@ -37,11 +38,12 @@ pub fn router(app: App) -> Router<App> {
         .route("/new", get(create::page).post(create::submit))
         .route("/functions/{name}", get(function::page))
         .route("/functions/{name}/head", get(function::head))
-        .route("/functions/{name}/history", get(function::history))
+        .route("/functions/{name}/history", get(invocations::last_calls))
         .route(
             "/functions/{name}/invoke",
             get(invoke::back).post(invoke::submit),
         )
+        .route("/functions/{name}/invocations", get(invocations::page))
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
         .route("/functions/{name}/code", get(code::page).post(code::submit))
         .route(

@@ -1,6 +1,7 @@
 //! The store on throwaway databases.
 
 mod batches;
+mod filters;
 mod functions;
 mod opening;
 mod tokens;
@@ -14,8 +15,8 @@ use sqlx::Row as _;
 use super::*;
 use crate::history::LogEntry;
 use crate::model::{
-    InvocationId, InvocationRecord, LogLine, LogStream, Network, Right, Runtime, Stages, Status,
-    Trigger,
+    InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Network, Right, Runtime,
+    Stages, Status, Trigger,
 };
 
 struct Fixture {
