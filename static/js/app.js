@@ -6,6 +6,7 @@ import { setUpForms } from "./forms.js";
 import { setUpMenus } from "./menu.js";
 import { setUpPolling } from "./poll.js";
 import { setUpTheme } from "./theme.js";
+import { setUpTail } from "./tail.js";
 import { setUpToasts } from "./toast.js";
 
 setUpToasts();
@@ -15,6 +16,7 @@ setUpForms();
 setUpEditors();
 setUpCopying();
 setUpPolling();
+setUpTail();
 
 // Remembered events may hold what the next user should not see.
 if (document.getElementById("login-token")) sessionStorage.clear();

@@ -56,6 +56,7 @@ static ASSETS: &[Asset] = assets! {
     "js/menu.js" => SCRIPT,
     "js/poll.js" => SCRIPT,
     "js/theme.js" => SCRIPT,
+    "js/tail.js" => SCRIPT,
     "js/toast.js" => SCRIPT,
     "vendor/htmx/htmx.min.js" => SCRIPT,
 };

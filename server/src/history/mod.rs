@@ -11,12 +11,14 @@ mod payload;
 mod queue;
 mod recount;
 mod rollup;
+mod search;
 mod slice;
 mod types;
 mod writer;
 
 pub use payload::Captured;
-pub use types::{Event, LiveHistogram, LogEntry, Totals};
+pub use search::{SearchText, SearchTextError};
+pub use types::{Event, FoundLine, LiveHistogram, LogEntry, Totals};
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 use uuid::Uuid;
 
 use crate::model::{
@@ -47,6 +49,10 @@ const READ_WAIT: Duration = Duration::from_secs(1);
 
 /// How long [`History::flush`] waits: a disk that takes nothing must not keep the server from stopping.
 const FLUSH_WAIT: Duration = Duration::from_secs(10);
+
+/// Searches at one time. A beginning that many words have can take a second with a large log, and pages that read must
+/// not wait for a connection because of it.
+const SEARCHES: usize = 2;
 
 /// Most items of a page.
 const LONGEST_PAGE: u32 = 1000;
@@ -70,6 +76,8 @@ struct Inner {
     payloads: ArcSwap<PayloadLimits>,
     node_gate: NodeGate,
     started: Instant,
+    /// Who searches log lines: see [`SEARCHES`].
+    searches: Semaphore,
 }
 
 impl History {
@@ -99,6 +107,7 @@ impl History {
             payloads: ArcSwap::from_pointee(Retention::default().payloads()),
             node_gate: NodeGate::default(),
             started: Instant::now(),
+            searches: Semaphore::new(SEARCHES),
         });
         tokio::spawn(rollup::run(Arc::downgrade(&inner)));
         Self { inner }
@@ -256,6 +265,51 @@ impl History {
     pub async fn logs(&self, function: i64, limit: u32) -> Result<Vec<LogEntry>, StoreError> {
         self.inner.caught_up().await;
         self.inner.store.newest_logs(function, limit).await
+    }
+
+    /// The lines that have all words of a text, newest first, `limit` (1 to 1000) at most; of one invocation if one is
+    /// given. Sees everything recorded before the call, as [`Self::list`] does. `before` is a `next` of an earlier page;
+    /// `Ok(None)` when it is not one.
+    pub async fn search(
+        &self,
+        function: i64,
+        text: &SearchText,
+        invocation: Option<InvocationId>,
+        before: Option<&str>,
+        limit: u32,
+    ) -> Result<Option<Page<FoundLine>>, StoreError> {
+        let before = match before.map(str::parse::<i64>).transpose() {
+            Ok(before) => before.unwrap_or(i64::MAX),
+            Err(_) => return Ok(None),
+        };
+        let limit = limit.clamp(1, LONGEST_PAGE);
+        self.inner.caught_up().await;
+        let query = text.in_function(function);
+        let _turn = self.inner.searches.acquire().await;
+        let mut items = self
+            .inner
+            .store
+            .search_logs(&query, invocation, before, limit + 1)
+            .await?;
+        let next = if items.len() > limit as usize {
+            items.truncate(limit as usize);
+            items.last().map(|line| line.key.to_string())
+        } else {
+            None
+        };
+        Ok(Some(Page { items, next }))
+    }
+
+    /// An invocation's lines, oldest first. Sees everything recorded before the call, as [`Self::list`] does.
+    pub async fn logs_of(
+        &self,
+        function: i64,
+        invocation: InvocationId,
+        limit: u32,
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        self.inner.caught_up().await;
+        let store = &self.inner.store;
+        store.invocation_logs(function, invocation, limit).await
     }
 
     /// Drops a deleted function's histograms and listeners.

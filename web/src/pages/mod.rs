@@ -7,6 +7,7 @@ mod functions;
 mod invocation;
 mod invocations;
 mod login;
+mod logs;
 mod new;
 mod overview;
 mod settings;
@@ -25,6 +26,7 @@ pub use invocations::{
     InvocationsView, START_FILTERS, STATUS_FILTERS, TRIGGER_FILTERS,
 };
 pub use login::LoginPage;
+pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};
 pub use new::{FunctionForm, NewPage};
 pub use overview::{OverviewPage, StateCount};
 pub use settings::{SettingsForm, SettingsPage};

@@ -201,6 +201,7 @@ fn pages_have_no_inline_script_style_or_handler() {
         html(&new_page()),
         html(&function(chrome(), history(vec![history_row("id-1")]))),
         html(&invocations_page(FilterText::default(), None)),
+        html(&logs_page("", vec![log_line()])),
         html(&InvokeOutcomePartial { outcome: outcome() }),
         html(&code_page()),
         html(&settings_page()),
@@ -366,6 +367,53 @@ fn invocations_are_paged_by_key_and_keep_their_filter() {
     );
 }
 
+fn logs_page(query: &str, lines: Vec<LogLineRow>) -> LogsPage {
+    LogsPage {
+        chrome: chrome(),
+        head: head(),
+        logs: LogsView {
+            function: "hello".into(),
+            query: query.into(),
+            invocation: None,
+            wrong: None,
+            lines,
+            is_older: false,
+            next: None,
+        },
+    }
+}
+
+fn log_line() -> LogLineRow {
+    LogLineRow {
+        line: log(),
+        pieces: vec![(false, HOSTILE.into()), (true, HOSTILE.into())],
+        invocation: Some("0190-abcdef".into()),
+    }
+}
+
+#[test]
+fn found_words_are_marked_and_nothing_of_a_line_is_markup() {
+    let mut page = logs_page(HOSTILE, vec![log_line()]);
+    page.logs.next = Some("7".into());
+    let found = html(&page);
+    assert_harmless(&found);
+    assert_eq!(found.matches("<mark>").count(), 1, "{found}");
+    assert!(found.contains("/functions/hello/invocations/0190-abcdef\""));
+    assert!(
+        found.contains(">abcdef</a>") && found.contains("&#38;before=7\""),
+        "{found}"
+    );
+    assert!(!found.contains("data-tail"), "{found}");
+    let live = html(&logs_page("", Vec::new()));
+    assert!(
+        live.contains("data-tail=\"/api/v1/functions/hello/logs?limit=200&#38;follow=true\""),
+        "{live}"
+    );
+    page.logs.wrong = Some("must have a word".into());
+    let wrong = html(&LogsPartial { logs: page.logs });
+    assert!(wrong.contains("The search must have a word.") && !wrong.contains("<mark>"));
+}
+
 #[test]
 fn a_wrong_filter_is_explained_and_stays_as_it_was_typed() {
     let filter = FilterText {
@@ -430,7 +478,7 @@ fn an_invocation_says_all_there_is() {
     });
     for expected in [
         "crashed",
-        "The beginning of 4.88 KiB.",
+        "The beginning of 4.9 KiB.",
         "There is none",
         "href=\"/functions/hello?event=id-1\"",
         "curl http://h/api/v1/invocations/id-1",

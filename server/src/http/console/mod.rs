@@ -14,6 +14,7 @@ mod guard;
 mod invocation;
 mod invocations;
 mod invoke;
+mod logs;
 mod outcome;
 mod overview;
 mod session;
@@ -45,6 +46,7 @@ pub fn router(app: App) -> Router<App> {
         )
         .route("/functions/{name}/invocations", get(invocations::page))
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
+        .route("/functions/{name}/logs", get(logs::page))
         .route("/functions/{name}/code", get(code::page).post(code::submit))
         .route(
             "/functions/{name}/versions/{version}/activate",

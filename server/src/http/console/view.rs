@@ -97,17 +97,19 @@ pub fn error(error: FunctionError) -> ErrorView {
 
 /// Log lines.
 pub fn logs(lines: Vec<LogLine>) -> Vec<LogRow> {
-    lines
-        .into_iter()
-        .map(|line| LogRow {
-            time: line.time,
-            stream: match line.stream {
-                LogStream::Stdout => "stdout",
-                LogStream::Stderr => "stderr",
-            },
-            text: line.text,
-        })
-        .collect()
+    lines.into_iter().map(log).collect()
+}
+
+/// A log line.
+pub fn log(line: LogLine) -> LogRow {
+    LogRow {
+        time: line.time,
+        stream: match line.stream {
+            LogStream::Stdout => "stdout",
+            LogStream::Stderr => "stderr",
+        },
+        text: line.text,
+    }
 }
 
 /// The last five minutes of a function; nothing when it was deleted meanwhile.
