@@ -158,7 +158,7 @@ class Workbench {
     this.kept.textContent = file.isDeleted
       ? "This file will be removed."
       : file.kind === "binary"
-        ? "This file is no text. It is kept as it is."
+        ? "This file is not text. It is kept as it is."
         : "This file is too large to be edited here. It is kept as it is.";
     this.switching = true;
     this.area.value = isText ? file.text : "";

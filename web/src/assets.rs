@@ -61,6 +61,7 @@ static ASSETS: &[Asset] = assets! {
     "js/poll.js" => SCRIPT,
     "js/progress.js" => SCRIPT,
     "js/settings.js" => SCRIPT,
+    "js/tabs.js" => SCRIPT,
     "js/theme.js" => SCRIPT,
     "js/tail.js" => SCRIPT,
     "js/toast.js" => SCRIPT,

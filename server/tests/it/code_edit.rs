@@ -237,7 +237,7 @@ async fn one_file_is_edited_without_a_script() {
         .await
         .expect(200)
         .text();
-    assert!(page.contains("This file is no text."), "{page}");
+    assert!(page.contains("This file is not text."), "{page}");
     let fields = [
         ("base", "2"),
         ("opened", "data/table.bin"),

@@ -658,7 +658,7 @@ fn the_code_page_shows_the_tree_the_file_and_the_line() {
     binary.file.kind = FileKind::Binary;
     binary.chrome = reader();
     let page = html(&binary);
-    assert!(page.contains("This file is no text."));
+    assert!(page.contains("This file is not text."));
     assert!(!page.contains("id=\"review-button\""));
 }
 

@@ -53,7 +53,7 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
         .await;
     browser.find("[data-file='data/table.bin']").await;
     browser.click("[data-file='data/table.bin']").await;
-    browser.wait_for_text("#file-kept", "no text").await;
+    browser.wait_for_text("#file-kept", "not text").await;
     browser
         .click("li:nth-child(2) > details.directory > summary")
         .await;
