@@ -24,7 +24,8 @@ class File {
   }
 
   get isChanged() {
-    if (this.isNew) return !this.isDeleted;
+    // The empty one that a page without any file begins with is nothing yet.
+    if (this.isNew) return !this.isDeleted && (this.path !== "" || this.text !== "");
     return this.path !== this.origin || (this.kind === "text" && this.text !== this.before);
   }
 
