@@ -30,6 +30,7 @@ pub(super) fn table() -> OpenApiRouter<App> {
         ))
         .routes(routes!(functions::put_code::put_code))
         .routes(routes!(functions::versions::versions))
+        .routes(routes!(functions::version_code::version_code))
         .routes(routes!(functions::activate::activate))
         .routes(routes!(functions::invoke::invoke))
         .routes(routes!(functions::invocations::invocations))

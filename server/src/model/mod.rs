@@ -2,16 +2,18 @@
 //!
 //! These types are the vocabulary of `docs` and of the REST API; they hold no behaviour beyond their own rules.
 
+mod changes;
 mod decisions;
 mod function;
 mod invocation;
 mod stats;
 mod token;
 
+pub use changes::{SettingChange, setting_changes};
 pub use decisions::DecisionCounts;
 pub use function::{
-    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView, InstanceCounts,
-    InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
+    Code, FileEdit, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView,
+    InstanceCounts, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
 pub use invocation::{
     FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,

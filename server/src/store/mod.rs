@@ -12,6 +12,7 @@ mod invocations;
 mod logs;
 mod recount;
 mod rollups;
+mod saved_events;
 mod sessions;
 mod sweep;
 mod tokens;
@@ -29,6 +30,7 @@ use crate::model::{FunctionSpec, TokenView};
 
 pub(crate) use history_batch::HistoryBatch;
 pub(crate) use rollups::{RollupCounts, RollupRow};
+pub use saved_events::{MAX_SAVED_EVENTS, SavedEvent, Saving};
 
 /// A database error, with the operation that met it.
 #[derive(Debug, thiserror::Error)]

@@ -5,18 +5,78 @@ use askama::Template;
 use crate::chrome::{Badge, Chrome};
 use crate::format;
 use crate::json::JsonText;
-use crate::pages::{ErrorView, LogRow, Moment, RecentStats};
+use crate::pages::{ErrorView, EventPicker, HttpForm, LogRow, Moment, RecentStats, shell_quoted};
 use crate::stage_bar::StageBar;
 
 /// The pages of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tab {
-    /// Test panel and history.
+    /// Event, result, last calls.
     Test,
-    /// Upload and versions.
+    /// The files and their editor.
     Code,
-    /// Limits, environment, deletion.
+    /// Histogram, percentiles, heat map.
+    Latency,
+    /// What was called, and how it ended.
+    Invocations,
+    /// What it printed.
+    Logs,
+    /// Every version there was.
+    Versions,
+    /// Limits, environment, access, deletion.
     Settings,
+}
+
+impl Tab {
+    /// All of them in the order of the bar.
+    pub const ALL: [Self; 7] = [
+        Self::Test,
+        Self::Code,
+        Self::Latency,
+        Self::Invocations,
+        Self::Logs,
+        Self::Versions,
+        Self::Settings,
+    ];
+
+    /// What the bar says.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Test => "Test",
+            Self::Code => "Code",
+            Self::Latency => "Latency",
+            Self::Invocations => "Invocations",
+            Self::Logs => "Logs",
+            Self::Versions => "Versions",
+            Self::Settings => "Settings",
+        }
+    }
+
+    /// The id of its link, `tab-…`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Test => "tab-test",
+            Self::Code => "tab-code",
+            Self::Latency => "tab-latency",
+            Self::Invocations => "tab-invocations",
+            Self::Logs => "tab-logs",
+            Self::Versions => "tab-versions",
+            Self::Settings => "tab-settings",
+        }
+    }
+
+    /// What follows `/functions/{name}` in its URL.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Test => "",
+            Self::Code => "/code",
+            Self::Latency => "/latency",
+            Self::Invocations => "/invocations",
+            Self::Logs => "/logs",
+            Self::Versions => "/versions",
+            Self::Settings => "/settings",
+        }
+    }
 }
 
 /// What the head of each of a function's pages says, refreshed while the page is open.
@@ -71,10 +131,18 @@ pub struct FunctionPage {
     pub url: String,
     /// Whether the URL answers without a token.
     pub public: bool,
-    /// A shell command that invokes the function.
+    /// A shell command that invokes the function, up to the event.
     pub curl: String,
     /// The event to start with.
     pub event: String,
+    /// Whether the address asks for this event, so that none that was typed earlier takes its place.
+    pub explicit_event: bool,
+    /// Events to choose from.
+    pub picker: EventPicker,
+    /// A call of the URL to start with.
+    pub http: HttpForm,
+    /// Whether the URL is to be called, and not the function with an event.
+    pub by_http: bool,
     /// What the last invocation gave, when the page itself answers a form (no script).
     pub outcome: Option<InvokeOutcome>,
     /// Finished invocations.
@@ -87,6 +155,11 @@ pub struct FunctionPage {
 
 impl FunctionPage {
     const TAB: Tab = Tab::Test;
+
+    /// The command for the event in the editor.
+    fn curl_line(&self) -> String {
+        format!("{}{}", self.curl, shell_quoted(&self.event))
+    }
 
     /// `12 times`: what is counted, summed up, so that a glance tells whether anything happened.
     fn decided_in_words(&self) -> String {
@@ -152,6 +225,8 @@ pub struct InvokeOutcome {
     pub badge: Badge,
     /// The handler's result.
     pub result: Option<JsonText>,
+    /// An image that it answered a call of its URL with, as a data URL.
+    pub image: Option<String>,
     /// What went wrong in words; empty on success.
     pub message: String,
     /// What the handler raised.
@@ -160,10 +235,12 @@ pub struct InvokeOutcome {
     pub invocation: Option<String>,
     /// Name of the function.
     pub function: String,
-    /// Response headers of the API: name and value.
-    pub headers: Vec<(&'static str, String)>,
+    /// Response headers: name and value.
+    pub headers: Vec<(String, String)>,
     /// The start rung: `warm`, `fork` …
     pub rung: Option<&'static str>,
+    /// What the start cost, in words: `started by fork in 0.9 ms`. Empty when there was none.
+    pub started: String,
     /// Where the time went.
     pub stages: Option<StageBar>,
     /// What it printed.

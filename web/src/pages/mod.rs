@@ -1,16 +1,25 @@
 //! The view models, one module a page: plain data, filled by the server, rendered by the template named beside it.
 
 mod code;
+mod diff;
 mod error;
+mod fields;
 mod function;
 mod functions;
 mod invocation;
 mod login;
 mod new;
+mod overview;
 mod settings;
 mod shared;
+mod test;
+mod versions;
 
-pub use code::{CodePage, CodeUpload, VersionRow};
+pub use code::{
+    CODE_FIELDS, CodePage, CodeReviewPage, CodeReviewPartial, FileEntry, FileKind, FileList,
+    OpenFile,
+};
+pub use diff::{DiffLine, DiffView, FileChange, FileDiff, Hunk, SettingRow, Side};
 pub use error::ErrorPage;
 pub use function::{
     DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryRow,
@@ -20,10 +29,14 @@ pub use functions::{FunctionRow, FunctionsPage, FunctionsTable};
 pub use invocation::{InvocationDetails, InvocationPage};
 pub use login::LoginPage;
 pub use new::{FunctionForm, NewPage};
+pub use overview::{OverviewPage, StateCount};
 pub use settings::{SettingsForm, SettingsPage};
 pub use shared::{
-    DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment, RecentStats,
+    CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,
+    RecentStats,
 };
+pub use test::{EventPicker, HttpForm, METHODS, SavedEventRow, shell_quoted};
+pub use versions::{VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage};
 
 #[cfg(test)]
 mod tests;

@@ -49,7 +49,9 @@ pub async fn sessions(State(app): State<App>, mut request: Request, next: Next) 
         None => Ok(None),
     };
     let viewer = match found {
-        Ok(Some(session)) => Viewer::new(session, id.clone()),
+        Ok(Some(session)) => {
+            Viewer::new(session, id.clone()).at(request.uri().path(), request.headers())
+        }
         Ok(None) => return to_login(&request),
         Err(error) => return present(error.into(), None, htmx, &id),
     };

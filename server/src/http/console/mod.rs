@@ -5,8 +5,14 @@
 //! sessions in and turns problems into pages. Every changing request comes through [`form::Submitted`], which cannot
 //! be had without the session's CSRF token.
 
+mod call;
 mod code;
+mod code_edits;
+mod code_files;
+mod commands;
 mod create;
+mod diff;
+mod events;
 mod form;
 mod function;
 mod functions;
@@ -14,8 +20,12 @@ mod guard;
 mod invocation;
 mod invoke;
 mod outcome;
+mod overview;
+mod place;
 mod session;
 mod settings;
+mod theme;
+mod versions;
 mod view;
 
 use axum::Router;
@@ -28,8 +38,9 @@ use super::App;
 /// All routes of the console, its assets included.
 pub fn router(app: App) -> Router<App> {
     let pages = Router::new()
-        .route("/", get(functions::page))
-        .route("/functions", get(functions::table))
+        .route("/", get(overview::page))
+        .route("/theme", post(theme::submit))
+        .route("/functions", get(functions::page))
         // Not below /functions: a function may be named "new".
         .route("/new", get(create::page).post(create::submit))
         .route("/functions/{name}", get(function::page))
@@ -40,10 +51,31 @@ pub fn router(app: App) -> Router<App> {
             get(invoke::back).post(invoke::submit),
         )
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
+        .route(
+            "/functions/{name}/call",
+            get(invoke::back).post(call::submit),
+        )
+        .route("/functions/{name}/event", get(events::event))
+        .route("/functions/{name}/events", post(events::save))
+        .route("/functions/{name}/events/pick", post(events::pick))
+        .route("/functions/{name}/events/delete", post(events::delete))
         .route("/functions/{name}/code", get(code::page).post(code::submit))
+        .route("/functions/{name}/code/files", get(code_files::list))
+        .route("/functions/{name}/code/file", get(code_files::file))
+        .route("/functions/{name}/code/review", post(code::review))
+        .route("/functions/{name}/versions", get(versions::page))
+        .route("/functions/{name}/versions/compare", get(versions::compare))
+        .route(
+            "/functions/{name}/versions/{version}/diff",
+            get(versions::compared),
+        )
+        .route(
+            "/functions/{name}/versions/{version}/code.zip",
+            get(versions::download),
+        )
         .route(
             "/functions/{name}/versions/{version}/activate",
-            post(code::activate),
+            get(versions::ask).post(versions::activate),
         )
         .route(
             "/functions/{name}/settings",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use hearth_web::chrome::Chrome;
+use hearth_web::chrome::{Chrome, Section, Theme};
 use hearth_web::pages::LoginPage;
 use hearth_web::respond;
 use serde::Deserialize;
@@ -30,6 +30,8 @@ pub struct Viewer {
     session: Session,
     /// The request's id, for messages.
     pub request_id: String,
+    section: Section,
+    theme: Theme,
 }
 
 impl Viewer {
@@ -38,7 +40,16 @@ impl Viewer {
         Self {
             session,
             request_id,
+            section: Section::default(),
+            theme: Theme::default(),
         }
+    }
+
+    /// The same viewer, looking at this page with these headers: what the frame follows.
+    pub fn at(mut self, path: &str, headers: &HeaderMap) -> Self {
+        self.section = Section::of(path);
+        self.theme = Theme::named(cookie(headers, Theme::COOKIE).unwrap_or_default());
+        self
     }
 
     /// 403 unless the session's token has `right`.
@@ -63,6 +74,9 @@ impl Viewer {
             token_name: self.session.token.name.clone(),
             can_write: self.may(Right::Write),
             can_invoke: self.may(Right::Invoke),
+            can_admin: self.may(Right::Admin),
+            section: self.section,
+            theme: self.theme,
             notice: None,
         }
     }

@@ -3,6 +3,7 @@
 mod batches;
 mod functions;
 mod opening;
+mod saved_events;
 mod tokens;
 
 use std::collections::BTreeMap;
