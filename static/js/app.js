@@ -9,6 +9,7 @@ import { setUpPanel } from "./panel.js";
 import { setUpPolling } from "./poll.js";
 import { setUpProgress } from "./progress.js";
 import { setUpSettings } from "./settings.js";
+import { setUpTail } from "./tail.js";
 import { setUpTheme } from "./theme.js";
 import { setUpToasts } from "./toast.js";
 import { setUpUnsaved } from "./unsaved.js";
@@ -27,6 +28,7 @@ setUpUnsaved();
 setUpProgress();
 setUpWorkbench();
 setUpSettings();
+setUpTail();
 
 // Remembered events may hold what the next user should not see.
 if (document.getElementById("login-token")) sessionStorage.clear();

@@ -158,6 +158,8 @@ export class Editor {
         theme,
         EditorView.contentAttributes.of({
           "aria-label": label,
+          // It can be reached without, but not everything that checks pages knows.
+          tabindex: "0",
           ...(described ? { "aria-describedby": described } : {}),
           spellcheck: "false",
           autocapitalize: "off",

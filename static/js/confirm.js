@@ -4,6 +4,8 @@
 // link. With it: `data-confirm-title`, `data-confirm-action` (the button's words), `data-confirm-danger`. A link with
 // `data-method="post"` leads to a page that asks where scripts do not run; here it is sent at once after the answer.
 
+import { toast } from "./toast.js";
+
 const words = { title: "Are you sure?", action: "Go on" };
 
 function build() {
@@ -73,7 +75,8 @@ function setUpHtmx() {
   document.addEventListener("htmx:confirm", async (event) => {
     const { elt, triggeringEvent, issueRequest } = event.detail;
     const asks = question(triggeringEvent?.submitter) ?? question(elt);
-    if (!asks) return;
+    // A link was asked about before its request was made.
+    if (!asks || elt.matches("a[data-method]")) return;
     event.preventDefault();
     if (await ask(asks)) issueRequest(true);
   });
@@ -107,7 +110,7 @@ function setUpLinks() {
     link.setAttribute("aria-busy", "true");
     if (link.dataset.busy) link.textContent = link.dataset.busy;
     try {
-      await window.htmx.ajax("POST", link.getAttribute("href"), { source: link, swap: "none" });
+      await window.htmx.ajax("POST", link.getAttribute("href"), { source: link, target: link, swap: "none" });
     } finally {
       link.innerHTML = label;
       link.removeAttribute("aria-busy");
@@ -115,7 +118,23 @@ function setUpLinks() {
   });
 }
 
+/** What a link's request was refused with: there is no form to show it in. */
+function setUpRefusals() {
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const { elt, xhr } = event.detail;
+    if (xhr?.status !== 422 || !elt.matches?.("a[data-method]")) return;
+    let problem = {};
+    try {
+      problem = JSON.parse(xhr.responseText);
+    } catch {
+      // The status alone has to do.
+    }
+    toast(problem.title ?? "It was refused", problem.detail, xhr.getResponseHeader("x-request-id") ?? "");
+  });
+}
+
 export function setUpConfirming() {
+  setUpRefusals();
   setUpHtmx();
   setUpForms();
   setUpLinks();

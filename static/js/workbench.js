@@ -235,7 +235,10 @@ class Workbench {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "file file-changed";
-    button.textContent = file.path || "new file";
+    const name = document.createElement("span");
+    name.className = "file-name";
+    name.textContent = file.path || "new file";
+    button.append(name);
     if (file === this.current) button.setAttribute("aria-current", "true");
     button.addEventListener("click", () => this.show(file));
     item.append(button);

@@ -7,6 +7,7 @@ mod answer;
 pub mod auth;
 mod body;
 pub mod console;
+mod filter;
 mod finish;
 mod functions;
 mod health;

@@ -6,6 +6,7 @@ mod changes;
 mod decisions;
 mod function;
 mod invocation;
+mod retention;
 mod stats;
 mod token;
 
@@ -16,8 +17,12 @@ pub use function::{
     InstanceCounts, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
 pub use invocation::{
-    FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,
-    Trigger,
+    FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
+    StartRung, Status, Trigger,
+};
+pub use retention::{
+    InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
+    Retention,
 };
 pub use stats::{Percentiles, StageStats, StartCounts, Stats};
 pub use token::{Right, TokenView};

@@ -10,10 +10,15 @@ mod functions;
 mod history_batch;
 mod invocations;
 mod logs;
+mod payloads;
 mod recount;
+mod removal;
 mod rollups;
 mod saved_events;
 mod sessions;
+mod settings;
+mod shrink;
+mod sizes;
 mod sweep;
 mod tokens;
 

@@ -315,7 +315,49 @@ async fn a_function_lives_and_dies_without_a_script() {
         .await
         .expect(200)
         .text();
-    assert!(details.contains("counting"), "{details}");
+    for part in [
+        "counting",
+        "id=\"invocation-event\"",
+        &format!("?event={id}"),
+    ] {
+        assert!(details.contains(part), "{part} in {details}");
+    }
+    let listed = browser
+        .get("/functions/one/invocations?status=succeeded&max_ms=60000&start=")
+        .await
+        .expect(200)
+        .text();
+    assert!(listed.contains(&id) && listed.contains("value=\"succeeded\" selected"));
+    let none = browser
+        .get("/functions/one/invocations?status=failed")
+        .await;
+    assert!(none.text().contains("No invocation matches"));
+    let wrong = browser
+        .get("/functions/one/invocations?min_ms=soon")
+        .await
+        .expect(200)
+        .text();
+    assert!(
+        wrong.contains("Shortest must be a number of milliseconds"),
+        "{wrong}"
+    );
+    let request = browser
+        .request(
+            Method::GET,
+            "/functions/one/invocations?status=succeeded&before=",
+        )
+        .header("hx-request", "true");
+    let part = browser.send(request).await.expect(200);
+    assert_eq!(
+        part.header("hx-push-url"),
+        "/functions/one/invocations?status=succeeded"
+    );
+    assert!(!part.text().contains("<html"));
+    browser.get("/functions/nope/invocations").await.expect(404);
+    browser
+        .get("/functions/one/invocations?before=x")
+        .await
+        .expect(422);
 
     let settings = browser
         .get("/functions/one/settings")
@@ -417,7 +459,7 @@ async fn a_page_gives_what_the_token_does() {
     assert!(page.contains("lacks the right &#34;write&#34;"), "{page}");
     for (path, button) in [
         ("code", "id=\"review-button\""),
-        ("versions", "/activate"),
+        ("versions", "data-confirm"),
         ("settings", "id=\"save-button\""),
     ] {
         let page = browser

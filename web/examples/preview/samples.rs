@@ -205,10 +205,7 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
 pub fn no_history(name: &str) -> HistoryView {
     HistoryView {
         function: name.into(),
-        status: String::new(),
         rows: Vec::new(),
-        before: None,
-        next: None,
     }
 }
 
@@ -246,7 +243,6 @@ pub fn history() -> HistoryView {
             ),
             row(40, GOOD, "boot", 148_300, 690),
         ],
-        next: Some("older".into()),
         ..no_history("hello")
     }
 }
@@ -330,6 +326,9 @@ pub fn invocation() -> InvocationDetails {
         attempts: 1,
         error: Some(error_view()),
         logs: succeeded().logs,
+        event: PayloadView::kept(Some("{\"name\":\"world\"}"), false, 17),
+        result: PayloadView::none("There is none: the invocation did not succeed."),
+        curl: format!("curl http://127.0.0.1:8080/api/v1/invocations/{ID}"),
     }
 }
 

@@ -7,7 +7,9 @@ mod fields;
 mod function;
 mod functions;
 mod invocation;
+mod invocations;
 mod login;
+mod logs;
 mod new;
 mod overview;
 mod settings;
@@ -22,12 +24,17 @@ pub use code::{
 pub use diff::{DiffLine, DiffView, FileChange, FileDiff, Hunk, SettingRow, Side};
 pub use error::ErrorPage;
 pub use function::{
-    DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryRow,
-    HistoryView, ImageRow, InvokeOutcome, InvokeOutcomePartial, STATUS_FILTERS, Tab,
+    DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, ImageRow, InvokeOutcome,
+    InvokeOutcomePartial, Tab,
 };
 pub use functions::{FunctionRow, FunctionsPage, FunctionsTable};
-pub use invocation::{InvocationDetails, InvocationPage};
+pub use invocation::{InvocationDetails, InvocationPage, PayloadView};
+pub use invocations::{
+    FilterText, HistoryPartial, HistoryRow, HistoryView, InvocationsPage, InvocationsPartial,
+    InvocationsView, START_FILTERS, STATUS_FILTERS, TRIGGER_FILTERS,
+};
 pub use login::LoginPage;
+pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};
 pub use new::{FunctionForm, NewPage};
 pub use overview::{OverviewPage, StateCount};
 pub use settings::{SettingsForm, SettingsPage};

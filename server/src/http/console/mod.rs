@@ -18,7 +18,9 @@ mod function;
 mod functions;
 mod guard;
 mod invocation;
+mod invocations;
 mod invoke;
+mod logs;
 mod outcome;
 mod overview;
 mod place;
@@ -45,11 +47,12 @@ pub fn router(app: App) -> Router<App> {
         .route("/new", get(create::page).post(create::submit))
         .route("/functions/{name}", get(function::page))
         .route("/functions/{name}/head", get(function::head))
-        .route("/functions/{name}/history", get(function::history))
+        .route("/functions/{name}/history", get(invocations::last_calls))
         .route(
             "/functions/{name}/invoke",
             get(invoke::back).post(invoke::submit),
         )
+        .route("/functions/{name}/invocations", get(invocations::page))
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
         .route(
             "/functions/{name}/call",
@@ -59,6 +62,7 @@ pub fn router(app: App) -> Router<App> {
         .route("/functions/{name}/events", post(events::save))
         .route("/functions/{name}/events/pick", post(events::pick))
         .route("/functions/{name}/events/delete", post(events::delete))
+        .route("/functions/{name}/logs", get(logs::page))
         .route("/functions/{name}/code", get(code::page).post(code::submit))
         .route("/functions/{name}/code/files", get(code_files::list))
         .route("/functions/{name}/code/file", get(code_files::file))
