@@ -22,5 +22,6 @@ pub mod sandbox;
 pub mod channel;
 
 pub mod history;
+pub mod live;
 pub mod package;
 pub mod store;

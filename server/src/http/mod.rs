@@ -33,6 +33,7 @@ use axum::Router;
 
 use crate::engine::Engine;
 use crate::history::History;
+use crate::live::Live;
 use crate::store::Store;
 
 /// What every handler can reach. Cheap to clone.
@@ -44,6 +45,8 @@ pub struct App {
     pub store: Store,
     /// Finished invocations.
     pub history: History,
+    /// What the console shows as it changes.
+    pub live: Live,
     /// When the server started.
     pub started: Arc<Instant>,
 }

@@ -35,6 +35,7 @@ pub(super) fn table() -> OpenApiRouter<App> {
         .routes(routes!(functions::invoke::invoke))
         .routes(routes!(functions::invocations::invocations))
         .routes(routes!(functions::stats::stats))
+        .routes(routes!(functions::latency::latency))
         .routes(routes!(functions::events::events))
         .routes(routes!(functions::logs::logs))
         .routes(routes!(invocations::invocation))

@@ -6,10 +6,12 @@
 
 mod codes;
 mod connect;
+mod failures;
 mod functions;
 mod history_batch;
 mod invocations;
 mod logs;
+mod merge;
 mod payloads;
 mod recount;
 mod removal;
@@ -21,6 +23,7 @@ mod shrink;
 mod sizes;
 mod sweep;
 mod tokens;
+mod totals;
 
 #[cfg(test)]
 mod tests;
@@ -34,8 +37,9 @@ use sqlx::{Sqlite, Transaction};
 use crate::model::{FunctionSpec, TokenView};
 
 pub(crate) use history_batch::HistoryBatch;
-pub(crate) use rollups::{RollupCounts, RollupRow};
+pub(crate) use rollups::{QUARTER, RollupCounts, RollupRow};
 pub use saved_events::{MAX_SAVED_EVENTS, SavedEvent, Saving};
+pub(crate) use totals::ALL;
 
 /// A database error, with the operation that met it.
 #[derive(Debug, thiserror::Error)]

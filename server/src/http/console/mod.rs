@@ -20,9 +20,12 @@ mod guard;
 mod invocation;
 mod invocations;
 mod invoke;
+mod latency;
+mod live;
 mod logs;
 mod outcome;
 mod overview;
+mod palette;
 mod place;
 mod session;
 mod settings;
@@ -42,6 +45,8 @@ pub fn router(app: App) -> Router<App> {
     let pages = Router::new()
         .route("/", get(overview::page))
         .route("/theme", post(theme::submit))
+        .route("/live", get(live::stream))
+        .route("/palette", get(palette::search))
         .route("/functions", get(functions::page))
         // Not below /functions: a function may be named "new".
         .route("/new", get(create::page).post(create::submit))
@@ -53,6 +58,7 @@ pub fn router(app: App) -> Router<App> {
             get(invoke::back).post(invoke::submit),
         )
         .route("/functions/{name}/invocations", get(invocations::page))
+        .route("/functions/{name}/latency", get(latency::page))
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
         .route(
             "/functions/{name}/call",
