@@ -3,6 +3,7 @@
 import { setUpCopying } from "./copy.js";
 import { setUpEditors } from "./editor.js";
 import { setUpForms } from "./forms.js";
+import { setUpOnce } from "./once.js";
 import { setUpPolling } from "./poll.js";
 import { setUpToasts } from "./toast.js";
 
@@ -11,6 +12,7 @@ setUpForms();
 setUpEditors();
 setUpCopying();
 setUpPolling();
+setUpOnce();
 
 // Remembered events may hold what the next user should not see.
 if (document.getElementById("login-token")) sessionStorage.clear();

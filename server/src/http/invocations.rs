@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 
 use super::App;
-use super::auth::{Allowed, Read};
+use super::auth::{self, Read, Scoped};
 use super::path::Path;
 use super::problem::Problem;
 use crate::model::{InvocationId, InvocationRecord};
@@ -21,7 +21,7 @@ use crate::model::{InvocationId, InvocationRecord};
     extensions(("x-errors" = json!(["not_found"]))),
 )]
 pub async fn invocation(
-    _: Allowed<Read>,
+    asked: Scoped<Read>,
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Json<InvocationRecord>, Problem> {
@@ -29,8 +29,10 @@ pub async fn invocation(
         Ok(uuid) => app.history.get(InvocationId(uuid)).await?,
         Err(_) => None,
     };
-    found.map(Json).ok_or_else(|| {
+    let found = found.ok_or_else(|| {
         let shown: String = id.chars().take(64).collect();
         Problem::not_found(format!("invocation {shown:?}"))
-    })
+    })?;
+    auth::reach(&asked.caller, &found.function)?;
+    Ok(Json(found))
 }

@@ -2,12 +2,17 @@
 //!
 //! These types are the vocabulary of `docs` and of the REST API; they hold no behaviour beyond their own rules.
 
+mod audit;
+mod caller;
 mod decisions;
 mod function;
 mod invocation;
 mod stats;
 mod token;
+mod user;
 
+pub use audit::{ActorKind, AuditFilter, AuditRecord};
+pub use caller::Caller;
 pub use decisions::DecisionCounts;
 pub use function::{
     Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView, InstanceCounts,
@@ -18,7 +23,10 @@ pub use invocation::{
     Trigger,
 };
 pub use stats::{Percentiles, StageStats, StartCounts, Stats};
-pub use token::{Right, TokenView};
+pub use token::{NewToken, Right, TokenView};
+pub use user::{
+    Role, SESSION_ABSOLUTE, SESSION_IDLE, SessionOwner, SessionView, UserPatch, UserView,
+};
 
 /// One page of a list, newest first; `next` is what to pass as `before` for the following page.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]

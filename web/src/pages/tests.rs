@@ -26,9 +26,11 @@ fn assert_harmless(html: &str) {
 fn chrome() -> Chrome {
     Chrome {
         csrf: "csrf-1".into(),
-        token_name: "admin".into(),
+        user_name: "ada".into(),
+        token_name: String::new(),
         can_write: true,
         can_invoke: true,
+        can_admin: true,
         notice: None,
     }
 }
@@ -37,6 +39,7 @@ fn reader() -> Chrome {
     Chrome {
         can_write: false,
         can_invoke: false,
+        can_admin: false,
         ..chrome()
     }
 }

@@ -92,6 +92,8 @@ pub async fn activate(
     let version: u32 = version
         .parse()
         .map_err(|_| Problem::not_found(format_args!("version {version:?} of \"{name}\"")))?;
+    let audit = submitted.viewer.audit();
+    audit.detail(format!("version {version}"));
     app.engine.activate(&name, version).await?;
     let page = format!("/functions/{name}?notice=activated");
     Ok(go(&submitted.headers, &page))

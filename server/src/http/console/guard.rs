@@ -9,6 +9,7 @@ use hearth_web::pages::ErrorPage;
 use hearth_web::respond;
 
 use crate::http::App;
+use crate::http::audit::Audit;
 use crate::http::auth::{SESSION_COOKIE, cookie};
 use crate::http::problem::{Code, Problem};
 use crate::http::request_id::RequestId;
@@ -49,7 +50,10 @@ pub async fn sessions(State(app): State<App>, mut request: Request, next: Next) 
         None => Ok(None),
     };
     let viewer = match found {
-        Ok(Some(session)) => Viewer::new(session, id.clone()),
+        Ok(Some(session)) => {
+            let audit = request.extensions().get::<Audit>().cloned();
+            Viewer::new(session, id.clone(), audit.unwrap_or_default())
+        }
         Ok(None) => return to_login(&request),
         Err(error) => return present(error.into(), None, htmx, &id),
     };
