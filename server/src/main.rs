@@ -113,7 +113,12 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let people = Arc::new(People::default());
     let setup_code = match store.has_users().await? {
         true => None,
-        false => Some(people.setup.open().context("no randomness for the set-up")?),
+        false => Some(
+            people
+                .setup
+                .open()
+                .context("no randomness for the set-up")?,
+        ),
     };
     let app = App {
         engine: engine.clone(),

@@ -199,11 +199,8 @@ pub fn check(caller: &Caller, right: Right) -> Result<(), Problem> {
     };
     let challenge =
         format!("Bearer realm=\"hearth\", error=\"insufficient_scope\", scope=\"{name}\"");
-    let problem = Problem::new(
-        Code::Forbidden,
-        format!("{who} lacks the right \"{name}\""),
-    )
-    .with("right", name);
+    let problem = Problem::new(Code::Forbidden, format!("{who} lacks the right \"{name}\""))
+        .with("right", name);
     Err(match HeaderValue::try_from(challenge) {
         Ok(challenge) => problem.header(header::WWW_AUTHENTICATE, challenge),
         Err(_) => problem,

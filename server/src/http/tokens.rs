@@ -281,17 +281,38 @@ mod tests {
                 json!({"name": "ci", "rights": ["read"], "scope": ["a", "b"], "expires_at": "2030-01-31T12:00:00Z"}),
                 "ok",
             ),
-            (json!({"name": "ci", "rights": ["read"], "scope": []}), "scope"),
-            (json!({"name": "ci", "rights": ["read"], "scope": "a"}), "scope"),
-            (json!({"name": "ci", "rights": ["read"], "scope": ["A"]}), "scope"),
-            (json!({"name": "ci", "rights": ["read"], "scope": ["a", "a"]}), "scope"),
-            (json!({"name": "ci", "rights": ["admin"], "scope": ["a"]}), "scope"),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": []}),
+                "scope",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": "a"}),
+                "scope",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": ["A"]}),
+                "scope",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": ["a", "a"]}),
+                "scope",
+            ),
+            (
+                json!({"name": "ci", "rights": ["admin"], "scope": ["a"]}),
+                "scope",
+            ),
             (
                 json!({"name": "ci", "rights": ["read"], "scope": (0..101).map(|n| format!("f{n}")).collect::<Vec<_>>()}),
                 "scope",
             ),
-            (json!({"name": "ci", "rights": ["read"], "expires_at": "tomorrow"}), "expires_at"),
-            (json!({"name": "ci", "rights": ["read"], "expires_at": 4_000_000_000_i64}), "expires_at"),
+            (
+                json!({"name": "ci", "rights": ["read"], "expires_at": "tomorrow"}),
+                "expires_at",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "expires_at": 4_000_000_000_i64}),
+                "expires_at",
+            ),
             (
                 json!({"name": "ci", "rights": ["read"], "expires_at": "1969-01-31T12:00:00Z"}),
                 "expires_at",

@@ -220,7 +220,11 @@ pub(super) fn tell(audit: &Audit, patch: &UserPatch) {
         audit.detail(format!("role {}", role.name()));
     }
     if let Some(disabled) = patch.disabled {
-        actions.push(if disabled { "user.disable" } else { "user.enable" });
+        actions.push(if disabled {
+            "user.disable"
+        } else {
+            "user.enable"
+        });
         audit.detail(if disabled { "disabled" } else { "enabled" });
     }
     if patch.password.is_some() {
@@ -331,16 +335,28 @@ mod tests {
     fn users_are_parsed_field_by_field() {
         for (body, wrong) in [
             (json!({"name": "ada", "role": "admin"}), None),
-            (json!({"name": "ada", "role": "viewer", "password": "a long password"}), None),
+            (
+                json!({"name": "ada", "role": "viewer", "password": "a long password"}),
+                None,
+            ),
             (json!({"role": "admin"}), Some("name")),
             (json!({"name": "Ada", "role": "admin"}), Some("name")),
             (json!({"name": 1, "role": "admin"}), Some("name")),
             (json!({"name": "ada"}), Some("role")),
             (json!({"name": "ada", "role": "root"}), Some("role")),
             (json!({"name": "ada", "role": ["admin"]}), Some("role")),
-            (json!({"name": "ada", "role": "admin", "password": "short"}), Some("password")),
-            (json!({"name": "ada", "role": "admin", "password": null}), Some("password")),
-            (json!({"name": "ada", "role": "admin", "pasword": "hunter2hunter2"}), Some("pasword")),
+            (
+                json!({"name": "ada", "role": "admin", "password": "short"}),
+                Some("password"),
+            ),
+            (
+                json!({"name": "ada", "role": "admin", "password": null}),
+                Some("password"),
+            ),
+            (
+                json!({"name": "ada", "role": "admin", "pasword": "hunter2hunter2"}),
+                Some("pasword"),
+            ),
         ] {
             let shown = body.to_string();
             match (parse_new(&fields(body)), wrong) {
@@ -348,7 +364,10 @@ mod tests {
                 (Err(error), Some(field)) => {
                     assert_eq!(error.field, field, "{shown}");
                     let text = error.to_string();
-                    assert!(!text.contains("hunter2") && !text.contains("short\""), "{text}");
+                    assert!(
+                        !text.contains("hunter2") && !text.contains("short\""),
+                        "{text}"
+                    );
                 }
                 (outcome, _) => panic!("{shown}: {outcome:?}"),
             }
@@ -359,7 +378,10 @@ mod tests {
     fn changes_are_parsed_field_by_field() {
         let patch = parse_patch(&fields(json!({"disabled": true, "role": "viewer"})), "ada");
         let patch = patch.expect("valid");
-        assert_eq!((patch.disabled, patch.role), (Some(true), Some(Role::Viewer)));
+        assert_eq!(
+            (patch.disabled, patch.role),
+            (Some(true), Some(Role::Viewer))
+        );
         for (body, field) in [
             (json!({}), "body"),
             (json!({"name": "bob"}), "name"),

@@ -98,7 +98,10 @@ impl Passwords {
         work: impl FnOnce() -> Result<T, PasswordError> + Send + 'static,
     ) -> Result<T, PasswordError> {
         let _inside = Inside::enter(&self.inside)?;
-        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(failed)?;
+        let turn = Arc::clone(&self.turns)
+            .acquire_owned()
+            .await
+            .map_err(failed)?;
         // The turn goes along: when the caller is gone, the memory is still in use until the hash is done.
         let hashing = tokio::task::spawn_blocking(move || {
             let _turn = turn;
@@ -144,7 +147,10 @@ mod tests {
     async fn a_password_fits_its_hash_and_no_other_does() {
         let passwords = Passwords::default();
         let hash = passwords.hash("correct horse battery").await.unwrap();
-        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+        assert!(
+            hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
+            "{hash}"
+        );
         assert_ne!(hash, passwords.hash("correct horse battery").await.unwrap());
         let verify = |password: &'static str, hash: Option<&str>| {
             passwords.verify(password, hash.map(str::to_owned))
@@ -162,7 +168,12 @@ mod tests {
         let of = |text: &str| {
             let hash = PasswordHash::new(text).unwrap();
             let length = hash.hash.unwrap().len();
-            (hash.algorithm, hash.version, hash.params.to_string(), length)
+            (
+                hash.algorithm,
+                hash.version,
+                hash.params.to_string(),
+                length,
+            )
         };
         let real: PasswordHash = argon2().unwrap().hash_password(b"x").unwrap();
         assert_eq!(of(NOBODY), of(&real.to_string()));
@@ -174,7 +185,10 @@ mod tests {
         let places: Vec<Inside<'_>> = (0..AT_ONCE + MAX_WAITING)
             .map(|_| Inside::enter(&passwords.inside).unwrap())
             .collect();
-        assert!(matches!(passwords.hash("x").await, Err(PasswordError::Busy)));
+        assert!(matches!(
+            passwords.hash("x").await,
+            Err(PasswordError::Busy)
+        ));
         drop(places);
         assert_eq!(passwords.inside.load(Ordering::Relaxed), 0);
     }

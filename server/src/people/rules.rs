@@ -64,10 +64,27 @@ mod tests {
 
     #[test]
     fn names_are_plain() {
-        for good in ["a", "ada", "ada.lovelace@example.org", "0-1_2", &"a".repeat(64)] {
+        for good in [
+            "a",
+            "ada",
+            "ada.lovelace@example.org",
+            "0-1_2",
+            &"a".repeat(64),
+        ] {
             assert!(is_name(good), "{good}");
         }
-        for bad in ["", " ", "Ada", ".a", "@a", "a b", "ä", "a/b", "a\n", &"a".repeat(65)] {
+        for bad in [
+            "",
+            " ",
+            "Ada",
+            ".a",
+            "@a",
+            "a b",
+            "ä",
+            "a/b",
+            "a\n",
+            &"a".repeat(65),
+        ] {
             assert!(!is_name(bad), "{bad:?}");
         }
         assert_eq!(normal_name("  Ada "), "ada");
@@ -84,7 +101,10 @@ mod tests {
             ("Ada.Lovelace@x", NOT_THE_NAME_RULE),
         ] {
             let error = check_password("password", "ada.lovelace@x", password).unwrap_err();
-            assert_eq!((error.field.as_str(), error.rule.as_str()), ("password", rule));
+            assert_eq!(
+                (error.field.as_str(), error.rule.as_str()),
+                ("password", rule)
+            );
             assert!(password.is_empty() || !error.to_string().contains(password));
         }
     }

@@ -100,7 +100,10 @@ impl Store {
                 .collect::<Result<Vec<AuditRecord>, sqlx::Error>>()?;
             let more = items.len() > limit as usize;
             items.truncate(limit as usize);
-            let next = items.last().filter(|_| more).map(|last| last.id.to_string());
+            let next = items
+                .last()
+                .filter(|_| more)
+                .map(|last| last.id.to_string());
             Ok(Some(Page { items, next }))
         };
         work.await.during("read the audit log")

@@ -86,9 +86,13 @@ impl Store {
             )
             .execute(&mut *transaction)
             .await?;
-            sqlx::query!("UPDATE users SET last_login_us = ?2 WHERE id = ?1", user, now)
-                .execute(&mut *transaction)
-                .await?;
+            sqlx::query!(
+                "UPDATE users SET last_login_us = ?2 WHERE id = ?1",
+                user,
+                now
+            )
+            .execute(&mut *transaction)
+            .await?;
             transaction.commit().await?;
             Ok(cookie)
         };

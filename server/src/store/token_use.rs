@@ -97,9 +97,13 @@ impl Store {
         let work = async {
             let mut transaction = self.write().await?;
             for (id, _, used) in &news {
-                sqlx::query!("UPDATE tokens SET last_used_us = ?2 WHERE id = ?1", id, used)
-                    .execute(&mut *transaction)
-                    .await?;
+                sqlx::query!(
+                    "UPDATE tokens SET last_used_us = ?2 WHERE id = ?1",
+                    id,
+                    used
+                )
+                .execute(&mut *transaction)
+                .await?;
             }
             transaction.commit().await
         };

@@ -243,9 +243,10 @@ impl Store {
         let work = async move {
             let _changing = store.inner.tokens.changing.lock().await;
             let mut transaction = store.write().await?;
-            let deleted = sqlx::query_scalar!("DELETE FROM tokens WHERE id = ?1 RETURNING name", id)
-                .fetch_optional(&mut *transaction)
-                .await?;
+            let deleted =
+                sqlx::query_scalar!("DELETE FROM tokens WHERE id = ?1 RETURNING name", id)
+                    .fetch_optional(&mut *transaction)
+                    .await?;
             let tokens = read_all(&mut *transaction).await?;
             transaction.commit().await?;
             store.inner.tokens.replace(tokens);

@@ -151,10 +151,9 @@ impl Store {
     ) -> Result<Option<UserView>, StoreError> {
         let work = async {
             let mut transaction = self.write().await?;
-            let any =
-                sqlx::query_scalar!(r#"SELECT EXISTS (SELECT 1 FROM users) AS "any!: i64""#)
-                    .fetch_one(&mut *transaction)
-                    .await?;
+            let any = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT 1 FROM users) AS "any!: i64""#)
+                .fetch_one(&mut *transaction)
+                .await?;
             if any != 0 {
                 return Ok(None);
             }

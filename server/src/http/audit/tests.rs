@@ -23,9 +23,20 @@ fn finish(audit: &Audit, response: &Response) -> Option<NewAudit> {
 
 #[test]
 fn what_was_refused_is_no_change() {
-    for (status, recorded) in [(200, true), (204, true), (303, true), (403, false), (422, false), (503, false)] {
+    for (status, recorded) in [
+        (200, true),
+        (204, true),
+        (303, true),
+        (403, false),
+        (422, false),
+        (503, false),
+    ] {
         let audit = Audit::default();
-        assert_eq!(finish(&audit, &answered(status)).is_some(), recorded, "{status}");
+        assert_eq!(
+            finish(&audit, &answered(status)).is_some(),
+            recorded,
+            "{status}"
+        );
         let audit = Audit::default();
         audit.even_if_refused();
         assert!(finish(&audit, &answered(status)).is_some(), "{status}");
@@ -72,7 +83,11 @@ fn a_route_nobody_listed_is_recorded_with_its_address() {
     let known = actions::of(&axum::http::Method::POST, "/somewhere/{id}");
     assert_eq!(known, Known::Change(actions::OTHER));
     let record = Audit::default()
-        .finish(actions::OTHER, route("/somewhere/7", "/somewhere/{id}"), &answered(200))
+        .finish(
+            actions::OTHER,
+            route("/somewhere/7", "/somewhere/{id}"),
+            &answered(200),
+        )
         .unwrap();
     assert_eq!((record.action, record.target.as_str()), ("other", "7"));
     assert_eq!(record.detail, "POST /somewhere/{id}");

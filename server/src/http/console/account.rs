@@ -15,9 +15,9 @@ use crate::people::rules;
 
 use super::device;
 use super::form::{Form, Submitted};
-use super::notice::Notice;
 use super::guard::{go, sentence};
 use super::login::{limited, too_many};
+use super::notice::Notice;
 use super::session::{Viewer, open};
 
 /// `GET /account`.
@@ -37,10 +37,7 @@ pub async fn page(
 }
 
 /// `POST /account/password`. The session gets another cookie, the others end.
-pub async fn password(
-    State(app): State<App>,
-    submitted: Submitted,
-) -> Result<Response, Problem> {
+pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
     let Submitted {
         viewer,
         form,
@@ -115,10 +112,7 @@ pub async fn end_session(
 }
 
 /// `POST /account/sessions/end-others`.
-pub async fn end_others(
-    State(app): State<App>,
-    submitted: Submitted,
-) -> Result<Response, Problem> {
+pub async fn end_others(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
     let viewer = &submitted.viewer;
     viewer.audit().target(viewer.caller().name());
     let ended = app

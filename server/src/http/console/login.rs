@@ -244,9 +244,18 @@ mod tests {
 
     #[test]
     fn a_wait_is_told_in_whole_seconds() {
-        assert_eq!(too_many(Duration::from_millis(1)), "Too many attempts. Try again in a second.");
-        assert_eq!(too_many(Duration::from_millis(1001)), "Too many attempts. Try again in 2 seconds.");
-        let response = limited(StatusCode::OK.into_response(), Some(Duration::from_millis(29_001)));
+        assert_eq!(
+            too_many(Duration::from_millis(1)),
+            "Too many attempts. Try again in a second."
+        );
+        assert_eq!(
+            too_many(Duration::from_millis(1001)),
+            "Too many attempts. Try again in 2 seconds."
+        );
+        let response = limited(
+            StatusCode::OK.into_response(),
+            Some(Duration::from_millis(29_001)),
+        );
         assert_eq!(response.headers()["retry-after"], "30");
     }
 }

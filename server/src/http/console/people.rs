@@ -37,10 +37,7 @@ pub async fn page(
 }
 
 /// `POST /people`.
-pub async fn create(
-    State(app): State<App>,
-    submitted: Submitted,
-) -> Result<Response, Problem> {
+pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
     let Submitted {
         viewer,
         form,
@@ -121,7 +118,11 @@ pub fn row(user: UserView, viewer: &Viewer, now: Timestamp) -> PersonRow {
 async fn view(app: &App, viewer: &Viewer) -> Result<PeoplePage, Problem> {
     let now = Timestamp::now();
     let users = app.store.users().await?;
-    let first = if users.is_empty() { Role::Admin } else { Role::Viewer };
+    let first = if users.is_empty() {
+        Role::Admin
+    } else {
+        Role::Viewer
+    };
     Ok(PeoplePage {
         chrome: viewer.chrome(),
         people: users

@@ -33,8 +33,12 @@ pub async fn page(
     let mut page = view(&app, &viewer, &name).await?;
     page.chrome.notice = match query.key() {
         "role" => Some(format!("{name} is {} now.", in_words(page.person.role))),
-        "password" => Some("The password is set. All sessions with the old one have ended.".to_owned()),
-        "disabled" => Some(format!("{name} is disabled. All their sessions have ended.")),
+        "password" => {
+            Some("The password is set. All sessions with the old one have ended.".to_owned())
+        }
+        "disabled" => Some(format!(
+            "{name} is disabled. All their sessions have ended."
+        )),
         "enabled" => Some(format!("{name} can log in again.")),
         "ended" => Some("The session has ended.".to_owned()),
         "sessions" => Some("The sessions have ended.".to_owned()),

@@ -52,7 +52,8 @@ pub async fn submit(
         audit.action("session.login_failed");
         audit.detail("wrong set-up code");
         audit.even_if_refused();
-        let message = "This is not the code. It is in the server's log, and another one after each start.";
+        let message =
+            "This is not the code. It is in the server's log, and another one after each start.";
         let errors = FieldErrors::one("code", message.to_owned());
         return Ok(refused(&form, StatusCode::UNAUTHORIZED, errors));
     }

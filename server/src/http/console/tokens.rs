@@ -37,10 +37,7 @@ pub async fn page(
 }
 
 /// `POST /tokens`: answers with the page that shows the secret.
-pub async fn create(
-    State(app): State<App>,
-    submitted: Submitted,
-) -> Result<Response, Problem> {
+pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
     let Submitted { viewer, form, .. } = submitted;
     viewer.needs(Right::Admin)?;
     match read(&form, Timestamp::now()) {
@@ -181,14 +178,17 @@ mod tests {
 
     #[tokio::test]
     async fn the_form_says_what_the_api_does() {
-        let made = token("name=ci&rights=read&rights=write&scope=+a%2C+b-c%0D%0Ad&expires=30").await;
+        let made =
+            token("name=ci&rights=read&rights=write&scope=+a%2C+b-c%0D%0Ad&expires=30").await;
         let made = made.expect("valid");
         assert_eq!(made.rights, [Right::Read, Right::Write]);
         assert_eq!(made.scope.expect("a scope"), ["a", "b-c", "d"]);
         let end: Timestamp = "1970-01-31T00:00:00Z".parse().expect("a time");
         assert_eq!(made.expires_at, Some(end));
 
-        let made = token("name=ci&rights=admin&scope=&expires=").await.expect("valid");
+        let made = token("name=ci&rights=admin&scope=&expires=")
+            .await
+            .expect("valid");
         assert_eq!((made.scope, made.expires_at), (None, None));
         for (body, field) in [
             ("name=&rights=read", "name"),

@@ -25,7 +25,12 @@ fn an_account_is_tried_a_few_times_from_wherever() {
     assert_eq!(wait, BY_ACCOUNT.every);
     // Another account is not concerned, and waiting as told helps.
     assert!(fail(&mut logins, "10.0.0.1", "bob", start));
-    assert!(!fail(&mut logins, "10.0.0.1", "ada", start + wait - Duration::from_millis(1)));
+    assert!(!fail(
+        &mut logins,
+        "10.0.0.1",
+        "ada",
+        start + wait - Duration::from_millis(1)
+    ));
     assert!(fail(&mut logins, "10.0.0.1", "ada", start + wait));
     assert!(!fail(&mut logins, "10.0.0.1", "ada", start + wait));
 }
@@ -35,17 +40,33 @@ fn an_address_tries_so_many_accounts() {
     let mut logins = Logins::default();
     let now = Instant::now();
     for number in 0..BY_ADDRESS.burst {
-        assert!(fail(&mut logins, "10.0.0.1", &format!("user-{number}"), now));
+        assert!(fail(
+            &mut logins,
+            "10.0.0.1",
+            &format!("user-{number}"),
+            now
+        ));
     }
     assert!(!fail(&mut logins, "10.0.0.1", "one-more", now));
     assert!(!fail(&mut logins, "::ffff:10.0.0.1", "one-more", now));
     assert!(fail(&mut logins, "10.0.0.2", "one-more", now));
-    assert_eq!(logins.attempt(ip("10.0.0.1"), None, now), Err(BY_ADDRESS.every));
+    assert_eq!(
+        logins.attempt(ip("10.0.0.1"), None, now),
+        Err(BY_ADDRESS.every)
+    );
     // A client has a whole /64.
     for last in 0..BY_ADDRESS.burst {
-        assert!(logins.attempt(ip(&format!("2001:db8:1:2::{last:x}")), None, now).is_ok());
+        assert!(
+            logins
+                .attempt(ip(&format!("2001:db8:1:2::{last:x}")), None, now)
+                .is_ok()
+        );
     }
-    assert!(logins.attempt(ip("2001:db8:1:2:ffff::1"), None, now).is_err());
+    assert!(
+        logins
+            .attempt(ip("2001:db8:1:2:ffff::1"), None, now)
+            .is_err()
+    );
     assert!(logins.attempt(ip("2001:db8:1:3::1"), None, now).is_ok());
 }
 

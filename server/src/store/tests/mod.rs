@@ -1,8 +1,10 @@
 //! The store on throwaway databases.
 
+mod audit;
 mod batches;
 mod functions;
 mod opening;
+mod people;
 mod tokens;
 
 use std::collections::BTreeMap;
