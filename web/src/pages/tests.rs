@@ -3,6 +3,8 @@
 use askama::Template;
 use jiff::{SignedDuration, Timestamp};
 
+mod people;
+
 use super::*;
 use crate::chrome::{Badge, Chrome, Tone};
 use crate::json::JsonText;
@@ -186,7 +188,7 @@ fn pages_have_no_inline_script_style_or_handler() {
         html(&code_page()),
         html(&settings_page()),
     ];
-    for page in pages {
+    for page in pages.into_iter().chain(people::pages()) {
         for forbidden in [
             " style=",
             "<style",
@@ -220,7 +222,7 @@ fn every_label_and_description_names_an_element() {
         html(&code_page()),
         html(&settings_page()),
     ];
-    for page in pages {
+    for page in pages.into_iter().chain(people::pages()) {
         let values = |attribute: &str| -> Vec<String> {
             page.split(&format!(" {attribute}=\""))
                 .skip(1)
@@ -541,12 +543,13 @@ fn errors_have_a_page_with_the_requests_id() {
 
 #[test]
 fn changing_forms_carry_the_sessions_token() {
-    for page in [
+    let pages = [
         html(&new_page()),
         html(&function(chrome(), history(Vec::new()))),
         html(&code_page()),
         html(&settings_page()),
-    ] {
+    ];
+    for page in pages.into_iter().chain(people::pages_of_a_session()) {
         let forms = page
             .split("<form")
             .skip(1)
