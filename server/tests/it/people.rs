@@ -1,6 +1,5 @@
 //! Users: made, changed, locked out, deleted, by the API and by the console; and that no page shows a secret.
 
-use reqwest::Method;
 use serde_json::json;
 
 use crate::console::Browser;
@@ -307,7 +306,7 @@ async fn no_page_shows_a_secret() {
         }
         seen.push(path);
     }
-    assert!(seen.len() > 30, "{seen:?}");
+    assert!(seen.len() > 20, "{seen:?}");
 }
 
 #[tokio::test]
@@ -324,9 +323,6 @@ async fn every_page_and_refusal_has_the_security_headers() {
         Browser::new(&server).get("/login").await.expect(200),
         Browser::new(&server).get("/setup").await.expect(200),
         ada.send(foreign).await.expect(403),
-        ada.send(ada.request(Method::PUT, "/account"))
-            .await
-            .expect(405),
     ];
     for answer in answers {
         assert_eq!(

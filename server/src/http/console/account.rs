@@ -52,7 +52,9 @@ pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Re
         Err(errors) => (StatusCode::UNPROCESSABLE_ENTITY, errors),
         Ok(()) => {
             let address = viewer.audit().origin().address;
-            if let Err(wait) = app.people.attempt(address, Some(&name)) {
+            // Counted apart from log-ins: strangers who fail in the user's name are not to stand in the way here.
+            let attempts = format!("{name} (change)");
+            if let Err(wait) = app.people.attempt(address, Some(&attempts)) {
                 let mut page = view(&app, &viewer).await?;
                 page.errors = FieldErrors::one("old", too_many(wait));
                 let response = respond::page(StatusCode::TOO_MANY_REQUESTS, &page);
@@ -61,7 +63,7 @@ pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Re
             let found = app.store.user_with_password(&name).await?;
             let hash = found.map(|(_, hash)| hash);
             if app.people.passwords.verify(form.text("old"), hash).await? {
-                app.people.succeeded(address, Some(&name));
+                app.people.succeeded(address, Some(&attempts));
                 let hash = app.people.passwords.hash(form.text("password")).await?;
                 let patch = UserPatch {
                     password: Some(hash),

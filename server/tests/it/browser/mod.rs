@@ -1,6 +1,7 @@
 //! The console in a real browser, as a person uses it.
 
 mod driver;
+mod people;
 
 use driver::{Browser, DESKTOP, PHONE};
 use serde_json::json;
