@@ -76,7 +76,8 @@ pub fn relative(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// How long after `now` something will happen: `in 12 s`, `in 3 min`, `in 5 h`, `in 2 d`; `now` when it is past.
+/// How long after `now` something will happen: `in 12 s`, `in 3 min`, `in 5 h`, `in 2 d`, `in 3 years`; `now` when it is
+/// past.
 pub fn until(at: Timestamp, now: Timestamp) -> String {
     let seconds = at.as_second() - now.as_second();
     match seconds {
@@ -84,7 +85,8 @@ pub fn until(at: Timestamp, now: Timestamp) -> String {
         1..60 => format!("in {seconds} s"),
         60..3_600 => format!("in {} min", seconds / 60),
         3_600..86_400 => format!("in {} h", seconds / 3_600),
-        _ => format!("in {} d", seconds / 86_400),
+        86_400..63_072_000 => format!("in {} d", seconds / 86_400),
+        _ => format!("in {} years", seconds / 31_557_600),
     }
 }
 
@@ -131,6 +133,7 @@ mod tests {
             ("2025-01-31T10:59:59Z", "in 59 min"),
             ("2025-02-01T09:59:59Z", "in 23 h"),
             ("2025-03-02T10:00:00Z", "in 30 d"),
+            ("2028-02-01T10:00:00Z", "in 3 years"),
         ] {
             assert_eq!(until(at(then), now), text, "{then}");
         }

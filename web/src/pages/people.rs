@@ -117,6 +117,11 @@ impl PersonPage {
         format!("/people/{}", self.person.name)
     }
 
+    /// Whether there is a session that can be ended: the one of this page cannot.
+    fn has_other_sessions(&self) -> bool {
+        self.sessions.iter().any(|session| !session.current)
+    }
+
     /// Where a session's form posts to, up to its number.
     fn sessions_base(&self) -> String {
         format!("{}/sessions", self.base())

@@ -129,6 +129,7 @@ fn present(problem: Problem, chrome: Option<Chrome>, htmx: bool, id: &str) -> Re
         status: code.status().as_u16(),
         title: match code {
             Code::NotFound => "Not found".to_owned(),
+            Code::Forbidden => "Not allowed".to_owned(),
             _ => code.title().to_owned(),
         },
         detail: sentence(problem.detail()),
