@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use hearth::history::History;
 use hearth::model::{
-    FunctionSpec, InvocationId, InvocationRecord, Network, NewToken, Right, Runtime, Stages,
-    StartRung, Status, Trigger,
+    FunctionSpec, InvocationFilter, InvocationId, InvocationRecord, Network, NewToken, Right,
+    Runtime, Stages, StartRung, Status, Trigger,
 };
 use hearth::store::Store;
 use jiff::Timestamp;
@@ -210,7 +210,14 @@ async fn count(history: &History, function: i64) -> u64 {
     let mut count = 0;
     let mut before = None;
     loop {
-        let page = history.list(function, None, before.as_deref(), 1000).await;
+        let page = history
+            .list(
+                function,
+                &InvocationFilter::default(),
+                before.as_deref(),
+                1000,
+            )
+            .await;
         let page = page.unwrap().unwrap();
         count += page.items.len() as u64;
         before = page.next;

@@ -1,18 +1,36 @@
 // The console's behaviour beyond htmx. Each module finds its elements by a data attribute.
 
+import { setUpConfirming } from "./confirm.js";
 import { setUpCopying } from "./copy.js";
 import { setUpEditors } from "./editor.js";
 import { setUpForms } from "./forms.js";
+import { setUpMenus } from "./menu.js";
 import { setUpOnce } from "./once.js";
+import { setUpPanel } from "./panel.js";
 import { setUpPolling } from "./poll.js";
+import { setUpProgress } from "./progress.js";
+import { setUpSettings } from "./settings.js";
+import { setUpTail } from "./tail.js";
+import { setUpTheme } from "./theme.js";
 import { setUpToasts } from "./toast.js";
+import { setUpUnsaved } from "./unsaved.js";
+import { setUpWorkbench } from "./workbench.js";
 
 setUpToasts();
+setUpMenus();
+setUpTheme();
 setUpForms();
+setUpPanel();
 setUpEditors();
 setUpCopying();
 setUpPolling();
 setUpOnce();
+setUpConfirming();
+setUpUnsaved();
+setUpProgress();
+setUpWorkbench();
+setUpSettings();
+setUpTail();
 
 // Remembered events may hold what the next user should not see.
 if (document.getElementById("login-token")) sessionStorage.clear();

@@ -1,4 +1,4 @@
-//! What surrounds every page: who is logged in, what they may do, a notice after a change.
+//! What surrounds every page: who is logged in, what they may do, where they are, a notice after a change.
 
 /// The frame of a page of a logged-in user.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,10 @@ pub struct Chrome {
     pub can_invoke: bool,
     /// May manage people, tokens and retention.
     pub can_admin: bool,
+    /// The part of the console the page belongs to.
+    pub section: Section,
+    /// How the page is coloured.
+    pub theme: Theme,
     /// What the last change did, shown once at the top of the page.
     pub notice: Option<String>,
 }
@@ -25,6 +29,94 @@ impl Chrome {
         match self.user_name.as_str() {
             "" => &self.token_name,
             name => name,
+        }
+    }
+}
+
+/// The parts of the console, as the main navigation has them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Section {
+    /// A page the navigation has no entry for.
+    #[default]
+    Other,
+    /// `/`
+    Overview,
+    /// `/functions`, `/functions/…` and `/new`
+    Functions,
+    /// `/people`
+    People,
+    /// `/tokens`
+    Tokens,
+    /// `/audit`
+    Audit,
+    /// `/retention`
+    Retention,
+}
+
+impl Section {
+    /// The part an address belongs to.
+    pub fn of(path: &str) -> Self {
+        let first = path.trim_start_matches('/').split('/').next();
+        match first.unwrap_or_default() {
+            "" => Self::Overview,
+            "functions" | "new" => Self::Functions,
+            "people" => Self::People,
+            "tokens" => Self::Tokens,
+            "audit" => Self::Audit,
+            "retention" => Self::Retention,
+            _ => Self::Other,
+        }
+    }
+
+    /// The entries of the main navigation, in order: section, address, label, and whether only administrators see it.
+    pub const ENTRIES: [(Self, &'static str, &'static str, bool); 6] = [
+        (Self::Overview, "/", "Overview", false),
+        (Self::Functions, "/functions", "Functions", false),
+        (Self::People, "/people", "People", true),
+        (Self::Tokens, "/tokens", "Tokens", true),
+        (Self::Audit, "/audit", "Audit", true),
+        (Self::Retention, "/retention", "Retention", true),
+    ];
+}
+
+/// Light, dark, or what the system prefers. Kept in a cookie, so that the server's first answer is coloured right.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Theme {
+    /// `prefers-color-scheme` decides.
+    #[default]
+    System,
+    /// Always light.
+    Light,
+    /// Always dark.
+    Dark,
+}
+
+impl Theme {
+    /// Name of the cookie. Scripts may read it: it is no secret.
+    pub const COOKIE: &'static str = "hearth_theme";
+
+    /// All of them with the label of the switch, in its order.
+    pub const CHOICES: [(Self, &'static str); 3] = [
+        (Self::System, "System"),
+        (Self::Light, "Light"),
+        (Self::Dark, "Dark"),
+    ];
+
+    /// As the cookie and the page's root element have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+
+    /// The theme of this name; what is not one is the system's.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "light" => Self::Light,
+            "dark" => Self::Dark,
+            _ => Self::System,
         }
     }
 }
@@ -67,5 +159,28 @@ impl Badge {
     /// A badge.
     pub const fn new(label: &'static str, tone: Tone) -> Self {
         Self { label, tone }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_leads_to_its_own_section() {
+        for (section, address, ..) in Section::ENTRIES {
+            assert_eq!(Section::of(address), section);
+        }
+        assert_eq!(Section::of("/functions/a/latency"), Section::Functions);
+        assert_eq!(Section::of("/new"), Section::Functions);
+        assert_eq!(Section::of("/account"), Section::Other);
+    }
+
+    #[test]
+    fn themes_are_known_by_name() {
+        for (theme, _) in Theme::CHOICES {
+            assert_eq!(Theme::named(theme.name()), theme);
+        }
+        assert_eq!(Theme::named("\"><script>"), Theme::System);
     }
 }

@@ -13,5 +13,6 @@ pub mod format;
 pub mod json;
 pub mod pages;
 pub mod respond;
+pub mod samples;
 pub mod stage_bar;
 pub mod starters;

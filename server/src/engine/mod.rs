@@ -5,6 +5,7 @@
 
 mod code;
 mod deploy;
+mod files;
 mod invoke;
 mod lifecycle;
 mod registry;
@@ -18,6 +19,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 pub use code::Package;
+pub use files::{VersionChange, VersionCode};
 pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 
 use crate::history::History;

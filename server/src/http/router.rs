@@ -36,6 +36,7 @@ fn recorded() -> OpenApiRouter<App> {
         ))
         .routes(routes!(functions::put_code::put_code))
         .routes(routes!(functions::versions::versions))
+        .routes(routes!(functions::version_code::version_code))
         .routes(routes!(functions::activate::activate))
         .routes(routes!(functions::invocations::invocations))
         .routes(routes!(functions::stats::stats))

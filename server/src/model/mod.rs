@@ -4,23 +4,30 @@
 
 mod audit;
 mod caller;
+mod changes;
 mod decisions;
 mod function;
 mod invocation;
+mod retention;
 mod stats;
 mod token;
 mod user;
 
 pub use audit::{ActorKind, AuditFilter, AuditRecord};
 pub use caller::Caller;
+pub use changes::{SettingChange, setting_changes};
 pub use decisions::DecisionCounts;
 pub use function::{
-    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView, InstanceCounts,
-    InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
+    Code, FileEdit, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView,
+    InstanceCounts, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
 pub use invocation::{
-    FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,
-    Trigger,
+    FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
+    StartRung, Status, Trigger,
+};
+pub use retention::{
+    InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
+    Retention,
 };
 pub use stats::{Percentiles, StageStats, StartCounts, Stats};
 pub use token::{NewToken, Right, TokenView};

@@ -93,6 +93,11 @@ codes!(LogStream, "log stream", Stdout = 1, Stderr = 2);
 codes!(Role, "role", Viewer = 1, Operator = 2, Admin = 3);
 codes!(ActorKind, "kind of actor", User = 1, Token = 2, Nobody = 3);
 
+/// Bit of a payload's flags: there is more of it than is kept.
+pub(super) const PAYLOAD_TRUNCATED: i64 = 1;
+/// Bit of a payload's flags: it is not text.
+pub(super) const PAYLOAD_BINARY: i64 = 2;
+
 /// SQLite's integers are signed: a count or duration beyond them (292,000 years in µs) is stored as the largest.
 pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)

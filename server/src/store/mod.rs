@@ -12,9 +12,15 @@ mod functions;
 mod history_batch;
 mod invocations;
 mod logs;
+mod payloads;
 mod recount;
+mod removal;
 mod rollups;
+mod saved_events;
 mod sessions;
+mod settings;
+mod shrink;
+mod sizes;
 mod sweep;
 mod token_use;
 mod tokens;
@@ -34,6 +40,7 @@ use crate::model::{Caller, FunctionSpec};
 pub use audit::NewAudit;
 pub(crate) use history_batch::HistoryBatch;
 pub(crate) use rollups::{RollupCounts, RollupRow};
+pub use saved_events::{MAX_SAVED_EVENTS, SavedEvent, Saving};
 
 /// A database error, with the operation that met it.
 #[derive(Debug, thiserror::Error)]

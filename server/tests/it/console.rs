@@ -34,6 +34,7 @@ impl Browser {
         }
     }
 
+    /// Logs in with a token.
     pub async fn logged_in(server: &Server, token: &str) -> Self {
         let mut browser = Self::new(server);
         let form = encoded(browser.post("/login"), &[("token", token)]);
@@ -67,6 +68,12 @@ impl Browser {
             .expect("a page with the session's CSRF token");
     }
 
+    /// The session's CSRF token.
+    pub fn csrf(&self) -> &str {
+        &self.csrf
+    }
+
+    /// A request with the session's cookie.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http
             .request(method, format!("{}{path}", self.url))
@@ -74,14 +81,17 @@ impl Browser {
             .header("accept", "text/html")
     }
 
+    /// POST, to be completed.
     pub fn post(&self, path: &str) -> RequestBuilder {
         self.request(Method::POST, path)
     }
 
+    /// Sends a completed request.
     pub async fn send(&self, request: RequestBuilder) -> Answer {
         self.client.send(request).await
     }
 
+    /// GET.
     pub async fn get(&self, path: &str) -> Answer {
         self.send(self.request(Method::GET, path)).await
     }
@@ -324,7 +334,49 @@ async fn a_function_lives_and_dies_without_a_script() {
         .await
         .expect(200)
         .text();
-    assert!(details.contains("counting"), "{details}");
+    for part in [
+        "counting",
+        "id=\"invocation-event\"",
+        &format!("?event={id}"),
+    ] {
+        assert!(details.contains(part), "{part} in {details}");
+    }
+    let listed = browser
+        .get("/functions/one/invocations?status=succeeded&max_ms=60000&start=")
+        .await
+        .expect(200)
+        .text();
+    assert!(listed.contains(&id) && listed.contains("value=\"succeeded\" selected"));
+    let none = browser
+        .get("/functions/one/invocations?status=failed")
+        .await;
+    assert!(none.text().contains("No invocation matches"));
+    let wrong = browser
+        .get("/functions/one/invocations?min_ms=soon")
+        .await
+        .expect(200)
+        .text();
+    assert!(
+        wrong.contains("Shortest must be a number of milliseconds"),
+        "{wrong}"
+    );
+    let request = browser
+        .request(
+            Method::GET,
+            "/functions/one/invocations?status=succeeded&before=",
+        )
+        .header("hx-request", "true");
+    let part = browser.send(request).await.expect(200);
+    assert_eq!(
+        part.header("hx-push-url"),
+        "/functions/one/invocations?status=succeeded"
+    );
+    assert!(!part.text().contains("<html"));
+    browser.get("/functions/nope/invocations").await.expect(404);
+    browser
+        .get("/functions/one/invocations?before=x")
+        .await
+        .expect(422);
 
     let settings = browser
         .get("/functions/one/settings")
@@ -349,7 +401,10 @@ async fn a_function_lives_and_dies_without_a_script() {
         )
         .await
         .expect(303);
-    assert_eq!(saved.header("location"), "/functions/one?notice=saved");
+    assert_eq!(
+        saved.header("location"),
+        "/functions/one/settings?notice=saved"
+    );
     let function = server
         .client()
         .get("/api/v1/functions/one")
@@ -412,21 +467,35 @@ async fn a_page_gives_what_the_token_does() {
         .expect(201)
         .json();
     let browser = Browser::logged_in(&server, token["token"].as_str().expect("a token")).await;
-    let list = browser.get("/").await.expect(200).text();
+    let list = browser.get("/functions").await.expect(200).text();
     assert!(
         list.contains("/functions/one") && !list.contains("/new"),
         "{list}"
     );
     let page = browser.get("/functions/one").await.expect(200).text();
-    assert!(!page.contains("id=\"invoke-button\"") && !page.contains("/settings"));
-    for path in ["/new", "/functions/one/code", "/functions/one/settings"] {
-        let page = browser.get(path).await.expect(403).text();
-        assert!(page.contains("lacks the right &#34;write&#34;"), "{page}");
+    assert!(!page.contains("id=\"invoke-button\""));
+    let page = browser.get("/new").await.expect(403).text();
+    assert!(page.contains("lacks the right &#34;write&#34;"), "{page}");
+    for (path, button) in [
+        ("code", "id=\"review-button\""),
+        ("versions", "data-confirm"),
+        ("settings", "id=\"save-button\""),
+    ] {
+        let page = browser
+            .get(&format!("/functions/one/{path}"))
+            .await
+            .expect(200)
+            .text();
+        assert!(!page.contains(button), "{button} in {page}");
     }
     for path in [
         "/new",
         "/functions/one/invoke",
+        "/functions/one/call",
+        "/functions/one/events",
+        "/functions/one/events/delete",
         "/functions/one/code",
+        "/functions/one/code/review",
         "/functions/one/settings",
         "/functions/one/versions/1/activate",
         "/functions/one/delete",

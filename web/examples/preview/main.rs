@@ -18,7 +18,7 @@ mod samples;
 
 const INDEX: &str = "<!doctype html><title>Preview</title><ul>\
     <li><a href=/login>Login</a> <li><a href=/login/failed>Login failed</a>\
-    <li><a href=/>Functions</a> <li><a href=/empty>No functions</a> <li><a href=/new>New</a> <li><a href=/new/failed>New, failed</a>\
+    <li><a href=/>Overview</a> <li><a href=/functions>Functions</a> <li><a href=/empty>No functions</a> <li><a href=/new>New</a> <li><a href=/new/failed>New, failed</a>\
     <li><a href=/functions/hello>Function</a> <li><a href=/functions/hello/invoked>Invoked</a> <li><a href=/functions/hello/raised>Raised</a>\
     <li><a href=/functions/fresh>Never invoked</a>\
     <li><a href=/functions/hello/invocations/1>Invocation</a> <li><a href=/functions/hello/code>Code</a>\
@@ -48,9 +48,9 @@ fn router() -> Router {
         )
         .route(
             "/",
-            get(async || respond::page(StatusCode::OK, &samples::functions())),
+            get(async || respond::page(StatusCode::OK, &samples::overview())),
         )
-        .route("/functions", get(async || table()))
+        .route("/functions", get(functions))
         .route("/empty", get(async move || respond::page(ok, &empty())))
         .route(
             "/new",
@@ -109,6 +109,10 @@ fn router() -> Router {
             get(async move || respond::page(ok, &samples::code())).post(deploy),
         )
         .route(
+            "/functions/{name}/versions",
+            get(async move || respond::page(ok, &samples::versions())),
+        )
+        .route(
             "/functions/{name}/settings",
             get(async move || respond::page(ok, &samples::settings())).post(broken),
         )
@@ -128,7 +132,10 @@ async fn function(Path(name): Path<String>) -> Response {
     respond::page(StatusCode::OK, &samples::function(&name, history))
 }
 
-fn table() -> Response {
+async fn functions(headers: HeaderMap) -> Response {
+    if !headers.contains_key("hx-request") {
+        return respond::page(StatusCode::OK, &samples::functions());
+    }
     let FunctionsPage { chrome, rows } = samples::functions();
     respond::partial(&FunctionsTable { chrome, rows })
 }

@@ -18,7 +18,7 @@ pub fn chrome() -> Chrome {
         can_write: true,
         can_invoke: true,
         can_admin: true,
-        notice: None,
+        ..Chrome::default()
     }
 }
 
@@ -100,7 +100,7 @@ pub fn functions() -> FunctionsPage {
 pub fn new() -> NewPage {
     NewPage {
         chrome: chrome(),
-        form: FunctionForm::starting_from(STARTERS[0]),
+        form: FunctionForm::starting_from(STARTERS[0], "hello".into()),
         starter: STARTERS[0].key.into(),
         node_reason: String::new(),
         node_boots: "it was killed by signal 11".into(),
@@ -134,6 +134,10 @@ pub fn import_problem() -> DeployProblem {
             ],
         }),
         output: vec![log(1, "stdout", "loading …")],
+        place: Some(CodePlace {
+            path: "main.py".into(),
+            line: 3,
+        }),
         request_id: "5f2c7d0a9b3e41f800000000000000a1".into(),
     }
 }
@@ -173,9 +177,17 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
         url: format!("http://127.0.0.1:8080/fn/{name}"),
         public: false,
         curl: format!(
-            "curl http://127.0.0.1:8080/api/v1/functions/{name}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -d '{{\"name\":\"world\"}}'"
+            "curl http://127.0.0.1:8080/api/v1/functions/{name}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -d "
         ),
         event: "{\n  \"name\": \"world\"\n}".into(),
+        explicit_event: false,
+        picker: EventPicker {
+            function: name.into(),
+            can_write: true,
+            ..EventPicker::default()
+        },
+        http: HttpForm::default(),
+        by_http: false,
         outcome: None,
         history,
         decisions: vec![DecisionRow {
@@ -195,10 +207,7 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
 pub fn no_history(name: &str) -> HistoryView {
     HistoryView {
         function: name.into(),
-        status: String::new(),
         rows: Vec::new(),
-        before: None,
-        next: None,
     }
 }
 
@@ -236,7 +245,6 @@ pub fn history() -> HistoryView {
             ),
             row(40, GOOD, "boot", 148_300, 690),
         ],
-        next: Some("older".into()),
         ..no_history("hello")
     }
 }
@@ -264,10 +272,12 @@ pub fn succeeded() -> InvokeOutcome {
         invocation: Some(ID.into()),
         function: "hello".into(),
         headers: vec![
-            ("X-Hearth-Invocation-Id", ID.into()),
-            ("X-Hearth-Start", "fork".into()),
-            ("X-Hearth-Version", "4".into()),
+            ("X-Hearth-Invocation-Id".into(), ID.into()),
+            ("X-Hearth-Start".into(), "fork".into()),
+            ("X-Hearth-Version".into(), "4".into()),
         ],
+        image: None,
+        started: "started by fork in 812 µs".into(),
         rung: Some("fork"),
         stages: Some(stages()),
         logs: vec![
@@ -318,33 +328,81 @@ pub fn invocation() -> InvocationDetails {
         attempts: 1,
         error: Some(error_view()),
         logs: succeeded().logs,
+        event: PayloadView::kept(Some("{\"name\":\"world\"}"), false, 17),
+        result: PayloadView::none("There is none: the invocation did not succeed."),
+        curl: format!("curl http://127.0.0.1:8080/api/v1/invocations/{ID}"),
     }
 }
 
+fn commands() -> Vec<Command> {
+    vec![Command {
+        what: "Deploy a file or a zip archive as the new version",
+        line: "curl -X PUT http://127.0.0.1:8080/api/v1/functions/hello/code -F code=@main.py"
+            .into(),
+    }]
+}
+
 pub fn code() -> CodePage {
-    let version = |number: u32, active| VersionRow {
-        version: number,
-        active,
-        created: ago(i64::from(5 - number) * 7_000),
-        code_sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
-        code_bytes: 412 * u64::from(number),
-        handler: "main.handler".into(),
-        memory_mb: 128,
-        timeout_ms: 30_000,
+    let entry = |path: &str, bytes| FileEntry {
+        name: path.into(),
+        path: path.into(),
+        bytes,
+        inside: None,
+        opened: path == "main.py",
     };
     CodePage {
         chrome: chrome(),
         head: head("hello"),
         handler: "main.handler".into(),
-        form: CodeUpload::default(),
-        versions: vec![
-            version(4, true),
-            version(3, false),
-            version(2, false),
-            version(1, false),
-        ],
+        version: 4,
+        files: FileList {
+            function: "hello".into(),
+            version: 4,
+            entries: vec![
+                entry("vendored", None),
+                entry("helper.py", Some(120)),
+                entry("main.py", Some(1_240)),
+            ],
+            left_out: 0,
+        },
+        file: OpenFile {
+            opened: "main.py".into(),
+            path: "main.py".into(),
+            kind: FileKind::Text,
+            text: STARTERS[0].code.into(),
+            bytes: 1_240,
+        },
+        upload: false,
+        commands: commands(),
         errors: FieldErrors::default(),
         problem: None,
+    }
+}
+
+pub fn versions() -> VersionsPage {
+    let version = |number: u32| VersionRow {
+        version: number,
+        active: number == 4,
+        created: ago(i64::from(5 - number) * 7_000),
+        author: Some("ada".into()),
+        code_sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
+        code_bytes: 412 * u64::from(number),
+        before: number.checked_sub(1).filter(|before| *before > 0),
+        code: number != 3,
+        settings: match number {
+            3 => vec![SettingRow {
+                name: "memory_mb".into(),
+                before: "128 MiB".into(),
+                after: "256 MiB".into(),
+            }],
+            _ => Vec::new(),
+        },
+    };
+    VersionsPage {
+        chrome: chrome(),
+        head: head("hello"),
+        versions: [4, 3, 2, 1].map(version).to_vec(),
+        commands: commands(),
     }
 }
 
@@ -368,6 +426,7 @@ pub fn settings() -> SettingsPage {
             env_removed: Vec::new(),
         },
         outbound_reason: String::new(),
+        commands: commands(),
         errors: FieldErrors::default(),
         problem: None,
         delete_error: String::new(),
@@ -381,5 +440,15 @@ pub fn error() -> ErrorPage {
         title: "Not found".into(),
         detail: "There is no function \"helo\".".into(),
         request_id: "5f2c7d0a9b3e41f800000000000000a1".into(),
+    }
+}
+
+pub fn overview() -> OverviewPage {
+    OverviewPage {
+        chrome: chrome(),
+        states: vec![StateCount {
+            state: Badge::new("ready", Tone::Good),
+            count: 3,
+        }],
     }
 }

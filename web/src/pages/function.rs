@@ -5,18 +5,80 @@ use askama::Template;
 use crate::chrome::{Badge, Chrome};
 use crate::format;
 use crate::json::JsonText;
-use crate::pages::{ErrorView, LogRow, Moment, RecentStats};
+use crate::pages::{
+    ErrorView, EventPicker, HistoryView, HttpForm, LogRow, RecentStats, shell_quoted,
+};
 use crate::stage_bar::StageBar;
 
 /// The pages of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tab {
-    /// Test panel and history.
+    /// Event, result, last calls.
     Test,
-    /// Upload and versions.
+    /// The files and their editor.
     Code,
-    /// Limits, environment, deletion.
+    /// Histogram, percentiles, heat map.
+    Latency,
+    /// What was called, and how it ended.
+    Invocations,
+    /// What it printed.
+    Logs,
+    /// Every version there was.
+    Versions,
+    /// Limits, environment, access, deletion.
     Settings,
+}
+
+impl Tab {
+    /// All of them in the order of the bar.
+    pub const ALL: [Self; 7] = [
+        Self::Test,
+        Self::Code,
+        Self::Latency,
+        Self::Invocations,
+        Self::Logs,
+        Self::Versions,
+        Self::Settings,
+    ];
+
+    /// What the bar says.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Test => "Test",
+            Self::Code => "Code",
+            Self::Latency => "Latency",
+            Self::Invocations => "Invocations",
+            Self::Logs => "Logs",
+            Self::Versions => "Versions",
+            Self::Settings => "Settings",
+        }
+    }
+
+    /// The id of its link, `tab-…`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Test => "tab-test",
+            Self::Code => "tab-code",
+            Self::Latency => "tab-latency",
+            Self::Invocations => "tab-invocations",
+            Self::Logs => "tab-logs",
+            Self::Versions => "tab-versions",
+            Self::Settings => "tab-settings",
+        }
+    }
+
+    /// What follows `/functions/{name}` in its URL.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Test => "",
+            Self::Code => "/code",
+            Self::Latency => "/latency",
+            Self::Invocations => "/invocations",
+            Self::Logs => "/logs",
+            Self::Versions => "/versions",
+            Self::Settings => "/settings",
+        }
+    }
 }
 
 /// What the head of each of a function's pages says, refreshed while the page is open.
@@ -71,13 +133,21 @@ pub struct FunctionPage {
     pub url: String,
     /// Whether the URL answers without a token.
     pub public: bool,
-    /// A shell command that invokes the function.
+    /// A shell command that invokes the function, up to the event.
     pub curl: String,
     /// The event to start with.
     pub event: String,
+    /// Whether the address asks for this event, so that none that was typed earlier takes its place.
+    pub explicit_event: bool,
+    /// Events to choose from.
+    pub picker: EventPicker,
+    /// A call of the URL to start with.
+    pub http: HttpForm,
+    /// Whether the URL is to be called, and not the function with an event.
+    pub by_http: bool,
     /// What the last invocation gave, when the page itself answers a form (no script).
     pub outcome: Option<InvokeOutcome>,
-    /// Finished invocations.
+    /// Its last calls.
     pub history: HistoryView,
     /// What the scheduler decided for it.
     pub decisions: Vec<DecisionRow>,
@@ -87,6 +157,11 @@ pub struct FunctionPage {
 
 impl FunctionPage {
     const TAB: Tab = Tab::Test;
+
+    /// The command for the event in the editor.
+    fn curl_line(&self) -> String {
+        format!("{}{}", self.curl, shell_quoted(&self.event))
+    }
 
     /// `12 times`: what is counted, summed up, so that a glance tells whether anything happened.
     fn decided_in_words(&self) -> String {
@@ -152,6 +227,8 @@ pub struct InvokeOutcome {
     pub badge: Badge,
     /// The handler's result.
     pub result: Option<JsonText>,
+    /// An image that it answered a call of its URL with, as a data URL.
+    pub image: Option<String>,
     /// What went wrong in words; empty on success.
     pub message: String,
     /// What the handler raised.
@@ -160,10 +237,12 @@ pub struct InvokeOutcome {
     pub invocation: Option<String>,
     /// Name of the function.
     pub function: String,
-    /// Response headers of the API: name and value.
-    pub headers: Vec<(&'static str, String)>,
+    /// Response headers: name and value.
+    pub headers: Vec<(String, String)>,
     /// The start rung: `warm`, `fork` …
     pub rung: Option<&'static str>,
+    /// What the start cost, in words: `started by fork in 0.9 ms`. Empty when there was none.
+    pub started: String,
     /// Where the time went.
     pub stages: Option<StageBar>,
     /// What it printed.
@@ -176,117 +255,4 @@ pub struct InvokeOutcome {
 pub struct InvokeOutcomePartial {
     /// What came out.
     pub outcome: InvokeOutcome,
-}
-
-/// One finished invocation.
-#[derive(Debug, Clone)]
-pub struct HistoryRow {
-    /// Its id.
-    pub id: String,
-    /// When it was admitted.
-    pub received: Moment,
-    /// How it ended.
-    pub status: Badge,
-    /// The rung, or a dash.
-    pub rung: &'static str,
-    /// The version that ran.
-    pub version: u32,
-    /// `invoke`, `http` …
-    pub trigger: &'static str,
-    /// Total, µs.
-    pub total_us: u64,
-    /// Of it in the handler, µs.
-    pub run_us: u64,
-    /// Bytes of the event.
-    pub request_bytes: u64,
-    /// Bytes of the result.
-    pub response_bytes: u64,
-}
-
-impl HistoryRow {
-    fn total(&self) -> String {
-        format::duration_us(self.total_us)
-    }
-    fn run(&self) -> String {
-        format::duration_us(self.run_us)
-    }
-    fn request(&self) -> String {
-        format::bytes(self.request_bytes)
-    }
-    fn response(&self) -> String {
-        format::bytes(self.response_bytes)
-    }
-}
-
-/// What the status filter offers: value in the URL and label. The empty value stands for all.
-pub const STATUS_FILTERS: [(&str, &str); 7] = [
-    ("", "All"),
-    ("succeeded", "Succeeded"),
-    ("failed", "Failed"),
-    ("timed_out", "Timed out"),
-    ("crashed", "Crashed"),
-    ("out_of_memory", "Out of memory"),
-    ("cancelled", "Cancelled"),
-];
-
-/// A page of a function's history.
-#[derive(Debug, Clone)]
-pub struct HistoryView {
-    /// Name of the function.
-    pub function: String,
-    /// The chosen filter's value.
-    pub status: String,
-    /// Newest first.
-    pub rows: Vec<HistoryRow>,
-    /// Key this page starts before; none on the newest page, which is the one that refreshes.
-    pub before: Option<String>,
-    /// Key of the following page.
-    pub next: Option<String>,
-}
-
-/// `partials/history.html`: what is refreshed.
-#[derive(Debug, Clone, Template)]
-#[template(path = "partials/history.html")]
-pub struct HistoryPartial {
-    /// The rows and where they stand.
-    pub history: HistoryView,
-}
-
-impl HistoryView {
-    fn base(&self) -> String {
-        format!("/functions/{}", encode(&self.function))
-    }
-
-    fn has_status(&self, value: &str) -> bool {
-        self.status == value
-    }
-
-    /// Query string of this filter on the page that starts before `before`.
-    pub fn query(&self, before: Option<&str>) -> String {
-        let mut query = String::new();
-        if !self.status.is_empty() {
-            query.push_str("?status=");
-            query.push_str(&encode(&self.status));
-        }
-        if let Some(before) = before {
-            query.push(if query.is_empty() { '?' } else { '&' });
-            query.push_str("before=");
-            query.push_str(&encode(before));
-        }
-        query
-    }
-}
-
-/// Percent-encodes what is not unreserved in a URL.
-fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
 }

@@ -1,4 +1,4 @@
-//! `/`: the list of functions.
+//! `/functions`: the list of functions.
 
 use askama::Template;
 

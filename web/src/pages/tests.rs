@@ -33,7 +33,7 @@ fn chrome() -> Chrome {
         can_write: true,
         can_invoke: true,
         can_admin: true,
-        notice: None,
+        ..Chrome::default()
     }
 }
 
@@ -107,10 +107,31 @@ fn log() -> LogRow {
 fn history(rows: Vec<HistoryRow>) -> HistoryView {
     HistoryView {
         function: "hello".into(),
-        status: String::new(),
+        rows,
+    }
+}
+
+fn invocations(rows: Vec<HistoryRow>) -> InvocationsView {
+    InvocationsView {
+        function: "hello".into(),
+        filter: FilterText::default(),
+        wrong: None,
         rows,
         before: None,
         next: None,
+        searched_to: None,
+    }
+}
+
+fn invocations_page(filter: FilterText, wrong: Option<(String, String)>) -> InvocationsPage {
+    InvocationsPage {
+        chrome: chrome(),
+        head: head(),
+        invocations: InvocationsView {
+            filter,
+            wrong,
+            ..invocations(vec![history_row("id-1")])
+        },
     }
 }
 
@@ -137,6 +158,14 @@ fn function(chrome: Chrome, history: HistoryView) -> FunctionPage {
         public: false,
         curl: "curl -H \"Authorization: Bearer $HEARTH_TOKEN\"".into(),
         event: HOSTILE.into(),
+        explicit_event: false,
+        picker: EventPicker {
+            function: "hello".into(),
+            can_write: true,
+            ..EventPicker::default()
+        },
+        http: HttpForm::default(),
+        by_http: false,
         outcome: None,
         history,
         decisions: vec![DecisionRow {
@@ -162,8 +191,10 @@ fn outcome() -> InvokeOutcome {
         error: Some(error()),
         invocation: Some("id-1".into()),
         function: "hello".into(),
-        headers: vec![("X-Hearth-Invocation-Id", "id-1".into())],
+        headers: vec![("X-Hearth-Invocation-Id".into(), "id-1".into())],
+        image: None,
         rung: Some("fork"),
+        started: "started by fork in 0.80 ms".into(),
         stages: Some(StageBar::new(StageTimes {
             start: 800,
             run: 1_200,
@@ -184,8 +215,11 @@ fn pages_have_no_inline_script_style_or_handler() {
         }),
         html(&new_page()),
         html(&function(chrome(), history(vec![history_row("id-1")]))),
+        html(&invocations_page(FilterText::default(), None)),
+        html(&logs_page("", vec![log_line()])),
         html(&InvokeOutcomePartial { outcome: outcome() }),
         html(&code_page()),
+        html(&versions_page()),
         html(&settings_page()),
     ];
     for page in pages.into_iter().chain(people::pages()) {
@@ -220,6 +254,7 @@ fn every_label_and_description_names_an_element() {
         html(&new_page()),
         html(&function(chrome(), history(Vec::new()))),
         html(&code_page()),
+        html(&versions_page()),
         html(&settings_page()),
     ];
     for page in pages.into_iter().chain(people::pages()) {
@@ -298,36 +333,118 @@ fn the_functions_page_follows_the_tokens_rights() {
     }
     assert_harmless(&page);
     let page = html(&function(reader(), history(Vec::new())));
-    for hidden in ["id=\"invoke-button\"", "/settings", "/code\""] {
-        assert!(!page.contains(hidden), "{hidden} in {page}");
+    assert!(!page.contains("id=\"invoke-button\""), "{page}");
+    for tab in Tab::ALL {
+        let link = format!(
+            "href=\"/functions/hello{}\" id=\"{}\"",
+            tab.path(),
+            tab.id()
+        );
+        assert_eq!(page.matches(&link).count(), 1, "{link}");
     }
+    assert_eq!(page.matches("aria-current=\"page\"").count(), 1);
 }
 
 #[test]
-fn the_history_pages_by_key_and_keeps_its_filter() {
-    let mut view = history(vec![history_row("id-1")]);
-    view.status = "timed_out".into();
+fn invocations_are_paged_by_key_and_keep_their_filter() {
+    let mut view = invocations(vec![history_row("id-1")]);
+    view.filter.status = "timed_out".into();
+    view.filter.min_ms = " 0.5 ".into();
     view.next = Some("k&1".into());
-    let first = html(&HistoryPartial {
-        history: view.clone(),
+    let first = html(&InvocationsPartial {
+        invocations: view.clone(),
     });
     assert!(
-        first.contains("/functions/hello/history?status=timed_out&#38;before=k%261"),
+        first.contains(
+            "/functions/hello/invocations?status=timed_out&#38;min_ms=0.5&#38;before=k%261"
+        ),
         "{first}"
     );
     assert!(
         first.contains("data-poll"),
         "the newest page refreshes itself"
     );
-    assert!(first.contains("value=\"timed_out\" selected"));
     assert!(first.contains("title=\"2025-03-01 12:00:00.500 UTC\">1 min ago"));
+    assert!(first.contains(">Older</a>") && !first.contains("Searched"));
+    view.searched_to = Some(moment());
+    let partly = html(&InvocationsPartial {
+        invocations: view.clone(),
+    });
+    assert!(
+        partly.contains("Searched back to <time") && partly.contains(">Continue searching</a>"),
+        "{partly}"
+    );
+    view.searched_to = None;
     view.before = Some("k".into());
     view.next = None;
-    let second = html(&HistoryPartial { history: view });
+    let second = html(&InvocationsPartial { invocations: view });
     assert!(
-        !second.contains("data-poll") && !second.contains("Older"),
+        !second.contains("data-poll") && !second.contains("Older</a>"),
         "{second}"
     );
+}
+
+fn logs_page(query: &str, lines: Vec<LogLineRow>) -> LogsPage {
+    LogsPage {
+        chrome: chrome(),
+        head: head(),
+        logs: LogsView {
+            function: "hello".into(),
+            query: query.into(),
+            invocation: None,
+            wrong: None,
+            lines,
+            is_older: false,
+            next: None,
+        },
+    }
+}
+
+fn log_line() -> LogLineRow {
+    LogLineRow {
+        line: log(),
+        pieces: vec![(false, HOSTILE.into()), (true, HOSTILE.into())],
+        invocation: Some("0190-abcdef".into()),
+    }
+}
+
+#[test]
+fn found_words_are_marked_and_nothing_of_a_line_is_markup() {
+    let mut page = logs_page(HOSTILE, vec![log_line()]);
+    page.logs.next = Some("7".into());
+    let found = html(&page);
+    assert_harmless(&found);
+    assert_eq!(found.matches("<mark>").count(), 1, "{found}");
+    assert!(found.contains("/functions/hello/invocations/0190-abcdef\""));
+    assert!(
+        found.contains(">abcdef</a>") && found.contains("&#38;before=7\""),
+        "{found}"
+    );
+    assert!(!found.contains("data-tail"), "{found}");
+    let live = html(&logs_page("", Vec::new()));
+    assert!(
+        live.contains("data-tail=\"/api/v1/functions/hello/logs?limit=200&#38;follow=true\""),
+        "{live}"
+    );
+    page.logs.wrong = Some("must have a word".into());
+    let wrong = html(&LogsPartial { logs: page.logs });
+    assert!(wrong.contains("The search must have a word.") && !wrong.contains("<mark>"));
+}
+
+#[test]
+fn a_wrong_filter_is_explained_and_stays_as_it_was_typed() {
+    let filter = FilterText {
+        status: "failed".into(),
+        max_ms: HOSTILE.into(),
+        ..FilterText::default()
+    };
+    let wrong = ("max_ms".to_owned(), "must be a number".to_owned());
+    let page = html(&invocations_page(filter, Some(wrong)));
+    assert!(page.contains("Longest must be a number."), "{page}");
+    assert!(page.contains("value=\"failed\" selected"), "{page}");
+    assert_eq!(page.matches("aria-invalid=\"true\"").count(), 1, "{page}");
+    assert!(!page.contains("data-poll=\"3000\""), "{page}");
+    assert_harmless(&page);
 }
 
 #[test]
@@ -371,10 +488,17 @@ fn an_invocation_says_all_there_is() {
             attempts: 2,
             error: Some(error()),
             logs: Vec::new(),
+            event: PayloadView::kept(Some(HOSTILE), true, 5_000),
+            result: PayloadView::none("There is none"),
+            curl: "curl http://h/api/v1/invocations/id-1".into(),
         },
     });
     for expected in [
         "crashed",
+        "The beginning of 4.9 KiB.",
+        "There is none",
+        "href=\"/functions/hello?event=id-1\"",
+        "curl http://h/api/v1/invocations/id-1",
         "17 B",
         "It printed nothing.",
         "Attempts",
@@ -386,7 +510,7 @@ fn an_invocation_says_all_there_is() {
 }
 
 fn new_page() -> NewPage {
-    let mut form = FunctionForm::starting_from(STARTERS[0]);
+    let mut form = FunctionForm::starting_from(STARTERS[0], String::new());
     form.name = HOSTILE.into();
     form.code = format!("\n{HOSTILE}");
     form.env = vec![EnvRow {
@@ -424,7 +548,9 @@ fn a_refused_form_keeps_what_was_typed() {
     assert!(page.contains("value=\"node\" disabled"));
     assert!(page.contains("value=\"outbound\" disabled"));
     for starter in STARTERS {
-        assert!(page.contains(&format!("id=\"starter-{}\"", starter.key)));
+        // Those of a runtime that is not there are not offered.
+        let offered = page.contains(&format!("id=\"starter-{}\"", starter.key));
+        assert_eq!(offered, starter.runtime == "python3", "{}", starter.key);
     }
 }
 
@@ -449,7 +575,7 @@ fn a_forms_outcome_reaches_every_field() {
 fn every_field_with_a_message_has_a_place_for_it() {
     for (page, fields) in [
         (html(&new_page()), FunctionForm::FIELDS),
-        (html(&code_page()), CodeUpload::FIELDS),
+        (html(&code_page()), CODE_FIELDS),
         (html(&settings_page()), SettingsForm::FIELDS),
     ] {
         for field in fields {
@@ -462,35 +588,229 @@ fn every_field_with_a_message_has_a_place_for_it() {
     }
 }
 
+fn commands() -> Vec<Command> {
+    vec![Command {
+        what: "Do it",
+        line: HOSTILE.into(),
+    }]
+}
+
+fn file_entry(path: &str, bytes: Option<u64>, inside: Option<FileList>) -> FileEntry {
+    FileEntry {
+        name: path.rsplit('/').next().unwrap_or(path).into(),
+        path: path.into(),
+        opened: path == "pkg/mod.py",
+        bytes,
+        inside,
+    }
+}
+
+fn files(entries: Vec<FileEntry>) -> FileList {
+    FileList {
+        function: "hello".into(),
+        version: 2,
+        entries,
+        left_out: 0,
+    }
+}
+
 fn code_page() -> CodePage {
-    let version = |version, active| VersionRow {
-        version,
-        active,
-        created: moment(),
-        code_sha256: "9f86d081884c7d65".into(),
-        code_bytes: 2048,
-        handler: "main.handler".into(),
-        memory_mb: 128,
-        timeout_ms: 30_000,
-    };
+    let inside = files(vec![file_entry("pkg/mod.py", Some(12), None)]);
     CodePage {
         chrome: chrome(),
         head: head(),
         handler: HOSTILE.into(),
-        form: CodeUpload::default(),
-        versions: vec![version(2, true), version(1, false)],
+        version: 2,
+        files: files(vec![
+            file_entry("lib", None, None),
+            file_entry("pkg", None, Some(inside)),
+            file_entry(HOSTILE, Some(2048), None),
+        ]),
+        file: OpenFile {
+            opened: "pkg/mod.py".into(),
+            path: HOSTILE.into(),
+            kind: FileKind::Text,
+            text: format!("\n{HOSTILE}"),
+            bytes: 12,
+        },
+        upload: false,
+        commands: commands(),
         errors: FieldErrors::default(),
-        problem: None,
+        problem: Some(DeployProblem {
+            title: "No".into(),
+            error: Some(error()),
+            place: Some(CodePlace {
+                path: HOSTILE.into(),
+                line: 7,
+            }),
+            ..DeployProblem::default()
+        }),
     }
 }
 
 #[test]
-fn only_inactive_versions_can_be_activated() {
+fn the_code_page_shows_the_tree_the_file_and_the_line() {
     let page = html(&code_page());
-    assert!(page.contains("/functions/hello/versions/1/activate"));
-    assert!(!page.contains("/versions/2/activate"));
-    assert!(page.contains("9f86d081884c<"));
     assert_harmless(&page);
+    // The way to the open file is unfolded, the other directory waits for a click.
+    assert!(page.contains(
+        "href=\"/functions/hello/code?path=pkg%2Fmod.py\" data-file=\"pkg/mod.py\" aria-current"
+    ));
+    assert!(page.contains("/functions/hello/code/files?version=2&dir=lib"));
+    assert!(page.contains("data-line=\"7\""));
+    assert!(page.contains("2.0 KiB"));
+    let mut binary = code_page();
+    binary.file.kind = FileKind::Binary;
+    binary.chrome = reader();
+    let page = html(&binary);
+    assert!(page.contains("This file is no text."));
+    assert!(!page.contains("id=\"review-button\""));
+}
+
+fn diff() -> DiffView {
+    DiffView {
+        files: vec![FileDiff {
+            path: HOSTILE.into(),
+            renamed_from: Some("old.py".into()),
+            change: FileChange::Renamed,
+            added: 1_200,
+            removed: 1,
+            hunks: vec![Hunk {
+                place: "Lines 1 to 2".into(),
+                lines: vec![
+                    DiffLine {
+                        side: Side::Before,
+                        number: 1,
+                        text: HOSTILE.into(),
+                    },
+                    DiffLine {
+                        side: Side::After,
+                        number: 1,
+                        text: "new".into(),
+                    },
+                ],
+            }],
+            note: String::new(),
+        }],
+        files_left_out: 2,
+        settings: vec![SettingRow {
+            name: "env.SECRET".into(),
+            before: "set".into(),
+            after: "set to another value".into(),
+        }],
+    }
+}
+
+#[test]
+fn a_diff_says_in_words_what_it_shows_in_colours() {
+    let page = html(&CodeReviewPartial {
+        diff: diff(),
+        version: 2,
+    });
+    assert_harmless(&page);
+    for expected in [
+        "this changes 3 files, 1 setting",
+        "removed: ",
+        "added: ",
+        "+1,200 −1",
+        "old.py → ",
+        "And 2 more files.",
+        "set to another value",
+    ] {
+        assert!(page.contains(expected), "{expected} in {page}");
+    }
+    assert!(
+        html(&CodeReviewPartial {
+            diff: DiffView::default(),
+            version: 1
+        })
+        .contains("Nothing differs.")
+    );
+}
+
+fn versions_page() -> VersionsPage {
+    let version = |version, before| VersionRow {
+        version,
+        active: version == 3,
+        created: moment(),
+        author: Some(HOSTILE.into()),
+        code_sha256: "9f86d081884c7d65".into(),
+        code_bytes: 2048,
+        before,
+        code: version != 2,
+        settings: match version {
+            2 => diff().settings,
+            _ => Vec::new(),
+        },
+    };
+    VersionsPage {
+        chrome: chrome(),
+        head: head(),
+        versions: vec![version(3, Some(2)), version(2, Some(1)), version(1, None)],
+        commands: commands(),
+    }
+}
+
+#[test]
+fn only_inactive_versions_can_be_gone_back_to() {
+    let page = html(&versions_page());
+    assert_harmless(&page);
+    for expected in [
+        "href=\"/functions/hello/versions/1/activate\" data-method=\"post\"",
+        "data-confirm-title=\"Roll back to version 1?\"",
+        "/functions/hello/versions/3/diff?against=2",
+        "/functions/hello/versions/1/code.zip",
+        "first version",
+        "env.SECRET: set → set to another value",
+        "9f86d081884c<",
+    ] {
+        assert!(page.contains(expected), "{expected} in {page}");
+    }
+    assert!(!page.contains("/versions/3/activate"));
+    assert!(!page.contains("/versions/1/diff"));
+}
+
+#[test]
+fn two_versions_are_compared_on_a_page_of_their_own() {
+    let page = html(&VersionDiffPage {
+        chrome: chrome(),
+        head: head(),
+        before: 1,
+        after: 3,
+        numbers: vec![3, 2, 1],
+        diff: diff(),
+    });
+    assert!(page.contains("From version 1 to 3"));
+    assert!(page.contains("<option value=\"3\" selected>"));
+    let page = html(&VersionActivatePage {
+        chrome: chrome(),
+        head: head(),
+        version: 1,
+    });
+    assert!(page.contains("Activate version 1"));
+}
+
+#[test]
+fn the_chooser_offers_saved_events_and_samples() {
+    let mut picker = EventPicker {
+        function: "hello".into(),
+        saved: vec![SavedEventRow {
+            id: 7,
+            name: HOSTILE.into(),
+        }],
+        picked: "saved-7".into(),
+        name: HOSTILE.into(),
+        can_write: true,
+        said: HOSTILE.into(),
+        error: "Give the event a name.".into(),
+    };
+    let page = html(&picker);
+    assert_harmless(&page);
+    assert!(page.contains("<option value=\"saved-7\""));
+    assert!(page.contains("value=\"sample-http\""));
+    assert!(page.contains("id=\"error-event-name\">Give the event a name."));
+    picker.can_write = false;
+    assert!(!html(&picker).contains("save-event"));
 }
 
 fn settings_page() -> SettingsPage {
@@ -506,6 +826,7 @@ fn settings_page() -> SettingsPage {
             ..SettingsForm::default()
         },
         outbound_reason: "no network".into(),
+        commands: commands(),
         errors: FieldErrors::default(),
         problem: None,
         delete_error: "Type the function's name to delete it.".into(),

@@ -1,39 +1,38 @@
-//! `/functions/{name}`: state, test panel, history.
+//! `/functions/{name}`: state, test panel, last calls.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use hearth_web::pages::{
-    FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryView, InvokeOutcome,
-};
+use hearth_web::pages::{EventPicker, FunctionHeadPartial, FunctionPage};
 use hearth_web::respond;
-use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::engine::EngineError;
 use crate::http::App;
 use crate::http::problem::Problem;
-use crate::http::spec;
 use crate::model::{FunctionView, Right};
 
 use super::guard::is_htmx;
+use super::invocations;
+use super::invoke::Answered;
 use super::session::Viewer;
-use super::view;
+use super::{commands, events, view};
 
-/// Rows of a page of the history.
-const HISTORY_ROWS: u32 = 20;
 /// The event the test panel starts with.
 const FIRST_EVENT: &str = "{\n  \"name\": \"world\"\n}";
 
-/// Which part of the history, and what the last change did.
+/// What the last change did.
 #[derive(Debug, Default, Deserialize)]
 pub struct Wanted {
     #[serde(default)]
-    status: String,
-    before: Option<String>,
-    #[serde(default)]
     notice: String,
+    /// Key of the event to start with.
+    #[serde(default)]
+    pick: String,
+    /// The invocation whose event to start with.
+    #[serde(default)]
+    event: String,
 }
 
 /// `GET /functions/{name}`.
@@ -62,34 +61,90 @@ pub async fn show(
     function: &FunctionView,
     wanted: Wanted,
     headers: &HeaderMap,
-    invoked: Option<(String, InvokeOutcome)>,
+    answered: Option<Answered>,
 ) -> Result<Response, Problem> {
     let mut chrome = viewer.chrome();
     chrome.notice = notice(&wanted.notice, function);
     let base = view::base_url(headers);
-    let (event, outcome) = match invoked {
-        Some((event, outcome)) => (event, Some(outcome)),
-        None => (FIRST_EVENT.to_owned(), None),
+    let (typed, http, outcome) = match answered {
+        Some(answered) => (answered.event, answered.http, Some(answered.outcome)),
+        None => (None, None, None),
     };
+    let first = first_event(app, viewer, &function.name, &wanted).await?;
+    // One that was typed for a former function of this name is not meant.
+    let explicit_event = typed.is_some() || first.asked_for || wanted.notice == "created";
     let page = FunctionPage {
         chrome,
         head: view::head(app, function).await?,
         url: format!("{base}{}", function.url),
         public: function.public,
         curl: format!(
-            "curl {base}/api/v1/functions/{}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -d '{{\"name\":\"world\"}}'",
-            function.name
+            "curl {base}/api/v1/functions/{}/invoke {} -d ",
+            function.name,
+            commands::TOKEN
         ),
-        event,
+        event: typed.unwrap_or(first.event),
+        explicit_event,
+        picker: first.picker,
+        by_http: http.is_some(),
+        http: http.unwrap_or_default(),
         outcome,
-        history: history_view(app, &function.name, wanted).await?,
+        history: invocations::recent(app, &function.name).await?,
         decisions: view::decisions(&function.decisions),
         image: view::image(&function.image),
     };
     Ok(respond::page(StatusCode::OK, &page))
 }
 
-fn notice(key: &str, function: &FunctionView) -> Option<String> {
+/// The event that the test panel starts with, and the chooser it is chosen in.
+struct FirstEvent {
+    event: String,
+    picker: EventPicker,
+    asked_for: bool,
+}
+
+/// The one that is asked for; else the first that was saved, which for a starter is its own sample.
+async fn first_event(
+    app: &App,
+    viewer: &Viewer,
+    name: &str,
+    wanted: &Wanted,
+) -> Result<FirstEvent, Problem> {
+    let mut picker = events::picker(app, viewer, name, wanted.pick.clone()).await?;
+    if let Some((event, said)) = events::of_invocation(app, name, &wanted.event).await? {
+        picker.said = said;
+        return Ok(FirstEvent {
+            event,
+            picker,
+            asked_for: true,
+        });
+    }
+    let asked_for = !wanted.pick.is_empty();
+    if !asked_for && let Some(saved) = picker.saved.first() {
+        picker.picked = format!("saved-{}", saved.id);
+        picker.name = saved.name.clone();
+    }
+    let found = events::text(app, name, &picker.picked).await?;
+    if found.is_none() {
+        picker.picked = String::new();
+    }
+    Ok(FirstEvent {
+        asked_for: asked_for && found.is_some(),
+        event: found.unwrap_or_else(|| FIRST_EVENT.to_owned()),
+        picker,
+    })
+}
+
+/// `?notice=…`: set by the redirect after a change.
+#[derive(Debug, Default, Deserialize)]
+pub struct Notice {
+    /// What was done.
+    #[serde(default)]
+    pub notice: String,
+}
+
+/// What was done, in words.
+pub fn notice(key: &str, function: &FunctionView) -> Option<String> {
     let version = function.active_version;
     Some(match key {
         "created" => format!("{} is deployed and answers. Try it below.", function.name),
@@ -117,59 +172,7 @@ pub async fn head(
     Ok(respond::partial(&FunctionHeadPartial { head }))
 }
 
-/// `GET /functions/{name}/history`: the history alone. The page's address follows, so that a reload shows the same.
-pub async fn history(
-    State(app): State<App>,
-    Extension(viewer): Extension<Viewer>,
-    Path(name): Path<String>,
-    Query(wanted): Query<Wanted>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    if !is_htmx(&headers) {
-        return Ok(to_page(&name));
-    }
-    viewer.needs(Right::Read)?;
-    let history = history_view(&app, &name, wanted).await?;
-    let address = format!(
-        "/functions/{name}{}",
-        history.query(history.before.as_deref())
-    );
-    let mut response = respond::partial(&HistoryPartial { history });
-    if let Ok(address) = HeaderValue::try_from(address) {
-        response.headers_mut().insert("hx-replace-url", address);
-    }
-    Ok(response)
-}
-
-async fn history_view(app: &App, name: &str, wanted: Wanted) -> Result<HistoryView, Problem> {
-    let Some(id) = app.engine.id_of(name) else {
-        return Err(Problem::not_found(format_args!("function \"{name}\"")));
-    };
-    let status = view::status_filter(&wanted.status);
-    let before = wanted.before.filter(|before| !before.is_empty());
-    let page = app
-        .history
-        .list(id, status, before.as_deref(), HISTORY_ROWS)
-        .await?
-        .ok_or_else(|| {
-            let value = before.as_deref().unwrap_or_default().into();
-            spec::invalid("before", &value, "must be the key of an earlier page")
-        })?;
-    let now = Timestamp::now();
-    Ok(HistoryView {
-        function: name.to_owned(),
-        status: status.map_or_else(String::new, |_| wanted.status),
-        rows: page
-            .items
-            .into_iter()
-            .map(|record| view::history_row(record, now))
-            .collect(),
-        before,
-        next: page.next,
-    })
-}
-
 /// To the whole page, for who opens a partial's address.
-fn to_page(name: &str) -> Response {
+pub(super) fn to_page(name: &str) -> Response {
     Redirect::to(&format!("/functions/{name}")).into_response()
 }

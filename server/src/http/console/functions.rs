@@ -1,9 +1,9 @@
-//! `/`: the list of functions.
+//! `/functions`: the list of functions.
 
 use axum::Extension;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::Response;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use hearth_web::pages::{FunctionRow, FunctionsPage, FunctionsTable};
 use hearth_web::respond;
@@ -28,39 +28,31 @@ pub struct Notice {
     notice: String,
 }
 
-/// `GET /`.
+impl Notice {
+    /// What to say about the change.
+    pub fn in_words(&self) -> Option<String> {
+        (self.notice == "deleted").then(|| "The function is deleted.".to_owned())
+    }
+}
+
+/// `GET /functions`: the page, or for htmx the table alone.
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Query(query): Query<Notice>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
     let mut chrome = viewer.chrome();
-    if query.notice == "deleted" {
-        chrome.notice = Some("The function is deleted.".to_owned());
+    let rows = rows(&app).await?;
+    if is_htmx(&headers) {
+        return Ok(respond::partial(&FunctionsTable { rows, chrome }));
     }
-    let page = FunctionsPage {
-        chrome,
-        rows: rows(&app).await?,
-    };
-    Ok(respond::page(StatusCode::OK, &page))
-}
-
-/// `GET /functions`: the table alone.
-pub async fn table(
-    State(app): State<App>,
-    Extension(viewer): Extension<Viewer>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    if !is_htmx(&headers) {
-        return Ok(Redirect::to("/").into_response());
-    }
-    viewer.needs(Right::Read)?;
-    let table = FunctionsTable {
-        rows: rows(&app).await?,
-        chrome: viewer.chrome(),
-    };
-    Ok(respond::partial(&table))
+    chrome.notice = query.in_words();
+    Ok(respond::page(
+        StatusCode::OK,
+        &FunctionsPage { chrome, rows },
+    ))
 }
 
 async fn rows(app: &App) -> Result<Vec<FunctionRow>, Problem> {

@@ -53,6 +53,7 @@ pub async fn sessions(State(app): State<App>, mut request: Request, next: Next) 
         Ok(Some(session)) => {
             let audit = request.extensions().get::<Audit>().cloned();
             Viewer::new(session, id.clone(), audit.unwrap_or_default())
+                .at(request.uri().path(), request.headers())
         }
         Ok(None) => return to_login(&request),
         Err(error) => return present(error.into(), None, htmx, &id),

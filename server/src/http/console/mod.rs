@@ -7,24 +7,36 @@
 
 mod account;
 mod audit;
+mod call;
 mod code;
+mod code_edits;
+mod code_files;
+mod commands;
 mod create;
 mod device;
+mod diff;
+mod events;
 mod form;
 mod function;
 mod functions;
 mod guard;
 mod invocation;
+mod invocations;
 mod invoke;
 mod login;
+mod logs;
 mod notice;
 mod outcome;
+mod overview;
 mod people;
 mod person;
+mod place;
 mod session;
 mod settings;
 mod setup;
+mod theme;
 mod tokens;
+mod versions;
 mod view;
 
 use axum::Router;
@@ -38,22 +50,46 @@ pub use guard::HX_REDIRECT;
 /// All routes of the console, its assets included.
 pub fn router(app: App) -> Router<App> {
     let pages = Router::new()
-        .route("/", get(functions::page))
-        .route("/functions", get(functions::table))
+        .route("/", get(overview::page))
+        .route("/theme", post(theme::submit))
+        .route("/functions", get(functions::page))
         // Not below /functions: a function may be named "new".
         .route("/new", get(create::page).post(create::submit))
         .route("/functions/{name}", get(function::page))
         .route("/functions/{name}/head", get(function::head))
-        .route("/functions/{name}/history", get(function::history))
+        .route("/functions/{name}/history", get(invocations::last_calls))
         .route(
             "/functions/{name}/invoke",
             get(invoke::back).post(invoke::submit),
         )
+        .route("/functions/{name}/invocations", get(invocations::page))
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
+        .route(
+            "/functions/{name}/call",
+            get(invoke::back).post(call::submit),
+        )
+        .route("/functions/{name}/event", get(events::event))
+        .route("/functions/{name}/events", post(events::save))
+        .route("/functions/{name}/events/pick", post(events::pick))
+        .route("/functions/{name}/events/delete", post(events::delete))
+        .route("/functions/{name}/logs", get(logs::page))
         .route("/functions/{name}/code", get(code::page).post(code::submit))
+        .route("/functions/{name}/code/files", get(code_files::list))
+        .route("/functions/{name}/code/file", get(code_files::file))
+        .route("/functions/{name}/code/review", post(code::review))
+        .route("/functions/{name}/versions", get(versions::page))
+        .route("/functions/{name}/versions/compare", get(versions::compare))
+        .route(
+            "/functions/{name}/versions/{version}/diff",
+            get(versions::compared),
+        )
+        .route(
+            "/functions/{name}/versions/{version}/code.zip",
+            get(versions::download),
+        )
         .route(
             "/functions/{name}/versions/{version}/activate",
-            post(code::activate),
+            get(versions::ask).post(versions::activate),
         )
         .route(
             "/functions/{name}/settings",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use hearth_web::chrome::Chrome;
+use hearth_web::chrome::{Chrome, Section, Theme};
 
 use crate::http::App;
 use crate::http::audit::Audit;
@@ -27,6 +27,8 @@ pub struct Viewer {
     audit: Audit,
     /// The request's id, for messages.
     pub request_id: String,
+    section: Section,
+    theme: Theme,
 }
 
 impl Viewer {
@@ -37,7 +39,16 @@ impl Viewer {
             session,
             audit,
             request_id,
+            section: Section::default(),
+            theme: Theme::default(),
         }
+    }
+
+    /// The same viewer, looking at this page with these headers: what the frame follows.
+    pub fn at(mut self, path: &str, headers: &HeaderMap) -> Self {
+        self.section = Section::of(path);
+        self.theme = Theme::named(cookie(headers, Theme::COOKIE).unwrap_or_default());
+        self
     }
 
     /// 403 unless the session's user or token has `right`.
@@ -84,7 +95,9 @@ impl Viewer {
             can_write: self.may(Right::Write),
             can_invoke: self.may(Right::Invoke),
             can_admin: self.may(Right::Admin),
-            ..Chrome::default()
+            section: self.section,
+            theme: self.theme,
+            notice: None,
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod logs;
 pub mod patch;
 pub mod put_code;
 pub mod stats;
+pub mod version_code;
 pub mod versions;
 
 use std::future::Future;

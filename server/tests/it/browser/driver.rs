@@ -5,9 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use base64::Engine as _;
 use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Browsers at one time in one test process: each is several processes, and more of them only wait for each other.
+const MOST_BROWSERS: usize = 2;
+
+/// A permit for each browser that may run.
+static BROWSERS: Semaphore = Semaphore::const_new(MOST_BROWSERS);
 
 /// How long an element may take to appear: generous, it asserts nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -23,11 +31,14 @@ pub struct Browser {
     /// The WebDriver session.
     pub client: Client,
     _profile: TempDir,
+    /// Given back last, when the browser is gone.
+    _permit: SemaphorePermit<'static>,
 }
 
 impl Browser {
     /// Starts chromedriver and a browser of this size. `dark` sets `prefers-color-scheme`.
     pub async fn start(size: (u32, u32), dark: bool) -> Self {
+        let permit = BROWSERS.acquire().await.expect("it is never closed");
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
             .stdout(Stdio::piped())
@@ -82,6 +93,7 @@ impl Browser {
             driver,
             client,
             _profile: profile,
+            _permit: permit,
         }
     }
 
@@ -158,12 +170,51 @@ impl Browser {
         }
     }
 
-    /// Saves a picture for a person to look at, below `target/screenshots`.
+    /// Waits until a script's result is true. The script is the body of a function.
+    pub async fn wait_until(&self, what: &str, script: &str) {
+        let started = std::time::Instant::now();
+        // It may fail while a page is left for another.
+        while self.client.execute(script, vec![]).await.ok() != Some(json!(true)) {
+            assert!(
+                started.elapsed() < PATIENCE,
+                "{what}: not within {PATIENCE:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Opens an address of the server and waits for its page.
+    pub async fn open(&self, server: &crate::support::Server, path: &str) {
+        self.client
+            .goto(&format!("{}{path}", server.url))
+            .await
+            .expect("the page");
+        self.find("main").await;
+    }
+
+    /// Saves a picture of the window for a person to look at, below `target/screenshots`.
     pub async fn picture(&self, name: &str) {
-        let dir = screenshots();
-        std::fs::create_dir_all(&dir).expect("the screenshots' directory");
         let png = self.client.screenshot().await.expect("a screenshot");
-        std::fs::write(dir.join(format!("{name}.png")), png).expect("a file");
+        save(name, &png);
+    }
+
+    /// Saves a picture of the whole page, also of what is below the window's edge.
+    pub async fn whole_picture(&self, name: &str) {
+        let metrics = self.devtools("Page.getLayoutMetrics", json!({})).await;
+        let size = &metrics["cssContentSize"];
+        let clip =
+            json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1 });
+        let shot = self
+            .devtools(
+                "Page.captureScreenshot",
+                json!({ "captureBeyondViewport": true, "clip": clip }),
+            )
+            .await;
+        let data = shot["data"].as_str().expect("a picture");
+        let png = base64::engine::general_purpose::STANDARD
+            .decode(data)
+            .expect("base64");
+        save(name, &png);
     }
 
     /// Whether the page is wider than the window: it must not be.
@@ -194,6 +245,12 @@ fn phone(size: (u32, u32)) -> serde_json::Value {
     } else {
         json!({})
     }
+}
+
+fn save(name: &str, png: &[u8]) {
+    let dir = screenshots();
+    std::fs::create_dir_all(&dir).expect("the screenshots' directory");
+    std::fs::write(dir.join(format!("{name}.png")), png).expect("a file");
 }
 
 fn screenshots() -> PathBuf {

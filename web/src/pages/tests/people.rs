@@ -198,7 +198,7 @@ fn a_token_session_has_no_password() {
         ..account()
     };
     let page = html(&page);
-    assert!(!page.contains("id=\"password-form\"") && page.contains("Token <b>ci</b>"));
+    assert!(!page.contains("id=\"password-form\"") && page.contains("API token <b>ci</b>"));
 }
 
 #[test]
