@@ -23,5 +23,6 @@ pub mod sandbox;
 pub mod channel;
 
 pub mod history;
+pub mod live;
 pub mod package;
 pub mod store;

@@ -14,6 +14,7 @@ use hearth::engine::Engine;
 use hearth::engine::runtimes::{Runtimes, UidRange};
 use hearth::history::History;
 use hearth::http::App;
+use hearth::live::Live;
 use hearth::people::People;
 use hearth::sandbox::{self, Host};
 use hearth::scheduler::{Gate, Resources};
@@ -123,6 +124,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let app = App {
         engine: engine.clone(),
         store: store.clone(),
+        live: Live::start(engine.clone(), history.clone(), data_dir.path.clone()),
         history,
         people,
         started: Arc::new(Instant::now()),

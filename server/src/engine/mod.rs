@@ -6,6 +6,7 @@
 mod code;
 mod deploy;
 mod files;
+mod glance;
 mod invoke;
 mod lifecycle;
 mod registry;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value, json};
 
 pub use code::Package;
 pub use files::{VersionChange, VersionCode};
+pub use glance::Glance;
 pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 
 use crate::history::History;

@@ -36,6 +36,7 @@ use axum::middleware::from_fn_with_state;
 
 use crate::engine::Engine;
 use crate::history::History;
+use crate::live::Live;
 use crate::people::People;
 use crate::store::Store;
 
@@ -50,6 +51,8 @@ pub struct App {
     pub history: History,
     /// Passwords, the first set-up, limits on log-ins.
     pub people: Arc<People>,
+    /// What the console shows as it changes.
+    pub live: Live,
     /// When the server started.
     pub started: Arc<Instant>,
 }

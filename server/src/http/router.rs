@@ -40,6 +40,7 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(functions::activate::activate))
         .routes(routes!(functions::invocations::invocations))
         .routes(routes!(functions::stats::stats))
+        .routes(routes!(functions::latency::latency))
         .routes(routes!(functions::events::events))
         .routes(routes!(functions::logs::logs))
         .routes(routes!(invocations::invocation))

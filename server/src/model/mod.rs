@@ -8,6 +8,7 @@ mod changes;
 mod decisions;
 mod function;
 mod invocation;
+mod latency;
 mod retention;
 mod stats;
 mod token;
@@ -25,6 +26,7 @@ pub use invocation::{
     FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
     StartRung, Status, Trigger,
 };
+pub use latency::{Bar, Distribution, HeatColumn, HeatMap, Latency};
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,

@@ -8,10 +8,12 @@
 mod audit;
 mod codes;
 mod connect;
+mod failures;
 mod functions;
 mod history_batch;
 mod invocations;
 mod logs;
+mod merge;
 mod payloads;
 mod recount;
 mod removal;
@@ -24,6 +26,7 @@ mod sizes;
 mod sweep;
 mod token_use;
 mod tokens;
+mod totals;
 mod users;
 
 #[cfg(test)]
@@ -39,8 +42,9 @@ use crate::model::{Caller, FunctionSpec};
 
 pub use audit::NewAudit;
 pub(crate) use history_batch::HistoryBatch;
-pub(crate) use rollups::{RollupCounts, RollupRow};
+pub(crate) use rollups::{QUARTER, RollupCounts, RollupRow};
 pub use saved_events::{MAX_SAVED_EVENTS, SavedEvent, Saving};
+pub(crate) use totals::ALL;
 
 /// A database error, with the operation that met it.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,9 @@
 
 use hearth_web::chrome::{Badge, Chrome, Tone};
 use hearth_web::json::JsonText;
+use hearth_web::live::Values;
 use hearth_web::pages::*;
+use hearth_web::sparkline::Sparkline;
 use hearth_web::stage_bar::{StageBar, StageTimes};
 use hearth_web::starters::STARTERS;
 use jiff::{SignedDuration, Timestamp};
@@ -38,62 +40,52 @@ pub fn login_failed() -> LoginPage {
 }
 
 pub fn functions() -> FunctionsPage {
-    let row = |name: &str, state, recent, idle, busy| FunctionRow {
-        name: name.into(),
-        runtime: "python3",
-        state,
-        state_reason: None,
-        idle,
-        busy,
-        starting: 0,
-        max_concurrency: 8,
-        recent,
+    let mut list = ListView {
+        query: ListQuery {
+            sort: "name".into(),
+            page: 1,
+            ..ListQuery::default()
+        },
+        matching: 3,
+        all: 3,
+        pages: 1,
+        ..ListView::default()
     };
-    let stats = |count, errors, p50_us, p99_us| RecentStats {
-        count,
-        errors,
-        p50_us,
-        p99_us,
-    };
+    let long = "a-name-that-is-as-long-as-a-name-may-be-and-then-it-must-be-wrapped";
+    for (name, state, cells) in [
+        (
+            "hello",
+            Badge::new("ready", Tone::Good),
+            ["4", "41.6", "0 %", "412 µs", "1.93 ms"],
+        ),
+        (
+            "thumbnail",
+            Badge::new("failed", Tone::Bad),
+            ["0", "0", "–", "–", "–"],
+        ),
+        (
+            long,
+            Badge::new("asleep", Tone::Quiet),
+            ["1", "0.2", "12 %", "1.23 s", "14.0 s"],
+        ),
+    ] {
+        for (key, text) in ["instances", "rate", "errors", "p50", "p99"]
+            .iter()
+            .zip(cells)
+        {
+            list.live.set(format!("{name}/{key}"), text);
+        }
+        list.live
+            .set_html(format!("{name}/state"), badge(state, None));
+        list.rows.push(FunctionRow {
+            name: name.into(),
+            runtime: "python3",
+            max_concurrency: 8,
+        });
+    }
     FunctionsPage {
         chrome: chrome(),
-        rows: vec![
-            row(
-                "hello",
-                Badge::new("ready", Tone::Good),
-                stats(12_480, 0, 412, 1_930),
-                3,
-                1,
-            ),
-            row(
-                "image-resize",
-                Badge::new("ready", Tone::Good),
-                stats(311, 7, 48_200, 310_400),
-                2,
-                6,
-            ),
-            row(
-                "nightly-report",
-                Badge::new("asleep", Tone::Quiet),
-                RecentStats::default(),
-                0,
-                0,
-            ),
-            row(
-                "broken",
-                Badge::new("failed", Tone::Bad),
-                stats(4, 4, 900, 1_200),
-                0,
-                0,
-            ),
-            row(
-                "a-name-as-long-as-names-may-be-sixty-four-characters-all-of-them",
-                Badge::new("starting", Tone::Busy),
-                stats(1, 0, 2_410_000, 2_410_000),
-                0,
-                0,
-            ),
-        ],
+        list,
     }
 }
 
@@ -444,11 +436,60 @@ pub fn error() -> ErrorPage {
 }
 
 pub fn overview() -> OverviewPage {
+    let mut live = Values::default();
+    for (key, text) in [
+        ("rate", "41.6"),
+        ("error-rate", "0.2"),
+        ("most", "96"),
+        ("instances", "2 busy, 6 idle"),
+        ("cpu", "12 % of 2 processors"),
+        ("memory", "3.1 GiB of 24 GiB"),
+        ("disk", "41 GiB of 80 GiB"),
+        ("kept", "212 MiB of 12 GiB"),
+        ("load", "0.42, 0.51, 0.60"),
+        ("resident", "96 MiB"),
+        ("uptime", "3 h 12 min"),
+        ("state-ready", "3"),
+        ("state-failed", "1"),
+    ] {
+        live.set(key, text);
+    }
+    live.set_count("invocations", 1_204_881);
+    for (key, part) in [
+        ("cpu", 0.12),
+        ("memory", 0.13),
+        ("disk", 0.51),
+        ("kept", 0.02),
+    ] {
+        live.set_bar(key, part, 1.0);
+    }
+    let seconds: Vec<(u32, u32)> = (0..300_u32)
+        .map(|s| ((s * s) % 97, u32::from(s % 50 == 0)))
+        .collect();
     OverviewPage {
         chrome: chrome(),
-        states: vec![StateCount {
-            state: Badge::new("ready", Tone::Good),
-            count: 3,
-        }],
+        is_empty: false,
+        live,
+        requests: Sparkline::new(&seconds),
+        states: vec![
+            (Badge::new("ready", Tone::Good), "state-ready", "ready"),
+            (Badge::new("failed", Tone::Bad), "state-failed", "failed"),
+        ],
+        capabilities: vec![
+            CapabilityRow {
+                name: "landlock".into(),
+                available: true,
+                version: "7".into(),
+                reason: String::new(),
+            },
+            CapabilityRow {
+                name: "criu".into(),
+                available: false,
+                version: String::new(),
+                reason: "no program of this name".into(),
+            },
+        ],
+        host: "build-7, Linux 6.18".into(),
+        version: "0.1.0",
     }
 }

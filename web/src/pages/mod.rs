@@ -10,6 +10,7 @@ mod function;
 mod functions;
 mod invocation;
 mod invocations;
+mod latency;
 mod login;
 mod logs;
 mod new;
@@ -34,16 +35,21 @@ pub use function::{
     DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, ImageRow, InvokeOutcome,
     InvokeOutcomePartial, Tab,
 };
-pub use functions::{FunctionRow, FunctionsPage, FunctionsTable};
+pub use functions::{
+    FunctionRow, FunctionsPage, FunctionsTable, ListQuery, ListView, SORTS, STATE_FILTERS, badge,
+};
 pub use invocation::{InvocationDetails, InvocationPage, PayloadView};
 pub use invocations::{
     FilterText, HistoryPartial, HistoryRow, HistoryView, InvocationsPage, InvocationsPartial,
     InvocationsView, START_FILTERS, STATUS_FILTERS, TRIGGER_FILTERS,
 };
+pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;
 pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};
 pub use new::{FunctionForm, NewPage};
-pub use overview::{OverviewPage, StateCount};
+pub use overview::{
+    CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
+};
 pub use people::{MadePassword, NewPerson, PeoplePage, PersonPage, PersonRow, RoleChoice};
 pub use settings::{SettingsForm, SettingsPage};
 pub use setup::SetupPage;

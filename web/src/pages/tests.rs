@@ -6,8 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 mod people;
 
 use super::*;
-use crate::chrome::{Badge, Chrome, Tone};
+use crate::chrome::{Badge, Chrome, Section, Tone};
 use crate::json::JsonText;
+use crate::live::Values;
+use crate::sparkline::Sparkline;
 use crate::stage_bar::{StageBar, StageTimes};
 use crate::starters::STARTERS;
 
@@ -69,23 +71,30 @@ fn head() -> FunctionHead {
     }
 }
 
-fn row() -> FunctionRow {
-    FunctionRow {
+/// A list of one function with numbers.
+fn list() -> ListView {
+    let mut list = ListView {
+        query: ListQuery {
+            search: HOSTILE.into(),
+            sort: "name".into(),
+            page: 1,
+            ..ListQuery::default()
+        },
+        matching: 1,
+        all: 1_234,
+        pages: 1,
+        ..ListView::default()
+    };
+    list.rows.push(FunctionRow {
         name: "hello".into(),
         runtime: "python3",
-        state: Badge::new("failed", Tone::Bad),
-        state_reason: Some(HOSTILE.into()),
-        idle: 1,
-        busy: 0,
-        starting: 0,
         max_concurrency: 8,
-        recent: RecentStats {
-            count: 1_234,
-            errors: 2,
-            p50_us: 412,
-            p99_us: 1_930,
-        },
-    }
+    });
+    list.live.set("hello/p50", "412 µs");
+    let state = Badge::new("failed", Tone::Bad);
+    list.live
+        .set_html("hello/state", badge(state, Some(HOSTILE)));
+    list
 }
 
 fn error() -> ErrorView {
@@ -211,8 +220,9 @@ fn pages_have_no_inline_script_style_or_handler() {
         html(&LoginPage::default()),
         html(&FunctionsPage {
             chrome: chrome(),
-            rows: vec![row()],
+            list: list(),
         }),
+        html(&overview()),
         html(&new_page()),
         html(&function(chrome(), history(vec![history_row("id-1")]))),
         html(&invocations_page(FilterText::default(), None)),
@@ -280,44 +290,118 @@ fn every_label_and_description_names_an_element() {
     }
 }
 
+fn overview() -> OverviewPage {
+    let mut live = Values::default();
+    let failures = FailuresPartial {
+        rows: vec![FailureRow {
+            id: "id-1".into(),
+            function: "hello".into(),
+            status: Badge::new("failed", Tone::Bad),
+            error_type: HOSTILE.into(),
+            at: moment(),
+        }],
+    };
+    live.set_html("failures", html(&failures));
+    live.set_count("invocations", 12_345);
+    OverviewPage {
+        chrome: Chrome {
+            section: Section::Overview,
+            ..chrome()
+        },
+        is_empty: false,
+        live,
+        requests: Sparkline::new(&[(1, 0), (2, 1)]),
+        states: vec![(Badge::new("ready", Tone::Good), "state-ready", "ready")],
+        capabilities: vec![CapabilityRow {
+            name: "criu".into(),
+            available: false,
+            version: String::new(),
+            reason: HOSTILE.into(),
+        }],
+        host: HOSTILE.into(),
+        version: "0.1.0",
+    }
+}
+
 #[test]
-fn an_empty_list_leads_to_the_first_function() {
-    let page = html(&FunctionsPage {
+fn an_empty_overview_leads_to_the_first_function() {
+    let mut page = overview();
+    page.is_empty = true;
+    let shown = html(&page);
+    assert!(shown.contains("Deploy your first function"));
+    for starter in STARTERS {
+        assert!(shown.contains(&format!("/new?template={}", starter.key)));
+    }
+    page.chrome = reader();
+    let shown = html(&page);
+    assert!(!shown.contains("/new"), "{shown}");
+    let list = html(&FunctionsPage {
         chrome: chrome(),
-        rows: Vec::new(),
+        list: ListView::default(),
     });
-    assert!(page.contains("Create your first function"));
-    assert!(page.contains("/new?starter=hello"));
-    let page = html(&FunctionsPage {
-        chrome: reader(),
-        rows: Vec::new(),
-    });
-    assert!(!page.contains("/new"), "{page}");
+    assert!(list.contains("Deploy your first function") && !list.contains("list-search"));
+}
+
+#[test]
+fn the_overview_says_how_things_are() {
+    let page = html(&overview());
+    for expected in [
+        "data-live-topic=\"overview=1\"",
+        "data-value=\"12345\">12,345<",
+        "/functions/hello/invocations/id-1",
+        "/functions?state=ready",
+        "1 not available",
+        "aria-current=\"page\"",
+    ] {
+        assert!(page.contains(expected), "{expected} in {page}");
+    }
+    assert_harmless(&page);
 }
 
 #[test]
 fn the_list_shows_state_and_numbers() {
     let table = html(&FunctionsTable {
         chrome: chrome(),
-        rows: vec![row()],
+        list: list(),
     });
     for expected in [
         "/functions/hello",
         "failed",
-        "1,234",
-        "412 µs",
-        "1.93 ms",
-        "data-poll=\"2000\"",
+        "1 of 1,234 functions",
+        "data-live=\"hello/p50\">412 µs",
+        "aria-sort=\"ascending\"",
     ] {
         assert!(table.contains(expected), "{expected} in {table}");
     }
-    assert_harmless(&table);
-    let mut hostile = row();
-    hostile.name = HOSTILE.into();
+    assert_harmless(&html(&FunctionsPage {
+        chrome: chrome(),
+        list: list(),
+    }));
+    let mut hostile = list();
+    hostile.rows[0].name = HOSTILE.into();
     assert_harmless(&html(&FunctionsTable {
         chrome: chrome(),
-        rows: vec![hostile],
+        list: hostile,
     }));
+}
+
+#[test]
+fn addresses_of_the_list_say_only_what_is_not_usual() {
+    let mut query = ListQuery {
+        sort: "name".into(),
+        page: 1,
+        ..ListQuery::default()
+    };
+    assert_eq!(query.with_page(1), "");
+    assert_eq!(query.with_page(2), "?page=2");
+    assert_eq!(query.sorted_by("p99"), "?sort=-p99");
+    assert_eq!(query.sorted_by("name"), "?sort=-name");
+    query.search = "a&b".into();
+    query.sort = "p99".into();
+    query.descending = true;
+    assert_eq!(query.sorted_by("p99"), "?q=a%26b&sort=p99");
+    assert_eq!(query.topic(), "list=1&q=a%26b&sort=-p99");
+    assert_eq!(query.order_of("p99"), "descending");
 }
 
 #[test]

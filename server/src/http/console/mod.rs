@@ -23,11 +23,14 @@ mod guard;
 mod invocation;
 mod invocations;
 mod invoke;
+mod latency;
+mod live;
 mod login;
 mod logs;
 mod notice;
 mod outcome;
 mod overview;
+mod palette;
 mod people;
 mod person;
 mod place;
@@ -52,6 +55,8 @@ pub fn router(app: App) -> Router<App> {
     let pages = Router::new()
         .route("/", get(overview::page))
         .route("/theme", post(theme::submit))
+        .route("/live", get(live::stream))
+        .route("/palette", get(palette::search))
         .route("/functions", get(functions::page))
         // Not below /functions: a function may be named "new".
         .route("/new", get(create::page).post(create::submit))
@@ -63,6 +68,7 @@ pub fn router(app: App) -> Router<App> {
             get(invoke::back).post(invoke::submit),
         )
         .route("/functions/{name}/invocations", get(invocations::page))
+        .route("/functions/{name}/latency", get(latency::page))
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
         .route(
             "/functions/{name}/call",

@@ -7,6 +7,7 @@ pub mod events;
 pub mod get;
 pub mod invocations;
 pub mod invoke;
+pub mod latency;
 pub mod list;
 pub mod logs;
 pub mod patch;
