@@ -92,7 +92,11 @@ pub async fn submit(
         Ok(code) => {
             let patch = FunctionPatch::default();
             match app.engine.update(&name, patch, Some(code)).await {
-                Ok(_) => return Ok(go(&headers, &format!("/functions/{name}?notice=deployed"))),
+                Ok(deployed) => {
+                    let version = deployed.active_version;
+                    viewer.audit().detail(format!("version {version}"));
+                    return Ok(go(&headers, &format!("/functions/{name}?notice=deployed")));
+                }
                 Err(EngineError::Invalid(error)) if error.field == "base" => stale(&function),
                 Err(error) => Failure::engine(error, CODE_FIELDS, &viewer.request_id)?,
             }
