@@ -15,7 +15,7 @@ use serde::Deserialize;
 use self::exchange::Exchange;
 use super::{Engine, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 use crate::model::{FunctionError, InvocationId, Stages, Status, Trigger};
-use crate::scheduler::{Deployment, Lease, LeaseError};
+use crate::scheduler::{Deployment, LeaseError};
 
 /// Largest result of `invoke`, as Lambda's: it is held in memory whole.
 pub const MAX_RESULT: u64 = 6 * 1024 * 1024;
@@ -92,34 +92,20 @@ impl Engine {
             }
         };
         meta.start = Some(lease.rung);
-        let exchange = self.exchange(running, lease, received, id, request.trigger);
-        let traceparent = request.traceparent.as_deref();
-        match request.trigger {
-            Trigger::Http => {
-                exchange
-                    .http(meta, traceparent, &request.event, ahead, rest)
-                    .await
-            }
-            _ => exchange.invoke(meta, traceparent, &request.event).await,
-        }
-    }
-
-    fn exchange(
-        &self,
-        running: Running,
-        lease: Lease,
-        received: Instant,
-        id: InvocationId,
-        trigger: Trigger,
-    ) -> Exchange {
-        Exchange::new(
+        let exchange = Exchange::new(
             self.inner.history.clone(),
             running,
             lease,
             received,
             id,
-            trigger,
-        )
+            request.trigger,
+            request.event,
+        );
+        let traceparent = request.traceparent.as_deref();
+        match request.trigger {
+            Trigger::Http => exchange.http(meta, traceparent, ahead, rest).await,
+            _ => exchange.invoke(meta, traceparent).await,
+        }
     }
 }
 
@@ -202,10 +188,9 @@ impl Exchange {
         mut self,
         mut meta: InvokeMeta,
         traceparent: Option<&str>,
-        event: &[u8],
     ) -> (InvokeMeta, Result<InvokeReply, InvokeError>) {
         let answer = async {
-            self.send(traceparent, event).await?;
+            self.send(traceparent).await?;
             let mut result = Vec::new();
             loop {
                 let received = self.receive(&mut result).await?;
@@ -224,6 +209,9 @@ impl Exchange {
             }
         }
         .await;
+        if let (Ok(result), Some(captured)) = (&answer, self.captured()) {
+            captured.result(result);
+        }
         let answer = self
             .conclude(answer)
             .await
@@ -237,18 +225,20 @@ impl Exchange {
         mut self,
         mut meta: InvokeMeta,
         traceparent: Option<&str>,
-        event: &[u8],
         ahead: Vec<Bytes>,
         rest: Option<Body>,
     ) -> (InvokeMeta, Result<InvokeReply, InvokeError>) {
         let head = async {
-            self.send(traceparent, event).await?;
+            self.send(traceparent).await?;
             self.send_body(ahead, rest).await?;
             let mut head = Vec::new();
             let received = self.receive(&mut head).await?;
             match received.kind {
                 Kind::ResponseError => Err(self.error(head, received.more).await),
                 Kind::ResponseHead if !received.more => {
+                    if let Some(captured) = self.captured() {
+                        captured.head(&head);
+                    }
                     serde_json::from_slice::<ResponseHead>(&head).map_err(|error| {
                         self.broken(format!("its response head makes no sense: {error}"))
                     })
@@ -270,6 +260,9 @@ impl Exchange {
         let body = match self.receive_ready(&mut first) {
             Ok(Some(received)) if received.kind == Kind::ResponseBody && !received.more => {
                 self.count_response(first.len());
+                if let Some(captured) = self.captured() {
+                    captured.result(&first);
+                }
                 let done = self.conclude(Ok(first)).await;
                 meta.stages = self.stages();
                 stream::once(async move { done.map(Bytes::from).map_err(std::io::Error::other) })

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use tokio::sync::broadcast;
 
 use super::buckets::Buckets;
+use super::payload::Gates;
 use super::recent::Minutes;
 use super::slice::{Slice, SliceError, rung_index};
 use super::slots::Slots;
@@ -30,6 +31,8 @@ const ENDINGS: [Status; 7] = [
 #[derive(Debug, Default)]
 pub(super) struct Function {
     pub(super) counters: Mutex<Counters>,
+    /// How many events and results are kept.
+    pub(super) payloads: Gates,
     listeners: OnceLock<broadcast::Sender<Event>>,
 }
 

@@ -13,10 +13,12 @@ mod latency;
 mod lifetime;
 mod merge;
 mod parts;
+mod payload;
 mod queue;
 mod recent;
 mod recount;
 mod rollup;
+mod search;
 mod slice;
 mod slots;
 mod types;
@@ -24,8 +26,10 @@ mod writer;
 
 pub use failures::Failure;
 pub use latency::LatencyReader;
+pub use payload::Captured;
 pub use recent::Recent;
-pub use types::{Event, LiveHistogram, LogEntry, Totals};
+pub use search::{SearchText, SearchTextError};
+pub use types::{Event, FoundLine, LiveHistogram, LogEntry, Totals};
 
 #[cfg(test)]
 mod tests;
@@ -33,18 +37,22 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 use uuid::Uuid;
 
-use crate::model::{InvocationId, InvocationRecord, Page, Stats, Status};
+use crate::model::{
+    InvocationFilter, InvocationId, InvocationPayloads, InvocationRecord, Page, PayloadLimits,
+    Retention, Stats, Trigger,
+};
 use crate::store::{RollupRow, Store, StoreError};
 use counters::{Function, minute_at};
 use failures::Failures;
 use lifetime::Lifetime;
+use payload::{Gates, NodeGate};
 use queue::{Item, QUEUE_UNITS, Queue};
 use slice::{Slice, SliceError};
 use writer::Writer;
@@ -56,6 +64,9 @@ const READ_WAIT: Duration = Duration::from_secs(1);
 /// How long [`History::flush`] waits: a disk that takes nothing must not keep the server from stopping.
 const FLUSH_WAIT: Duration = Duration::from_secs(10);
 
+/// Searches at one time. A beginning that many words have can take a second with a large log, and pages that read must
+/// not wait for a connection because of it.
+const SEARCHES: usize = 2;
 /// What lists show is of the last so many minutes.
 pub const RECENT_MINUTES: i64 = 5;
 
@@ -77,6 +88,12 @@ struct Inner {
     moving: Arc<tokio::sync::RwLock<()>>,
     /// [`READ_WAIT`] but in tests.
     read_wait: Duration,
+    /// What is kept of events and results.
+    payloads: ArcSwap<PayloadLimits>,
+    node_gate: NodeGate,
+    born: Instant,
+    /// Who searches log lines: see [`SEARCHES`].
+    searches: Semaphore,
     /// The minute the history was started in.
     started: i64,
     /// How often what is stored of the rollups changed, so that whoever added it up knows to do so again.
@@ -104,6 +121,10 @@ impl History {
             functions: ArcSwap::default(),
             moving,
             read_wait,
+            payloads: ArcSwap::from_pointee(Retention::default().payloads()),
+            node_gate: NodeGate::default(),
+            born: Instant::now(),
+            searches: Semaphore::new(SEARCHES),
             started,
             changes: AtomicU64::new(0),
             failures: Failures::default(),
@@ -130,6 +151,16 @@ impl History {
     /// log and error counts as several. The record of a function that has been deleted is passed over when written; an
     /// id that was recorded before is replaced.
     pub async fn record(&self, function: i64, record: InvocationRecord) {
+        self.record_with(function, record, None).await;
+    }
+
+    /// The same with what was taken along of its event and result.
+    pub async fn record_with(
+        &self,
+        function: i64,
+        record: InvocationRecord,
+        captured: Option<Box<Captured>>,
+    ) {
         let known = self.inner.function(function);
         known.counters.lock().record(&record);
         self.inner.lifetime.note(&record);
@@ -140,8 +171,30 @@ impl History {
         known.publish(|| Event::Finished(record.clone()));
         self.inner
             .queue
-            .put(Item::Invocation(function, record))
+            .put(Item::Invocation(function, record, captured))
             .await;
+    }
+
+    /// Takes an event along with the invocation that begins with it, if it is one of those whose payloads are kept.
+    pub fn capture(&self, function: i64, trigger: Trigger, event: &[u8]) -> Option<Box<Captured>> {
+        self.inner
+            .capture(function, trigger, event, NodeGate::admits_begun)
+    }
+
+    /// The same when it has failed and was not one of those.
+    pub fn capture_failed(
+        &self,
+        function: i64,
+        trigger: Trigger,
+        event: &[u8],
+    ) -> Option<Box<Captured>> {
+        self.inner
+            .capture(function, trigger, event, NodeGate::admits_failed)
+    }
+
+    /// From now on so much is kept of each event and result.
+    pub fn limit_payloads(&self, limits: PayloadLimits) {
+        self.inner.payloads.store(Arc::new(limits));
     }
 
     /// A line as it is written, for those who follow; it is stored with its invocation's record, not by this call.
@@ -207,13 +260,14 @@ impl History {
         totals
     }
 
-    /// Invocations, newest first (by id, and so by admission). Sees everything recorded before the call, unless the disk
-    /// needs more than a second for it. `before` is a `next` of an earlier page; `Ok(None)` when it is not one. `limit`
-    /// 1 to 1000.
+    /// Invocations that pass a filter, newest first (by id, and so by admission). Sees everything recorded before the
+    /// call, unless the disk needs more than a second for it. `before` is a `next` of an earlier page; `Ok(None)` when it
+    /// is not one. `limit` 1 to 1000. A page with a `next` may be short, or empty: no index answers every filter, and one
+    /// call looks through some 20,000 invocations at most.
     pub async fn list(
         &self,
         function: i64,
-        status: Option<Status>,
+        filter: &InvocationFilter,
         before: Option<&str>,
         limit: u32,
     ) -> Result<Option<Page<InvocationRecord>>, StoreError> {
@@ -223,19 +277,15 @@ impl History {
         };
         let limit = limit.clamp(1, LONGEST_PAGE);
         self.inner.caught_up().await;
-        // One more than asked for tells whether there is a further page.
-        let mut items = self
+        let found = self
             .inner
             .store
-            .invocations(function, status, before, limit + 1)
+            .invocations(function, filter, before, limit)
             .await?;
-        let next = if items.len() > limit as usize {
-            items.truncate(limit as usize);
-            items.last().map(|record| record.id.to_string())
-        } else {
-            None
-        };
-        Ok(Some(Page { items, next }))
+        Ok(Some(Page {
+            items: found.items,
+            next: found.next.map(|id| id.to_string()),
+        }))
     }
 
     /// One invocation with its log lines. Sees everything recorded before the call, as [`Self::list`] does.
@@ -244,10 +294,60 @@ impl History {
         self.inner.store.invocation(id).await
     }
 
+    /// What is kept of an invocation's event and result. To be called after [`Self::get`], which waits for it.
+    pub async fn payloads(&self, id: InvocationId) -> Result<InvocationPayloads, StoreError> {
+        self.inner.store.payloads(id).await
+    }
+
     /// The newest `limit` log lines, oldest first. Sees everything recorded before the call, as [`Self::list`] does.
     pub async fn logs(&self, function: i64, limit: u32) -> Result<Vec<LogEntry>, StoreError> {
         self.inner.caught_up().await;
         self.inner.store.newest_logs(function, limit).await
+    }
+
+    /// The lines that have all words of a text, newest first, `limit` (1 to 1000) at most; of one invocation if one is
+    /// given. Sees everything recorded before the call, as [`Self::list`] does. `before` is a `next` of an earlier page;
+    /// `Ok(None)` when it is not one.
+    pub async fn search(
+        &self,
+        function: i64,
+        text: &SearchText,
+        invocation: Option<InvocationId>,
+        before: Option<&str>,
+        limit: u32,
+    ) -> Result<Option<Page<FoundLine>>, StoreError> {
+        let before = match before.map(str::parse::<i64>).transpose() {
+            Ok(before) => before.unwrap_or(i64::MAX),
+            Err(_) => return Ok(None),
+        };
+        let limit = limit.clamp(1, LONGEST_PAGE);
+        self.inner.caught_up().await;
+        let query = text.in_function(function);
+        let _turn = self.inner.searches.acquire().await;
+        let mut items = self
+            .inner
+            .store
+            .search_logs(&query, invocation, before, limit + 1)
+            .await?;
+        let next = if items.len() > limit as usize {
+            items.truncate(limit as usize);
+            items.last().map(|line| line.key.to_string())
+        } else {
+            None
+        };
+        Ok(Some(Page { items, next }))
+    }
+
+    /// An invocation's lines, oldest first. Sees everything recorded before the call, as [`Self::list`] does.
+    pub async fn logs_of(
+        &self,
+        function: i64,
+        invocation: InvocationId,
+        limit: u32,
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        self.inner.caught_up().await;
+        let store = &self.inner.store;
+        store.invocation_logs(function, invocation, limit).await
     }
 
     /// Drops a deleted function's histograms and listeners.
@@ -278,6 +378,23 @@ impl Inner {
     /// Waits until what was recorded before is written, but not for ever.
     async fn caught_up(&self) {
         self.queue.written(self.read_wait).await;
+    }
+
+    fn capture(
+        &self,
+        function: i64,
+        trigger: Trigger,
+        event: &[u8],
+        admits: impl FnOnce(&NodeGate, &Gates, u64) -> bool,
+    ) -> Option<Box<Captured>> {
+        let limits = **self.payloads.load();
+        if limits.event_bytes == 0 && limits.result_bytes == 0 {
+            return None;
+        }
+        let known = self.function(function);
+        let second = self.born.elapsed().as_secs();
+        admits(&self.node_gate, &known.payloads, second)
+            .then(|| Box::new(Captured::new(limits, trigger == Trigger::Http, event)))
     }
 
     /// The function's counters, made when they are first needed.

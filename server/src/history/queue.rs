@@ -11,13 +11,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::LogEntry;
+use super::{Captured, LogEntry};
 use crate::model::InvocationRecord;
 
 /// Room of the queue, in records of up to [`UNIT_BYTES`]; a larger record takes more of it. So at most 256 MiB wait.
 pub(super) const QUEUE_UNITS: usize = 65_536;
 
-/// Bytes of text (log lines, error) that count as one record.
+/// Bytes of text (log lines, error, event and result) that count as one record.
 const UNIT_BYTES: usize = 4096;
 
 /// A batch of this many units is written without waiting for more.
@@ -32,8 +32,8 @@ const BATCH_MOST: usize = 8_192;
 
 /// Something to write, or someone who waits for what was put in before.
 pub(super) enum Item {
-    /// A finished invocation of a function.
-    Invocation(i64, Arc<InvocationRecord>),
+    /// A finished invocation of a function, with what was taken along of its event and result.
+    Invocation(i64, Arc<InvocationRecord>, Option<Box<Captured>>),
     /// Log lines of a function.
     Logs(i64, Vec<LogEntry>),
     /// Answered when everything before it is written.
@@ -44,12 +44,14 @@ impl Item {
     /// How much room it takes.
     fn units(&self) -> usize {
         let bytes: usize = match self {
-            Item::Invocation(_, record) => {
+            Item::Invocation(_, record, captured) => {
+                let kept = captured.as_ref().map_or(0, |captured| captured.size());
                 let logs: usize = record.logs.iter().map(|line| line.text.len() + 64).sum();
-                logs + record.error.as_ref().map_or(0, |error| {
-                    let frames: usize = error.stack_trace.iter().map(String::len).sum();
-                    error.error_message.len() + frames
-                })
+                kept + logs
+                    + record.error.as_ref().map_or(0, |error| {
+                        let frames: usize = error.stack_trace.iter().map(String::len).sum();
+                        error.error_message.len() + frames
+                    })
             }
             Item::Logs(_, entries) => entries.iter().map(|entry| entry.line.text.len() + 64).sum(),
             Item::Barrier(_) => return 0,

@@ -16,6 +16,17 @@ pub struct LogEntry {
     pub line: LogLine,
 }
 
+/// A line that was searched for.
+#[derive(Debug, Clone)]
+pub struct FoundLine {
+    /// Its place among all lines.
+    pub key: i64,
+    /// The line.
+    pub entry: LogEntry,
+    /// The line in pieces, and which of them were found.
+    pub pieces: Vec<(bool, String)>,
+}
+
 /// What a listener hears of one function.
 #[derive(Debug, Clone)]
 pub enum Event {

@@ -121,7 +121,12 @@ async fn encode(items: Arc<Vec<Item>>, range: Range<usize>) -> Result<HistoryBat
         let mut batch = HistoryBatch::default();
         for item in &items[range] {
             match item {
-                Item::Invocation(function, record) => batch.push(*function, record)?,
+                Item::Invocation(function, record, captured) => {
+                    batch.push(*function, record)?;
+                    if let Some(captured) = captured {
+                        batch.push_payloads(*function, record.id, &captured.stored())?;
+                    }
+                }
                 Item::Logs(function, entries) => batch.push_logs(*function, entries)?,
                 Item::Barrier(_) => {}
             }

@@ -2,14 +2,28 @@
 
 use axum::Json;
 use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::App;
-use super::auth::{Allowed, Read};
+use super::auth::{self, Read, Scoped};
 use super::path::Path;
 use super::problem::Problem;
-use crate::model::{InvocationId, InvocationRecord};
+use crate::model::{InvocationId, InvocationPayloads, InvocationRecord, Payload};
 
-/// One invocation: stages, sizes, start rung, error with traceback, log lines.
+/// An invocation with all that is kept of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct InvocationDetail {
+    /// The record.
+    #[serde(flatten)]
+    pub record: InvocationRecord,
+    /// Beginning of the event; null when it was not kept. Of each function some are kept a second.
+    pub event: Option<Payload>,
+    /// Beginning of the result; null when there was none or it was not kept. Of the HTTP trigger: status, headers and body.
+    pub result: Option<Payload>,
+}
+
+/// One invocation: stages, sizes, start rung, event, result, error with traceback, log lines.
 #[utoipa::path(
     get,
     path = "/api/v1/invocations/{id}",
@@ -17,20 +31,27 @@ use crate::model::{InvocationId, InvocationRecord};
     operation_id = "get_invocation",
     security(("bearer" = ["read"])),
     params(("id" = uuid::Uuid, Path, description = "The `X-Hearth-Invocation-Id` of its answer")),
-    responses((status = 200, description = "The invocation", body = InvocationRecord)),
+    responses((status = 200, description = "The invocation", body = InvocationDetail)),
     extensions(("x-errors" = json!(["not_found"]))),
 )]
 pub async fn invocation(
-    _: Allowed<Read>,
+    asked: Scoped<Read>,
     State(app): State<App>,
     Path(id): Path<String>,
-) -> Result<Json<InvocationRecord>, Problem> {
+) -> Result<Json<InvocationDetail>, Problem> {
     let found = match id.parse() {
         Ok(uuid) => app.history.get(InvocationId(uuid)).await?,
         Err(_) => None,
     };
-    found.map(Json).ok_or_else(|| {
+    let record = found.ok_or_else(|| {
         let shown: String = id.chars().take(64).collect();
         Problem::not_found(format!("invocation {shown:?}"))
-    })
+    })?;
+    auth::reach(&asked.caller, &record.function)?;
+    let InvocationPayloads { event, result } = app.history.payloads(record.id).await?;
+    Ok(Json(InvocationDetail {
+        record,
+        event,
+        result,
+    }))
 }

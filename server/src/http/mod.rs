@@ -4,9 +4,11 @@
 //! [`router`] holds the route table; an error becomes an answer in `problem/convert.rs` and nowhere else.
 
 mod answer;
+pub mod audit;
 pub mod auth;
 mod body;
 pub mod console;
+mod filter;
 mod finish;
 mod functions;
 mod health;
@@ -24,15 +26,18 @@ pub mod spec;
 mod tokens;
 mod trace;
 mod trigger;
+mod users;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 
 use crate::engine::Engine;
 use crate::history::History;
 use crate::live::Live;
+use crate::people::People;
 use crate::store::Store;
 
 /// What every handler can reach. Cheap to clone.
@@ -44,6 +49,8 @@ pub struct App {
     pub store: Store,
     /// Finished invocations.
     pub history: History,
+    /// Passwords, the first set-up, limits on log-ins.
+    pub people: Arc<People>,
     /// What the console shows as it changes.
     pub live: Live,
     /// When the server started.
@@ -54,6 +61,7 @@ pub struct App {
 ///
 /// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`, so that events know the client's address.
 pub fn router(app: App) -> Router {
-    let routes = router::api().merge(console::router(app.clone()));
-    router::wrap(routes).with_state(app)
+    let changes = router::api().merge(console::router(app.clone()));
+    let recorded = changes.layer(from_fn_with_state(app.clone(), audit::record));
+    router::wrap(recorded.merge(router::invocations())).with_state(app)
 }

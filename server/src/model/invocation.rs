@@ -175,3 +175,20 @@ pub struct InvocationRecord {
     #[serde(default)]
     pub logs: Vec<LogLine>,
 }
+
+/// Which of a function's invocations to show; what is `None` does not matter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InvocationFilter {
+    /// How it ended.
+    pub status: Option<Status>,
+    /// The rung its instance came from.
+    pub start: Option<StartRung>,
+    /// The version that ran.
+    pub version: Option<u32>,
+    /// What caused it.
+    pub trigger: Option<Trigger>,
+    /// Shortest total, µs, inclusive.
+    pub min_us: Option<u64>,
+    /// Longest total, µs, inclusive.
+    pub max_us: Option<u64>,
+}

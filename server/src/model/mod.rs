@@ -2,14 +2,20 @@
 //!
 //! These types are the vocabulary of `docs` and of the REST API; they hold no behaviour beyond their own rules.
 
+mod audit;
+mod caller;
 mod changes;
 mod decisions;
 mod function;
 mod invocation;
 mod latency;
+mod retention;
 mod stats;
 mod token;
+mod user;
 
+pub use audit::{ActorKind, AuditFilter, AuditRecord};
+pub use caller::Caller;
 pub use changes::{SettingChange, setting_changes};
 pub use decisions::DecisionCounts;
 pub use function::{
@@ -17,12 +23,19 @@ pub use function::{
     InstanceCounts, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
 pub use invocation::{
-    FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, StartRung, Status,
-    Trigger,
+    FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
+    StartRung, Status, Trigger,
 };
 pub use latency::{Bar, Distribution, HeatColumn, HeatMap, Latency};
+pub use retention::{
+    InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
+    Retention,
+};
 pub use stats::{Percentiles, StageStats, StartCounts, Stats};
-pub use token::{Right, TokenView};
+pub use token::{NewToken, Right, TokenView};
+pub use user::{
+    Role, SESSION_ABSOLUTE, SESSION_IDLE, SessionOwner, SessionView, UserPatch, UserView,
+};
 
 /// One page of a list, newest first; `next` is what to pass as `before` for the following page.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]

@@ -6,14 +6,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use sqlx::SqlitePool;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
 
 /// Readers at one time. SQLite's readers never wait for the writer; more of them than this only cost memory (a thread and
 /// a page cache each).
 const READERS: u32 = 4;
 
 /// How long a statement waits for a lock that another process holds (a backup, a person with `sqlite3`).
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a query waits for a connection before it fails. The writer is held for one transaction at a time.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -61,6 +63,8 @@ pub(super) async fn open(file: &Path) -> Result<Pools, sqlx::Error> {
         .connect_with(
             options
                 .clone()
+                // Of a new file; see `shrink` for one that is there already.
+                .auto_vacuum(SqliteAutoVacuum::Incremental)
                 .journal_mode(SqliteJournalMode::Wal)
                 .synchronous(SqliteSynchronous::Full)
                 .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
@@ -69,6 +73,7 @@ pub(super) async fn open(file: &Path) -> Result<Pools, sqlx::Error> {
         )
         .await?;
     sqlx::migrate!("../migrations").run(&writer).await?;
+    super::shrink::convert(&writer).await?;
     let readers = SqlitePoolOptions::new()
         .max_connections(READERS)
         .acquire_timeout(ACQUIRE_TIMEOUT)

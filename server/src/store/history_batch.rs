@@ -9,10 +9,11 @@
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use super::codes::Code;
+use super::codes::{Code, PAYLOAD_BINARY, PAYLOAD_TRUNCATED};
+use super::sizes::{self, Size, Sizes};
 use super::{During, Store, StoreError};
 use crate::history::LogEntry;
-use crate::model::{InvocationId, InvocationRecord, LogLine};
+use crate::model::{InvocationId, InvocationPayloads, InvocationRecord, LogLine, Payload};
 
 /// A statement's JSON is closed when it reaches this many bytes, and another statement takes the rest: SQLite keeps the
 /// text and its parse in memory at once.
@@ -22,6 +23,7 @@ const STATEMENT_BYTES: usize = 4 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct HistoryBatch {
     invocations: JsonRows,
+    payloads: JsonRows,
     logs: JsonRows,
 }
 
@@ -47,6 +49,10 @@ struct InvocationTuple<'a>(
     u32,
     Option<&'a str>,
 );
+
+/// One row of `invocation_payloads`, with its function before it.
+#[derive(Serialize)]
+struct PayloadTuple<'a>(i64, Hex, Option<&'a str>, i64, Option<&'a str>, i64);
 
 /// One row of `logs`.
 #[derive(Serialize)]
@@ -105,10 +111,40 @@ impl HistoryBatch {
             record.attempts,
             error.as_deref(),
         ))?;
+        self.invocations.text += error.as_ref().map_or(0, String::len);
         for line in &record.logs {
             self.push_line(function, Some(record.id), line)?;
         }
         Ok(())
+    }
+
+    /// Adds what is kept of an invocation's event and result.
+    pub(crate) fn push_payloads(
+        &mut self,
+        function: i64,
+        id: InvocationId,
+        payloads: &InvocationPayloads,
+    ) -> Result<(), StoreError> {
+        let text = |payload: &Option<Payload>| {
+            payload
+                .as_ref()
+                .map_or(0, |kept| kept.text.as_ref().map_or(0, String::len))
+        };
+        self.payloads.text += text(&payloads.event) + text(&payloads.result);
+        self.payloads.push(&PayloadTuple(
+            function,
+            Hex(id.0),
+            payloads
+                .event
+                .as_ref()
+                .and_then(|kept| kept.text.as_deref()),
+            payloads.event.as_ref().map_or(0, flags),
+            payloads
+                .result
+                .as_ref()
+                .and_then(|kept| kept.text.as_deref()),
+            payloads.result.as_ref().map_or(0, flags),
+        ))
     }
 
     /// Adds log lines of an invocation that is stored already, or of none.
@@ -128,6 +164,7 @@ impl HistoryBatch {
         invocation: Option<InvocationId>,
         line: &LogLine,
     ) -> Result<(), StoreError> {
+        self.logs.text += line.text.len();
         self.logs.push(&LogTuple(
             function,
             invocation.map(|id| Hex(id.0)),
@@ -144,9 +181,10 @@ impl Store {
     pub(crate) async fn write_history(&self, batch: &HistoryBatch) -> Result<(), StoreError> {
         let work = async {
             let mut transaction = self.write().await?;
+            let mut added = Added::default();
             for rows in batch.invocations.statements() {
                 // CROSS JOIN: take the array's elements first, and look up the function of each.
-                sqlx::query!(
+                added.invocations += sqlx::query!(
                     "INSERT OR REPLACE INTO invocations \
                          (function_id, id, version, trigger_code, status, start_code, received_us, finished_us, \
                           queue_us, start_us, send_us, run_us, recv_us, total_us, \
@@ -158,18 +196,41 @@ impl Store {
                     rows
                 )
                 .execute(&mut *transaction)
-                .await?;
+                .await?
+                .rows_affected();
+            }
+            for rows in batch.payloads.statements() {
+                added.payloads += sqlx::query!(
+                    "INSERT OR REPLACE INTO invocation_payloads \
+                         (invocation, event, event_flags, result, result_flags) \
+                     SELECT unhex(r.value->>1), r.value->>2, r.value->>3, r.value->>4, r.value->>5 \
+                     FROM jsonb_each(?1) r CROSS JOIN functions f ON f.id = r.value->>0",
+                    rows
+                )
+                .execute(&mut *transaction)
+                .await?
+                .rows_affected();
             }
             for rows in batch.logs.statements() {
-                sqlx::query!(
+                added.logs += sqlx::query!(
                     "INSERT INTO logs (function_id, invocation, time_us, stream, text) \
                      SELECT f.id, unhex(r.value->>1), r.value->>2, r.value->>3, r.value->>4 \
                      FROM jsonb_each(?1) r CROSS JOIN functions f ON f.id = r.value->>0",
                     rows
                 )
                 .execute(&mut *transaction)
-                .await?;
+                .await?
+                .rows_affected();
             }
+            sizes::add(
+                &mut transaction,
+                &Sizes {
+                    invocations: Size::of(added.invocations, batch.invocations.text),
+                    payloads: Size::of(added.payloads, batch.payloads.text),
+                    logs: Size::of(added.logs, batch.logs.text),
+                },
+            )
+            .await?;
             transaction.commit().await
         };
         work.await.during("write the history")
@@ -181,6 +242,16 @@ impl Store {
 struct JsonRows {
     full: Vec<String>,
     open: String,
+    /// Bytes of text of variable length in the rows.
+    text: usize,
+}
+
+/// Rows that were added. Those of functions that are gone are not.
+#[derive(Default)]
+struct Added {
+    invocations: u64,
+    payloads: u64,
+    logs: u64,
 }
 
 impl JsonRows {
@@ -202,6 +273,11 @@ impl JsonRows {
             .filter(|rows| !rows.is_empty())
             .map(|rows| format!("{rows}]"))
     }
+}
+
+/// How a payload is marked; see the migration.
+fn flags(kept: &Payload) -> i64 {
+    i64::from(kept.truncated) * PAYLOAD_TRUNCATED + i64::from(kept.binary) * PAYLOAD_BINARY
 }
 
 fn encode_error(error: serde_json::Error) -> StoreError {

@@ -1,10 +1,22 @@
 //! Reading finished invocations.
+//!
+//! A filter is answered from an index where one fits, the one whose rows are rarest first. What is left of it is tried on
+//! one row after another, newest first, and only so many of them: see [`PIECES`].
 
 use uuid::Uuid;
 
-use super::codes::{Code, decode_error, narrow, timestamp, unsigned};
+use super::codes::{Code, decode_error, narrow, signed, timestamp, unsigned};
 use super::{During, Store, StoreError};
-use crate::model::{InvocationId, InvocationRecord, Stages, StartRung, Status, Trigger};
+use crate::model::{
+    InvocationFilter, InvocationId, InvocationRecord, Stages, StartRung, Status, Trigger,
+};
+
+/// How many rows are tried against what no index answers, piece after piece until the page is full. Together they bound
+/// what one request costs: 20,000 rows are some 20 ms. Small pieces first, because most filters are not that rare.
+const PIECES: [u32; 4] = [500, 1_500, 4_000, 14_000];
+
+/// From here on an invocation is in the index of slow ones, µs. The same number is in the migration and in the queries below.
+const SLOW_US: u64 = 1_000_000;
 
 /// An invocation as its columns hold it, with its function's name.
 struct InvocationRow {
@@ -61,61 +73,296 @@ impl InvocationRow {
     }
 }
 
-/// The columns of [`InvocationRow`], followed by a condition. A macro, because the checked queries take literals only.
-/// The history of a deleted function is not seen, because the join finds no function.
+/// The columns of [`InvocationRow`], followed by the rest of a query. A macro, because the checked queries take literals
+/// only. The history of a deleted function is not seen, because every query joins its function.
 macro_rules! select {
-    ($condition:literal, $($argument:expr),+) => {
+    ($($rest:literal)+; $($argument:expr),+) => {
         sqlx::query_as!(
             InvocationRow,
             "SELECT f.name AS function, i.id, i.version, i.trigger_code, i.status, i.start_code, i.received_us, \
                     i.finished_us, i.queue_us, i.start_us, i.send_us, i.run_us, i.recv_us, i.total_us, \
-                    i.request_bytes, i.response_bytes, i.attempts, i.error \
-             FROM invocations i JOIN functions f ON f.id = i.function_id " + $condition,
+                    i.request_bytes, i.response_bytes, i.attempts, i.error FROM "
+                $(+ $rest)+,
             $($argument),+
         )
     };
 }
 
+/// The rows of a piece, newest first, that pass the whole filter; `$index` is what they are found by.
+macro_rules! rows {
+    ($store:expr, $piece:expr, $index:literal, $path:literal) => {{
+        let piece = $piece;
+        let (before, from) = (piece.before.as_slice(), piece.from.as_slice());
+        select!(
+            "functions f CROSS JOIN invocations i " $index " ON i.function_id = f.id \
+             WHERE f.id = ?1 AND i.id < ?2 AND i.id >= ?3 AND (?5 IS NULL OR i.status = ?5) \
+             AND (?6 IS NULL OR i.start_code = ?6) AND (?7 IS NULL OR i.version = ?7) \
+             AND (?8 IS NULL OR i.trigger_code = ?8) AND (?9 IS NULL OR i.total_us >= ?9) \
+             AND (?10 IS NULL OR i.total_us <= ?10)" $path " ORDER BY i.id DESC LIMIT ?4";
+            piece.function,
+            before,
+            from,
+            piece.limit,
+            piece.filter.status,
+            piece.filter.start,
+            piece.filter.version,
+            piece.filter.trigger,
+            piece.filter.min_us,
+            piece.filter.max_us
+        )
+        .fetch_all($store.readers())
+        .await
+    }};
+}
+
+/// The last row of the piece that begins before `?2`, and the one behind it if there is one.
+macro_rules! end {
+    ($store:expr, $piece:expr, $last:expr, $index:literal, $path:literal $(, $argument:expr)?) => {{
+        let before = $piece.before.as_slice();
+        sqlx::query_scalar!(
+            "SELECT i.id FROM invocations i " + $index + " WHERE i.function_id = ?1 AND i.id < ?2" + $path
+                + " ORDER BY i.id DESC LIMIT 2 OFFSET ?3",
+            $piece.function,
+            before,
+            $last
+            $(, $argument)?
+        )
+        .fetch_all($store.readers())
+        .await
+    }};
+}
+
+/// A filter as the columns hold it.
+#[derive(Debug, Clone, Copy)]
+struct Columns {
+    status: Option<i64>,
+    start: Option<i64>,
+    version: Option<i64>,
+    trigger: Option<i64>,
+    min_us: Option<i64>,
+    max_us: Option<i64>,
+}
+
+impl Columns {
+    fn of(filter: &InvocationFilter) -> Self {
+        Self {
+            status: filter.status.map(Code::code),
+            start: filter.start.map(Code::code),
+            version: filter.version.map(i64::from),
+            trigger: filter.trigger.map(Code::code),
+            min_us: filter.min_us.map(signed),
+            max_us: filter.max_us.map(signed),
+        }
+    }
+}
+
+/// Some of a function's rows.
+#[derive(Debug, Clone)]
+struct Piece {
+    function: i64,
+    filter: Columns,
+    /// Ids less than this one …
+    before: Vec<u8>,
+    /// … and not less than this one.
+    from: Vec<u8>,
+    limit: u32,
+}
+
+/// What rows are found by, rarest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Unsuccessful,
+    Slow,
+    Cold,
+    Version,
+    Time,
+}
+
+impl By {
+    /// The index for a filter, and whether it answers all of it.
+    fn best(filter: &InvocationFilter) -> (Self, bool) {
+        let by = if filter
+            .status
+            .is_some_and(|status| status != Status::Succeeded)
+        {
+            Self::Unsuccessful
+        } else if filter.min_us.is_some_and(|least| least >= SLOW_US) {
+            Self::Slow
+        } else if filter.start.is_some_and(|start| start != StartRung::Warm) {
+            Self::Cold
+        } else if filter.version.is_some() {
+            Self::Version
+        } else {
+            Self::Time
+        };
+        let mut rest = filter.clone();
+        match by {
+            Self::Unsuccessful => rest.status = None,
+            Self::Slow => rest.min_us = rest.min_us.filter(|least| *least != SLOW_US),
+            Self::Cold => rest.start = None,
+            Self::Version => rest.version = None,
+            Self::Time => {}
+        }
+        (by, rest == InvocationFilter::default())
+    }
+}
+
+/// A page of invocations.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Newest first.
+    pub items: Vec<InvocationRecord>,
+    /// Where to go on; none when there is nothing more.
+    pub next: Option<InvocationId>,
+}
+
 impl Store {
-    /// A function's invocations older than `before`, newest first.
+    /// A function's invocations older than `before` that pass the filter, newest first, at most `limit` of them. Where no
+    /// index answers the filter, a page may end early: it is then that far that the search came.
     pub(crate) async fn invocations(
         &self,
         function: i64,
-        status: Option<Status>,
+        filter: &InvocationFilter,
         before: Option<InvocationId>,
         limit: u32,
-    ) -> Result<Vec<InvocationRecord>, StoreError> {
-        // Sorts after every UUIDv7: those have a 7 where this has an f.
-        let before = before.map_or([0xff; 16], |id| id.0.into_bytes());
-        let before = before.as_slice();
-        let rows = match status.map(Code::code) {
-            None => {
-                select!(
-                    "WHERE i.function_id = ?1 AND i.id < ?2 ORDER BY i.id DESC LIMIT ?3",
-                    function,
-                    before,
-                    limit
-                )
-                .fetch_all(self.readers())
-                .await
-            }
-            Some(status) => {
-                select!(
-                    "WHERE i.function_id = ?1 AND i.status = ?4 AND i.id < ?2 ORDER BY i.id DESC LIMIT ?3",
-                    function,
-                    before,
-                    limit,
-                    status
-                )
-                .fetch_all(self.readers())
-                .await
-            }
+    ) -> Result<Found, StoreError> {
+        self.invocations_in(&PIECES, function, filter, before, limit)
+            .await
+    }
+
+    /// The same with the lengths of the pieces.
+    pub(super) async fn invocations_in(
+        &self,
+        pieces: &[u32],
+        function: i64,
+        filter: &InvocationFilter,
+        before: Option<InvocationId>,
+        limit: u32,
+    ) -> Result<Found, StoreError> {
+        let (by, whole) = By::best(filter);
+        // The default sorts after every UUIDv7: those have a 7 where this has an f.
+        let before = before.map_or(Uuid::max(), |id| id.0);
+        let mut piece = Piece {
+            function,
+            filter: Columns::of(filter),
+            before: before.as_bytes().to_vec(),
+            from: Uuid::nil().as_bytes().to_vec(),
+            // One more than asked for tells whether there is a further page.
+            limit: limit.saturating_add(1),
         };
-        rows.during("list invocations")?
-            .into_iter()
-            .map(InvocationRow::read)
-            .collect::<Result<_, _>>()
-            .during("read an invocation")
+        let work = async {
+            let mut items = Vec::new();
+            let pieces = if whole { &[u32::MAX] } else { pieces };
+            for length in pieces {
+                let ends = if whole {
+                    Vec::new()
+                } else {
+                    self.end_of(by, &piece, *length).await?
+                };
+                piece.from = match ends.first() {
+                    Some(last) => last.clone(),
+                    None => Uuid::nil().as_bytes().to_vec(),
+                };
+                for row in self.rows_of(by, &piece).await? {
+                    items.push(row.read()?);
+                }
+                if items.len() > limit as usize {
+                    items.truncate(limit as usize);
+                    let next = items.last().map(|record: &InvocationRecord| record.id);
+                    return Ok(Found { items, next });
+                }
+                let [last, _] = ends.as_slice() else {
+                    return Ok(Found { items, next: None });
+                };
+                piece.before.clone_from(last);
+                piece.limit = limit.saturating_add(1) - items.len() as u32;
+            }
+            let searched = Uuid::from_slice(&piece.before).map_err(decode_error)?;
+            Ok(Found {
+                items,
+                next: Some(InvocationId(searched)),
+            })
+        };
+        work.await.during("list invocations")
+    }
+
+    async fn rows_of(&self, by: By, piece: &Piece) -> Result<Vec<InvocationRow>, sqlx::Error> {
+        match by {
+            By::Unsuccessful => rows!(
+                self,
+                piece,
+                "INDEXED BY invocations_unsuccessful",
+                " AND i.status <> 3 AND i.status = ?5"
+            ),
+            By::Slow => rows!(
+                self,
+                piece,
+                "INDEXED BY invocations_slow",
+                " AND i.total_us >= 1000000"
+            ),
+            By::Cold => rows!(
+                self,
+                piece,
+                "INDEXED BY invocations_cold",
+                " AND i.start_code <> 1 AND i.start_code = ?6"
+            ),
+            By::Version => rows!(
+                self,
+                piece,
+                "INDEXED BY invocations_by_version",
+                " AND i.version = ?7"
+            ),
+            By::Time => rows!(self, piece, "", ""),
+        }
+    }
+
+    /// The last row of a piece of so many rows, and the one behind it; none when there are fewer.
+    async fn end_of(
+        &self,
+        by: By,
+        piece: &Piece,
+        length: u32,
+    ) -> Result<Vec<Vec<u8>>, sqlx::Error> {
+        let last = length - 1;
+        let filter = &piece.filter;
+        match by {
+            By::Unsuccessful => {
+                end!(
+                    self,
+                    piece,
+                    last,
+                    "INDEXED BY invocations_unsuccessful",
+                    " AND i.status <> 3 AND i.status = ?4",
+                    filter.status
+                )
+            }
+            By::Slow => end!(
+                self,
+                piece,
+                last,
+                "INDEXED BY invocations_slow",
+                " AND i.total_us >= 1000000"
+            ),
+            By::Cold => {
+                end!(
+                    self,
+                    piece,
+                    last,
+                    "INDEXED BY invocations_cold",
+                    " AND i.start_code <> 1 AND i.start_code = ?4",
+                    filter.start
+                )
+            }
+            By::Version => end!(
+                self,
+                piece,
+                last,
+                "INDEXED BY invocations_by_version",
+                " AND i.version = ?4",
+                filter.version
+            ),
+            By::Time => end!(self, piece, last, "", ""),
+        }
     }
 
     /// One invocation with its log lines.
@@ -124,10 +371,13 @@ impl Store {
         id: InvocationId,
     ) -> Result<Option<InvocationRecord>, StoreError> {
         let key = id.0.as_bytes().as_slice();
-        let row = select!("WHERE i.id = ?1", key)
-            .fetch_optional(self.readers())
-            .await
-            .during("find an invocation")?;
+        let row = select!(
+            "invocations i CROSS JOIN functions f ON f.id = i.function_id WHERE i.id = ?1";
+            key
+        )
+        .fetch_optional(self.readers())
+        .await
+        .during("find an invocation")?;
         let Some(row) = row else {
             return Ok(None);
         };

@@ -3,10 +3,8 @@
 //! Deleting a function leaves a row in `deleted_functions`; this removes what belongs to it and then that row. Nothing can
 //! be added meanwhile: the history's writes pass over functions that have no row.
 
+use super::removal::{self, PIECE};
 use super::{During, Store, StoreError};
-
-/// Rows removed in one transaction: some milliseconds of work, so that neither the history nor a deploy waits for long.
-const PIECE: i64 = 2_000;
 
 impl Store {
     /// Starts [`Self::sweep`] on the current tokio runtime. What it cannot finish is continued at the next start.
@@ -47,24 +45,9 @@ impl Store {
     /// Removes one piece; false when the function's history is gone.
     async fn sweep_piece(&self, function: i64) -> Result<bool, sqlx::Error> {
         let mut transaction = self.write().await?;
-        let mut removed = sqlx::query!(
-            "DELETE FROM invocations WHERE function_id = ?1 AND id IN \
-             (SELECT id FROM invocations WHERE function_id = ?1 LIMIT ?2)",
-            function,
-            PIECE
-        )
-        .execute(&mut *transaction)
-        .await?
-        .rows_affected();
+        let mut removed = removal::invocations_of(&mut transaction, function).await?;
         if removed == 0 {
-            removed = sqlx::query!(
-                "DELETE FROM logs WHERE seq IN (SELECT seq FROM logs WHERE function_id = ?1 LIMIT ?2)",
-                function,
-                PIECE
-            )
-            .execute(&mut *transaction)
-            .await?
-            .rows_affected();
+            removed = removal::lines_of(&mut transaction, function).await?;
         }
         if removed == 0 {
             removed = sqlx::query!(

@@ -14,12 +14,12 @@ pub struct Browser {
     client: Client,
     http: reqwest::Client,
     url: String,
-    cookie: String,
-    csrf: String,
+    pub cookie: String,
+    pub csrf: String,
 }
 
 impl Browser {
-    fn new(server: &Server) -> Self {
+    pub fn new(server: &Server) -> Self {
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -39,14 +39,33 @@ impl Browser {
         let mut browser = Self::new(server);
         let form = encoded(browser.post("/login"), &[("token", token)]);
         let answer = browser.send(form).await.expect(303);
-        browser.cookie = session(&answer.headers);
-        let page = browser.get("/").await.text();
-        browser.csrf = page
+        browser.enter(&answer).await;
+        browser
+    }
+
+    /// Logs in as a user.
+    pub async fn of_user(server: &Server, name: &str, password: &str) -> Self {
+        let mut browser = Self::new(server);
+        let answer = browser.try_password(name, password).await.expect(303);
+        browser.enter(&answer).await;
+        browser
+    }
+
+    /// Submits the form for a name and a password.
+    pub async fn try_password(&self, name: &str, password: &str) -> Answer {
+        let fields = [("name", name), ("password", password)];
+        self.send(encoded(self.post("/login"), &fields)).await
+    }
+
+    /// Takes the session that an answer opens.
+    pub async fn enter(&mut self, answer: &Answer) {
+        self.cookie = session(&answer.headers);
+        let page = self.get("/account").await.expect(200).text();
+        self.csrf = page
             .split_once("name=\"csrf\" value=\"")
             .and_then(|(_, rest)| rest.split_once('"'))
             .map(|(csrf, _)| csrf.to_owned())
             .expect("a page with the session's CSRF token");
-        browser
     }
 
     /// The session's CSRF token.
@@ -88,7 +107,7 @@ impl Browser {
 }
 
 /// Completes a request with a URL-encoded form, as a browser sends one without files.
-fn encoded(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+pub fn encoded(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     let encode = |text: &str| -> String {
         text.bytes()
             .map(|byte| match byte.is_ascii_alphanumeric() {
@@ -315,7 +334,49 @@ async fn a_function_lives_and_dies_without_a_script() {
         .await
         .expect(200)
         .text();
-    assert!(details.contains("counting"), "{details}");
+    for part in [
+        "counting",
+        "id=\"invocation-event\"",
+        &format!("?event={id}"),
+    ] {
+        assert!(details.contains(part), "{part} in {details}");
+    }
+    let listed = browser
+        .get("/functions/one/invocations?status=succeeded&max_ms=60000&start=")
+        .await
+        .expect(200)
+        .text();
+    assert!(listed.contains(&id) && listed.contains("value=\"succeeded\" selected"));
+    let none = browser
+        .get("/functions/one/invocations?status=failed")
+        .await;
+    assert!(none.text().contains("No invocation matches"));
+    let wrong = browser
+        .get("/functions/one/invocations?min_ms=soon")
+        .await
+        .expect(200)
+        .text();
+    assert!(
+        wrong.contains("Shortest must be a number of milliseconds"),
+        "{wrong}"
+    );
+    let request = browser
+        .request(
+            Method::GET,
+            "/functions/one/invocations?status=succeeded&before=",
+        )
+        .header("hx-request", "true");
+    let part = browser.send(request).await.expect(200);
+    assert_eq!(
+        part.header("hx-push-url"),
+        "/functions/one/invocations?status=succeeded"
+    );
+    assert!(!part.text().contains("<html"));
+    browser.get("/functions/nope/invocations").await.expect(404);
+    browser
+        .get("/functions/one/invocations?before=x")
+        .await
+        .expect(422);
 
     let settings = browser
         .get("/functions/one/settings")
@@ -469,7 +530,7 @@ async fn pages_are_closed_to_everything_foreign() {
         assert!(
             answer
                 .header("content-security-policy")
-                .contains("script-src 'self'"),
+                .contains("default-src 'none'; script-src 'self'; style-src 'self';"),
             "{path}"
         );
         assert_eq!(answer.header("cache-control"), "no-store");

@@ -121,10 +121,12 @@ async fn an_invocations_record_is_whole() {
         "attempts",
         "error",
         "logs",
+        "event",
+        "result",
     ] {
         assert!(fields.contains(&field), "{field} is missing: {record}");
     }
-    assert_eq!(fields.len(), 14, "{record}");
+    assert_eq!(fields.len(), 16, "{record}");
     assert_eq!(record["function"], "busy");
     assert_eq!(record["version"], 1);
     assert_eq!(record["trigger"], "invoke");
@@ -171,6 +173,138 @@ async fn an_invocations_record_is_whole() {
         .invocation(http.header("x-hearth-invocation-id"))
         .await;
     assert_eq!(record["trigger"], "http");
+}
+
+#[tokio::test]
+async fn history_is_filtered_by_rung_version_trigger_and_duration() {
+    let (_server, client) = seven().await;
+    client.get("/fn/busy").await.expect(502);
+    let code = json!({ "inline": CODE.replace("'n'", "'m'") });
+    let path = "/api/v1/functions/busy/code";
+    client.put(path, &json!({ "code": code })).await.expect(200);
+    client.invoke("busy", &json!(1)).await.expect(200);
+    let whole = page(&client, "").await["items"].as_array().unwrap().clone();
+    assert_eq!(whole.len(), 9);
+    let total = |item: &Value| item["stages_us"]["total"].as_u64().unwrap();
+    let mut totals: Vec<u64> = whole.iter().map(total).collect();
+    totals.sort_unstable();
+    let middle = totals[4];
+    type Wanted<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
+    let cases: Vec<(String, Wanted)> = vec![
+        (
+            "start=warm".into(),
+            Box::new(|item| item["start"] == "warm"),
+        ),
+        (
+            "start=fork".into(),
+            Box::new(|item| item["start"] == "fork"),
+        ),
+        (
+            "start=boot".into(),
+            Box::new(|item| item["start"] == "boot"),
+        ),
+        ("version=1".into(), Box::new(|item| item["version"] == 1)),
+        ("version=2".into(), Box::new(|item| item["version"] == 2)),
+        ("version=3".into(), Box::new(|_| false)),
+        (
+            "trigger=http".into(),
+            Box::new(|item| item["trigger"] == "http"),
+        ),
+        (
+            format!("min_us={middle}"),
+            Box::new(|item| total(item) >= middle),
+        ),
+        (
+            format!("max_us={middle}"),
+            Box::new(|item| total(item) <= middle),
+        ),
+        (
+            format!("min_us={middle}&max_us={middle}&version=1"),
+            Box::new(|item| total(item) == middle && item["version"] == 1),
+        ),
+        (
+            "status=failed&trigger=invoke".into(),
+            Box::new(|item| item["status"] == "failed" && item["trigger"] == "invoke"),
+        ),
+    ];
+    for (query, wanted) in cases {
+        let expected: Vec<&Value> = whole.iter().filter(|item| wanted(item)).collect();
+        let found = page(&client, &format!("?{query}")).await;
+        let items: Vec<&Value> = found["items"].as_array().unwrap().iter().collect();
+        assert_eq!(items, expected, "{query}");
+        assert_eq!(found["next"], Value::Null, "{query}");
+    }
+    for (query, field) in [
+        ("start=cold", "start"),
+        ("version=zero", "version"),
+        ("trigger=cron", "trigger"),
+        ("min_us=x", "min_us"),
+        ("min_us=5&max_us=4", "max_us"),
+        ("before=x", "before"),
+        ("rung=warm", "rung"),
+    ] {
+        let path = format!("/api/v1/functions/busy/invocations?{query}");
+        let problem = client.get(&path).await.problem(422, "invalid_field");
+        assert_eq!(problem["field"], field, "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn events_and_results_are_kept_up_to_a_size() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "def handler(event, context):\n    \
+        if event.get('fail'): raise ValueError('asked for')\n    \
+        return {'got': event}\n";
+    client.deploy("echo", code, json!({})).await;
+    let detail = async |answer: &crate::support::Answer| {
+        client
+            .invocation(answer.header("x-hearth-invocation-id"))
+            .await
+    };
+    let small = client.invoke("echo", &json!({"a": "ä"})).await.expect(200);
+    let kept = detail(&small).await;
+    assert_eq!(
+        kept["event"],
+        json!({"text": "{\"a\":\"ä\"}", "truncated": false, "binary": false})
+    );
+    let result: Value = serde_json::from_str(kept["result"]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(result, json!({"got": {"a": "ä"}}));
+
+    let large = json!({"a": "x".repeat(100_000)});
+    let kept = detail(&client.invoke("echo", &large).await.expect(200)).await;
+    for part in ["event", "result"] {
+        assert_eq!(kept[part]["truncated"], true);
+        assert_eq!(kept[part]["text"].as_str().unwrap().len(), 4096);
+    }
+    let failed = client
+        .invoke("echo", &json!({"fail": true}))
+        .await
+        .expect(502);
+    let kept = detail(&failed).await;
+    assert_eq!(kept["event"]["text"], "{\"fail\":true}");
+    assert_eq!(kept["result"], Value::Null);
+
+    let code = "def handler(event, context):\n    \
+        return {'statusCode': 201, 'headers': {'set-cookie': 'a=s3cr3t'}, 'body': 'made'}\n";
+    client.deploy("site", code, json!({})).await;
+    let request = client
+        .request(reqwest::Method::POST, "/fn/site/path?q=1")
+        .body("name=Ada");
+    let answer = client.send(request).await.expect(201);
+    let kept = detail(&answer).await;
+    let text = |part: &str| kept[part]["text"].as_str().unwrap().to_owned();
+    let (event, result) = (text("event"), text("result"));
+    assert!(
+        event.contains("\"rawPath\":\"/path\"") && event.contains("name=Ada"),
+        "{event}"
+    );
+    assert!(!event.contains(crate::support::TOKEN), "{event}");
+    assert!(
+        result.contains("\"statusCode\":201") && result.contains("made"),
+        "{result}"
+    );
+    assert!(!result.contains("s3cr3t"), "{result}");
 }
 
 #[tokio::test]

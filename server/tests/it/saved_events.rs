@@ -112,6 +112,29 @@ async fn samples_can_be_invoked_with() {
 }
 
 #[tokio::test]
+async fn an_earlier_calls_event_is_called_with_again() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("echo", ECHO, json!({})).await;
+    client.deploy("other", ECHO, json!({})).await;
+    let called = client.invoke("echo", &json!({"from": "earlier"})).await;
+    let id = called
+        .expect(200)
+        .header("x-hearth-invocation-id")
+        .to_owned();
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let page = |function: &str| format!("/functions/{function}?event={id}");
+    let shown = browser.get(&page("echo")).await.expect(200).text();
+    assert!(
+        shown.contains("&#34;from&#34;: &#34;earlier&#34;") && shown.contains("data-explicit"),
+        "{shown}"
+    );
+    // It is no other function's.
+    let shown = browser.get(&page("other")).await.expect(200).text();
+    assert!(!shown.contains("earlier"), "{shown}");
+}
+
+#[tokio::test]
 async fn a_reader_chooses_but_saves_nothing() {
     let server = Server::start();
     server.client().deploy("echo", ECHO, json!({})).await;

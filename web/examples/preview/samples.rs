@@ -15,9 +15,11 @@ const ID: &str = "01994c3e-8f2a-7c41-9d52-3f6a1b0c9e77";
 pub fn chrome() -> Chrome {
     Chrome {
         csrf: "sample".into(),
-        token_name: "admin".into(),
+        user_name: "ada".into(),
+        token_name: String::new(),
         can_write: true,
         can_invoke: true,
+        can_admin: true,
         ..Chrome::default()
     }
 }
@@ -197,10 +199,7 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
 pub fn no_history(name: &str) -> HistoryView {
     HistoryView {
         function: name.into(),
-        status: String::new(),
         rows: Vec::new(),
-        before: None,
-        next: None,
     }
 }
 
@@ -238,7 +237,6 @@ pub fn history() -> HistoryView {
             ),
             row(40, GOOD, "boot", 148_300, 690),
         ],
-        next: Some("older".into()),
         ..no_history("hello")
     }
 }
@@ -322,6 +320,9 @@ pub fn invocation() -> InvocationDetails {
         attempts: 1,
         error: Some(error_view()),
         logs: succeeded().logs,
+        event: PayloadView::kept(Some("{\"name\":\"world\"}"), false, 17),
+        result: PayloadView::none("There is none: the invocation did not succeed."),
+        curl: format!("curl http://127.0.0.1:8080/api/v1/invocations/{ID}"),
     }
 }
 

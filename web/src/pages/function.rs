@@ -5,7 +5,9 @@ use askama::Template;
 use crate::chrome::{Badge, Chrome};
 use crate::format;
 use crate::json::JsonText;
-use crate::pages::{ErrorView, EventPicker, HttpForm, LogRow, Moment, RecentStats, shell_quoted};
+use crate::pages::{
+    ErrorView, EventPicker, HistoryView, HttpForm, LogRow, RecentStats, shell_quoted,
+};
 use crate::stage_bar::StageBar;
 
 /// The pages of one function.
@@ -145,7 +147,7 @@ pub struct FunctionPage {
     pub by_http: bool,
     /// What the last invocation gave, when the page itself answers a form (no script).
     pub outcome: Option<InvokeOutcome>,
-    /// Finished invocations.
+    /// Its last calls.
     pub history: HistoryView,
     /// What the scheduler decided for it.
     pub decisions: Vec<DecisionRow>,
@@ -253,103 +255,4 @@ pub struct InvokeOutcome {
 pub struct InvokeOutcomePartial {
     /// What came out.
     pub outcome: InvokeOutcome,
-}
-
-/// One finished invocation.
-#[derive(Debug, Clone)]
-pub struct HistoryRow {
-    /// Its id.
-    pub id: String,
-    /// When it was admitted.
-    pub received: Moment,
-    /// How it ended.
-    pub status: Badge,
-    /// The rung, or a dash.
-    pub rung: &'static str,
-    /// The version that ran.
-    pub version: u32,
-    /// `invoke`, `http` …
-    pub trigger: &'static str,
-    /// Total, µs.
-    pub total_us: u64,
-    /// Of it in the handler, µs.
-    pub run_us: u64,
-    /// Bytes of the event.
-    pub request_bytes: u64,
-    /// Bytes of the result.
-    pub response_bytes: u64,
-}
-
-impl HistoryRow {
-    fn total(&self) -> String {
-        format::duration_us(self.total_us)
-    }
-    fn run(&self) -> String {
-        format::duration_us(self.run_us)
-    }
-    fn request(&self) -> String {
-        format::bytes(self.request_bytes)
-    }
-    fn response(&self) -> String {
-        format::bytes(self.response_bytes)
-    }
-}
-
-/// What the status filter offers: value in the URL and label. The empty value stands for all.
-pub const STATUS_FILTERS: [(&str, &str); 7] = [
-    ("", "All"),
-    ("succeeded", "Succeeded"),
-    ("failed", "Failed"),
-    ("timed_out", "Timed out"),
-    ("crashed", "Crashed"),
-    ("out_of_memory", "Out of memory"),
-    ("cancelled", "Cancelled"),
-];
-
-/// A page of a function's history.
-#[derive(Debug, Clone)]
-pub struct HistoryView {
-    /// Name of the function.
-    pub function: String,
-    /// The chosen filter's value.
-    pub status: String,
-    /// Newest first.
-    pub rows: Vec<HistoryRow>,
-    /// Key this page starts before; none on the newest page, which is the one that refreshes.
-    pub before: Option<String>,
-    /// Key of the following page.
-    pub next: Option<String>,
-}
-
-/// `partials/history.html`: what is refreshed.
-#[derive(Debug, Clone, Template)]
-#[template(path = "partials/history.html")]
-pub struct HistoryPartial {
-    /// The rows and where they stand.
-    pub history: HistoryView,
-}
-
-impl HistoryView {
-    fn base(&self) -> String {
-        format!("/functions/{}", format::encode(&self.function))
-    }
-
-    fn has_status(&self, value: &str) -> bool {
-        self.status == value
-    }
-
-    /// Query string of this filter on the page that starts before `before`.
-    pub fn query(&self, before: Option<&str>) -> String {
-        let mut query = String::new();
-        if !self.status.is_empty() {
-            query.push_str("?status=");
-            query.push_str(&format::encode(&self.status));
-        }
-        if let Some(before) = before {
-            query.push(if query.is_empty() { '?' } else { '&' });
-            query.push_str("before=");
-            query.push_str(&format::encode(before));
-        }
-        query
-    }
 }

@@ -3,9 +3,9 @@
 use askama::Template;
 
 use crate::chrome::{Badge, Chrome};
-use crate::format;
 use crate::pages::{ErrorView, LogRow, Moment};
 use crate::stage_bar::StageBar;
+use crate::{format, json};
 
 /// All that is known of an invocation.
 #[derive(Debug, Clone)]
@@ -38,6 +38,49 @@ pub struct InvocationDetails {
     pub error: Option<ErrorView>,
     /// What it printed.
     pub logs: Vec<LogRow>,
+    /// The event.
+    pub event: PayloadView,
+    /// The result.
+    pub result: PayloadView,
+    /// A shell command that fetches all of this.
+    pub curl: String,
+}
+
+/// An event or a result, as far as it was kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PayloadView {
+    /// Its text, laid out when it is whole.
+    pub text: Option<String>,
+    /// What there is to say of it: that it was cut, why there is none.
+    pub note: String,
+}
+
+impl PayloadView {
+    /// What is kept: all of it, its beginning, or only that it was there. `bytes` is its size when it was sent.
+    pub fn kept(text: Option<&str>, truncated: bool, bytes: u64) -> Self {
+        match text {
+            Some(text) if truncated => Self {
+                text: Some(text.to_owned()),
+                note: format!("The beginning of {}.", format::bytes(bytes)),
+            },
+            Some(text) => Self {
+                text: Some(json::pretty(text)),
+                note: String::new(),
+            },
+            None => Self {
+                text: None,
+                note: format!("{} that are not text.", format::bytes(bytes)),
+            },
+        }
+    }
+
+    /// Why there is nothing.
+    pub fn none(note: &str) -> Self {
+        Self {
+            text: None,
+            note: note.to_owned(),
+        }
+    }
 }
 
 impl InvocationDetails {
@@ -46,6 +89,9 @@ impl InvocationDetails {
     }
     fn response(&self) -> String {
         format::bytes(self.response_bytes)
+    }
+    fn base(&self) -> String {
+        super::invocations::base(&self.function)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The view models, one module a page: plain data, filled by the server, rendered by the template named beside it.
 
+mod account;
+mod audit;
 mod code;
 mod diff;
 mod error;
@@ -7,15 +9,22 @@ mod fields;
 mod function;
 mod functions;
 mod invocation;
+mod invocations;
 mod latency;
 mod login;
+mod logs;
 mod new;
 mod overview;
+mod people;
 mod settings;
+mod setup;
 mod shared;
 mod test;
+mod tokens;
 mod versions;
 
+pub use account::{AccountPage, SessionRow};
+pub use audit::{AuditPage, AuditRow};
 pub use code::{
     CODE_FIELDS, CodePage, CodeReviewPage, CodeReviewPartial, FileEntry, FileKind, FileList,
     OpenFile,
@@ -23,25 +32,33 @@ pub use code::{
 pub use diff::{DiffLine, DiffView, FileChange, FileDiff, Hunk, SettingRow, Side};
 pub use error::ErrorPage;
 pub use function::{
-    DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, HistoryPartial, HistoryRow,
-    HistoryView, ImageRow, InvokeOutcome, InvokeOutcomePartial, STATUS_FILTERS, Tab,
+    DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, ImageRow, InvokeOutcome,
+    InvokeOutcomePartial, Tab,
 };
 pub use functions::{
     FunctionRow, FunctionsPage, FunctionsTable, ListQuery, ListView, SORTS, STATE_FILTERS, badge,
 };
-pub use invocation::{InvocationDetails, InvocationPage};
+pub use invocation::{InvocationDetails, InvocationPage, PayloadView};
+pub use invocations::{
+    FilterText, HistoryPartial, HistoryRow, HistoryView, InvocationsPage, InvocationsPartial,
+    InvocationsView, START_FILTERS, STATUS_FILTERS, TRIGGER_FILTERS,
+};
 pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;
+pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};
 pub use new::{FunctionForm, NewPage};
 pub use overview::{
     CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
 };
+pub use people::{MadePassword, NewPerson, PeoplePage, PersonPage, PersonRow, RoleChoice};
 pub use settings::{SettingsForm, SettingsPage};
+pub use setup::SetupPage;
 pub use shared::{
     CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,
     RecentStats,
 };
 pub use test::{EventPicker, HttpForm, METHODS, SavedEventRow, shell_quoted};
+pub use tokens::{EXPIRIES, MadeToken, NewTokenForm, RIGHTS, TokenRow, TokensPage};
 pub use versions::{VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage};
 
 #[cfg(test)]

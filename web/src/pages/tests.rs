@@ -3,6 +3,8 @@
 use askama::Template;
 use jiff::{SignedDuration, Timestamp};
 
+mod people;
+
 use super::*;
 use crate::chrome::{Badge, Chrome, Section, Tone};
 use crate::json::JsonText;
@@ -28,9 +30,11 @@ fn assert_harmless(html: &str) {
 fn chrome() -> Chrome {
     Chrome {
         csrf: "csrf-1".into(),
-        token_name: "admin".into(),
+        user_name: "ada".into(),
+        token_name: String::new(),
         can_write: true,
         can_invoke: true,
+        can_admin: true,
         ..Chrome::default()
     }
 }
@@ -39,6 +43,7 @@ fn reader() -> Chrome {
     Chrome {
         can_write: false,
         can_invoke: false,
+        can_admin: false,
         ..chrome()
     }
 }
@@ -111,10 +116,31 @@ fn log() -> LogRow {
 fn history(rows: Vec<HistoryRow>) -> HistoryView {
     HistoryView {
         function: "hello".into(),
-        status: String::new(),
+        rows,
+    }
+}
+
+fn invocations(rows: Vec<HistoryRow>) -> InvocationsView {
+    InvocationsView {
+        function: "hello".into(),
+        filter: FilterText::default(),
+        wrong: None,
         rows,
         before: None,
         next: None,
+        searched_to: None,
+    }
+}
+
+fn invocations_page(filter: FilterText, wrong: Option<(String, String)>) -> InvocationsPage {
+    InvocationsPage {
+        chrome: chrome(),
+        head: head(),
+        invocations: InvocationsView {
+            filter,
+            wrong,
+            ..invocations(vec![history_row("id-1")])
+        },
     }
 }
 
@@ -199,12 +225,14 @@ fn pages_have_no_inline_script_style_or_handler() {
         html(&overview()),
         html(&new_page()),
         html(&function(chrome(), history(vec![history_row("id-1")]))),
+        html(&invocations_page(FilterText::default(), None)),
+        html(&logs_page("", vec![log_line()])),
         html(&InvokeOutcomePartial { outcome: outcome() }),
         html(&code_page()),
         html(&versions_page()),
         html(&settings_page()),
     ];
-    for page in pages {
+    for page in pages.into_iter().chain(people::pages()) {
         for forbidden in [
             " style=",
             "<style",
@@ -239,7 +267,7 @@ fn every_label_and_description_names_an_element() {
         html(&versions_page()),
         html(&settings_page()),
     ];
-    for page in pages {
+    for page in pages.into_iter().chain(people::pages()) {
         let values = |attribute: &str| -> Vec<String> {
             page.split(&format!(" {attribute}=\""))
                 .skip(1)
@@ -402,30 +430,105 @@ fn the_functions_page_follows_the_tokens_rights() {
 }
 
 #[test]
-fn the_history_pages_by_key_and_keeps_its_filter() {
-    let mut view = history(vec![history_row("id-1")]);
-    view.status = "timed_out".into();
+fn invocations_are_paged_by_key_and_keep_their_filter() {
+    let mut view = invocations(vec![history_row("id-1")]);
+    view.filter.status = "timed_out".into();
+    view.filter.min_ms = " 0.5 ".into();
     view.next = Some("k&1".into());
-    let first = html(&HistoryPartial {
-        history: view.clone(),
+    let first = html(&InvocationsPartial {
+        invocations: view.clone(),
     });
     assert!(
-        first.contains("/functions/hello/history?status=timed_out&#38;before=k%261"),
+        first.contains(
+            "/functions/hello/invocations?status=timed_out&#38;min_ms=0.5&#38;before=k%261"
+        ),
         "{first}"
     );
     assert!(
         first.contains("data-poll"),
         "the newest page refreshes itself"
     );
-    assert!(first.contains("value=\"timed_out\" selected"));
     assert!(first.contains("title=\"2025-03-01 12:00:00.500 UTC\">1 min ago"));
+    assert!(first.contains(">Older</a>") && !first.contains("Searched"));
+    view.searched_to = Some(moment());
+    let partly = html(&InvocationsPartial {
+        invocations: view.clone(),
+    });
+    assert!(
+        partly.contains("Searched back to <time") && partly.contains(">Continue searching</a>"),
+        "{partly}"
+    );
+    view.searched_to = None;
     view.before = Some("k".into());
     view.next = None;
-    let second = html(&HistoryPartial { history: view });
+    let second = html(&InvocationsPartial { invocations: view });
     assert!(
-        !second.contains("data-poll") && !second.contains("Older"),
+        !second.contains("data-poll") && !second.contains("Older</a>"),
         "{second}"
     );
+}
+
+fn logs_page(query: &str, lines: Vec<LogLineRow>) -> LogsPage {
+    LogsPage {
+        chrome: chrome(),
+        head: head(),
+        logs: LogsView {
+            function: "hello".into(),
+            query: query.into(),
+            invocation: None,
+            wrong: None,
+            lines,
+            is_older: false,
+            next: None,
+        },
+    }
+}
+
+fn log_line() -> LogLineRow {
+    LogLineRow {
+        line: log(),
+        pieces: vec![(false, HOSTILE.into()), (true, HOSTILE.into())],
+        invocation: Some("0190-abcdef".into()),
+    }
+}
+
+#[test]
+fn found_words_are_marked_and_nothing_of_a_line_is_markup() {
+    let mut page = logs_page(HOSTILE, vec![log_line()]);
+    page.logs.next = Some("7".into());
+    let found = html(&page);
+    assert_harmless(&found);
+    assert_eq!(found.matches("<mark>").count(), 1, "{found}");
+    assert!(found.contains("/functions/hello/invocations/0190-abcdef\""));
+    assert!(
+        found.contains(">abcdef</a>") && found.contains("&#38;before=7\""),
+        "{found}"
+    );
+    assert!(!found.contains("data-tail"), "{found}");
+    let live = html(&logs_page("", Vec::new()));
+    assert!(
+        live.contains("data-tail=\"/api/v1/functions/hello/logs?limit=200&#38;follow=true\""),
+        "{live}"
+    );
+    page.logs.wrong = Some("must have a word".into());
+    let wrong = html(&LogsPartial { logs: page.logs });
+    assert!(wrong.contains("The search must have a word.") && !wrong.contains("<mark>"));
+}
+
+#[test]
+fn a_wrong_filter_is_explained_and_stays_as_it_was_typed() {
+    let filter = FilterText {
+        status: "failed".into(),
+        max_ms: HOSTILE.into(),
+        ..FilterText::default()
+    };
+    let wrong = ("max_ms".to_owned(), "must be a number".to_owned());
+    let page = html(&invocations_page(filter, Some(wrong)));
+    assert!(page.contains("Longest must be a number."), "{page}");
+    assert!(page.contains("value=\"failed\" selected"), "{page}");
+    assert_eq!(page.matches("aria-invalid=\"true\"").count(), 1, "{page}");
+    assert!(!page.contains("data-poll=\"3000\""), "{page}");
+    assert_harmless(&page);
 }
 
 #[test]
@@ -469,10 +572,17 @@ fn an_invocation_says_all_there_is() {
             attempts: 2,
             error: Some(error()),
             logs: Vec::new(),
+            event: PayloadView::kept(Some(HOSTILE), true, 5_000),
+            result: PayloadView::none("There is none"),
+            curl: "curl http://h/api/v1/invocations/id-1".into(),
         },
     });
     for expected in [
         "crashed",
+        "The beginning of 4.9 KiB.",
+        "There is none",
+        "href=\"/functions/hello?event=id-1\"",
+        "curl http://h/api/v1/invocations/id-1",
         "17 B",
         "It printed nothing.",
         "Attempts",
@@ -637,7 +747,7 @@ fn the_code_page_shows_the_tree_the_file_and_the_line() {
     binary.file.kind = FileKind::Binary;
     binary.chrome = reader();
     let page = html(&binary);
-    assert!(page.contains("This file is no text."));
+    assert!(page.contains("This file is not text."));
     assert!(!page.contains("id=\"review-button\""));
 }
 
@@ -838,12 +948,13 @@ fn errors_have_a_page_with_the_requests_id() {
 
 #[test]
 fn changing_forms_carry_the_sessions_token() {
-    for page in [
+    let pages = [
         html(&new_page()),
         html(&function(chrome(), history(Vec::new()))),
         html(&code_page()),
         html(&settings_page()),
-    ] {
+    ];
+    for page in pages.into_iter().chain(people::pages_of_a_session()) {
         let forms = page
             .split("<form")
             .skip(1)

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::{Body, MAX_RESULT, Running, parse_error};
 use crate::channel::{ChannelError, Received};
 use crate::engine::InvokeError;
-use crate::history::History;
+use crate::history::{Captured, History};
 use crate::instance::Death;
 use crate::model::{FunctionError, InvocationId, InvocationRecord, Stages, Status, Trigger};
 use crate::scheduler::{Deployment, Lease};
@@ -35,6 +35,9 @@ pub(super) struct Exchange {
     deadline: tokio::time::Instant,
     timeout_ms: u32,
     recorded: bool,
+    event: Bytes,
+    /// What the history keeps of event and result, when it does.
+    captured: Option<Box<Captured>>,
 }
 
 /// The record of an invocation that has just begun.
@@ -77,8 +80,10 @@ impl Exchange {
         received: Instant,
         id: InvocationId,
         trigger: Trigger,
+        event: Bytes,
     ) -> Self {
         let deployment = lease.deployment();
+        let captured = history.capture(deployment.function.get(), trigger, &event);
         let mut record = new_record(deployment, id, trigger, received);
         record.start = Some(lease.rung);
         record.stages_us.queue = micros(lease.queue);
@@ -96,7 +101,14 @@ impl Exchange {
             deadline: tokio::time::Instant::now() + Duration::from_millis(timeout_ms.into()),
             timeout_ms,
             recorded: false,
+            event,
+            captured,
         }
+    }
+
+    /// What the history may keep of event and result.
+    pub(super) fn captured(&mut self) -> Option<&mut Captured> {
+        self.captured.as_deref_mut()
     }
 
     fn lease(&mut self) -> Result<&mut Lease, InvokeError> {
@@ -115,12 +127,10 @@ impl Exchange {
     }
 
     /// Writes head and event and rings the bell.
-    pub(super) async fn send(
-        &mut self,
-        traceparent: Option<&str>,
-        event: &[u8],
-    ) -> Result<(), InvokeError> {
+    pub(super) async fn send(&mut self, traceparent: Option<&str>) -> Result<(), InvokeError> {
         let begun = Instant::now();
+        // Another reference, not another copy: the channel below is borrowed from the same struct.
+        let event = self.event.clone();
         self.record.request_bytes = event.len() as u64;
         let id = self.record.id.0;
         let remaining = Duration::from_millis(self.timeout_ms.into());
@@ -131,7 +141,7 @@ impl Exchange {
         let channel = &mut self.lease()?.channel;
         let sending = async {
             channel.send(Kind::RequestHead, &id, &head).await?;
-            channel.send(Kind::RequestEvent, &id, event).await
+            channel.send(Kind::RequestEvent, &id, &event).await
         };
         let sent = tokio::time::timeout_at(deadline, sending).await;
         channel.ring();
@@ -168,9 +178,12 @@ impl Exchange {
             };
             let deadline =
                 tokio::time::Instant::now() + Duration::from_millis(self.timeout_ms.into());
-            let channel = &mut self.lease()?.channel;
             let bytes = piece.as_deref().unwrap_or_default();
             let more = piece.is_some();
+            if let Some(captured) = self.captured() {
+                captured.body(bytes);
+            }
+            let channel = &mut self.lease()?.channel;
             let sending = channel.send_part(Kind::RequestBody, &id, bytes, more);
             let sent = tokio::time::timeout_at(deadline, sending).await;
             channel.ring();
@@ -328,7 +341,8 @@ impl Exchange {
             ),
         };
         let (function, record) = self.end(status, error, keep);
-        self.history.record(function, record).await;
+        let captured = self.captured.take();
+        self.history.record_with(function, record, captured).await;
         answer
     }
 
@@ -361,6 +375,10 @@ impl Exchange {
         self.record.error = error;
         self.record.finished_at = Some(Timestamp::now());
         self.recorded = true;
+        if self.captured.is_none() && status != Status::Succeeded {
+            let trigger = self.record.trigger;
+            self.captured = self.history.capture_failed(function, trigger, &self.event);
+        }
         (function, self.record.clone())
     }
 
@@ -394,6 +412,9 @@ impl Exchange {
             };
             match step {
                 Ok((more, payload)) => {
+                    if let Some(captured) = exchange.captured() {
+                        captured.result(&payload);
+                    }
                     exchange.record.response_bytes += payload.len() as u64;
                     let state = if more {
                         Some((exchange, None))
@@ -427,8 +448,8 @@ impl Drop for Exchange {
             stack_trace: Vec::new(),
         };
         let (function, record) = self.end(Status::Cancelled, Some(error), false);
-        let history = self.history.clone();
-        tokio::spawn(async move { history.record(function, record).await });
+        let (history, captured) = (self.history.clone(), self.captured.take());
+        tokio::spawn(async move { history.record_with(function, record, captured).await });
     }
 }
 

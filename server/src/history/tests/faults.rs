@@ -28,7 +28,7 @@ async fn a_full_disk_delays_the_history_and_loses_nothing() {
     // Reading waits a while for them, then answers with what is there.
     let page = fixture
         .history
-        .list(fixture.function, None, None, 1000)
+        .list(fixture.function, &InvocationFilter::default(), None, 1000)
         .await;
     assert!(page.unwrap().unwrap().items.is_empty());
     pragma("PRAGMA max_page_count = 1000000".into()).await;
@@ -36,7 +36,7 @@ async fn a_full_disk_delays_the_history_and_loses_nothing() {
     fixture.history.flush().await;
     let page = fixture
         .history
-        .list(fixture.function, None, None, 1000)
+        .list(fixture.function, &InvocationFilter::default(), None, 1000)
         .await;
     let ids: Vec<_> = page
         .unwrap()
@@ -56,7 +56,7 @@ async fn minutes_that_cannot_be_stored_stay_in_memory() {
     fixture.record(record(T0, 7, Status::Succeeded)).await;
     fixture
         .history
-        .list(fixture.function, None, None, 1)
+        .list(fixture.function, &InvocationFilter::default(), None, 1)
         .await
         .unwrap();
     let before = fixture.stats().await;
@@ -89,7 +89,9 @@ async fn the_queue_makes_callers_wait_when_it_is_full() {
     let held = fixture.store.writer().begin().await.unwrap();
     let put = async || {
         let record = Arc::new(record(T0, 1, Status::Succeeded));
-        queue.put(Item::Invocation(fixture.function, record)).await;
+        queue
+            .put(Item::Invocation(fixture.function, record, None))
+            .await;
     };
     for _ in 0..4 {
         put().await;
@@ -101,7 +103,10 @@ async fn the_queue_makes_callers_wait_when_it_is_full() {
     // The one whose caller gave up is there as well.
     assert!(queue.written(PATIENCE).await);
     put().await;
-    let page = fixture.history.list(fixture.function, None, None, 10).await;
+    let page = fixture
+        .history
+        .list(fixture.function, &InvocationFilter::default(), None, 10)
+        .await;
     assert!(page.unwrap().unwrap().items.len() >= 5);
 }
 
@@ -127,7 +132,7 @@ async fn a_record_the_database_refuses_takes_no_other_with_it() {
     }
     let page = fixture
         .history
-        .list(fixture.function, None, None, 100)
+        .list(fixture.function, &InvocationFilter::default(), None, 100)
         .await;
     let page = page.unwrap().unwrap();
     let ids: Vec<_> = page.items.iter().rev().map(|item| item.id).collect();
@@ -140,7 +145,10 @@ async fn a_closed_store_ends_reading_and_flushing_with_an_error_and_no_wait() {
     fixture.record(record(T0, 1, Status::Succeeded)).await;
     fixture.store.close().await;
     fixture.history.flush().await;
-    let page = fixture.history.list(fixture.function, None, None, 1).await;
+    let page = fixture
+        .history
+        .list(fixture.function, &InvocationFilter::default(), None, 1)
+        .await;
     assert!(page.is_err());
     fixture.record(record(T0, 1, Status::Succeeded)).await;
 }

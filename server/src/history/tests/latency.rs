@@ -219,7 +219,7 @@ async fn counters_go_on_where_they_were() {
         // In the database, but in no rollup.
         fixture
             .history
-            .list(fixture.function, None, None, 1)
+            .list(fixture.function, &InvocationFilter::default(), None, 1)
             .await
             .unwrap();
         fixture = fixture.restart().await;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::model::{
-    FunctionSpec, LogLine, LogStream, Network, Runtime, Stages, StartRung, Trigger,
+    FunctionSpec, LogLine, LogStream, Network, Runtime, Stages, StartRung, Status, Trigger,
 };
 
 /// 2023-11-14T22:13:20Z: 20 s into a minute.

@@ -13,7 +13,10 @@ async fn what_was_recorded_is_read_at_once() {
         fixture.record(sent.clone()).await;
         let read = fixture.history.get(sent.id).await.unwrap();
         assert_eq!(read, Some(sent.clone()));
-        let page = fixture.history.list(fixture.function, None, None, 1).await;
+        let page = fixture
+            .history
+            .list(fixture.function, &InvocationFilter::default(), None, 1)
+            .await;
         let page = page.unwrap().unwrap();
         assert_eq!(page.items[0].id, sent.id);
         assert_eq!(page.next.is_some(), number > 0);
@@ -47,7 +50,12 @@ async fn many_at_once_are_all_written() {
     loop {
         let page = fixture
             .history
-            .list(fixture.function, None, before.as_deref(), 1000)
+            .list(
+                fixture.function,
+                &InvocationFilter::default(),
+                before.as_deref(),
+                1000,
+            )
             .await
             .unwrap()
             .unwrap();
@@ -136,13 +144,18 @@ async fn a_cursor_that_is_none_is_refused() {
     for cursor in ["", "x", "12", "zz945e9c-0000-7000-8000-000000000000"] {
         let page = fixture
             .history
-            .list(fixture.function, None, Some(cursor), 5)
+            .list(
+                fixture.function,
+                &InvocationFilter::default(),
+                Some(cursor),
+                5,
+            )
             .await;
         assert!(page.unwrap().is_none(), "{cursor}");
     }
     let empty = fixture
         .history
-        .list(fixture.function + 1, None, None, 5)
+        .list(fixture.function + 1, &InvocationFilter::default(), None, 5)
         .await;
     let empty = empty.unwrap().unwrap();
     assert!(empty.items.is_empty() && empty.next.is_none());
@@ -188,7 +201,7 @@ proptest! {
             loop {
                 let page = fixture
                     .history
-                    .list(fixture.function, status, before.as_deref(), limit)
+                    .list(fixture.function, &InvocationFilter { status, ..InvocationFilter::default() }, before.as_deref(), limit)
                     .await
                     .unwrap()
                     .unwrap();

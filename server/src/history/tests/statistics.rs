@@ -125,7 +125,7 @@ async fn minutes_that_a_crash_left_uncounted_are_counted_at_the_next_start() {
     }
     fixture
         .history
-        .list(fixture.function, None, None, 1)
+        .list(fixture.function, &InvocationFilter::default(), None, 1)
         .await
         .unwrap();
     let before = fixture.stats().await;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::http::App;
 use crate::http::body;
 use crate::http::problem::Problem;
-use crate::model::Right;
+use crate::model::{InvocationId, Right};
 use crate::store::{MAX_SAVED_EVENTS, Saving};
 
 use super::form::{Form, Submitted};
@@ -162,6 +162,37 @@ pub async fn text(app: &App, name: &str, pick: &str) -> Result<Option<String>, P
         Some(event) => Ok(app.store.saved_event(id(app, name)?, event).await?),
         None => Ok(None),
     }
+}
+
+/// The event of an earlier invocation of the function, as much of it as was kept, and what is to be said of it.
+pub async fn of_invocation(
+    app: &App,
+    name: &str,
+    id: &str,
+) -> Result<Option<(String, String)>, Problem> {
+    let Ok(id) = id.parse().map(InvocationId) else {
+        return Ok(None);
+    };
+    let record = app.history.get(id).await?;
+    if record.is_none_or(|record| record.function != name) {
+        return Ok(None);
+    }
+    let payloads = app.history.payloads(id).await?;
+    let Some((text, truncated)) = payloads
+        .event
+        .and_then(|event| Some((event.text?, event.truncated)))
+    else {
+        return Ok(None);
+    };
+    let said = match truncated {
+        true => format!("This is the beginning of the event of {id}: more was not kept."),
+        false => format!("This is the event of {id}."),
+    };
+    let shown = match truncated {
+        true => text,
+        false => hearth_web::json::pretty(&text),
+    };
+    Ok(Some((shown, said)))
 }
 
 fn saved_id(pick: &str) -> Option<i64> {

@@ -1,41 +1,38 @@
-//! `/functions/{name}`: state, test panel, history.
+//! `/functions/{name}`: state, test panel, last calls.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use hearth_web::pages::{EventPicker, FunctionPage, HistoryPartial, HistoryView};
+use hearth_web::pages::{EventPicker, FunctionPage};
 use hearth_web::respond;
-use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::engine::EngineError;
 use crate::http::App;
 use crate::http::problem::Problem;
-use crate::http::spec;
 use crate::model::{FunctionView, Right};
 
 use super::guard::is_htmx;
+use super::invocations;
 use super::invoke::Answered;
 use super::session::Viewer;
 use super::{commands, events, view};
 
-/// Rows of a page of the history.
-const HISTORY_ROWS: u32 = 20;
 /// The event the test panel starts with.
 const FIRST_EVENT: &str = "{\n  \"name\": \"world\"\n}";
 
-/// Which part of the history, and what the last change did.
+/// What the last change did.
 #[derive(Debug, Default, Deserialize)]
 pub struct Wanted {
-    #[serde(default)]
-    status: String,
-    before: Option<String>,
     #[serde(default)]
     notice: String,
     /// Key of the event to start with.
     #[serde(default)]
     pick: String,
+    /// The invocation whose event to start with.
+    #[serde(default)]
+    event: String,
 }
 
 /// `GET /functions/{name}`.
@@ -92,7 +89,7 @@ pub async fn show(
         by_http: http.is_some(),
         http: http.unwrap_or_default(),
         outcome,
-        history: history_view(app, &function.name, wanted).await?,
+        history: invocations::recent(app, &function.name).await?,
         decisions: view::decisions(&function.decisions),
         image: view::image(&function.image),
     };
@@ -114,6 +111,14 @@ async fn first_event(
     wanted: &Wanted,
 ) -> Result<FirstEvent, Problem> {
     let mut picker = events::picker(app, viewer, name, wanted.pick.clone()).await?;
+    if let Some((event, said)) = events::of_invocation(app, name, &wanted.event).await? {
+        picker.said = said;
+        return Ok(FirstEvent {
+            event,
+            picker,
+            asked_for: true,
+        });
+    }
     let asked_for = !wanted.pick.is_empty();
     if !asked_for && let Some(saved) = picker.saved.first() {
         picker.picked = format!("saved-{}", saved.id);
@@ -151,59 +156,7 @@ pub fn notice(key: &str, function: &FunctionView) -> Option<String> {
     })
 }
 
-/// `GET /functions/{name}/history`: the history alone. The page's address follows, so that a reload shows the same.
-pub async fn history(
-    State(app): State<App>,
-    Extension(viewer): Extension<Viewer>,
-    Path(name): Path<String>,
-    Query(wanted): Query<Wanted>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    if !is_htmx(&headers) {
-        return Ok(to_page(&name));
-    }
-    viewer.needs(Right::Read)?;
-    let history = history_view(&app, &name, wanted).await?;
-    let address = format!(
-        "/functions/{name}{}",
-        history.query(history.before.as_deref())
-    );
-    let mut response = respond::partial(&HistoryPartial { history });
-    if let Ok(address) = HeaderValue::try_from(address) {
-        response.headers_mut().insert("hx-replace-url", address);
-    }
-    Ok(response)
-}
-
-async fn history_view(app: &App, name: &str, wanted: Wanted) -> Result<HistoryView, Problem> {
-    let Some(id) = app.engine.id_of(name) else {
-        return Err(Problem::not_found(format_args!("function \"{name}\"")));
-    };
-    let status = view::status_filter(&wanted.status);
-    let before = wanted.before.filter(|before| !before.is_empty());
-    let page = app
-        .history
-        .list(id, status, before.as_deref(), HISTORY_ROWS)
-        .await?
-        .ok_or_else(|| {
-            let value = before.as_deref().unwrap_or_default().into();
-            spec::invalid("before", &value, "must be the key of an earlier page")
-        })?;
-    let now = Timestamp::now();
-    Ok(HistoryView {
-        function: name.to_owned(),
-        status: status.map_or_else(String::new, |_| wanted.status),
-        rows: page
-            .items
-            .into_iter()
-            .map(|record| view::history_row(record, now))
-            .collect(),
-        before,
-        next: page.next,
-    })
-}
-
 /// To the whole page, for who opens a partial's address.
-fn to_page(name: &str) -> Response {
+pub(super) fn to_page(name: &str) -> Response {
     Redirect::to(&format!("/functions/{name}")).into_response()
 }

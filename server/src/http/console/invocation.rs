@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use hearth_web::pages::InvocationPage;
 use hearth_web::respond;
@@ -20,6 +20,7 @@ pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path((name, id)): Path<(String, String)>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
     let missing = || Problem::not_found(format_args!("invocation {id:?} of \"{name}\""));
@@ -30,9 +31,15 @@ pub async fn page(
         .await?
         .filter(|record| record.function == name)
         .ok_or_else(missing)?;
+    let payloads = app.history.payloads(key).await?;
     let page = InvocationPage {
         chrome: viewer.chrome(),
-        invocation: view::invocation(record, Timestamp::now()),
+        invocation: view::invocation(
+            record,
+            &payloads,
+            &view::base_url(&headers),
+            Timestamp::now(),
+        ),
     };
     Ok(respond::page(StatusCode::OK, &page))
 }

@@ -169,6 +169,8 @@ pub async fn activate(
 ) -> Result<Response, Problem> {
     submitted.viewer.needs(Right::Write)?;
     let version = number(&name, &version)?;
+    let audit = submitted.viewer.audit();
+    audit.detail(format!("version {version}"));
     app.engine.activate(&name, version).await?;
     let page = format!("/functions/{name}/versions?notice=activated");
     Ok(go(&submitted.headers, &page))

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 use hearth_web::chrome::{Badge, Tone};
 use hearth_web::pages::{
     DecisionRow, ErrorView, FunctionHead, HistoryRow, ImageRow, InvocationDetails, LogRow, Moment,
-    RecentStats,
+    PayloadView, RecentStats,
 };
 use hearth_web::stage_bar::{StageBar, StageTimes};
 use jiff::Timestamp;
@@ -14,8 +14,8 @@ use crate::history::RECENT_MINUTES;
 use crate::http::App;
 use crate::http::answer;
 use crate::model::{
-    DecisionCounts, FunctionError, FunctionState, FunctionView, ImageView, InvocationRecord,
-    LogLine, LogStream, Runtime, Stages, StartRung, Status, Trigger,
+    DecisionCounts, FunctionError, FunctionState, FunctionView, ImageView, InvocationPayloads,
+    InvocationRecord, LogLine, LogStream, Payload, Runtime, Stages, StartRung, Status, Trigger,
 };
 use crate::store::StoreError;
 
@@ -52,19 +52,6 @@ pub fn status(status: Status) -> Badge {
         Status::Cancelled => Badge::new("cancelled", Tone::Quiet),
         Status::Dead => Badge::new("dead", Tone::Bad),
     }
-}
-
-/// The statuses of the history's filter, by their value in the URL.
-pub fn status_filter(value: &str) -> Option<Status> {
-    Some(match value {
-        "succeeded" => Status::Succeeded,
-        "failed" => Status::Failed,
-        "timed_out" => Status::TimedOut,
-        "crashed" => Status::Crashed,
-        "out_of_memory" => Status::OutOfMemory,
-        "cancelled" => Status::Cancelled,
-        _ => return None,
-    })
 }
 
 fn trigger(trigger: Trigger) -> &'static str {
@@ -106,17 +93,19 @@ pub fn error(error: FunctionError) -> ErrorView {
 
 /// Log lines.
 pub fn logs(lines: Vec<LogLine>) -> Vec<LogRow> {
-    lines
-        .into_iter()
-        .map(|line| LogRow {
-            time: line.time,
-            stream: match line.stream {
-                LogStream::Stdout => "stdout",
-                LogStream::Stderr => "stderr",
-            },
-            text: line.text,
-        })
-        .collect()
+    lines.into_iter().map(log).collect()
+}
+
+/// A log line.
+pub fn log(line: LogLine) -> LogRow {
+    LogRow {
+        time: line.time,
+        stream: match line.stream {
+            LogStream::Stdout => "stdout",
+            LogStream::Stderr => "stderr",
+        },
+        text: line.text,
+    }
 }
 
 /// The last five minutes of a function; nothing when it was deleted meanwhile.
@@ -189,9 +178,29 @@ pub fn history_row(record: InvocationRecord, now: Timestamp) -> HistoryRow {
     }
 }
 
-/// All of an invocation.
-pub fn invocation(record: InvocationRecord, now: Timestamp) -> InvocationDetails {
+/// All of an invocation. `base` is this server's address.
+pub fn invocation(
+    record: InvocationRecord,
+    payloads: &InvocationPayloads,
+    base: &str,
+    now: Timestamp,
+) -> InvocationDetails {
+    const NOT_KEPT: &str = "Not kept. Of each function the first few a second are, and none when the retention settings say so.";
+    let shown = |payload: &Option<Payload>, bytes, without: &str| match payload {
+        Some(kept) => PayloadView::kept(kept.text.as_deref(), kept.truncated, bytes),
+        None => PayloadView::none(without),
+    };
+    let no_result = match record.status {
+        Status::Succeeded => NOT_KEPT,
+        _ => "There is none: the invocation did not succeed.",
+    };
     InvocationDetails {
+        event: shown(&payloads.event, record.request_bytes, NOT_KEPT),
+        result: shown(&payloads.result, record.response_bytes, no_result),
+        curl: format!(
+            "curl {base}/api/v1/invocations/{} -H \"Authorization: Bearer $HEARTH_TOKEN\"",
+            record.id
+        ),
         id: record.id.to_string(),
         function: record.function,
         version: record.version,
@@ -248,17 +257,8 @@ pub fn base_url(headers: &HeaderMap) -> String {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
-    use hearth_web::pages::STATUS_FILTERS;
 
     use super::*;
-
-    #[test]
-    fn every_offered_filter_is_understood() {
-        for (value, _) in STATUS_FILTERS {
-            assert_eq!(status_filter(value).is_none(), value.is_empty(), "{value}");
-        }
-        assert_eq!(status_filter("succeeded' or 1=1"), None);
-    }
 
     #[test]
     fn urls_name_the_host_the_browser_asked() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
@@ -16,16 +16,20 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Interval;
 
 use super::{id_of, is_alive};
-use crate::history::{Event, LogEntry};
+use crate::history::{Event, LogEntry, SearchText};
 use crate::http::App;
 use crate::http::auth::{Allowed, Read};
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
+use crate::http::spec::invalid;
+use crate::model::{InvalidField, InvocationId};
 
 /// Most stored lines in one answer.
 const MAX_LIMIT: u32 = 10_000;
 const DEFAULT_LIMIT: u32 = 1000;
+/// Where a search goes on.
+const X_HEARTH_NEXT: HeaderName = HeaderName::from_static("x-hearth-next");
 /// How often a follower looks whether the function is still there.
 const ALIVE_CHECK: Duration = Duration::from_secs(1);
 
@@ -33,6 +37,10 @@ const ALIVE_CHECK: Duration = Duration::from_secs(1);
 ///
 /// With `follow=true` the stored lines are followed by new ones as they are written, until the function is deleted. A
 /// reader that is too slow misses lines and is told so by an object `{"skipped": n}`.
+///
+/// With `q` only lines that have all of its words come: words, `"phrases"`, and beginnings of at least three letters
+/// (`conn*`). The newest `limit` of them are answered; where there are older ones, the header `X-Hearth-Next` holds what to
+/// pass as `before` to get them. `invocation` restricts either to the lines of one invocation.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}/logs",
@@ -42,7 +50,10 @@ const ALIVE_CHECK: Duration = Duration::from_secs(1);
     params(
         ("name" = String, Path, description = "Name of the function"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 10000, description = "Stored lines, 1000 by default"),
-        ("follow" = Option<bool>, Query, description = "Go on with new lines"),
+        ("follow" = Option<bool>, Query, description = "Go on with new lines; not with q, invocation or before"),
+        ("q" = Option<String>, Query, description = "Words to search for"),
+        ("invocation" = Option<uuid::Uuid>, Query, description = "Only lines of this invocation"),
+        ("before" = Option<String>, Query, description = "`X-Hearth-Next` of an earlier answer to the same q"),
     ),
     responses((status = 200, description = "Lines", body = LogEntry, content_type = "application/x-ndjson")),
     extensions(("x-errors" = json!(["not_found", "invalid_field"]))),
@@ -54,16 +65,30 @@ pub async fn logs(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let id = id_of(&app, &name)?;
-    let query = Query::parse(query.as_deref(), &["limit", "follow"])?;
+    let known = ["limit", "follow", "q", "invocation", "before"];
+    let query = Query::parse(query.as_deref(), &known)?;
     let limit = query.number("limit", 1, MAX_LIMIT, DEFAULT_LIMIT)?;
     let follow = query.flag("follow")?;
+    let alone = known[2..].iter().find(|name| query.text(name).is_some());
+    if let Some(name) = alone.filter(|_| follow) {
+        let rule = format!("cannot be combined with {name}");
+        return Err(invalid("follow", &"true".into(), rule).into());
+    }
+    let invocation = query.text("invocation").map(invocation_id).transpose()?;
+    if let Some(typed) = query.text("q") {
+        return search(&app, id, typed, invocation, query.text("before"), limit).await;
+    }
+    if let Some(before) = query.text("before") {
+        return Err(invalid("before", &before.into(), "needs q").into());
+    }
+    if let Some(invocation) = invocation {
+        let lines = app.history.logs_of(id, invocation, limit).await?;
+        return Ok(answer(Body::from(text_of(&lines))));
+    }
     // Listening starts before reading, so that no line falls between; what comes twice is dropped again.
     let receiver = follow.then(|| app.history.subscribe(id));
     let stored = app.history.logs(id, limit).await?;
-    let mut text = Vec::new();
-    for entry in &stored {
-        push_line(&mut text, entry);
-    }
+    let text = text_of(&stored);
     let body = match receiver {
         None => Body::from(text),
         Some(receiver) => {
@@ -79,10 +104,66 @@ pub async fn logs(
             Body::from_stream(first.chain(follower.lines()))
         }
     };
+    Ok(answer(body))
+}
+
+/// The newest lines that have all words, oldest first.
+async fn search(
+    app: &App,
+    function: i64,
+    typed: &str,
+    invocation: Option<InvocationId>,
+    before: Option<&str>,
+    limit: u32,
+) -> Result<Response, Problem> {
+    let text =
+        SearchText::parse(typed).map_err(|error| invalid("q", &typed.into(), error.to_string()))?;
+    let page = app
+        .history
+        .search(function, &text, invocation, before, limit)
+        .await?;
+    let Some(mut page) = page else {
+        let sent = before.unwrap_or_default().into();
+        return Err(invalid(
+            "before",
+            &sent,
+            "must be the X-Hearth-Next of an earlier answer",
+        )
+        .into());
+    };
+    page.items.reverse();
+    let lines: Vec<LogEntry> = page.items.into_iter().map(|line| line.entry).collect();
+    let mut response = answer(Body::from(text_of(&lines)));
+    if let Some(next) = page.next.and_then(|next| HeaderValue::try_from(next).ok()) {
+        response.headers_mut().insert(X_HEARTH_NEXT, next);
+    }
+    Ok(response)
+}
+
+fn invocation_id(text: &str) -> Result<InvocationId, InvalidField> {
+    match text.parse() {
+        Ok(id) => Ok(InvocationId(id)),
+        Err(_) => Err(invalid(
+            "invocation",
+            &text.into(),
+            "must be the id of an invocation",
+        )),
+    }
+}
+
+fn text_of(entries: &[LogEntry]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for entry in entries {
+        push_line(&mut text, entry);
+    }
+    text
+}
+
+fn answer(body: Body) -> Response {
     let mut response = Response::new(body);
     let kind = HeaderValue::from_static("application/x-ndjson");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(response)
+    response
 }
 
 fn push_line(text: &mut Vec<u8>, value: &impl serde::Serialize) {

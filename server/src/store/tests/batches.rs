@@ -55,7 +55,11 @@ async fn a_batch_keeps_every_value_as_it_was() {
     record.attempts = 2;
     record.logs.clear();
     write(&store, id, std::slice::from_ref(&record)).await;
-    let all = store.invocations(id, None, None, 10).await.unwrap();
+    let all = store
+        .invocations(id, &InvocationFilter::default(), None, 10)
+        .await
+        .unwrap()
+        .items;
     assert_eq!(all.len(), 2);
     assert_eq!(all[1].attempts, 2);
     drop(directory);

@@ -1,9 +1,13 @@
 //! The store on throwaway databases.
 
+mod audit;
 mod batches;
+mod filters;
 mod functions;
 mod opening;
+mod people;
 mod saved_events;
+mod search;
 mod tokens;
 
 use std::collections::BTreeMap;
@@ -15,8 +19,8 @@ use sqlx::Row as _;
 use super::*;
 use crate::history::LogEntry;
 use crate::model::{
-    InvocationId, InvocationRecord, LogLine, LogStream, Network, Right, Runtime, Stages, Status,
-    Trigger,
+    InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Network, Right, Runtime,
+    Stages, Status, Trigger,
 };
 
 struct Fixture {

@@ -1,5 +1,6 @@
 //! Code in the editor: several files at once, a look at what changes, the line at which an import failed.
 
+use fantoccini::key::Key;
 use serde_json::json;
 
 use super::driver::{Browser, DESKTOP, PHONE};
@@ -24,6 +25,14 @@ async fn deploy(server: &Server) {
     client.send(request).await.expect(201);
 }
 
+/// Back to a desktop, and until the page is laid out for it: a click before that would land beside its element.
+async fn widen(browser: &Browser) {
+    browser.resize(DESKTOP).await;
+    browser
+        .wait_until("the page is wide again", "return window.innerWidth > 1000;")
+        .await;
+}
+
 #[tokio::test]
 async fn two_files_are_edited_reviewed_and_deployed_together() {
     let server = Server::start();
@@ -44,7 +53,7 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
         .await;
     browser.find("[data-file='data/table.bin']").await;
     browser.click("[data-file='data/table.bin']").await;
-    browser.wait_for_text("#file-kept", "no text").await;
+    browser.wait_for_text("#file-kept", "not text").await;
     browser
         .click("li:nth-child(2) > details.directory > summary")
         .await;
@@ -83,9 +92,15 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
     browser.resize(PHONE).await;
     browser.prefer(true).await;
     browser.look("code-review-phone-dark").await;
-    browser.resize(DESKTOP).await;
+    widen(&browser).await;
     browser.prefer(false).await;
-    browser.click("#deploy-button").await;
+    // The button has the focus.
+    browser
+        .find("#deploy-button")
+        .await
+        .send_keys(&Key::Enter)
+        .await
+        .expect("a key");
     browser
         .wait_for_text("#notice", "Version 2 is deployed")
         .await;
@@ -101,6 +116,51 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
         ("settings", "/functions/files/settings"),
     ];
     browser.pictures(&server.url, &pages).await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn an_upload_tells_how_far_it_is() {
+    let server = Server::start();
+    deploy(&server).await;
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    browser.open(&server, "/functions/files/code").await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("large.zip");
+    // What cannot be compressed, so that there is something to send.
+    let mut seed = 7_u32;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 24) as u8
+    })
+    .take(4 << 20)
+    .collect();
+    let zip = archive(&[
+        (
+            "main.py",
+            b"def handler(event, context):\n    return 'uploaded'\n",
+        ),
+        ("noise.bin", &noise),
+    ]);
+    std::fs::write(&file, zip).expect("a file");
+    browser.click("#code-from-file").await;
+    let input = browser.find("#code-file").await;
+    let path = file.to_str().expect("text");
+    input.send_keys(path).await.expect("a file to choose");
+    let slow = json!({"offline": false, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 1 << 20});
+    browser.devtools("Network.enable", json!({})).await;
+    browser
+        .devtools("Network.emulateNetworkConditions", slow)
+        .await;
+    browser.click("#upload-button").await;
+    browser.wait_for_text(".progress-text", "Uploading").await;
+    browser.find(".progress-bar:not([hidden])").await;
+    browser
+        .wait_for_text("#notice", "Version 2 is deployed")
+        .await;
+    let result = server.client().invoke("files", &json!(1)).await;
+    assert_eq!(result.expect(200).json(), "uploaded");
     browser.close().await;
 }
 
@@ -143,7 +203,7 @@ async fn an_import_error_is_shown_at_its_line() {
     browser.look("code-import-error-desktop-dark").await;
     browser.resize(PHONE).await;
     browser.look("code-import-error-phone-dark").await;
-    browser.resize(DESKTOP).await;
+    widen(&browser).await;
     // Nothing typed is lost, and mended it is deployed.
     browser
         .paste("#code-editor", "def greet(name):\n    return 'mended'\n")

@@ -61,6 +61,9 @@ async fn an_event_is_saved_and_had_again() {
     browser.resize(DESKTOP).await;
     browser.open(&server, "/functions/echo?pick=saved-1").await;
     browser
+        .wait_until("the page is wide again", "return window.innerWidth > 1000;")
+        .await;
+    browser
         .wait_until(
             "the saved event is in the editor",
             "return document.getElementById('event').value.includes(\"it's Ada\");",

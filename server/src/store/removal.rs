@@ -1,0 +1,272 @@
+//! Removing history, a piece at a time: a deleted function's, or the oldest of all.
+//!
+//! A piece is one transaction of some milliseconds. The writing connection is given back after it, so that neither the
+//! history nor a deploy waits for long, and a crash loses no more than the piece it met. What goes with a row (its event
+//! and result, its words in the search, its place in the counts) goes in the same transaction.
+
+use sqlx::{Sqlite, Transaction};
+
+use super::codes::{timestamp, unsigned};
+use super::sizes::{self, Size, Sizes};
+use super::{During, Store, StoreError};
+use jiff::Timestamp;
+
+/// Rows removed in one transaction. Removing an invocation touches five indexes, removing a line the search's.
+pub(crate) const PIECE: u32 = 1_000;
+
+/// The first row that stays would be, for a range of ids.
+pub(super) fn first_id_at(at: Timestamp) -> [u8; 16] {
+    let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
+    let mut id = [0; 16];
+    // A UUIDv7 begins with 48 bits of milliseconds.
+    id[..6].copy_from_slice(&millis.to_be_bytes()[2..]);
+    id
+}
+
+/// Removes invocations of a deleted function, with their events and results.
+pub(super) async fn invocations_of(
+    transaction: &mut Transaction<'static, Sqlite>,
+    function: i64,
+) -> Result<u64, sqlx::Error> {
+    let last = sqlx::query_scalar!(
+        "SELECT max(id) FROM (SELECT id FROM invocations WHERE function_id = ?1 ORDER BY id LIMIT ?2)",
+        function,
+        PIECE
+    )
+    .fetch_one(&mut **transaction)
+    .await?;
+    let Some(last) = last else {
+        return Ok(0);
+    };
+    let payloads = sqlx::query!(
+        r#"SELECT count(*) AS "rows!: i64",
+                  coalesce(sum(octet_length(event)), 0) + coalesce(sum(octet_length(result)), 0) AS "text!: i64"
+           FROM invocation_payloads
+           WHERE invocation IN (SELECT id FROM invocations WHERE function_id = ?1 AND id <= ?2)"#,
+        function,
+        last
+    )
+    .fetch_one(&mut **transaction)
+    .await?;
+    sqlx::query!(
+        "DELETE FROM invocation_payloads \
+         WHERE invocation IN (SELECT id FROM invocations WHERE function_id = ?1 AND id <= ?2)",
+        function,
+        last
+    )
+    .execute(&mut **transaction)
+    .await?;
+    let text = sqlx::query_scalar!(
+        r#"SELECT coalesce(sum(octet_length(error)), 0) AS "text!: i64" FROM invocations
+           WHERE function_id = ?1 AND id <= ?2"#,
+        function,
+        last
+    )
+    .fetch_one(&mut **transaction)
+    .await?;
+    let removed = sqlx::query!(
+        "DELETE FROM invocations WHERE function_id = ?1 AND id <= ?2",
+        function,
+        last
+    )
+    .execute(&mut **transaction)
+    .await?
+    .rows_affected();
+    let sizes = Sizes {
+        invocations: size(removed, text),
+        payloads: size(unsigned(payloads.rows), payloads.text),
+        logs: Size::default(),
+    };
+    sizes::subtract(transaction, &sizes).await?;
+    Ok(removed)
+}
+
+/// Removes log lines of a deleted function.
+pub(super) async fn lines_of(
+    transaction: &mut Transaction<'static, Sqlite>,
+    function: i64,
+) -> Result<u64, sqlx::Error> {
+    let text = sqlx::query_scalar!(
+        r#"SELECT coalesce(sum(octet_length(text)), 0) AS "text!: i64" FROM
+           (SELECT text FROM logs WHERE function_id = ?1 ORDER BY time_us, seq LIMIT ?2)"#,
+        function,
+        PIECE
+    )
+    .fetch_one(&mut **transaction)
+    .await?;
+    let removed = sqlx::query!(
+        "DELETE FROM logs WHERE seq IN \
+         (SELECT seq FROM logs WHERE function_id = ?1 ORDER BY time_us, seq LIMIT ?2)",
+        function,
+        PIECE
+    )
+    .execute(&mut **transaction)
+    .await?
+    .rows_affected();
+    let sizes = Sizes {
+        logs: size(removed, text),
+        ..Sizes::default()
+    };
+    sizes::subtract(transaction, &sizes).await?;
+    Ok(removed)
+}
+
+fn size(rows: u64, text: i64) -> Size {
+    Size {
+        rows,
+        text: unsigned(text),
+    }
+}
+
+impl Store {
+    /// Removes the oldest invocations of all functions, at most `most` and a piece, with their events and results; only
+    /// such as were admitted before `before`. Returns how many.
+    pub(crate) async fn remove_invocations(
+        &self,
+        before: Timestamp,
+        most: u32,
+    ) -> Result<u64, StoreError> {
+        let (before, most) = (first_id_at(before), most.min(PIECE));
+        let work = async {
+            let before = before.as_slice();
+            let mut transaction = self.write().await?;
+            let last = sqlx::query_scalar!(
+                "SELECT max(id) FROM (SELECT id FROM invocations WHERE id < ?1 ORDER BY id LIMIT ?2)",
+                before,
+                most
+            )
+            .fetch_one(&mut *transaction)
+            .await?;
+            let Some(last) = last else {
+                return Ok(0);
+            };
+            let payloads = sqlx::query!(
+                r#"SELECT count(*) AS "rows!: i64",
+                          coalesce(sum(octet_length(event)), 0) + coalesce(sum(octet_length(result)), 0) AS "text!: i64"
+                   FROM invocation_payloads WHERE invocation <= ?1"#,
+                last
+            )
+            .fetch_one(&mut *transaction)
+            .await?;
+            sqlx::query!(
+                "DELETE FROM invocation_payloads WHERE invocation <= ?1",
+                last
+            )
+            .execute(&mut *transaction)
+            .await?;
+            let text = sqlx::query_scalar!(
+                r#"SELECT coalesce(sum(octet_length(error)), 0) AS "text!: i64" FROM invocations WHERE id <= ?1"#,
+                last
+            )
+            .fetch_one(&mut *transaction)
+            .await?;
+            let removed = sqlx::query!("DELETE FROM invocations WHERE id <= ?1", last)
+                .execute(&mut *transaction)
+                .await?
+                .rows_affected();
+            let sizes = Sizes {
+                invocations: size(removed, text),
+                payloads: size(unsigned(payloads.rows), payloads.text),
+                logs: Size::default(),
+            };
+            sizes::subtract(&mut transaction, &sizes).await?;
+            transaction.commit().await?;
+            Ok(removed)
+        };
+        work.await.during("remove old invocations")
+    }
+
+    /// Removes the oldest log lines of all functions, at most `most` and a piece; it ends at the first that was written at
+    /// `before` or later. Returns how many.
+    pub(crate) async fn remove_lines(
+        &self,
+        before: Timestamp,
+        most: u32,
+    ) -> Result<u64, StoreError> {
+        let (before, most) = (before.as_microsecond(), most.min(PIECE));
+        let work = async {
+            let mut transaction = self.write().await?;
+            // In the order in which they were stored, which is that of their time but for some seconds.
+            let old = sqlx::query!(
+                r#"SELECT max(seq) AS "last: i64", coalesce(sum(octet_length(text)), 0) AS "text!: i64"
+                   FROM (SELECT seq, text, max(time_us) OVER (ORDER BY seq) AS newest FROM
+                         (SELECT seq, text, time_us FROM logs ORDER BY seq LIMIT ?2))
+                   WHERE newest < ?1"#,
+                before,
+                most
+            )
+            .fetch_one(&mut *transaction)
+            .await?;
+            let Some(last) = old.last else {
+                return Ok(0);
+            };
+            let removed = sqlx::query!("DELETE FROM logs WHERE seq <= ?1", last)
+                .execute(&mut *transaction)
+                .await?
+                .rows_affected();
+            let sizes = Sizes {
+                logs: size(removed, old.text),
+                ..Sizes::default()
+            };
+            sizes::subtract(&mut transaction, &sizes).await?;
+            transaction.commit().await?;
+            Ok(removed)
+        };
+        work.await.during("remove old log lines")
+    }
+
+    /// Removes statistics of minutes before `before`, at most a piece. Returns how many.
+    pub(crate) async fn remove_rollups(&self, before: Timestamp) -> Result<u64, StoreError> {
+        let minute = before.as_second().div_euclid(60);
+        let work = async {
+            let mut transaction = self.write().await?;
+            let removed = sqlx::query!(
+                "DELETE FROM rollups WHERE id IN \
+                 (SELECT id FROM rollups WHERE minute < ?1 ORDER BY minute LIMIT ?2)",
+                minute,
+                PIECE
+            )
+            .execute(&mut *transaction)
+            .await?
+            .rows_affected();
+            transaction.commit().await?;
+            Ok(removed)
+        };
+        work.await.during("remove old statistics")
+    }
+
+    /// When the oldest invocation was admitted, the oldest line written, and the oldest minute of statistics began.
+    pub(crate) async fn oldest(&self) -> Result<Oldest, StoreError> {
+        let work = async {
+            let invocation =
+                sqlx::query_scalar!("SELECT received_us FROM invocations ORDER BY id LIMIT 1")
+                    .fetch_optional(self.readers())
+                    .await?;
+            let line = sqlx::query_scalar!("SELECT time_us FROM logs ORDER BY seq LIMIT 1")
+                .fetch_optional(self.readers())
+                .await?;
+            let minute = sqlx::query_scalar!("SELECT minute FROM rollups ORDER BY minute LIMIT 1")
+                .fetch_optional(self.readers())
+                .await?;
+            Ok(Oldest {
+                invocation: invocation.map(timestamp).transpose()?,
+                line: line.map(timestamp).transpose()?,
+                minute: minute
+                    .map(|minute| timestamp(minute.saturating_mul(60_000_000)))
+                    .transpose()?,
+            })
+        };
+        work.await.during("find the oldest of the history")
+    }
+}
+
+/// The oldest of each kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Oldest {
+    /// When it was admitted.
+    pub invocation: Option<Timestamp>,
+    /// When it was written.
+    pub line: Option<Timestamp>,
+    /// When it began.
+    pub minute: Option<Timestamp>,
+}
