@@ -62,6 +62,7 @@ static ASSETS: &[Asset] = assets! {
     "js/charts/latency.js" => SCRIPT,
     "js/charts/scale.js" => SCRIPT,
     "js/copy.js" => SCRIPT,
+    "js/early.js" => SCRIPT,
     "js/editor.js" => SCRIPT,
     "js/forms.js" => SCRIPT,
     "js/live.js" => SCRIPT,

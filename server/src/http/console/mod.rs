@@ -61,7 +61,6 @@ pub fn router(app: App) -> Router<App> {
         // Not below /functions: a function may be named "new".
         .route("/new", get(create::page).post(create::submit))
         .route("/functions/{name}", get(function::page))
-        .route("/functions/{name}/head", get(function::head))
         .route("/functions/{name}/history", get(invocations::last_calls))
         .route(
             "/functions/{name}/invoke",
