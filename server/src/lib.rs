@@ -23,4 +23,5 @@ pub mod channel;
 
 pub mod history;
 pub mod package;
+pub mod retention;
 pub mod store;

@@ -14,6 +14,7 @@ use hearth::engine::Engine;
 use hearth::engine::runtimes::{Runtimes, UidRange};
 use hearth::history::History;
 use hearth::http::App;
+use hearth::retention::Retainer;
 use hearth::sandbox::{self, Host};
 use hearth::scheduler::{Gate, Resources};
 use hearth::store::Store;
@@ -112,6 +113,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let app = App {
         engine: engine.clone(),
         store: store.clone(),
+        retention: Retainer::start(store.clone(), history.clone()).await?,
         history,
         started: Arc::new(Instant::now()),
     };

@@ -20,6 +20,7 @@ mod path;
 pub mod problem;
 mod query;
 pub mod request_id;
+mod retention;
 mod router;
 pub mod spec;
 mod tokens;
@@ -33,6 +34,7 @@ use axum::Router;
 
 use crate::engine::Engine;
 use crate::history::History;
+use crate::retention::Retainer;
 use crate::store::Store;
 
 /// What every handler can reach. Cheap to clone.
@@ -44,6 +46,8 @@ pub struct App {
     pub store: Store,
     /// Finished invocations.
     pub history: History,
+    /// Removes what is too old.
+    pub retention: Retainer,
     /// When the server started.
     pub started: Arc<Instant>,
 }

@@ -11,7 +11,8 @@ use utoipa_axum::routes;
 
 use super::problem::{Code, Problem};
 use super::{
-    App, console, finish, functions, health, invocations, metrics, node, openapi, tokens, trigger,
+    App, console, finish, functions, health, invocations, metrics, node, openapi, retention,
+    tokens, trigger,
 };
 
 /// All documented routes.
@@ -37,6 +38,7 @@ pub(super) fn table() -> OpenApiRouter<App> {
         .routes(routes!(functions::events::events))
         .routes(routes!(functions::logs::logs))
         .routes(routes!(invocations::invocation))
+        .routes(routes!(retention::get, retention::patch))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::delete))
 }

@@ -33,6 +33,7 @@ use sqlx::{Sqlite, Transaction};
 use crate::model::{FunctionSpec, TokenView};
 
 pub(crate) use history_batch::HistoryBatch;
+pub(crate) use removal::PIECE;
 pub(crate) use rollups::{RollupCounts, RollupRow};
 
 /// A database error, with the operation that met it.

@@ -215,14 +215,30 @@ impl Store {
         work.await.during("remove old log lines")
     }
 
-    /// Removes statistics of minutes before `before`, at most a piece. Returns how many.
-    pub(crate) async fn remove_rollups(&self, before: Timestamp) -> Result<u64, StoreError> {
+    /// Removes statistics of a function from before `before`, at most a piece. Returns how many rows.
+    pub(crate) async fn remove_statistics(
+        &self,
+        function: i64,
+        before: Timestamp,
+    ) -> Result<u64, StoreError> {
         let minute = before.as_second().div_euclid(60);
         let work = async {
+            // Most functions have nothing to remove: looking does not need the writing connection.
+            let old = sqlx::query_scalar!(
+                "SELECT id FROM rollups WHERE function_id = ?1 AND minute < ?2 LIMIT 1",
+                function,
+                minute
+            )
+            .fetch_optional(self.readers())
+            .await?;
+            if old.is_none() {
+                return Ok(0);
+            }
             let mut transaction = self.write().await?;
             let removed = sqlx::query!(
                 "DELETE FROM rollups WHERE id IN \
-                 (SELECT id FROM rollups WHERE minute < ?1 ORDER BY minute LIMIT ?2)",
+                 (SELECT id FROM rollups WHERE function_id = ?1 AND minute < ?2 ORDER BY minute LIMIT ?3)",
+                function,
                 minute,
                 PIECE
             )
@@ -245,7 +261,7 @@ impl Store {
             let line = sqlx::query_scalar!("SELECT time_us FROM logs ORDER BY seq LIMIT 1")
                 .fetch_optional(self.readers())
                 .await?;
-            let minute = sqlx::query_scalar!("SELECT minute FROM rollups ORDER BY minute LIMIT 1")
+            let minute = sqlx::query_scalar!("SELECT minute FROM rollups ORDER BY id LIMIT 1")
                 .fetch_optional(self.readers())
                 .await?;
             Ok(Oldest {

@@ -10,6 +10,7 @@ mod login;
 mod logs;
 mod new;
 mod overview;
+mod retention;
 mod settings;
 mod shared;
 
@@ -29,6 +30,10 @@ pub use login::LoginPage;
 pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};
 pub use new::{FunctionForm, NewPage};
 pub use overview::{OverviewPage, StateCount};
+pub use retention::{
+    AmountView, PassView, RetentionForm, RetentionPage, RetentionPreview, RetentionPreviewPartial,
+    RetentionState, RetentionStatePartial,
+};
 pub use settings::{SettingsForm, SettingsPage};
 pub use shared::{
     DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment, RecentStats,

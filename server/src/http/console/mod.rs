@@ -17,6 +17,7 @@ mod invoke;
 mod logs;
 mod outcome;
 mod overview;
+mod retention;
 mod session;
 mod settings;
 mod theme;
@@ -57,6 +58,8 @@ pub fn router(app: App) -> Router<App> {
             get(settings::page).post(settings::submit),
         )
         .route("/functions/{name}/delete", post(settings::delete))
+        .route("/retention", get(retention::page).post(retention::submit))
+        .route("/retention/preview", post(retention::preview))
         .route("/logout", post(session::logout))
         .layer(from_fn_with_state(app.clone(), guard::sessions));
     let doors = Router::new()

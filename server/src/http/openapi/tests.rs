@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 25] = [
+const ROUTES: [(&str, &str); 27] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -33,6 +33,8 @@ const ROUTES: [(&str, &str); 25] = [
     ("get", "/api/v1/tokens"),
     ("post", "/api/v1/tokens"),
     ("delete", "/api/v1/tokens/{id}"),
+    ("get", "/api/v1/retention"),
+    ("patch", "/api/v1/retention"),
     ("get", "/metrics"),
     ("get", "/openapi.json"),
 ];

@@ -4,6 +4,7 @@ mod batches;
 mod filters;
 mod functions;
 mod opening;
+mod retention;
 mod search;
 mod tokens;
 
