@@ -5,8 +5,8 @@ import { setUpEditors } from "./editor.js";
 import { setUpForms } from "./forms.js";
 import { setUpMenus } from "./menu.js";
 import { setUpPolling } from "./poll.js";
-import { setUpTheme } from "./theme.js";
 import { setUpTail } from "./tail.js";
+import { setUpTheme } from "./theme.js";
 import { setUpToasts } from "./toast.js";
 
 setUpToasts();

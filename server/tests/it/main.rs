@@ -23,6 +23,7 @@ mod mutations;
 mod node;
 mod packages;
 mod restore;
+mod retention;
 mod runtime;
 mod trigger;
 mod trigger_answer;

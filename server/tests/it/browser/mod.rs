@@ -6,6 +6,7 @@ mod driver;
 mod matrix;
 
 mod deploying;
+mod history;
 mod pages;
 
 use driver::Browser;
