@@ -22,6 +22,7 @@ pub mod sandbox;
 pub mod channel;
 
 pub mod history;
+pub mod live;
 pub mod package;
 pub mod retention;
 pub mod store;

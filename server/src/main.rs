@@ -14,6 +14,7 @@ use hearth::engine::Engine;
 use hearth::engine::runtimes::{Runtimes, UidRange};
 use hearth::history::History;
 use hearth::http::App;
+use hearth::live::Live;
 use hearth::retention::Retainer;
 use hearth::sandbox::{self, Host};
 use hearth::scheduler::{Gate, Resources};
@@ -114,6 +115,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         engine: engine.clone(),
         store: store.clone(),
         retention: Retainer::start(store.clone(), history.clone()).await?,
+        live: Live::start(engine.clone(), history.clone(), data_dir.path.clone()),
         history,
         started: Arc::new(Instant::now()),
     };

@@ -14,23 +14,27 @@ async function copy(source) {
   selection.removeAllRanges();
 }
 
+/** Copies the text of an element; the button says for a moment what came of it. */
+export async function copyText(source, button) {
+  const label = button.dataset.label ?? button.innerHTML;
+  button.dataset.label = label;
+  try {
+    await copy(source);
+    button.textContent = "Copied";
+  } catch {
+    // The text is selected at least, so that the keyboard can copy it.
+    document.getSelection().selectAllChildren(source);
+    button.textContent = "Press Ctrl+C";
+  }
+  setTimeout(() => {
+    button.innerHTML = label;
+  }, SHOWN_MS);
+}
+
 export function setUpCopying() {
-  document.addEventListener("click", async (event) => {
+  document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-copy]");
     const source = button && document.getElementById(button.dataset.copy);
-    if (!source) return;
-    const label = button.dataset.label ?? button.innerHTML;
-    button.dataset.label = label;
-    try {
-      await copy(source);
-      button.textContent = "Copied";
-    } catch {
-      // The text is selected at least, so that the keyboard can copy it.
-      document.getSelection().selectAllChildren(source);
-      button.textContent = "Press Ctrl+C";
-    }
-    setTimeout(() => {
-      button.innerHTML = label;
-    }, SHOWN_MS);
+    if (source) copyText(source, button);
   });
 }

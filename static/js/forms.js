@@ -1,4 +1,7 @@
-// Forms: messages at fields, environment rows, file drop, starters, the typed confirmation, the event's JSON.
+// Forms: messages at fields, environment rows, file drop, starters, a failed import's line, the typed confirmation, the
+// event's JSON.
+
+import { editorOf, focusField } from "./editor.js";
 
 /** Marks the fields that have a message, opens what hides them and moves to the first. */
 function showFieldErrors() {
@@ -21,7 +24,7 @@ function showFieldErrors() {
   }
   if (!first) return;
   first.closest("details")?.setAttribute("open", "");
-  first.focus();
+  focusField(first);
 }
 
 function setUpFieldErrors() {
@@ -48,13 +51,16 @@ function setUpRows() {
       const row = document.getElementById(add.dataset.addRow).content.cloneNode(true);
       const rows = document.getElementById(add.dataset.rows);
       rows.append(row);
+      rows.dispatchEvent(new Event("rows:changed", { bubbles: true }));
       rows.lastElementChild.querySelector("input").focus();
     }
     const remove = event.target.closest("[data-remove-row]");
     if (remove) {
       const row = remove.parentElement;
       const next = row.nextElementSibling ?? row.previousElementSibling;
+      const rows = row.parentElement;
       row.remove();
+      rows.dispatchEvent(new Event("rows:changed", { bubbles: true }));
       (next?.querySelector("input") ?? document.querySelector("[data-add-row]"))?.focus();
     }
   });
@@ -90,47 +96,54 @@ function setUpDrop() {
   }
 }
 
-/** Offers the starters of the chosen runtime. Another runtime brings its first one along. */
+/** Another runtime brings the same starter in its language along, unless something else was written. */
 function setUpStarters() {
-  const chooser = document.querySelector("[data-starters]");
-  if (!chooser) return;
+  const form = document.querySelector("form[data-new]");
+  if (!form) return;
   const runtime = document.getElementById("runtime");
-  const editor = document.getElementById(chooser.dataset.starters);
-  const code = (id) => document.getElementById(id).content.textContent;
-  const options = Array.from(chooser.options);
-  chooser.closest("[data-needs-script]").hidden = false;
-  let chosen = chooser.value;
-  const offer = () => {
-    for (const option of options) {
-      option.hidden = option.disabled = option.dataset.runtime !== runtime.value;
-    }
-  };
-  /** Whether the editor's text was replaced by the starter's. */
-  const take = (id) => {
-    const untouched = editor.value.trim() === "" || options.some((option) => code(option.value) === editor.value);
-    if (!untouched && !confirm("Replace the code you have written?")) return false;
-    chosen = chooser.value = id;
-    editor.value = code(chosen);
-    editor.dispatchEvent(new Event("input", { bubbles: true }));
-    return true;
-  };
-  chooser.addEventListener("change", () => {
-    if (!take(chooser.value)) chooser.value = chosen;
-  });
+  const area = document.getElementById("code-editor");
   runtime.addEventListener("change", () => {
-    offer();
-    const first = options.find((option) => option.dataset.runtime === runtime.value);
-    if (first) take(first.value);
+    const chosen = document.querySelector(".starter[aria-current]");
+    const other =
+      chosen &&
+      document.querySelector(
+        `.starter[data-runtime="${runtime.value}"][data-label="${CSS.escape(chosen.dataset.label)}"]`,
+      );
+    if (other && area.value === area.defaultValue) {
+      // Nothing is lost but what the starter itself had filled in.
+      location.assign(other.href);
+      return;
+    }
+    editorOf(area)?.rename(runtime.value === "node" ? "main.mjs" : "main.py");
   });
-  offer();
+}
+
+/** The line at which an import failed, in an editor of one file. */
+function setUpProblemLines() {
+  const show = () => {
+    const problem = document.getElementById("problem");
+    const area = document.querySelector("form[data-new] #code-editor");
+    if (!area || !problem?.dataset.line || document.getElementById("code-from-file").checked) return;
+    if (!/^main\.(py|js|mjs)$/.test(problem.dataset.path)) return;
+    editorOf(area)?.mark(Number(problem.dataset.line), problem.dataset.message);
+    editorOf(area)?.focus();
+  };
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.target.id === "form-outcome" || event.target.querySelector?.("#problem")) show();
+  });
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest?.("form[data-new] [data-go-to-line]")) return;
+    event.preventDefault();
+    show();
+  });
 }
 
 function setUpConfirmation() {
-  const input = document.querySelector("[data-confirm]");
+  const input = document.querySelector("[data-typed]");
   if (!input) return;
-  const button = document.getElementById(input.dataset.confirms);
+  const button = document.getElementById(input.dataset.allows);
   const check = () => {
-    button.disabled = input.value.trim() !== input.dataset.confirm;
+    button.disabled = input.value.trim() !== input.dataset.typed;
   };
   input.addEventListener("input", check);
   check();
@@ -151,7 +164,12 @@ function setUpEvent() {
   if (!area) return;
   const key = area.dataset.remember;
   const remembered = sessionStorage.getItem(key);
-  if (remembered !== null) area.value = remembered;
+  if (remembered !== null && area.dataset.explicit === undefined) {
+    area.value = remembered;
+    // It may be none of those that can be chosen.
+    const pick = document.getElementById("pick");
+    if (pick && remembered !== area.defaultValue) pick.value = "";
+  }
   const message = document.getElementById(`error-${area.id}`);
   const check = () => {
     const error = jsonError(area.value);
@@ -165,18 +183,12 @@ function setUpEvent() {
     sessionStorage.setItem(key, area.value);
     if (area.hasAttribute("aria-invalid")) check();
   });
-  area.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      area.form.requestSubmit();
-    }
-  });
   area.form.addEventListener(
     "htmx:configRequest",
     (event) => {
-      if (check()) return;
+      if (event.target !== area.form || check()) return;
       event.preventDefault();
-      area.focus();
+      focusField(area);
     },
     true,
   );
@@ -187,6 +199,7 @@ export function setUpForms() {
   setUpRows();
   setUpDrop();
   setUpStarters();
+  setUpProblemLines();
   setUpConfirmation();
   setUpEvent();
 }

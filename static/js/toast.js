@@ -1,11 +1,13 @@
-// Errors of htmx requests, shown in a corner with the request's id.
+// Errors of htmx requests, shown in a corner with the request's id; and short notes of the page's own.
+
+import { copyText } from "./copy.js";
 
 const SHOWN_MS = 12_000;
 const MOST_TOASTS = 4;
 
-/** Shows a message. `id` is the request's, to be found in the server's log. */
-export function toast(title, detail = "", id = "") {
-  const region = document.getElementById("toasts");
+/** Shows a message. `id` is the request's, to be found in the server's log; `kind` is `error` or `note`. */
+export function toast(title, detail = "", id = "", kind = "error") {
+  const region = document.getElementById(kind === "error" ? "toasts" : "notes");
   if (!region) return;
   // The same message over and over, as when the server is away, is shown once.
   for (const shown of region.children) {
@@ -14,11 +16,11 @@ export function toast(title, detail = "", id = "") {
   while (region.children.length >= MOST_TOASTS) region.firstElementChild.remove();
 
   const box = document.createElement("div");
-  box.className = "toast";
+  box.className = `toast toast-${kind}`;
   box.dataset.title = title;
   box.append(line("toast-title", title), closeButton(box));
   if (detail) box.append(line("toast-detail", detail));
-  if (id) box.append(line("toast-id", `Request ${id}`));
+  if (id) box.append(idLine(id));
   region.append(box);
 
   let timer = setTimeout(() => box.remove(), SHOWN_MS);
@@ -37,6 +39,21 @@ function line(name, text) {
   const paragraph = document.createElement("p");
   paragraph.className = name;
   paragraph.textContent = text;
+  return paragraph;
+}
+
+/** The request's id with a button that copies it. */
+function idLine(id) {
+  const paragraph = line("toast-id", "Request ");
+  const code = document.createElement("code");
+  code.textContent = id;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "button quiet";
+  button.textContent = "Copy";
+  button.setAttribute("aria-label", "Copy the request's id");
+  button.addEventListener("click", () => copyText(code, button));
+  paragraph.append(code, " ", button);
   return paragraph;
 }
 
@@ -69,7 +86,12 @@ export function setUpToasts() {
     toast(title, detail, id);
   });
   document.addEventListener("htmx:sendError", () => {
-    toast("The server cannot be reached", "It will be tried again.");
+    toast("The server cannot be reached", "Try again in a moment.");
   });
   document.addEventListener("htmx:timeout", () => toast("The server did not answer in time"));
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    const box = document.activeElement?.closest(".toast");
+    box?.remove();
+  });
 }

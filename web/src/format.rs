@@ -101,6 +101,52 @@ pub fn plural(count: u64, word: &str) -> String {
     }
 }
 
+/// Percent-encodes what is not unreserved in a URL.
+pub fn encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// A rate: `0`, `0.4`, `12.3`, `1,234`, so that it says little where little is known.
+pub fn rate(per_second: f64) -> String {
+    if per_second < 0.05 {
+        "0".to_owned()
+    } else if per_second < 99.95 {
+        format!("{per_second:.1}")
+    } else {
+        count(per_second.round() as u64)
+    }
+}
+
+/// A share of something as a percentage: `0 %`, `0.4 %`, `12 %`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// A long duration in its two largest units: `42 s`, `5 min`, `3 h 12 min`, `8 d 4 h`.
+pub fn uptime(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min"),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +194,35 @@ mod tests {
             assert_eq!(bytes(value), text, "{value}");
         }
         assert!(bytes(u64::MAX).ends_with("TiB"));
+    }
+
+    #[test]
+    fn rates_shares_and_long_times_are_short() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.04, "0"),
+            (0.4, "0.4"),
+            (12.34, "12.3"),
+            (1_234.5, "1,235"),
+        ] {
+            assert_eq!(rate(value), text);
+        }
+        for (value, text) in [
+            (0.0, "0 %"),
+            (0.004, "0.4 %"),
+            (0.12, "12 %"),
+            (1.0, "100 %"),
+        ] {
+            assert_eq!(percent(value), text);
+        }
+        for (value, text) in [
+            (42, "42 s"),
+            (300, "5 min"),
+            (11_520, "3 h 12 min"),
+            (705_600, "8 d 4 h"),
+        ] {
+            assert_eq!(uptime(value), text);
+        }
     }
 
     #[test]

@@ -81,6 +81,15 @@ impl JsonText {
         self.cut_from.map(crate::format::bytes)
     }
 
+    /// Text as it is, for what is no JSON.
+    pub fn plain(text: &[u8]) -> Self {
+        let end = text.len().min(SHOWN_BYTES);
+        Self {
+            shown: String::from_utf8_lossy(&text[..end]).into_owned(),
+            cut_from: (text.len() > SHOWN_BYTES).then_some(text.len() as u64),
+        }
+    }
+
     /// Lays out `text`; bytes that are not UTF-8 are replaced.
     pub fn new(text: &[u8]) -> Self {
         let end = text.len().min(SHOWN_BYTES);

@@ -46,6 +46,11 @@ pub fn partial(template: &impl Template) -> Response {
     page(StatusCode::OK, template)
 }
 
+/// A fragment as text, for a stream. One of ours fails only when formatting one of its values does, which none does.
+pub fn fragment(template: &impl Template) -> String {
+    template.render().unwrap_or_default()
+}
+
 fn with_headers(status: StatusCode, html: String) -> Response {
     let mut response = (status, html).into_response();
     for (name, value) in HEADERS {

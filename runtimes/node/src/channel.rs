@@ -109,9 +109,13 @@ impl Channel {
         if let Some(traceparent) = traceparent {
             request.set(3, traceparent)?;
         }
-        // The server has parsed it, so it is valid UTF-8 and borrowed as it is.
-        let event = String::from_utf8_lossy(inner.event());
-        request.set(4, env.create_string(&event)?)?;
+        // The server has parsed it, so it is valid UTF-8; that is found many bytes at a time, other than by the lossy
+        // way, which looks at each.
+        let event = match std::str::from_utf8(inner.event()) {
+            Ok(event) => env.create_string(event)?,
+            Err(_) => env.create_string(String::from_utf8_lossy(inner.event()))?,
+        };
+        request.set(4, event)?;
         if head.trigger == Trigger::Http {
             request.set(5, BufferSlice::copy_from(env, inner.body())?)?;
         }

@@ -109,10 +109,11 @@ impl Packages {
         }
     }
 
-    /// Unpacks an upload and puts it in its place, whole or not at all.
+    /// Unpacks an upload and puts it in its place, whole or not at all. `base` is the package that edits are meant for.
     pub(super) async fn install(
         &self,
         code: Code,
+        base: Option<&Package>,
         handler: &str,
         runtime: Runtime,
     ) -> Result<(Unpacked, Package), EngineError> {
@@ -125,8 +126,9 @@ impl Packages {
             // Node tells by the syntax which kind of module it is.
             Runtime::Node => "js",
         };
-        let dir = self.inner.dir.clone();
-        let (staging, unpacked) = blocking(move || stage(&dir, &code, &module, extension)).await?;
+        let (dir, base) = (self.inner.dir.clone(), base.map(Package::path));
+        let (staging, unpacked) =
+            blocking(move || stage(&dir, &code, base.as_deref(), &module, extension)).await?;
         let _moving = self.inner.moving.lock().await;
         let (dir, sha256) = (self.inner.dir.clone(), unpacked.sha256.clone());
         blocking(move || put_in_place(&dir, &staging, &sha256)).await?;
@@ -184,12 +186,13 @@ async fn blocking<T: Send + 'static>(
 fn stage(
     dir: &Path,
     code: &Code,
+    base: Option<&Path>,
     module: &str,
     extension: &str,
 ) -> Result<(PathBuf, Unpacked), PackageError> {
     let staging = dir.join(format!("{STAGING}{}", uuid::Uuid::now_v7()));
     std::fs::create_dir(&staging)?;
-    let unpacked = package::unpack(code, module, extension, &staging)
+    let unpacked = package::unpack(code, base, module, extension, &staging)
         .and_then(|unpacked| sync_tree(&staging).map(|()| unpacked));
     match unpacked {
         Ok(unpacked) => Ok((staging, unpacked)),

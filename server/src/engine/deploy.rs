@@ -84,7 +84,9 @@ impl Engine {
         self.inner.resources.runtimes.check(spec.runtime)?;
         let _claim = Claim::take(&self, &spec.name)?;
         let packages = &self.inner.packages;
-        let (unpacked, package) = packages.install(code, &spec.handler, spec.runtime).await?;
+        let (unpacked, package) = packages
+            .install(code, None, &spec.handler, spec.runtime)
+            .await?;
         let key = FunctionKey::default();
         let deployment = self.deployment(key.clone(), 1, &spec, package, None);
         let deployed = async {
@@ -131,8 +133,11 @@ impl Engine {
         let packages = &self.inner.packages;
         let (sha256, bytes, package) = match code {
             Some(code) => {
-                let (unpacked, package) =
-                    packages.install(code, &spec.handler, spec.runtime).await?;
+                still_edits(&code, active.version)?;
+                let base = packages.hold(&active.code_sha256);
+                let (unpacked, package) = packages
+                    .install(code, Some(&base), &spec.handler, spec.runtime)
+                    .await?;
                 (unpacked.sha256, unpacked.bytes, package)
             }
             None => {
@@ -315,6 +320,18 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         self.engine.inner.creating.lock().remove(&self.name);
+    }
+}
+
+/// Edits of a version that is not the active one any more would undo what was deployed meanwhile.
+fn still_edits(code: &Code, active: u32) -> Result<(), InvalidField> {
+    match code {
+        Code::Edits { base, .. } if *base != active => Err(InvalidField {
+            field: "base".into(),
+            value: base.to_string(),
+            rule: format!("must be the active version, which is {active} by now"),
+        }),
+        _ => Ok(()),
     }
 }
 

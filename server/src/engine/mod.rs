@@ -5,6 +5,8 @@
 
 mod code;
 mod deploy;
+mod files;
+mod glance;
 mod invoke;
 mod lifecycle;
 mod registry;
@@ -18,6 +20,8 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 pub use code::Package;
+pub use files::{VersionChange, VersionCode};
+pub use glance::Glance;
 pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 
 use crate::history::History;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 
+use super::glance;
 use crate::instance::FunctionKey;
-use crate::model::{FunctionState, FunctionView, InstanceCounts, VersionView};
+use crate::model::{FunctionView, InstanceCounts, VersionView};
 use crate::scheduler::{Deployment, TemplateStatus};
 use crate::store::{StoredFunction, StoredVersion};
 
@@ -59,12 +60,8 @@ impl Function {
         let deployment = self.active();
         let counts = deployment.counts();
         let status = deployment.template_status();
-        let (state, state_reason) = match &status {
-            TemplateStatus::Up => (FunctionState::Ready, None),
-            TemplateStatus::Booting => (FunctionState::Starting, None),
-            TemplateStatus::Failed(reason) => (FunctionState::Failed, Some(reason.clone())),
-            TemplateStatus::Asleep => (FunctionState::Asleep, None),
-        };
+        let template = status == TemplateStatus::Up;
+        let (state, state_reason) = glance::state(status);
         let spec = &stored.active.spec;
         FunctionView {
             name: spec.name.clone(),
@@ -79,7 +76,7 @@ impl Function {
                 starting: counts.starting,
             },
             queued: counts.queued,
-            template: status == TemplateStatus::Up,
+            template,
             image: deployment.image_view(),
             memory_mb: spec.memory_mb,
             timeout_ms: spec.timeout_ms,

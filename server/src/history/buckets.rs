@@ -1,11 +1,13 @@
 //! Latency since the server started, in buckets that grow by a fixed factor: eight a decade, so that the console can draw
 //! it on a logarithmic axis and `/metrics` can show it, at 600 bytes a function.
 
+use hdrhistogram::Histogram;
+
 use super::LiveHistogram;
 
 /// Upper bounds in µs, inclusive: 10^(k/8) rounded, without those that would repeat; the last is beyond the longest
 /// invocation (900 s) with its waiting time.
-const BOUNDS: [u64; 71] = [
+pub(super) const BOUNDS: [u64; 71] = [
     1,
     2,
     3,
@@ -92,8 +94,42 @@ impl Default for Buckets {
 impl Buckets {
     /// Counts a duration in µs; what is longer than the last bound goes into the last bucket.
     pub(super) fn record(&mut self, duration: u64) {
+        self.record_many(duration, 1);
+    }
+
+    /// Counts a duration in µs so many times.
+    pub(super) fn record_many(&mut self, duration: u64, count: u64) {
         let index = BOUNDS.partition_point(|bound| *bound < duration);
-        self.0[index.min(BOUNDS.len() - 1)] += 1;
+        self.0[index.min(BOUNDS.len() - 1)] += count;
+    }
+
+    /// Counts what a histogram holds, each at the middle of what the histogram does not tell apart.
+    pub(super) fn add_histogram(&mut self, histogram: &Histogram<u64>) {
+        for value in histogram.iter_recorded() {
+            let middle = histogram.median_equivalent(value.value_iterated_to());
+            self.record_many(middle, value.count_at_value());
+        }
+    }
+
+    /// Adds another's counts.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (sum, count) in self.0.iter_mut().zip(other.0) {
+            *sum += count;
+        }
+    }
+
+    /// The buckets that hold something: place in [`BOUNDS`] and count.
+    pub(super) fn indexed(&self) -> Vec<(u32, u64)> {
+        (0..).zip(self.0).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// The buckets that hold something: upper bound in µs and count.
+    pub(super) fn filled(&self) -> Vec<(u64, u64)> {
+        BOUNDS
+            .into_iter()
+            .zip(self.0)
+            .filter(|(_, count)| *count > 0)
+            .collect()
     }
 
     /// The buckets that hold something.
@@ -101,11 +137,7 @@ impl Buckets {
         LiveHistogram {
             count,
             errors,
-            buckets: BOUNDS
-                .into_iter()
-                .zip(self.0)
-                .filter(|(_, count)| *count > 0)
-                .collect(),
+            buckets: self.filled(),
         }
     }
 }

@@ -7,7 +7,9 @@ use tokio::sync::broadcast;
 
 use super::buckets::Buckets;
 use super::payload::Gates;
+use super::recent::Minutes;
 use super::slice::{Slice, SliceError, rung_index};
+use super::slots::Slots;
 use super::{Event, LiveHistogram, Totals};
 use crate::model::{InvocationRecord, Status};
 
@@ -57,20 +59,26 @@ impl Function {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     name: String,
-    count: u64,
-    errors: u64,
+    pub(super) count: u64,
+    pub(super) errors: u64,
     by_status: [u64; ENDINGS.len()],
     by_start: [u64; 4],
     total_us: u64,
     buckets: Buckets,
     /// Minutes that are not stored yet, with what finished in each. Usually one; none for a function that is not called.
-    minutes: Vec<(i64, Box<Slice>)>,
+    pub(super) minutes: Vec<(i64, Box<Slice>)>,
+    /// The newest of those that are.
+    pub(super) recent: Minutes,
+    /// The last minutes in finer slots.
+    pub(super) slots: Slots,
 }
 
-/// The minute an invocation finished in, counted since 1970.
-pub(super) fn minute_of(record: &InvocationRecord) -> i64 {
-    let finished = record.finished_at.unwrap_or(record.received_at);
-    minute_at(finished.as_microsecond())
+/// When an invocation finished, µs since 1970.
+fn finished_at(record: &InvocationRecord) -> i64 {
+    record
+        .finished_at
+        .unwrap_or(record.received_at)
+        .as_microsecond()
 }
 
 /// The minute of a time in µs since 1970.
@@ -94,7 +102,9 @@ impl Counters {
         }
         self.total_us = self.total_us.saturating_add(record.stages_us.total);
         self.buckets.record(record.stages_us.total);
-        self.minute(minute_of(record))
+        let at = finished_at(record);
+        self.slots.record(at, record.stages_us.total);
+        self.minute(minute_at(at))
             .record(record.status, record.start, &record.stages_us);
     }
 
@@ -112,16 +122,22 @@ impl Counters {
 
     /// Takes the minutes before this one out, to be stored.
     pub(super) fn take_before(&mut self, minute: i64) -> Vec<(i64, Box<Slice>)> {
-        self.minutes
+        let taken: Vec<(i64, Box<Slice>)> = self
+            .minutes
             .extract_if(.., |(known, _)| *known < minute)
-            .collect()
+            .collect();
+        for (minute, slice) in &taken {
+            self.recent.keep(*minute, slice);
+        }
+        taken
     }
 
     /// Puts minutes back that could not be stored.
     pub(super) fn put_back(&mut self, minutes: Vec<(i64, Box<Slice>)>) -> Result<(), SliceError> {
-        minutes
-            .iter()
-            .try_for_each(|(minute, slice)| self.minute(*minute).add(slice))
+        minutes.iter().try_for_each(|(minute, slice)| {
+            self.recent.drop_newest(*minute);
+            self.minute(*minute).add(slice)
+        })
     }
 
     /// Adds what finished from `first` on and is not stored yet to `sum`.

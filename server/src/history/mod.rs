@@ -7,16 +7,27 @@
 
 mod buckets;
 mod counters;
+mod failures;
+mod heat;
+mod latency;
+mod lifetime;
+mod merge;
+mod parts;
 mod payload;
 mod queue;
+mod recent;
 mod recount;
 mod rollup;
 mod search;
 mod slice;
+mod slots;
 mod types;
 mod writer;
 
+pub use failures::Failure;
+pub use latency::LatencyReader;
 pub use payload::Captured;
+pub use recent::Recent;
 pub use search::{SearchText, SearchTextError};
 pub use types::{Event, FoundLine, LiveHistogram, LogEntry, Totals};
 
@@ -25,6 +36,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -38,6 +50,8 @@ use crate::model::{
 };
 use crate::store::{RollupRow, Store, StoreError};
 use counters::{Function, minute_at};
+use failures::Failures;
+use lifetime::Lifetime;
 use payload::{Gates, NodeGate};
 use queue::{Item, QUEUE_UNITS, Queue};
 use slice::{Slice, SliceError};
@@ -53,6 +67,8 @@ const FLUSH_WAIT: Duration = Duration::from_secs(10);
 /// Searches at one time. A beginning that many words have can take a second with a large log, and pages that read must
 /// not wait for a connection because of it.
 const SEARCHES: usize = 2;
+/// What lists show is of the last so many minutes.
+pub const RECENT_MINUTES: i64 = 5;
 
 /// Most items of a page.
 const LONGEST_PAGE: u32 = 1000;
@@ -75,9 +91,15 @@ struct Inner {
     /// What is kept of events and results.
     payloads: ArcSwap<PayloadLimits>,
     node_gate: NodeGate,
-    started: Instant,
+    born: Instant,
     /// Who searches log lines: see [`SEARCHES`].
     searches: Semaphore,
+    /// The minute the history was started in.
+    started: i64,
+    /// How often what is stored of the rollups changed, so that whoever added it up knows to do so again.
+    changes: AtomicU64,
+    failures: Failures,
+    lifetime: Lifetime,
 }
 
 impl History {
@@ -92,23 +114,34 @@ impl History {
         // in the table by then that is in memory too.
         let recounting = moving.clone().try_write_owned();
         let (queue, outlet) = queue::queue(QUEUE_UNITS);
-        let written = store.clone();
-        tokio::spawn(async move {
-            recount::run(&written).await;
-            drop(recounting);
-            Writer::new(written).run(outlet).await;
-        });
+        let started = minute_at(Timestamp::now().as_microsecond());
         let inner = Arc::new(Inner {
             queue,
-            store,
+            store: store.clone(),
             functions: ArcSwap::default(),
             moving,
             read_wait,
             payloads: ArcSwap::from_pointee(Retention::default().payloads()),
             node_gate: NodeGate::default(),
-            started: Instant::now(),
+            born: Instant::now(),
             searches: Semaphore::new(SEARCHES),
+            started,
+            changes: AtomicU64::new(0),
+            failures: Failures::default(),
+            lifetime: Lifetime::default(),
         });
+        let loaded = Arc::downgrade(&inner);
+        tokio::spawn(async move {
+            recount::run(&store).await;
+            if let Some(inner) = loaded.upgrade() {
+                inner.load_lifetime().await;
+                inner.load_recent(started - RECENT_MINUTES).await;
+                inner.load_failures().await;
+            }
+            drop(recounting);
+            Writer::new(store).run(outlet).await;
+        });
+        tokio::spawn(merge::run(Arc::downgrade(&inner)));
         tokio::spawn(rollup::run(Arc::downgrade(&inner)));
         Self { inner }
     }
@@ -130,6 +163,10 @@ impl History {
     ) {
         let known = self.inner.function(function);
         known.counters.lock().record(&record);
+        self.inner.lifetime.note(&record);
+        if let Some(failure) = Failure::of(&record) {
+            self.inner.failures.note(failure);
+        }
         let record = Arc::new(record);
         known.publish(|| Event::Finished(record.clone()));
         self.inner
@@ -180,7 +217,8 @@ impl History {
     }
 
     /// Statistics over the last `window` (1 min to 7 days): the minutes the window touches, the running one included, so
-    /// that up to a minute more than the window is covered. An invocation counts in the minute it finished in.
+    /// that up to a minute more than the window is covered; up to a quarter of an hour more, when the window is longer
+    /// than two hours. An invocation counts in the minute it finished in.
     pub async fn stats(&self, function: i64, window: Duration) -> Result<Stats, StoreError> {
         let window_us = i64::try_from(window.as_micros()).unwrap_or(i64::MAX);
         let now = Timestamp::now().as_microsecond();
@@ -354,7 +392,7 @@ impl Inner {
             return None;
         }
         let known = self.function(function);
-        let second = self.started.elapsed().as_secs();
+        let second = self.born.elapsed().as_secs();
         admits(&self.node_gate, &known.payloads, second)
             .then(|| Box::new(Captured::new(limits, trigger == Trigger::Http, event)))
     }
@@ -374,6 +412,11 @@ impl Inner {
         self.functions.load().get(&id).cloned().unwrap_or(fresh)
     }
 
+    /// Tells those who added up what is stored that it is no longer the same.
+    fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Moves the minutes before this one from memory into the database. What cannot be stored stays in memory.
     async fn store_minutes_before(&self, minute: i64) -> Result<(), StoreError> {
         let _moving = self.moving.write().await;
@@ -383,7 +426,7 @@ impl Inner {
         for (id, function) in functions.iter() {
             let minutes = function.counters.lock().take_before(minute);
             for (minute, slice) in &minutes {
-                rows.push(slice.to_row(*id, *minute).map_err(unreadable)?);
+                rows.push(slice.to_row(*id, *minute, 1).map_err(unreadable)?);
             }
             taken.push((function, minutes));
         }
@@ -391,6 +434,7 @@ impl Inner {
             return Ok(());
         }
         let stored = self.store.insert_rollups(&rows).await;
+        self.changed();
         if stored.is_err() {
             for (function, minutes) in taken {
                 function

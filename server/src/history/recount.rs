@@ -50,7 +50,7 @@ async fn recount(store: &Store, function: i64) -> Result<u64, StoreError> {
         .await?;
     let rows: Vec<_> = minutes
         .iter()
-        .map(|(minute, slice)| slice.to_row(function, *minute))
+        .map(|(minute, slice)| slice.to_row(function, *minute, 1))
         .collect::<Result<_, _>>()
         .map_err(unreadable)?;
     store.replace_rollups(function, first, &rows).await?;

@@ -8,6 +8,8 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 use crate::model::{Percentiles, StageStats, Stages, StartCounts, StartRung, Stats, Status};
 use crate::store::{RollupCounts, RollupRow};
 
+use super::parts::Parts;
+
 /// Two significant digits: a percentile is at most 1 % above what was observed.
 const DIGITS: u8 = 2;
 
@@ -32,11 +34,16 @@ pub(super) enum SliceError {
     Add(hdrhistogram::errors::AdditionError),
 }
 
+/// Place of the total among the stages.
+const TOTAL: usize = STAGES - 1;
+
 /// Counts and histograms. 24 KiB for each stage.
 #[derive(Debug, Clone)]
 pub(super) struct Slice {
     counts: RollupCounts,
     stages: [Histogram<u64>; STAGES],
+    /// The totals again, by what kind of start the invocation had.
+    parts: Parts,
 }
 
 impl Slice {
@@ -45,7 +52,23 @@ impl Slice {
         Self {
             counts: RollupCounts::default(),
             stages: std::array::from_fn(|_| empty()),
+            parts: Parts::default(),
         }
+    }
+
+    /// Numbers without histograms.
+    pub(super) fn counts(&self) -> &RollupCounts {
+        &self.counts
+    }
+
+    /// The histogram of the totals.
+    pub(super) fn total(&self) -> &Histogram<u64> {
+        &self.stages[TOTAL]
+    }
+
+    /// The totals by kind of start.
+    pub(super) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// Counts a finished invocation. Every stage counts, also one that took no time or was not reached (0): the
@@ -66,6 +89,7 @@ impl Slice {
             histogram.saturating_record(duration);
             *max = (*max).max(duration);
         }
+        self.parts.record(start, s.total);
     }
 
     /// Adds another span.
@@ -73,6 +97,7 @@ impl Slice {
         for (sum, histogram) in self.stages.iter_mut().zip(&other.stages) {
             sum.add(histogram).map_err(SliceError::Add)?;
         }
+        self.parts.add(&other.parts)?;
         self.add_counts(&other.counts);
         Ok(())
     }
@@ -81,17 +106,11 @@ impl Slice {
     pub(super) fn add_row(&mut self, row: &RollupRow) -> Result<(), SliceError> {
         let mut deserializer = Deserializer::new();
         let mut read = Vec::with_capacity(STAGES);
-        for (bytes, sum) in row.stages.iter().zip(&self.stages) {
-            let histogram: Histogram<u64> = deserializer
-                .deserialize(&mut bytes.as_slice())
-                .map_err(SliceError::Deserialize)?;
-            if histogram.max() > sum.high() {
-                return Err(SliceError::Add(
-                    hdrhistogram::errors::AdditionError::OtherAddendValueExceedsRange,
-                ));
-            }
-            read.push(histogram);
+        for bytes in &row.stages {
+            read.push(histogram(&mut deserializer, bytes)?);
         }
+        let parts = Parts::of_row(&mut deserializer, row, &read[TOTAL])?;
+        self.parts.add(&parts)?;
         for (sum, histogram) in self.stages.iter_mut().zip(read) {
             sum.add(histogram).map_err(SliceError::Add)?;
         }
@@ -111,20 +130,27 @@ impl Slice {
         }
     }
 
-    /// As it is stored.
-    pub(super) fn to_row(&self, function: i64, minute: i64) -> Result<RollupRow, SliceError> {
+    /// As it is stored: `minutes` minutes from `minute` on.
+    pub(super) fn to_row(
+        &self,
+        function: i64,
+        minute: i64,
+        minutes: i64,
+    ) -> Result<RollupRow, SliceError> {
         let mut serializer = V2Serializer::new();
         let mut stages: [Vec<u8>; STAGES] = Default::default();
         for (bytes, histogram) in stages.iter_mut().zip(&self.stages) {
-            serializer
-                .serialize(histogram, bytes)
-                .map_err(SliceError::Serialize)?;
+            *bytes = serialized(&mut serializer, histogram)?;
         }
+        let (cold, unserved) = self.parts.to_blobs(&mut serializer)?;
         Ok(RollupRow {
             function,
             minute,
+            minutes,
             counts: self.counts,
             stages,
+            cold,
+            unserved,
         })
     }
 
@@ -173,7 +199,7 @@ pub(super) fn rung_index(rung: StartRung) -> usize {
 
 /// Nearest rank, not interpolated: the q-th percentile is the smallest recorded duration that at least q of all are not
 /// above, at the histogram's resolution (its bucket's upper edge, but never above the longest that was observed).
-fn percentiles(histogram: &Histogram<u64>, max: u64) -> Percentiles {
+pub(super) fn percentiles(histogram: &Histogram<u64>, max: u64) -> Percentiles {
     let at = |quantile| histogram.value_at_quantile(quantile).min(max);
     Percentiles {
         p50: at(0.5),
@@ -184,9 +210,38 @@ fn percentiles(histogram: &Histogram<u64>, max: u64) -> Percentiles {
     }
 }
 
-fn empty() -> Histogram<u64> {
+/// A histogram of the bounds that all of ours have.
+pub(super) fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, HIGHEST, DIGITS)
         .expect("constant bounds: 1 ≤ low, 2 low ≤ high, at most 5 digits")
+}
+
+/// Writes a histogram.
+pub(super) fn serialized(
+    serializer: &mut V2Serializer,
+    histogram: &Histogram<u64>,
+) -> Result<Vec<u8>, SliceError> {
+    let mut bytes = Vec::new();
+    serializer
+        .serialize(histogram, &mut bytes)
+        .map_err(SliceError::Serialize)?;
+    Ok(bytes)
+}
+
+/// Reads a histogram; one that does not fit into ours is refused.
+pub(super) fn histogram(
+    deserializer: &mut Deserializer,
+    mut bytes: &[u8],
+) -> Result<Histogram<u64>, SliceError> {
+    let histogram: Histogram<u64> = deserializer
+        .deserialize(&mut bytes)
+        .map_err(SliceError::Deserialize)?;
+    if histogram.high() > HIGHEST {
+        return Err(SliceError::Add(
+            hdrhistogram::errors::AdditionError::OtherAddendValueExceedsRange,
+        ));
+    }
+    Ok(histogram)
 }
 
 #[cfg(test)]
@@ -233,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_rollup_that_cannot_be_read_changes_nothing() {
-        let row = of(&[10, 20]).to_row(1, 2).unwrap();
+        let row = of(&[10, 20]).to_row(1, 2, 1).unwrap();
         let mut sum = of(&[5]);
         for length in [0, 3, row.stages[5].len() - 1] {
             let mut broken = row.clone();
@@ -254,7 +309,7 @@ mod tests {
             let mut sum = of(&left);
             sum.add(&of(&right)).unwrap();
             let mut read = of(&right);
-            read.add_row(&of(&left).to_row(1, 2).unwrap()).unwrap();
+            read.add_row(&of(&left).to_row(1, 2, 1).unwrap()).unwrap();
             prop_assert_eq!(read.stats(9), sum.stats(9));
 
             left.extend(right);

@@ -34,6 +34,7 @@ use axum::Router;
 
 use crate::engine::Engine;
 use crate::history::History;
+use crate::live::Live;
 use crate::retention::Retainer;
 use crate::store::Store;
 
@@ -48,6 +49,8 @@ pub struct App {
     pub history: History,
     /// Removes what is too old.
     pub retention: Retainer,
+    /// What the console shows as it changes.
+    pub live: Live,
     /// When the server started.
     pub started: Arc<Instant>,
 }

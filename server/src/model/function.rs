@@ -106,6 +106,28 @@ pub enum Code {
     Inline(String),
     /// A zip archive with the handler's module at its root.
     Zip(bytes::Bytes),
+    /// The code of an existing version with some of its files changed.
+    Edits {
+        /// The version that was edited. It must be the active one, so that nobody undoes another's change unawares.
+        base: u32,
+        /// What is to be different.
+        edits: Vec<FileEdit>,
+    },
+}
+
+/// One file of a version that is to be different in the next one. Paths are relative, with `/` between their parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileEdit {
+    /// Where it is; absent for a new file.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// Where it shall be; absent to remove it.
+    #[serde(default)]
+    pub to: Option<String>,
+    /// Its new text; absent to keep its content.
+    #[serde(default)]
+    pub text: Option<String>,
 }
 
 /// A field of a request that breaks its rule: answered with 422 `invalid_field`.

@@ -2,22 +2,26 @@
 //!
 //! These types are the vocabulary of `docs` and of the REST API; they hold no behaviour beyond their own rules.
 
+mod changes;
 mod decisions;
 mod function;
 mod invocation;
+mod latency;
 mod retention;
 mod stats;
 mod token;
 
+pub use changes::{SettingChange, setting_changes};
 pub use decisions::DecisionCounts;
 pub use function::{
-    Code, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView, InstanceCounts,
-    InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
+    Code, FileEdit, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView,
+    InstanceCounts, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
 pub use invocation::{
     FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
     StartRung, Status, Trigger,
 };
+pub use latency::{Bar, Distribution, HeatColumn, HeatMap, Latency};
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,

@@ -80,6 +80,14 @@ pub enum PackageError {
         /// The name, quoted and shortened.
         entry: String,
     },
+    /// An edit that cannot be carried out.
+    #[error("{path} {reason}")]
+    Edit {
+        /// The file, quoted and shortened.
+        path: String,
+        /// What is wrong with it: a verb phrase.
+        reason: &'static str,
+    },
     /// Inline source for a module name that no single file can have.
     #[error(
         "source that is not in an archive becomes one file, and \"{module}\" is not a plain module name: use letters, \
@@ -91,7 +99,7 @@ pub enum PackageError {
     },
     /// The handler's module is not in the archive.
     #[error(
-        "the archive holds no {expected} at its root, which the handler setting asks for; it holds {found}"
+        "the code holds no {expected} at its root, which the handler setting asks for; it holds {found}"
     )]
     MissingModule {
         /// The file that was looked for first.
@@ -117,6 +125,7 @@ impl PackageError {
             Self::Encrypted { .. } => "encrypted",
             Self::Compression { .. } => "unsupported_compression",
             Self::Duplicate { .. } => "duplicate_name",
+            Self::Edit { .. } => "bad_edit",
             Self::Module { .. } => "bad_module_name",
             Self::MissingModule { .. } => "missing_module",
         }

@@ -3,13 +3,20 @@
 //! ```text
 //! Code::Inline ─▶ {module}.{extension} ─┐
 //!                                       ├─▶ tree (create_new, hash) ─▶ module (is it there?) ─▶ seal (0444/0555)
-//! Code::Zip ─▶ preflight ─▶ names ──────┘        any error: everything in `dest` is removed again
+//! Code::Zip ─▶ preflight ─▶ names ──────┤        any error: everything in `dest` is removed again
+//!                                       │
+//! Code::Edits ─▶ browse (the base) ─▶ edit
 //! ```
+//!
+//! [`browse`] looks into a package that is in its place, [`pack`] makes an archive of it again.
 
 mod archive;
+pub mod browse;
+mod edit;
 mod error;
 mod module;
 mod names;
+mod pack;
 mod preflight;
 #[cfg(test)]
 mod tests;
@@ -20,7 +27,9 @@ use std::path::Path;
 
 use crate::model::Code;
 
+pub use edit::MAX_EDITS;
 pub use error::PackageError;
+pub use pack::pack;
 use tree::Tree;
 
 /// Entries an archive may hold: bounds the inodes one upload can take.
@@ -42,12 +51,14 @@ pub struct Unpacked {
 }
 
 /// Unpacks `code` into the existing empty directory `dest` (files 0444 or 0555, directories 0555), blocking.
-/// Inline source becomes `{module}.{extension}`.
+/// Inline source becomes `{module}.{extension}`. Edits are applied to `base`, the directory of the package they are
+/// meant for; other code needs none.
 ///
 /// `module` is the handler setting without its last part (`main` of `main.handler`); for an archive it may be dotted
 /// or slashed (`pkg.main`), and its file must be there. On any error `dest` is left empty, as it was.
 pub fn unpack(
     code: &Code,
+    base: Option<&Path>,
     module: &str,
     extension: &str,
     dest: &Path,
@@ -58,7 +69,7 @@ pub fn unpack(
         )));
     }
     let mut tree = Tree::new(dest);
-    let outcome = fill(code, module, extension, &mut tree).and_then(|()| Ok(tree.seal()?));
+    let outcome = fill(code, base, module, extension, &mut tree).and_then(|()| Ok(tree.seal()?));
     if outcome.is_err() {
         tree::clear(dest)?;
     }
@@ -67,6 +78,7 @@ pub fn unpack(
 
 fn fill(
     code: &Code,
+    base: Option<&Path>,
     module: &str,
     extension: &str,
     tree: &mut Tree<'_>,
@@ -85,6 +97,11 @@ fn fill(
         }
         Code::Zip(bytes) => {
             archive::extract(bytes, tree)?;
+            module::check(module, extension, tree)
+        }
+        Code::Edits { edits, .. } => {
+            let base = base.ok_or_else(|| std::io::Error::other("edits without a base"))?;
+            edit::apply(base, edits, tree)?;
             module::check(module, extension, tree)
         }
     }

@@ -154,24 +154,13 @@ impl Retainer {
     /// What is kept, and what is being removed.
     pub async fn status(&self) -> Result<Status, StoreError> {
         let store = &self.inner.store;
-        let (sizes, oldest, file) = (
-            store.sizes().await?,
-            store.oldest().await?,
-            store.file_size().await?,
-        );
+        let (invocations, logs) = self.amounts().await?;
+        let file = store.file_size().await?;
         Ok(Status {
             settings: self.settings(),
-            invocations: Amount {
-                count: sizes.invocations.rows,
-                bytes: sizes.invocation_bytes(),
-                oldest: oldest.invocation,
-            },
-            logs: Amount {
-                count: sizes.logs.rows,
-                bytes: sizes.log_bytes(),
-                oldest: oldest.line,
-            },
-            statistics_oldest: oldest.minute,
+            invocations,
+            logs,
+            statistics_oldest: store.oldest_statistics().await?,
             database: DatabaseFile {
                 bytes: file.bytes,
                 free_bytes: file.free,
@@ -179,6 +168,23 @@ impl Retainer {
             },
             pass: self.inner.pass.borrow().clone(),
         })
+    }
+
+    /// How much there is of invocations and of log lines.
+    async fn amounts(&self) -> Result<(Amount, Amount), StoreError> {
+        let store = &self.inner.store;
+        let (sizes, oldest) = (store.sizes().await?, store.oldest().await?);
+        let invocations = Amount {
+            count: sizes.invocations.rows,
+            bytes: sizes.invocation_bytes(),
+            oldest: oldest.invocation,
+        };
+        let logs = Amount {
+            count: sizes.logs.rows,
+            bytes: sizes.log_bytes(),
+            oldest: oldest.line,
+        };
+        Ok((invocations, logs))
     }
 
     async fn run(self) {
@@ -236,13 +242,13 @@ impl Retainer {
         let of_invocations = kind == "invocations";
         loop {
             let begun = Instant::now();
-            let (status, now) = (self.status().await?, Timestamp::now());
-            let budgets = Budgets::of(&status.settings);
+            let (invocations, logs) = self.amounts().await?;
+            let budgets = Budgets::of(&self.settings());
             let (kept, budget) = match of_invocations {
-                true => (status.invocations.kept(), budgets.invocations),
-                false => (status.logs.kept(), budgets.logs),
+                true => (invocations.kept(), budgets.invocations),
+                false => (logs.kept(), budgets.logs),
             };
-            let (before, most) = match policy::due(&kept, &budget, now) {
+            let (before, most) = match policy::due(&kept, &budget, Timestamp::now()) {
                 None => return Ok(()),
                 Some(Due::Before(before)) => (before, PIECE),
                 Some(Due::Oldest(rows)) => {

@@ -16,6 +16,10 @@ pub const SANDBOX_PIDS_MAX: u64 = 32_768;
 pub const TEMPLATE_EXTRA_MEMORY: u64 = 64 * MIB;
 /// What an instance takes while it boots by itself: an interpreter with the function imported.
 pub const BOOTED_INSTANCE_MEMORY: u64 = 64 * MIB;
+/// What a forked instance has written to by the time it is moved into its cell. It stays charged to the template's cgroup
+/// as long as the instance lives, because a charge does not move with its process; so the template's limit has to grow
+/// with the instances, or a burst of them would meet it. Several times what the bundled runtimes need (about 1 MiB).
+pub const FORKED_INSTANCE_MEMORY: u64 = 4 * MIB;
 /// Period over which CPU time is counted, µs. Short, so that a function over its quota pauses for milliseconds.
 pub const CPU_PERIOD_US: u64 = 20_000;
 /// Share of one core, in µs of the period, that no single function gets: what the server needs to answer, to kill it
@@ -58,10 +62,14 @@ impl Limits {
     pub fn new(spec: &SandboxSpec, cores: u64, physical: u64) -> Self {
         let instances = u64::from(spec.max_instances);
         let cell_memory = spec.memory_bytes.min(physical);
-        let booted = if spec.forks { 0 } else { instances };
+        let before_cell = if spec.forks {
+            FORKED_INSTANCE_MEMORY
+        } else {
+            BOOTED_INSTANCE_MEMORY
+        };
         let template_memory = cell_memory
             .saturating_add(TEMPLATE_EXTRA_MEMORY)
-            .saturating_add(BOOTED_INSTANCE_MEMORY.saturating_mul(booted))
+            .saturating_add(before_cell.saturating_mul(instances))
             .min(physical);
         let memory = cell_memory
             .saturating_mul(instances)
@@ -116,8 +124,8 @@ mod tests {
     fn grows_with_the_instances() {
         let limits = Limits::new(&spec(128, 8), 4, 16 << 30);
         assert_eq!(limits.cell_memory, 128 * MIB);
-        assert_eq!(limits.template_memory, 192 * MIB);
-        assert_eq!(limits.memory, (192 + 8 * 128) * MIB);
+        assert_eq!(limits.template_memory, (192 + 8 * 4) * MIB);
+        assert_eq!(limits.memory, (192 + 8 * (4 + 128)) * MIB);
         assert_eq!(limits.pids, 32 + 8 * 64);
         assert_eq!(limits.cpu_quota_us, 4 * 20_000 - 4_000);
         assert_eq!((limits.tmp, limits.shm), (64 * MIB, 32 * MIB));

@@ -6,20 +6,24 @@
 
 mod codes;
 mod connect;
+mod failures;
 mod functions;
 mod history_batch;
 mod invocations;
 mod logs;
+mod merge;
 mod payloads;
 mod recount;
 mod removal;
 mod rollups;
+mod saved_events;
 mod sessions;
 mod settings;
 mod shrink;
 mod sizes;
 mod sweep;
 mod tokens;
+mod totals;
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +38,9 @@ use crate::model::{FunctionSpec, TokenView};
 
 pub(crate) use history_batch::HistoryBatch;
 pub(crate) use removal::PIECE;
-pub(crate) use rollups::{RollupCounts, RollupRow};
+pub(crate) use rollups::{QUARTER, RollupCounts, RollupRow};
+pub use saved_events::{MAX_SAVED_EVENTS, SavedEvent, Saving};
+pub(crate) use totals::ALL;
 
 /// A database error, with the operation that met it.
 #[derive(Debug, thiserror::Error)]

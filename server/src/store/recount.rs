@@ -4,9 +4,9 @@ use futures_util::TryStreamExt as _;
 use futures_util::stream::BoxStream;
 use uuid::{NoContext, Timestamp as UuidTime, Uuid};
 
-use super::codes::{Code, unsigned};
-use super::rollups::insert;
-use super::{During, RollupRow, Store, StoreError};
+use super::codes::{Code, signed, unsigned};
+use super::rollups::{QUARTER, insert};
+use super::{During, RollupRow, Store, StoreError, totals};
 use crate::model::{Stages, StartRung, Status};
 
 /// No invocation takes longer than this from its admission, which its id tells, to its end: 15 min to run and some to
@@ -77,7 +77,8 @@ impl Store {
             .during("list the functions")
     }
 
-    /// The newest minute a function has a rollup of, and the invocations counted in it.
+    /// The newest minute a function has a rollup of, and the invocations counted in it. A minute whose rollup was merged
+    /// is long over and complete: the first one after it, of which nothing is counted yet, is the newest then.
     pub(crate) async fn newest_rollup(
         &self,
         function: i64,
@@ -90,7 +91,17 @@ impl Store {
         .fetch_optional(self.readers())
         .await
         .during("find the newest rollup")?;
-        Ok(row.map(|row| (row.minute, unsigned(row.count))))
+        if let Some(row) = row {
+            return Ok(Some((row.minute, unsigned(row.count))));
+        }
+        let quarter = sqlx::query_scalar!(
+            r#"SELECT max(quarter) AS "quarter?: i64" FROM rollup_quarters WHERE function_id = ?1"#,
+            function
+        )
+        .fetch_one(self.readers())
+        .await
+        .during("find the newest rollup")?;
+        Ok(quarter.map(|quarter| ((quarter + 1) * QUARTER, 0)))
     }
 
     /// How many of a function's invocations ended in `minute` or later.
@@ -154,6 +165,14 @@ impl Store {
     ) -> Result<(), StoreError> {
         let work = async {
             let mut transaction = self.write().await?;
+            let before = sqlx::query!(
+                r#"SELECT coalesce(sum(count), 0) AS "count!: i64", coalesce(sum(errors), 0) AS "errors!: i64"
+                   FROM rollups WHERE function_id = ?1 AND minute >= ?2"#,
+                function,
+                first_minute
+            )
+            .fetch_one(&mut *transaction)
+            .await?;
             sqlx::query!(
                 "DELETE FROM rollups WHERE function_id = ?1 AND minute >= ?2",
                 function,
@@ -161,9 +180,14 @@ impl Store {
             )
             .execute(&mut *transaction)
             .await?;
+            let (mut count, mut errors) = (-before.count, -before.errors);
             for row in rows {
-                insert(&mut transaction, row).await?;
+                if insert(&mut transaction, row).await? {
+                    count += signed(row.counts.count);
+                    errors += signed(row.counts.errors);
+                }
             }
+            totals::add(&mut transaction, function, count.max(0), errors.max(0)).await?;
             transaction.commit().await
         };
         work.await.during("replace rollups")

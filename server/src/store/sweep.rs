@@ -60,6 +60,20 @@ impl Store {
             .rows_affected();
         }
         if removed == 0 {
+            removed = sqlx::query!(
+                "DELETE FROM rollup_quarters WHERE function_id = ?1 AND quarter IN \
+                 (SELECT quarter FROM rollup_quarters WHERE function_id = ?1 LIMIT ?2)",
+                function,
+                PIECE
+            )
+            .execute(&mut *transaction)
+            .await?
+            .rows_affected();
+        }
+        if removed == 0 {
+            sqlx::query!("DELETE FROM totals WHERE function_id = ?1", function)
+                .execute(&mut *transaction)
+                .await?;
             sqlx::query!("DELETE FROM deleted_functions WHERE id = ?1", function)
                 .execute(&mut *transaction)
                 .await?;

@@ -10,7 +10,7 @@ use crate::support::{Answer, Client, Server, TOKEN};
 const ONE: &str = "def handler(event, context):\n    print('counting')\n    return 1\n";
 
 /// A browser: a cookie and the CSRF token of the pages it has seen. It follows no redirect, so that tests see them.
-struct Browser {
+pub struct Browser {
     client: Client,
     http: reqwest::Client,
     url: String,
@@ -34,7 +34,8 @@ impl Browser {
         }
     }
 
-    async fn logged_in(server: &Server, token: &str) -> Self {
+    /// Logs in with a token.
+    pub async fn logged_in(server: &Server, token: &str) -> Self {
         let mut browser = Self::new(server);
         let form = encoded(browser.post("/login"), &[("token", token)]);
         let answer = browser.send(form).await.expect(303);
@@ -48,27 +49,36 @@ impl Browser {
         browser
     }
 
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+    /// The session's CSRF token.
+    pub fn csrf(&self) -> &str {
+        &self.csrf
+    }
+
+    /// A request with the session's cookie.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http
             .request(method, format!("{}{path}", self.url))
             .header("cookie", &self.cookie)
             .header("accept", "text/html")
     }
 
-    fn post(&self, path: &str) -> RequestBuilder {
+    /// POST, to be completed.
+    pub fn post(&self, path: &str) -> RequestBuilder {
         self.request(Method::POST, path)
     }
 
-    async fn send(&self, request: RequestBuilder) -> Answer {
+    /// Sends a completed request.
+    pub async fn send(&self, request: RequestBuilder) -> Answer {
         self.client.send(request).await
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    /// GET.
+    pub async fn get(&self, path: &str) -> Answer {
         self.send(self.request(Method::GET, path)).await
     }
 
     /// Submits a form with the session's CSRF token.
-    async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let mut form = Form::new().text("csrf", self.csrf.clone());
         for (name, value) in fields {
             form = form.text((*name).to_owned(), (*value).to_owned());
@@ -372,7 +382,10 @@ async fn a_function_lives_and_dies_without_a_script() {
         )
         .await
         .expect(303);
-    assert_eq!(saved.header("location"), "/functions/one?notice=saved");
+    assert_eq!(
+        saved.header("location"),
+        "/functions/one/settings?notice=saved"
+    );
     let function = server
         .client()
         .get("/api/v1/functions/one")
@@ -442,14 +455,28 @@ async fn a_page_gives_what_the_token_does() {
     );
     let page = browser.get("/functions/one").await.expect(200).text();
     assert!(!page.contains("id=\"invoke-button\""));
-    for path in ["/new", "/functions/one/code", "/functions/one/settings"] {
-        let page = browser.get(path).await.expect(403).text();
-        assert!(page.contains("lacks the right &#34;write&#34;"), "{page}");
+    let page = browser.get("/new").await.expect(403).text();
+    assert!(page.contains("lacks the right &#34;write&#34;"), "{page}");
+    for (path, button) in [
+        ("code", "id=\"review-button\""),
+        ("versions", "data-confirm"),
+        ("settings", "id=\"save-button\""),
+    ] {
+        let page = browser
+            .get(&format!("/functions/one/{path}"))
+            .await
+            .expect(200)
+            .text();
+        assert!(!page.contains(button), "{button} in {page}");
     }
     for path in [
         "/new",
         "/functions/one/invoke",
+        "/functions/one/call",
+        "/functions/one/events",
+        "/functions/one/events/delete",
         "/functions/one/code",
+        "/functions/one/code/review",
         "/functions/one/settings",
         "/functions/one/versions/1/activate",
         "/functions/one/delete",

@@ -98,6 +98,18 @@ async fn a_burst_of_long_calls_starts_an_instance_for_each() {
     assert_eq!(busy["starting"], 0);
 }
 
+/// What an instance writes before it has a cgroup of its own stays charged to its template's.
+#[tokio::test]
+async fn many_instances_of_a_small_function_have_room() {
+    const MANY: usize = 400;
+    let server = Server::start();
+    let client = server.client();
+    let settings = json!({"max_concurrency": MANY, "memory_mb": 32});
+    client.deploy("small", SLOW, settings).await;
+    // Long enough that they live side by side. Each caller expects a 200.
+    burst(&client, "small", MANY, json!(8)).await;
+}
+
 #[tokio::test]
 async fn a_short_call_waits_for_the_busy_instance() {
     let server = Server::start();

@@ -9,6 +9,7 @@ mod support;
 
 mod access;
 mod bodies;
+mod code_edit;
 mod console;
 mod fields;
 mod functions;
@@ -25,7 +26,10 @@ mod packages;
 mod restore;
 mod retention;
 mod runtime;
+mod saved_events;
+mod starters;
 mod trigger;
 mod trigger_answer;
 mod trigger_stream;
+mod version_pages;
 mod versions;

@@ -10,7 +10,7 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use hearth_web::pages::{
     FieldErrors, FormOutcome, FunctionForm, FunctionHeadPartial, FunctionsPage, FunctionsTable,
-    HistoryPartial, InvocationPage, InvokeOutcomePartial, LoginPage,
+    HistoryPartial, InvocationPage, InvokeOutcomePartial, ListView, LoginPage,
 };
 use hearth_web::{assets, respond};
 
@@ -109,6 +109,10 @@ fn router() -> Router {
             get(async move || respond::page(ok, &samples::code())).post(deploy),
         )
         .route(
+            "/functions/{name}/versions",
+            get(async move || respond::page(ok, &samples::versions())),
+        )
+        .route(
             "/functions/{name}/settings",
             get(async move || respond::page(ok, &samples::settings())).post(broken),
         )
@@ -132,13 +136,13 @@ async fn functions(headers: HeaderMap) -> Response {
     if !headers.contains_key("hx-request") {
         return respond::page(StatusCode::OK, &samples::functions());
     }
-    let FunctionsPage { chrome, rows } = samples::functions();
-    respond::partial(&FunctionsTable { chrome, rows })
+    let FunctionsPage { chrome, list } = samples::functions();
+    respond::partial(&FunctionsTable { chrome, list })
 }
 
 fn empty() -> FunctionsPage {
     FunctionsPage {
-        rows: Vec::new(),
+        list: ListView::default(),
         ..samples::functions()
     }
 }

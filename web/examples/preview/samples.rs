@@ -2,7 +2,9 @@
 
 use hearth_web::chrome::{Badge, Chrome, Tone};
 use hearth_web::json::JsonText;
+use hearth_web::live::Values;
 use hearth_web::pages::*;
+use hearth_web::sparkline::Sparkline;
 use hearth_web::stage_bar::{StageBar, StageTimes};
 use hearth_web::starters::STARTERS;
 use jiff::{SignedDuration, Timestamp};
@@ -36,69 +38,59 @@ pub fn login_failed() -> LoginPage {
 }
 
 pub fn functions() -> FunctionsPage {
-    let row = |name: &str, state, recent, idle, busy| FunctionRow {
-        name: name.into(),
-        runtime: "python3",
-        state,
-        state_reason: None,
-        idle,
-        busy,
-        starting: 0,
-        max_concurrency: 8,
-        recent,
+    let mut list = ListView {
+        query: ListQuery {
+            sort: "name".into(),
+            page: 1,
+            ..ListQuery::default()
+        },
+        matching: 3,
+        all: 3,
+        pages: 1,
+        ..ListView::default()
     };
-    let stats = |count, errors, p50_us, p99_us| RecentStats {
-        count,
-        errors,
-        p50_us,
-        p99_us,
-    };
+    let long = "a-name-that-is-as-long-as-a-name-may-be-and-then-it-must-be-wrapped";
+    for (name, state, cells) in [
+        (
+            "hello",
+            Badge::new("ready", Tone::Good),
+            ["4", "41.6", "0 %", "412 µs", "1.93 ms"],
+        ),
+        (
+            "thumbnail",
+            Badge::new("failed", Tone::Bad),
+            ["0", "0", "–", "–", "–"],
+        ),
+        (
+            long,
+            Badge::new("asleep", Tone::Quiet),
+            ["1", "0.2", "12 %", "1.23 s", "14.0 s"],
+        ),
+    ] {
+        for (key, text) in ["instances", "rate", "errors", "p50", "p99"]
+            .iter()
+            .zip(cells)
+        {
+            list.live.set(format!("{name}/{key}"), text);
+        }
+        list.live
+            .set_html(format!("{name}/state"), badge(state, None));
+        list.rows.push(FunctionRow {
+            name: name.into(),
+            runtime: "python3",
+            max_concurrency: 8,
+        });
+    }
     FunctionsPage {
         chrome: chrome(),
-        rows: vec![
-            row(
-                "hello",
-                Badge::new("ready", Tone::Good),
-                stats(12_480, 0, 412, 1_930),
-                3,
-                1,
-            ),
-            row(
-                "image-resize",
-                Badge::new("ready", Tone::Good),
-                stats(311, 7, 48_200, 310_400),
-                2,
-                6,
-            ),
-            row(
-                "nightly-report",
-                Badge::new("asleep", Tone::Quiet),
-                RecentStats::default(),
-                0,
-                0,
-            ),
-            row(
-                "broken",
-                Badge::new("failed", Tone::Bad),
-                stats(4, 4, 900, 1_200),
-                0,
-                0,
-            ),
-            row(
-                "a-name-as-long-as-names-may-be-sixty-four-characters-all-of-them",
-                Badge::new("starting", Tone::Busy),
-                stats(1, 0, 2_410_000, 2_410_000),
-                0,
-                0,
-            ),
-        ],
+        list,
     }
 }
 
 pub fn new() -> NewPage {
     NewPage {
         chrome: chrome(),
-        form: FunctionForm::starting_from(STARTERS[0]),
+        form: FunctionForm::starting_from(STARTERS[0], "hello".into()),
         starter: STARTERS[0].key.into(),
         node_reason: String::new(),
         node_boots: "it was killed by signal 11".into(),
@@ -132,6 +124,10 @@ pub fn import_problem() -> DeployProblem {
             ],
         }),
         output: vec![log(1, "stdout", "loading …")],
+        place: Some(CodePlace {
+            path: "main.py".into(),
+            line: 3,
+        }),
         request_id: "5f2c7d0a9b3e41f800000000000000a1".into(),
     }
 }
@@ -171,9 +167,17 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
         url: format!("http://127.0.0.1:8080/fn/{name}"),
         public: false,
         curl: format!(
-            "curl http://127.0.0.1:8080/api/v1/functions/{name}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -d '{{\"name\":\"world\"}}'"
+            "curl http://127.0.0.1:8080/api/v1/functions/{name}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -d "
         ),
         event: "{\n  \"name\": \"world\"\n}".into(),
+        explicit_event: false,
+        picker: EventPicker {
+            function: name.into(),
+            can_write: true,
+            ..EventPicker::default()
+        },
+        http: HttpForm::default(),
+        by_http: false,
         outcome: None,
         history,
         decisions: vec![DecisionRow {
@@ -258,10 +262,12 @@ pub fn succeeded() -> InvokeOutcome {
         invocation: Some(ID.into()),
         function: "hello".into(),
         headers: vec![
-            ("X-Hearth-Invocation-Id", ID.into()),
-            ("X-Hearth-Start", "fork".into()),
-            ("X-Hearth-Version", "4".into()),
+            ("X-Hearth-Invocation-Id".into(), ID.into()),
+            ("X-Hearth-Start".into(), "fork".into()),
+            ("X-Hearth-Version".into(), "4".into()),
         ],
+        image: None,
+        started: "started by fork in 812 µs".into(),
         rung: Some("fork"),
         stages: Some(stages()),
         logs: vec![
@@ -318,30 +324,75 @@ pub fn invocation() -> InvocationDetails {
     }
 }
 
+fn commands() -> Vec<Command> {
+    vec![Command {
+        what: "Deploy a file or a zip archive as the new version",
+        line: "curl -X PUT http://127.0.0.1:8080/api/v1/functions/hello/code -F code=@main.py"
+            .into(),
+    }]
+}
+
 pub fn code() -> CodePage {
-    let version = |number: u32, active| VersionRow {
-        version: number,
-        active,
-        created: ago(i64::from(5 - number) * 7_000),
-        code_sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
-        code_bytes: 412 * u64::from(number),
-        handler: "main.handler".into(),
-        memory_mb: 128,
-        timeout_ms: 30_000,
+    let entry = |path: &str, bytes| FileEntry {
+        name: path.into(),
+        path: path.into(),
+        bytes,
+        inside: None,
+        opened: path == "main.py",
     };
     CodePage {
         chrome: chrome(),
         head: head("hello"),
         handler: "main.handler".into(),
-        form: CodeUpload::default(),
-        versions: vec![
-            version(4, true),
-            version(3, false),
-            version(2, false),
-            version(1, false),
-        ],
+        version: 4,
+        files: FileList {
+            function: "hello".into(),
+            version: 4,
+            entries: vec![
+                entry("vendored", None),
+                entry("helper.py", Some(120)),
+                entry("main.py", Some(1_240)),
+            ],
+            left_out: 0,
+        },
+        file: OpenFile {
+            opened: "main.py".into(),
+            path: "main.py".into(),
+            kind: FileKind::Text,
+            text: STARTERS[0].code.into(),
+            bytes: 1_240,
+        },
+        upload: false,
+        commands: commands(),
         errors: FieldErrors::default(),
         problem: None,
+    }
+}
+
+pub fn versions() -> VersionsPage {
+    let version = |number: u32| VersionRow {
+        version: number,
+        active: number == 4,
+        created: ago(i64::from(5 - number) * 7_000),
+        author: Some("ada".into()),
+        code_sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
+        code_bytes: 412 * u64::from(number),
+        before: number.checked_sub(1).filter(|before| *before > 0),
+        code: number != 3,
+        settings: match number {
+            3 => vec![SettingRow {
+                name: "memory_mb".into(),
+                before: "128 MiB".into(),
+                after: "256 MiB".into(),
+            }],
+            _ => Vec::new(),
+        },
+    };
+    VersionsPage {
+        chrome: chrome(),
+        head: head("hello"),
+        versions: [4, 3, 2, 1].map(version).to_vec(),
+        commands: commands(),
     }
 }
 
@@ -365,6 +416,7 @@ pub fn settings() -> SettingsPage {
             env_removed: Vec::new(),
         },
         outbound_reason: String::new(),
+        commands: commands(),
         errors: FieldErrors::default(),
         problem: None,
         delete_error: String::new(),
@@ -382,11 +434,60 @@ pub fn error() -> ErrorPage {
 }
 
 pub fn overview() -> OverviewPage {
+    let mut live = Values::default();
+    for (key, text) in [
+        ("rate", "41.6"),
+        ("error-rate", "0.2"),
+        ("most", "96"),
+        ("instances", "2 busy, 6 idle"),
+        ("cpu", "12 % of 2 processors"),
+        ("memory", "3.1 GiB of 24 GiB"),
+        ("disk", "41 GiB of 80 GiB"),
+        ("kept", "212 MiB of 12 GiB"),
+        ("load", "0.42, 0.51, 0.60"),
+        ("resident", "96 MiB"),
+        ("uptime", "3 h 12 min"),
+        ("state-ready", "3"),
+        ("state-failed", "1"),
+    ] {
+        live.set(key, text);
+    }
+    live.set_count("invocations", 1_204_881);
+    for (key, part) in [
+        ("cpu", 0.12),
+        ("memory", 0.13),
+        ("disk", 0.51),
+        ("kept", 0.02),
+    ] {
+        live.set_bar(key, part, 1.0);
+    }
+    let seconds: Vec<(u32, u32)> = (0..300_u32)
+        .map(|s| ((s * s) % 97, u32::from(s % 50 == 0)))
+        .collect();
     OverviewPage {
         chrome: chrome(),
-        states: vec![StateCount {
-            state: Badge::new("ready", Tone::Good),
-            count: 3,
-        }],
+        is_empty: false,
+        live,
+        requests: Sparkline::new(&seconds),
+        states: vec![
+            (Badge::new("ready", Tone::Good), "state-ready", "ready"),
+            (Badge::new("failed", Tone::Bad), "state-failed", "failed"),
+        ],
+        capabilities: vec![
+            CapabilityRow {
+                name: "landlock".into(),
+                available: true,
+                version: "7".into(),
+                reason: String::new(),
+            },
+            CapabilityRow {
+                name: "criu".into(),
+                available: false,
+                version: String::new(),
+                reason: "no program of this name".into(),
+            },
+        ],
+        host: "build-7, Linux 6.18".into(),
+        version: "0.1.0",
     }
 }

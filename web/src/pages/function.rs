@@ -5,7 +5,9 @@ use askama::Template;
 use crate::chrome::{Badge, Chrome};
 use crate::format;
 use crate::json::JsonText;
-use crate::pages::{ErrorView, HistoryView, LogRow, RecentStats};
+use crate::pages::{
+    ErrorView, EventPicker, HistoryView, HttpForm, LogRow, RecentStats, shell_quoted,
+};
 use crate::stage_bar::StageBar;
 
 /// The pages of one function.
@@ -131,10 +133,18 @@ pub struct FunctionPage {
     pub url: String,
     /// Whether the URL answers without a token.
     pub public: bool,
-    /// A shell command that invokes the function.
+    /// A shell command that invokes the function, up to the event.
     pub curl: String,
     /// The event to start with.
     pub event: String,
+    /// Whether the address asks for this event, so that none that was typed earlier takes its place.
+    pub explicit_event: bool,
+    /// Events to choose from.
+    pub picker: EventPicker,
+    /// A call of the URL to start with.
+    pub http: HttpForm,
+    /// Whether the URL is to be called, and not the function with an event.
+    pub by_http: bool,
     /// What the last invocation gave, when the page itself answers a form (no script).
     pub outcome: Option<InvokeOutcome>,
     /// Its last calls.
@@ -147,6 +157,11 @@ pub struct FunctionPage {
 
 impl FunctionPage {
     const TAB: Tab = Tab::Test;
+
+    /// The command for the event in the editor.
+    fn curl_line(&self) -> String {
+        format!("{}{}", self.curl, shell_quoted(&self.event))
+    }
 
     /// `12 times`: what is counted, summed up, so that a glance tells whether anything happened.
     fn decided_in_words(&self) -> String {
@@ -212,6 +227,8 @@ pub struct InvokeOutcome {
     pub badge: Badge,
     /// The handler's result.
     pub result: Option<JsonText>,
+    /// An image that it answered a call of its URL with, as a data URL.
+    pub image: Option<String>,
     /// What went wrong in words; empty on success.
     pub message: String,
     /// What the handler raised.
@@ -220,10 +237,12 @@ pub struct InvokeOutcome {
     pub invocation: Option<String>,
     /// Name of the function.
     pub function: String,
-    /// Response headers of the API: name and value.
-    pub headers: Vec<(&'static str, String)>,
+    /// Response headers: name and value.
+    pub headers: Vec<(String, String)>,
     /// The start rung: `warm`, `fork` …
     pub rung: Option<&'static str>,
+    /// What the start cost, in words: `started by fork in 0.9 ms`. Empty when there was none.
+    pub started: String,
     /// Where the time went.
     pub stages: Option<StageBar>,
     /// What it printed.

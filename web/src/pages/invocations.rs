@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::chrome::{Badge, Chrome};
-use crate::format;
+use crate::format::{self, encode};
 use crate::pages::{FunctionHead, Moment, Tab};
 
 /// One finished invocation.
@@ -211,18 +211,4 @@ pub struct InvocationsPartial {
 /// Address of a function's pages.
 pub(super) fn base(function: &str) -> String {
     format!("/functions/{}", encode(function))
-}
-
-/// Percent-encodes what is not unreserved in a URL.
-pub(super) fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
 }

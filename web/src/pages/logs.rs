@@ -3,7 +3,8 @@
 use askama::Template;
 
 use crate::chrome::Chrome;
-use crate::pages::invocations::{base, encode};
+use crate::format::encode;
+use crate::pages::invocations::base;
 use crate::pages::{FunctionHead, LogRow, Tab};
 
 /// A line with the invocation that wrote it.

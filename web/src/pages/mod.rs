@@ -1,11 +1,14 @@
 //! The view models, one module a page: plain data, filled by the server, rendered by the template named beside it.
 
 mod code;
+mod diff;
 mod error;
+mod fields;
 mod function;
 mod functions;
 mod invocation;
 mod invocations;
+mod latency;
 mod login;
 mod logs;
 mod new;
@@ -13,31 +16,45 @@ mod overview;
 mod retention;
 mod settings;
 mod shared;
+mod test;
+mod versions;
 
-pub use code::{CodePage, CodeUpload, VersionRow};
+pub use code::{
+    CODE_FIELDS, CodePage, CodeReviewPage, CodeReviewPartial, FileEntry, FileKind, FileList,
+    OpenFile,
+};
+pub use diff::{DiffLine, DiffView, FileChange, FileDiff, Hunk, SettingRow, Side};
 pub use error::ErrorPage;
 pub use function::{
     DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, ImageRow, InvokeOutcome,
     InvokeOutcomePartial, Tab,
 };
-pub use functions::{FunctionRow, FunctionsPage, FunctionsTable};
+pub use functions::{
+    FunctionRow, FunctionsPage, FunctionsTable, ListQuery, ListView, SORTS, STATE_FILTERS, badge,
+};
 pub use invocation::{InvocationDetails, InvocationPage, PayloadView};
 pub use invocations::{
     FilterText, HistoryPartial, HistoryRow, HistoryView, InvocationsPage, InvocationsPartial,
     InvocationsView, START_FILTERS, STATUS_FILTERS, TRIGGER_FILTERS,
 };
+pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;
 pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};
 pub use new::{FunctionForm, NewPage};
-pub use overview::{OverviewPage, StateCount};
+pub use overview::{
+    CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
+};
 pub use retention::{
     AmountView, PassView, RetentionForm, RetentionPage, RetentionPreview, RetentionPreviewPartial,
     RetentionState, RetentionStatePartial,
 };
 pub use settings::{SettingsForm, SettingsPage};
 pub use shared::{
-    DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment, RecentStats,
+    CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,
+    RecentStats,
 };
+pub use test::{EventPicker, HttpForm, METHODS, SavedEventRow, shell_quoted};
+pub use versions::{VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage};
 
 #[cfg(test)]
 mod tests;

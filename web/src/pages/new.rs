@@ -1,8 +1,9 @@
-//! `/functions/new`.
+//! `/new`.
 
 use askama::Template;
 
 use crate::chrome::Chrome;
+use crate::pages::fields::NUMBER_FIELDS;
 use crate::pages::{DeployProblem, EnvRow, FieldErrors};
 use crate::starters::{STARTERS, Starter};
 
@@ -74,10 +75,23 @@ impl FunctionForm {
         "env",
     ];
 
-    /// An empty form around a starter, with the API's defaults.
-    pub fn starting_from(starter: Starter) -> Self {
+    /// The number field of this name, as typed.
+    fn number(&self, name: &str) -> &str {
+        match name {
+            "memory_mb" => &self.memory_mb,
+            "timeout_ms" => &self.timeout_ms,
+            "max_concurrency" => &self.max_concurrency,
+            "idle_timeout_s" => &self.idle_timeout_s,
+            "min_instances" => &self.min_instances,
+            "template_idle_timeout_s" => &self.template_idle_timeout_s,
+            _ => "",
+        }
+    }
+
+    /// A form around a starter, with the API's defaults.
+    pub fn starting_from(starter: Starter, name: String) -> Self {
         Self {
-            name: String::new(),
+            name,
             runtime: starter.runtime.to_owned(),
             handler: "main.handler".to_owned(),
             code_source: "inline".to_owned(),
@@ -119,8 +133,18 @@ pub struct NewPage {
 }
 
 impl NewPage {
-    fn starters(&self) -> &'static [Starter] {
-        &STARTERS
+    fn starters(&self, runtime: &str) -> Vec<Starter> {
+        STARTERS
+            .into_iter()
+            .filter(|starter| starter.runtime == runtime)
+            .collect()
+    }
+    /// What the editor's language is taken from.
+    fn file_name(&self) -> &'static str {
+        match self.form.runtime.as_str() {
+            "node" => "main.mjs",
+            _ => "main.py",
+        }
     }
     fn starts_from(&self, starter: &Starter) -> bool {
         self.starter == starter.key

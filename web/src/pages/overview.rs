@@ -3,21 +3,65 @@
 use askama::Template;
 
 use crate::chrome::{Badge, Chrome};
-use crate::format;
+use crate::live::Values;
+use crate::pages::Moment;
+use crate::sparkline::Sparkline;
 
-/// Functions in one state.
-#[derive(Debug, Clone, Copy)]
-pub struct StateCount {
-    /// The state.
-    pub state: Badge,
-    /// How many are in it.
-    pub count: u64,
+/// Something the host can or cannot do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapabilityRow {
+    /// Its name, as `GET /api/v1/node` has it.
+    pub name: String,
+    /// Whether it is there.
+    pub available: bool,
+    /// Its version, where it has one.
+    pub version: String,
+    /// Why it is not there.
+    pub reason: String,
 }
 
-impl StateCount {
-    fn shown(&self) -> String {
-        format::count(self.count)
-    }
+/// A function that takes long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlowRow {
+    /// Its name.
+    pub name: String,
+    /// Formatted median.
+    pub p50: String,
+    /// Formatted 99th percentile.
+    pub p99: String,
+    /// Formatted count of invocations.
+    pub count: String,
+}
+
+/// An invocation that did not succeed.
+#[derive(Debug, Clone)]
+pub struct FailureRow {
+    /// Its id.
+    pub id: String,
+    /// Name of its function.
+    pub function: String,
+    /// How it ended.
+    pub status: Badge,
+    /// Type of the error its handler raised; may be empty.
+    pub error_type: String,
+    /// When.
+    pub at: Moment,
+}
+
+/// `partials/slowest.html`.
+#[derive(Debug, Clone, Default, Template)]
+#[template(path = "partials/slowest.html")]
+pub struct SlowestPartial {
+    /// Slowest first.
+    pub rows: Vec<SlowRow>,
+}
+
+/// `partials/failures.html`.
+#[derive(Debug, Clone, Default, Template)]
+#[template(path = "partials/failures.html")]
+pub struct FailuresPartial {
+    /// Newest first.
+    pub rows: Vec<FailureRow>,
 }
 
 /// `overview.html`.
@@ -26,12 +70,24 @@ impl StateCount {
 pub struct OverviewPage {
     /// The frame.
     pub chrome: Chrome,
-    /// Functions by state.
-    pub states: Vec<StateCount>,
+    /// Whether there is no function at all.
+    pub is_empty: bool,
+    /// What changes.
+    pub live: Values,
+    /// Requests and errors of the last minutes.
+    pub requests: Sparkline,
+    /// Functions by state: the state, its key among the values, and its value in the list's filter.
+    pub states: Vec<(Badge, &'static str, &'static str)>,
+    /// What the host can do.
+    pub capabilities: Vec<CapabilityRow>,
+    /// Name of the host and its kernel.
+    pub host: String,
+    /// Version of Hearth.
+    pub version: &'static str,
 }
 
 impl OverviewPage {
-    fn is_empty(&self) -> bool {
-        self.states.iter().all(|state| state.count == 0)
+    fn missing(&self) -> usize {
+        self.capabilities.iter().filter(|c| !c.available).count()
     }
 }

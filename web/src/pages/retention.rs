@@ -4,6 +4,7 @@ use askama::Template;
 
 use crate::chrome::Chrome;
 use crate::format;
+use crate::pages::fields::NumberField;
 use crate::pages::{FieldErrors, Moment};
 
 /// The settings as they are typed.
@@ -40,6 +41,142 @@ impl RetentionForm {
         "result_bytes",
     ];
 }
+
+impl RetentionForm {
+    /// What is typed in a field.
+    pub(super) fn number(&self, name: &str) -> &str {
+        match name {
+            "invocations_days" => &self.invocations_days,
+            "invocations_mib" => &self.invocations_mib,
+            "logs_days" => &self.logs_days,
+            "logs_mib" => &self.logs_mib,
+            "statistics_days" => &self.statistics_days,
+            "audit_days" => &self.audit_days,
+            "event_bytes" => &self.event_bytes,
+            _ => &self.result_bytes,
+        }
+    }
+}
+
+/// Settings that belong together.
+#[derive(Debug)]
+pub struct RetentionGroup {
+    /// What they are of.
+    pub legend: &'static str,
+    /// What there is to know of them.
+    pub hint: &'static str,
+    /// The settings.
+    pub fields: [NumberField; 2],
+}
+
+const fn field(
+    name: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    range: (u32, u32),
+    default: u32,
+    effect: &'static str,
+) -> NumberField {
+    NumberField {
+        name,
+        label,
+        unit,
+        min: range.0,
+        max: range.1,
+        default,
+        effect,
+    }
+}
+
+const DAYS: (u32, u32) = (1, 3650);
+const MIB: (u32, u32) = (16, 1 << 20);
+const BYTES: (u32, u32) = (0, 64 << 10);
+
+/// All settings, in the order of the form.
+pub static RETENTION_GROUPS: [RetentionGroup; 4] = [
+    RetentionGroup {
+        legend: "Invocations",
+        hint: "With their events and results.",
+        fields: [
+            field(
+                "invocations_days",
+                "Age",
+                "days",
+                DAYS,
+                30,
+                "Older ones go.",
+            ),
+            field(
+                "invocations_mib",
+                "Size",
+                "MiB",
+                MIB,
+                2048,
+                "When all take more, the oldest go.",
+            ),
+        ],
+    },
+    RetentionGroup {
+        legend: "Logs",
+        hint: "With the index for their search.",
+        fields: [
+            field("logs_days", "Age", "days", DAYS, 14, "Older lines go."),
+            field(
+                "logs_mib",
+                "Size",
+                "MiB",
+                MIB,
+                1024,
+                "When all take more, the oldest go.",
+            ),
+        ],
+    },
+    RetentionGroup {
+        legend: "Others",
+        hint: "",
+        fields: [
+            field(
+                "statistics_days",
+                "Latency statistics",
+                "days",
+                (7, DAYS.1),
+                90,
+                "How far back the latency page can look.",
+            ),
+            field(
+                "audit_days",
+                "Audit log",
+                "days",
+                (30, DAYS.1),
+                400,
+                "Who changed what.",
+            ),
+        ],
+    },
+    RetentionGroup {
+        legend: "Events and results",
+        hint: "The beginning of each is kept with its invocation, up to 20 a second of each function. Credentials in HTTP \
+               headers are left out.",
+        fields: [
+            field(
+                "event_bytes",
+                "Of an event",
+                "bytes",
+                BYTES,
+                4096,
+                "0 keeps none.",
+            ),
+            field(
+                "result_bytes",
+                "Of a result",
+                "bytes",
+                BYTES,
+                4096,
+                "0 keeps none.",
+            ),
+        ],
+    },
+];
 
 /// How much there is of one kind.
 #[derive(Debug, Clone, Copy, Default)]

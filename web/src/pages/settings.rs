@@ -3,7 +3,8 @@
 use askama::Template;
 
 use crate::chrome::Chrome;
-use crate::pages::{DeployProblem, EnvRow, FieldErrors, FunctionHead, Tab};
+use crate::pages::fields::NUMBER_FIELDS;
+use crate::pages::{Command, DeployProblem, EnvRow, FieldErrors, FunctionHead, Tab};
 
 /// What was typed into the form, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,6 +53,19 @@ impl SettingsForm {
         "env",
     ];
 
+    /// The number field of this name, as typed.
+    fn number(&self, name: &str) -> &str {
+        match name {
+            "memory_mb" => &self.memory_mb,
+            "timeout_ms" => &self.timeout_ms,
+            "max_concurrency" => &self.max_concurrency,
+            "idle_timeout_s" => &self.idle_timeout_s,
+            "min_instances" => &self.min_instances,
+            "template_idle_timeout_s" => &self.template_idle_timeout_s,
+            _ => "",
+        }
+    }
+
     fn removes(&self, name: &str) -> bool {
         self.env_removed.iter().any(|removed| removed == name)
     }
@@ -69,6 +83,8 @@ pub struct SettingsPage {
     pub form: SettingsForm,
     /// Why `outbound` cannot be chosen; empty when it can.
     pub outbound_reason: String,
+    /// Commands that do the same.
+    pub commands: Vec<Command>,
     /// Messages at fields.
     pub errors: FieldErrors,
     /// What else went wrong.

@@ -143,6 +143,24 @@ impl FieldErrors {
     }
 }
 
+/// A shell command that does what a page does, for who would rather have it in a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// What it does, in a few words.
+    pub what: &'static str,
+    /// The command.
+    pub line: String,
+}
+
+/// A line of a function's code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodePlace {
+    /// Path of the file in the code.
+    pub path: String,
+    /// Line, from 1.
+    pub line: u32,
+}
+
 /// Why a deploy or a change failed, apart from a field's error.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeployProblem {
@@ -154,6 +172,8 @@ pub struct DeployProblem {
     pub error: Option<ErrorView>,
     /// What the import printed.
     pub output: Vec<LogRow>,
+    /// Where in the function's code it went wrong: the editor marks the line.
+    pub place: Option<CodePlace>,
     /// The request's id, to be found in the server's log.
     pub request_id: String,
 }

@@ -4,8 +4,10 @@ use askama::Template;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::chrome::{Badge, Chrome, Tone};
+use crate::chrome::{Badge, Chrome, Section, Tone};
 use crate::json::JsonText;
+use crate::live::Values;
+use crate::sparkline::Sparkline;
 use crate::stage_bar::{StageBar, StageTimes};
 use crate::starters::STARTERS;
 
@@ -64,23 +66,30 @@ fn head() -> FunctionHead {
     }
 }
 
-fn row() -> FunctionRow {
-    FunctionRow {
+/// A list of one function with numbers.
+fn list() -> ListView {
+    let mut list = ListView {
+        query: ListQuery {
+            search: HOSTILE.into(),
+            sort: "name".into(),
+            page: 1,
+            ..ListQuery::default()
+        },
+        matching: 1,
+        all: 1_234,
+        pages: 1,
+        ..ListView::default()
+    };
+    list.rows.push(FunctionRow {
         name: "hello".into(),
         runtime: "python3",
-        state: Badge::new("failed", Tone::Bad),
-        state_reason: Some(HOSTILE.into()),
-        idle: 1,
-        busy: 0,
-        starting: 0,
         max_concurrency: 8,
-        recent: RecentStats {
-            count: 1_234,
-            errors: 2,
-            p50_us: 412,
-            p99_us: 1_930,
-        },
-    }
+    });
+    list.live.set("hello/p50", "412 µs");
+    let state = Badge::new("failed", Tone::Bad);
+    list.live
+        .set_html("hello/state", badge(state, Some(HOSTILE)));
+    list
 }
 
 fn error() -> ErrorView {
@@ -153,6 +162,14 @@ fn function(chrome: Chrome, history: HistoryView) -> FunctionPage {
         public: false,
         curl: "curl -H \"Authorization: Bearer $HEARTH_TOKEN\"".into(),
         event: HOSTILE.into(),
+        explicit_event: false,
+        picker: EventPicker {
+            function: "hello".into(),
+            can_write: true,
+            ..EventPicker::default()
+        },
+        http: HttpForm::default(),
+        by_http: false,
         outcome: None,
         history,
         decisions: vec![DecisionRow {
@@ -178,8 +195,10 @@ fn outcome() -> InvokeOutcome {
         error: Some(error()),
         invocation: Some("id-1".into()),
         function: "hello".into(),
-        headers: vec![("X-Hearth-Invocation-Id", "id-1".into())],
+        headers: vec![("X-Hearth-Invocation-Id".into(), "id-1".into())],
+        image: None,
         rung: Some("fork"),
+        started: "started by fork in 0.80 ms".into(),
         stages: Some(StageBar::new(StageTimes {
             start: 800,
             run: 1_200,
@@ -196,14 +215,16 @@ fn pages_have_no_inline_script_style_or_handler() {
         html(&LoginPage::default()),
         html(&FunctionsPage {
             chrome: chrome(),
-            rows: vec![row()],
+            list: list(),
         }),
+        html(&overview()),
         html(&new_page()),
         html(&function(chrome(), history(vec![history_row("id-1")]))),
         html(&invocations_page(FilterText::default(), None)),
         html(&logs_page("", vec![log_line()])),
         html(&InvokeOutcomePartial { outcome: outcome() }),
         html(&code_page()),
+        html(&versions_page()),
         html(&settings_page()),
     ];
     for page in pages {
@@ -238,6 +259,7 @@ fn every_label_and_description_names_an_element() {
         html(&new_page()),
         html(&function(chrome(), history(Vec::new()))),
         html(&code_page()),
+        html(&versions_page()),
         html(&settings_page()),
     ];
     for page in pages {
@@ -263,44 +285,118 @@ fn every_label_and_description_names_an_element() {
     }
 }
 
+fn overview() -> OverviewPage {
+    let mut live = Values::default();
+    let failures = FailuresPartial {
+        rows: vec![FailureRow {
+            id: "id-1".into(),
+            function: "hello".into(),
+            status: Badge::new("failed", Tone::Bad),
+            error_type: HOSTILE.into(),
+            at: moment(),
+        }],
+    };
+    live.set_html("failures", html(&failures));
+    live.set_count("invocations", 12_345);
+    OverviewPage {
+        chrome: Chrome {
+            section: Section::Overview,
+            ..chrome()
+        },
+        is_empty: false,
+        live,
+        requests: Sparkline::new(&[(1, 0), (2, 1)]),
+        states: vec![(Badge::new("ready", Tone::Good), "state-ready", "ready")],
+        capabilities: vec![CapabilityRow {
+            name: "criu".into(),
+            available: false,
+            version: String::new(),
+            reason: HOSTILE.into(),
+        }],
+        host: HOSTILE.into(),
+        version: "0.1.0",
+    }
+}
+
 #[test]
-fn an_empty_list_leads_to_the_first_function() {
-    let page = html(&FunctionsPage {
+fn an_empty_overview_leads_to_the_first_function() {
+    let mut page = overview();
+    page.is_empty = true;
+    let shown = html(&page);
+    assert!(shown.contains("Deploy your first function"));
+    for starter in STARTERS {
+        assert!(shown.contains(&format!("/new?template={}", starter.key)));
+    }
+    page.chrome = reader();
+    let shown = html(&page);
+    assert!(!shown.contains("/new"), "{shown}");
+    let list = html(&FunctionsPage {
         chrome: chrome(),
-        rows: Vec::new(),
+        list: ListView::default(),
     });
-    assert!(page.contains("Create your first function"));
-    assert!(page.contains("/new?starter=hello"));
-    let page = html(&FunctionsPage {
-        chrome: reader(),
-        rows: Vec::new(),
-    });
-    assert!(!page.contains("/new"), "{page}");
+    assert!(list.contains("Deploy your first function") && !list.contains("list-search"));
+}
+
+#[test]
+fn the_overview_says_how_things_are() {
+    let page = html(&overview());
+    for expected in [
+        "data-live-topic=\"overview=1\"",
+        "data-value=\"12345\">12,345<",
+        "/functions/hello/invocations/id-1",
+        "/functions?state=ready",
+        "1 not available",
+        "aria-current=\"page\"",
+    ] {
+        assert!(page.contains(expected), "{expected} in {page}");
+    }
+    assert_harmless(&page);
 }
 
 #[test]
 fn the_list_shows_state_and_numbers() {
     let table = html(&FunctionsTable {
         chrome: chrome(),
-        rows: vec![row()],
+        list: list(),
     });
     for expected in [
         "/functions/hello",
         "failed",
-        "1,234",
-        "412 µs",
-        "1.93 ms",
-        "data-poll=\"2000\"",
+        "1 of 1,234 functions",
+        "data-live=\"hello/p50\">412 µs",
+        "aria-sort=\"ascending\"",
     ] {
         assert!(table.contains(expected), "{expected} in {table}");
     }
-    assert_harmless(&table);
-    let mut hostile = row();
-    hostile.name = HOSTILE.into();
+    assert_harmless(&html(&FunctionsPage {
+        chrome: chrome(),
+        list: list(),
+    }));
+    let mut hostile = list();
+    hostile.rows[0].name = HOSTILE.into();
     assert_harmless(&html(&FunctionsTable {
         chrome: chrome(),
-        rows: vec![hostile],
+        list: hostile,
     }));
+}
+
+#[test]
+fn addresses_of_the_list_say_only_what_is_not_usual() {
+    let mut query = ListQuery {
+        sort: "name".into(),
+        page: 1,
+        ..ListQuery::default()
+    };
+    assert_eq!(query.with_page(1), "");
+    assert_eq!(query.with_page(2), "?page=2");
+    assert_eq!(query.sorted_by("p99"), "?sort=-p99");
+    assert_eq!(query.sorted_by("name"), "?sort=-name");
+    query.search = "a&b".into();
+    query.sort = "p99".into();
+    query.descending = true;
+    assert_eq!(query.sorted_by("p99"), "?q=a%26b&sort=p99");
+    assert_eq!(query.topic(), "list=1&q=a%26b&sort=-p99");
+    assert_eq!(query.order_of("p99"), "descending");
 }
 
 #[test]
@@ -493,7 +589,7 @@ fn an_invocation_says_all_there_is() {
 }
 
 fn new_page() -> NewPage {
-    let mut form = FunctionForm::starting_from(STARTERS[0]);
+    let mut form = FunctionForm::starting_from(STARTERS[0], String::new());
     form.name = HOSTILE.into();
     form.code = format!("\n{HOSTILE}");
     form.env = vec![EnvRow {
@@ -531,7 +627,9 @@ fn a_refused_form_keeps_what_was_typed() {
     assert!(page.contains("value=\"node\" disabled"));
     assert!(page.contains("value=\"outbound\" disabled"));
     for starter in STARTERS {
-        assert!(page.contains(&format!("id=\"starter-{}\"", starter.key)));
+        // Those of a runtime that is not there are not offered.
+        let offered = page.contains(&format!("id=\"starter-{}\"", starter.key));
+        assert_eq!(offered, starter.runtime == "python3", "{}", starter.key);
     }
 }
 
@@ -556,7 +654,7 @@ fn a_forms_outcome_reaches_every_field() {
 fn every_field_with_a_message_has_a_place_for_it() {
     for (page, fields) in [
         (html(&new_page()), FunctionForm::FIELDS),
-        (html(&code_page()), CodeUpload::FIELDS),
+        (html(&code_page()), CODE_FIELDS),
         (html(&settings_page()), SettingsForm::FIELDS),
     ] {
         for field in fields {
@@ -569,35 +667,229 @@ fn every_field_with_a_message_has_a_place_for_it() {
     }
 }
 
+fn commands() -> Vec<Command> {
+    vec![Command {
+        what: "Do it",
+        line: HOSTILE.into(),
+    }]
+}
+
+fn file_entry(path: &str, bytes: Option<u64>, inside: Option<FileList>) -> FileEntry {
+    FileEntry {
+        name: path.rsplit('/').next().unwrap_or(path).into(),
+        path: path.into(),
+        opened: path == "pkg/mod.py",
+        bytes,
+        inside,
+    }
+}
+
+fn files(entries: Vec<FileEntry>) -> FileList {
+    FileList {
+        function: "hello".into(),
+        version: 2,
+        entries,
+        left_out: 0,
+    }
+}
+
 fn code_page() -> CodePage {
-    let version = |version, active| VersionRow {
-        version,
-        active,
-        created: moment(),
-        code_sha256: "9f86d081884c7d65".into(),
-        code_bytes: 2048,
-        handler: "main.handler".into(),
-        memory_mb: 128,
-        timeout_ms: 30_000,
-    };
+    let inside = files(vec![file_entry("pkg/mod.py", Some(12), None)]);
     CodePage {
         chrome: chrome(),
         head: head(),
         handler: HOSTILE.into(),
-        form: CodeUpload::default(),
-        versions: vec![version(2, true), version(1, false)],
+        version: 2,
+        files: files(vec![
+            file_entry("lib", None, None),
+            file_entry("pkg", None, Some(inside)),
+            file_entry(HOSTILE, Some(2048), None),
+        ]),
+        file: OpenFile {
+            opened: "pkg/mod.py".into(),
+            path: HOSTILE.into(),
+            kind: FileKind::Text,
+            text: format!("\n{HOSTILE}"),
+            bytes: 12,
+        },
+        upload: false,
+        commands: commands(),
         errors: FieldErrors::default(),
-        problem: None,
+        problem: Some(DeployProblem {
+            title: "No".into(),
+            error: Some(error()),
+            place: Some(CodePlace {
+                path: HOSTILE.into(),
+                line: 7,
+            }),
+            ..DeployProblem::default()
+        }),
     }
 }
 
 #[test]
-fn only_inactive_versions_can_be_activated() {
+fn the_code_page_shows_the_tree_the_file_and_the_line() {
     let page = html(&code_page());
-    assert!(page.contains("/functions/hello/versions/1/activate"));
-    assert!(!page.contains("/versions/2/activate"));
-    assert!(page.contains("9f86d081884c<"));
     assert_harmless(&page);
+    // The way to the open file is unfolded, the other directory waits for a click.
+    assert!(page.contains(
+        "href=\"/functions/hello/code?path=pkg%2Fmod.py\" data-file=\"pkg/mod.py\" aria-current"
+    ));
+    assert!(page.contains("/functions/hello/code/files?version=2&dir=lib"));
+    assert!(page.contains("data-line=\"7\""));
+    assert!(page.contains("2.0 KiB"));
+    let mut binary = code_page();
+    binary.file.kind = FileKind::Binary;
+    binary.chrome = reader();
+    let page = html(&binary);
+    assert!(page.contains("This file is no text."));
+    assert!(!page.contains("id=\"review-button\""));
+}
+
+fn diff() -> DiffView {
+    DiffView {
+        files: vec![FileDiff {
+            path: HOSTILE.into(),
+            renamed_from: Some("old.py".into()),
+            change: FileChange::Renamed,
+            added: 1_200,
+            removed: 1,
+            hunks: vec![Hunk {
+                place: "Lines 1 to 2".into(),
+                lines: vec![
+                    DiffLine {
+                        side: Side::Before,
+                        number: 1,
+                        text: HOSTILE.into(),
+                    },
+                    DiffLine {
+                        side: Side::After,
+                        number: 1,
+                        text: "new".into(),
+                    },
+                ],
+            }],
+            note: String::new(),
+        }],
+        files_left_out: 2,
+        settings: vec![SettingRow {
+            name: "env.SECRET".into(),
+            before: "set".into(),
+            after: "set to another value".into(),
+        }],
+    }
+}
+
+#[test]
+fn a_diff_says_in_words_what_it_shows_in_colours() {
+    let page = html(&CodeReviewPartial {
+        diff: diff(),
+        version: 2,
+    });
+    assert_harmless(&page);
+    for expected in [
+        "this changes 3 files, 1 setting",
+        "removed: ",
+        "added: ",
+        "+1,200 −1",
+        "old.py → ",
+        "And 2 more files.",
+        "set to another value",
+    ] {
+        assert!(page.contains(expected), "{expected} in {page}");
+    }
+    assert!(
+        html(&CodeReviewPartial {
+            diff: DiffView::default(),
+            version: 1
+        })
+        .contains("Nothing differs.")
+    );
+}
+
+fn versions_page() -> VersionsPage {
+    let version = |version, before| VersionRow {
+        version,
+        active: version == 3,
+        created: moment(),
+        author: Some(HOSTILE.into()),
+        code_sha256: "9f86d081884c7d65".into(),
+        code_bytes: 2048,
+        before,
+        code: version != 2,
+        settings: match version {
+            2 => diff().settings,
+            _ => Vec::new(),
+        },
+    };
+    VersionsPage {
+        chrome: chrome(),
+        head: head(),
+        versions: vec![version(3, Some(2)), version(2, Some(1)), version(1, None)],
+        commands: commands(),
+    }
+}
+
+#[test]
+fn only_inactive_versions_can_be_gone_back_to() {
+    let page = html(&versions_page());
+    assert_harmless(&page);
+    for expected in [
+        "href=\"/functions/hello/versions/1/activate\" data-method=\"post\"",
+        "data-confirm-title=\"Roll back to version 1?\"",
+        "/functions/hello/versions/3/diff?against=2",
+        "/functions/hello/versions/1/code.zip",
+        "first version",
+        "env.SECRET: set → set to another value",
+        "9f86d081884c<",
+    ] {
+        assert!(page.contains(expected), "{expected} in {page}");
+    }
+    assert!(!page.contains("/versions/3/activate"));
+    assert!(!page.contains("/versions/1/diff"));
+}
+
+#[test]
+fn two_versions_are_compared_on_a_page_of_their_own() {
+    let page = html(&VersionDiffPage {
+        chrome: chrome(),
+        head: head(),
+        before: 1,
+        after: 3,
+        numbers: vec![3, 2, 1],
+        diff: diff(),
+    });
+    assert!(page.contains("From version 1 to 3"));
+    assert!(page.contains("<option value=\"3\" selected>"));
+    let page = html(&VersionActivatePage {
+        chrome: chrome(),
+        head: head(),
+        version: 1,
+    });
+    assert!(page.contains("Activate version 1"));
+}
+
+#[test]
+fn the_chooser_offers_saved_events_and_samples() {
+    let mut picker = EventPicker {
+        function: "hello".into(),
+        saved: vec![SavedEventRow {
+            id: 7,
+            name: HOSTILE.into(),
+        }],
+        picked: "saved-7".into(),
+        name: HOSTILE.into(),
+        can_write: true,
+        said: HOSTILE.into(),
+        error: "Give the event a name.".into(),
+    };
+    let page = html(&picker);
+    assert_harmless(&page);
+    assert!(page.contains("<option value=\"saved-7\""));
+    assert!(page.contains("value=\"sample-http\""));
+    assert!(page.contains("id=\"error-event-name\">Give the event a name."));
+    picker.can_write = false;
+    assert!(!html(&picker).contains("save-event"));
 }
 
 fn settings_page() -> SettingsPage {
@@ -613,6 +905,7 @@ fn settings_page() -> SettingsPage {
             ..SettingsForm::default()
         },
         outbound_reason: "no network".into(),
+        commands: commands(),
         errors: FieldErrors::default(),
         problem: None,
         delete_error: "Type the function's name to delete it.".into(),

@@ -1,6 +1,7 @@
 //! The history on throwaway databases.
 
 mod faults;
+mod latency;
 mod reading;
 mod statistics;
 

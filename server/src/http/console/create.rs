@@ -20,12 +20,15 @@ use super::outcome::Failure;
 use super::session::Viewer;
 use super::view::unavailable;
 
-/// `?starter=…`.
+/// `?template=…`, which was `?starter=…` once.
 #[derive(Debug, Default, Deserialize)]
 pub struct Starter {
-    #[serde(default)]
-    starter: String,
+    #[serde(default, alias = "starter")]
+    template: String,
 }
+
+/// Names tried before the field is left to the user: bounds the look-ups.
+const MAX_NUMBERED: u32 = 1_000;
 
 /// Settings that the form passes on as typed.
 const SETTINGS: [&str; 8] = [
@@ -46,10 +49,10 @@ pub async fn page(
     Query(query): Query<Starter>,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Write)?;
-    let starter = starters::by_key(&query.starter);
+    let starter = starters::by_key(&query.template).unwrap_or(starters::STARTERS[0]);
     let page = NewPage {
         chrome: viewer.chrome(),
-        form: FunctionForm::starting_from(starter),
+        form: FunctionForm::starting_from(starter, free_name(&app, starter.name)),
         starter: starter.key.to_owned(),
         node_reason: unavailable(&app, &["runtimes", "node"]),
         node_boots: unavailable(&app, &["runtimes", "node", "fork"]),
@@ -72,6 +75,7 @@ pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Resp
         Err(error) => Failure::field(error, FunctionForm::FIELDS),
         Ok((spec, code)) => match app.engine.create(spec, code).await {
             Ok(function) => {
+                save_sample(&app, &function.name, form.text("template")).await;
                 let page = format!("/functions/{}?notice=created", function.name);
                 return Ok(go(&headers, &page));
             }
@@ -84,7 +88,7 @@ pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Resp
     let page = NewPage {
         chrome: viewer.chrome(),
         form: typed(&form),
-        starter: String::new(),
+        starter: form.trimmed("template"),
         node_reason: unavailable(&app, &["runtimes", "node"]),
         node_boots: unavailable(&app, &["runtimes", "node", "fork"]),
         outbound_reason: unavailable(&app, &["network_outbound"]),
@@ -92,6 +96,31 @@ pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Resp
         problem: failure.problem,
     };
     Ok(respond::page(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+/// `name`, or the first of `name-2`, `name-3` … that no function has.
+fn free_name(app: &App, name: &str) -> String {
+    let taken = |name: &str| app.engine.id_of(name).is_some();
+    if !taken(name) {
+        return name.to_owned();
+    }
+    (2..=MAX_NUMBERED)
+        .map(|number| format!("{name}-{number}"))
+        .find(|name| !taken(name))
+        .unwrap_or_default()
+}
+
+/// The starter's event becomes the first one of the test panel. Without it the function is as good: a failure is told to
+/// the log only.
+async fn save_sample(app: &App, name: &str, template: &str) {
+    let (Some(starter), Some(id)) = (starters::by_key(template), app.engine.id_of(name)) else {
+        return;
+    };
+    let event = starter.event.trim_end();
+    let saved = app.store.save_event(id, starters::EVENT_NAME, event).await;
+    if let Err(error) = saved {
+        tracing::warn!(function = name, %error, "the starter's event was not saved");
+    }
 }
 
 /// The same rules as the API's, over the same fields.

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use hearth_web::pages::{FunctionHeadPartial, FunctionPage, InvokeOutcome};
+use hearth_web::pages::{EventPicker, FunctionHeadPartial, FunctionPage};
 use hearth_web::respond;
 use serde::Deserialize;
 
@@ -15,8 +15,9 @@ use crate::model::{FunctionView, Right};
 
 use super::guard::is_htmx;
 use super::invocations;
+use super::invoke::Answered;
 use super::session::Viewer;
-use super::view;
+use super::{commands, events, view};
 
 /// The event the test panel starts with.
 const FIRST_EVENT: &str = "{\n  \"name\": \"world\"\n}";
@@ -26,6 +27,12 @@ const FIRST_EVENT: &str = "{\n  \"name\": \"world\"\n}";
 pub struct Wanted {
     #[serde(default)]
     notice: String,
+    /// Key of the event to start with.
+    #[serde(default)]
+    pick: String,
+    /// The invocation whose event to start with.
+    #[serde(default)]
+    event: String,
 }
 
 /// `GET /functions/{name}`.
@@ -54,25 +61,33 @@ pub async fn show(
     function: &FunctionView,
     wanted: Wanted,
     headers: &HeaderMap,
-    invoked: Option<(String, InvokeOutcome)>,
+    answered: Option<Answered>,
 ) -> Result<Response, Problem> {
     let mut chrome = viewer.chrome();
     chrome.notice = notice(&wanted.notice, function);
     let base = view::base_url(headers);
-    let (event, outcome) = match invoked {
-        Some((event, outcome)) => (event, Some(outcome)),
-        None => (FIRST_EVENT.to_owned(), None),
+    let (typed, http, outcome) = match answered {
+        Some(answered) => (answered.event, answered.http, Some(answered.outcome)),
+        None => (None, None, None),
     };
+    let first = first_event(app, viewer, &function.name, &wanted).await?;
+    // One that was typed for a former function of this name is not meant.
+    let explicit_event = typed.is_some() || first.asked_for || wanted.notice == "created";
     let page = FunctionPage {
         chrome,
         head: view::head(app, function).await?,
         url: format!("{base}{}", function.url),
         public: function.public,
         curl: format!(
-            "curl {base}/api/v1/functions/{}/invoke -H \"Authorization: Bearer $HEARTH_TOKEN\" -d '{{\"name\":\"world\"}}'",
-            function.name
+            "curl {base}/api/v1/functions/{}/invoke {} -d ",
+            function.name,
+            commands::TOKEN
         ),
-        event,
+        event: typed.unwrap_or(first.event),
+        explicit_event,
+        picker: first.picker,
+        by_http: http.is_some(),
+        http: http.unwrap_or_default(),
         outcome,
         history: invocations::recent(app, &function.name).await?,
         decisions: view::decisions(&function.decisions),
@@ -81,7 +96,55 @@ pub async fn show(
     Ok(respond::page(StatusCode::OK, &page))
 }
 
-fn notice(key: &str, function: &FunctionView) -> Option<String> {
+/// The event that the test panel starts with, and the chooser it is chosen in.
+struct FirstEvent {
+    event: String,
+    picker: EventPicker,
+    asked_for: bool,
+}
+
+/// The one that is asked for; else the first that was saved, which for a starter is its own sample.
+async fn first_event(
+    app: &App,
+    viewer: &Viewer,
+    name: &str,
+    wanted: &Wanted,
+) -> Result<FirstEvent, Problem> {
+    let mut picker = events::picker(app, viewer, name, wanted.pick.clone()).await?;
+    if let Some((event, said)) = events::of_invocation(app, name, &wanted.event).await? {
+        picker.said = said;
+        return Ok(FirstEvent {
+            event,
+            picker,
+            asked_for: true,
+        });
+    }
+    let asked_for = !wanted.pick.is_empty();
+    if !asked_for && let Some(saved) = picker.saved.first() {
+        picker.picked = format!("saved-{}", saved.id);
+        picker.name = saved.name.clone();
+    }
+    let found = events::text(app, name, &picker.picked).await?;
+    if found.is_none() {
+        picker.picked = String::new();
+    }
+    Ok(FirstEvent {
+        asked_for: asked_for && found.is_some(),
+        event: found.unwrap_or_else(|| FIRST_EVENT.to_owned()),
+        picker,
+    })
+}
+
+/// `?notice=…`: set by the redirect after a change.
+#[derive(Debug, Default, Deserialize)]
+pub struct Notice {
+    /// What was done.
+    #[serde(default)]
+    pub notice: String,
+}
+
+/// What was done, in words.
+pub fn notice(key: &str, function: &FunctionView) -> Option<String> {
     let version = function.active_version;
     Some(match key {
         "created" => format!("{} is deployed and answers. Try it below.", function.name),

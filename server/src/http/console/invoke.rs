@@ -4,23 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{Redirect, Response};
 use bytes::Bytes;
 use hearth_web::chrome::{Badge, Tone};
 use hearth_web::json::JsonText;
-use hearth_web::pages::{InvokeOutcome, InvokeOutcomePartial};
+use hearth_web::pages::{HttpForm, InvokeOutcome, InvokeOutcomePartial};
 use hearth_web::respond;
 
 use crate::engine::{InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 use crate::http::App;
 use crate::http::body;
 use crate::http::problem::Problem;
-use crate::model::{InvocationRecord, Right, Trigger};
+use crate::model::{InvocationRecord, Right, StartRung, Trigger};
 
 use super::form::Submitted;
 use super::function::{self, Wanted};
 use super::guard::{is_htmx, sentence};
+use super::session::Viewer;
 use super::view;
 
 /// How often, and how long between, the history is asked for a record that is still on its way to it. What was printed
@@ -50,7 +51,34 @@ pub async fn submit(
         Err(problem) => refused(&name, &problem),
         Ok(()) => run(&app, &name, event.clone()).await?,
     };
-    if is_htmx(&headers) {
+    let answered = Answered {
+        event: Some(event),
+        http: None,
+        outcome,
+    };
+    answer(&app, &viewer, &name, &headers, answered).await
+}
+
+/// What a call gave, and what was typed for it.
+pub struct Answered {
+    /// The event, when it was called with one.
+    pub event: Option<String>,
+    /// The request, when it was called by its URL.
+    pub http: Option<HttpForm>,
+    /// What came of it.
+    pub outcome: InvokeOutcome,
+}
+
+/// Shows it: in the page that asked, or as a page of its own.
+pub async fn answer(
+    app: &App,
+    viewer: &Viewer,
+    name: &str,
+    headers: &HeaderMap,
+    answered: Answered,
+) -> Result<Response, Problem> {
+    if is_htmx(headers) {
+        let outcome = answered.outcome;
         let mut response = respond::partial(&InvokeOutcomePartial { outcome });
         // The history and the head listen to it.
         response
@@ -59,17 +87,9 @@ pub async fn submit(
         return Ok(response);
     }
     viewer.needs(Right::Read)?;
-    let function = app.engine.get(&name).await?;
-    let invoked = Some((event, outcome));
-    function::show(
-        &app,
-        &viewer,
-        &function,
-        Wanted::default(),
-        &headers,
-        invoked,
-    )
-    .await
+    let function = app.engine.get(name).await?;
+    let wanted = Wanted::default();
+    function::show(app, viewer, &function, wanted, headers, Some(answered)).await
 }
 
 async fn run(app: &App, name: &str, event: String) -> Result<InvokeOutcome, Problem> {
@@ -86,15 +106,15 @@ async fn run(app: &App, name: &str, event: String) -> Result<InvokeOutcome, Prob
     if let Err(error @ InvokeError::NotFound(_)) = answer {
         return Err(error.into());
     }
-    let record = match meta.version {
-        0 => None,
-        _ => record(app, &meta).await?,
-    };
-    Ok(outcome(name, &meta, answer, record))
+    let record = record(app, &meta).await?;
+    Ok(outcome(name, &meta, Some(answer), record))
 }
 
 /// The finished record with its log lines.
-async fn record(app: &App, meta: &InvokeMeta) -> Result<Option<InvocationRecord>, Problem> {
+pub async fn record(app: &App, meta: &InvokeMeta) -> Result<Option<InvocationRecord>, Problem> {
+    if meta.version == 0 {
+        return Ok(None);
+    }
     for _ in 0..RECORD_ATTEMPTS {
         if let Some(record) = app.history.get(meta.id).await? {
             return Ok(Some(record));
@@ -104,27 +124,30 @@ async fn record(app: &App, meta: &InvokeMeta) -> Result<Option<InvocationRecord>
     Ok(None)
 }
 
-fn outcome(
+/// What is shown of an answer; without one, of a call that succeeded.
+pub fn outcome(
     name: &str,
     meta: &InvokeMeta,
-    answer: Result<InvokeReply, InvokeError>,
+    answer: Option<Result<InvokeReply, InvokeError>>,
     record: Option<InvocationRecord>,
 ) -> InvokeOutcome {
     let admitted = meta.version != 0;
     let id = meta.id.to_string();
     let mut headers = Vec::new();
     if admitted {
-        headers.push(("X-Hearth-Invocation-Id", id.clone()));
+        let mut push = |name: &str, value| headers.push((name.to_owned(), value));
+        push("X-Hearth-Invocation-Id", id.clone());
         if let Some(start) = meta.start {
-            headers.push(("X-Hearth-Start", view::rung(start).to_owned()));
+            push("X-Hearth-Start", view::rung(start).to_owned());
         }
-        headers.push(("X-Hearth-Version", meta.version.to_string()));
+        push("X-Hearth-Version", meta.version.to_string());
     }
     let stages = record.as_ref().map_or(&meta.stages, |r| &r.stages_us);
     let mut outcome = InvokeOutcome {
         http_status: StatusCode::OK.as_u16(),
         badge: Badge::new("succeeded", Tone::Good),
         result: None,
+        image: None,
         message: String::new(),
         error: None,
         // Refused before it became an invocation: there is nothing to look at.
@@ -132,6 +155,10 @@ fn outcome(
         function: name.to_owned(),
         headers,
         rung: meta.start.map(view::rung),
+        started: meta
+            .start
+            .map(|start| started(start, stages.start))
+            .unwrap_or_default(),
         stages: admitted.then(|| view::stages(stages)),
         logs: Vec::new(),
     };
@@ -139,17 +166,18 @@ fn outcome(
         outcome.logs = view::logs(record.logs);
     }
     match answer {
-        Ok(InvokeReply::Json(bytes)) => outcome.result = Some(JsonText::new(&bytes)),
+        None => {}
+        Some(Ok(InvokeReply::Json(bytes))) => outcome.result = Some(JsonText::new(&bytes)),
         // Only the HTTP trigger is answered so.
-        Ok(InvokeReply::Http { status, .. }) => {
+        Some(Ok(InvokeReply::Http { status, .. })) => {
             outcome.message = format!("The function answered with HTTP status {status}.");
         }
-        Err(InvokeError::Function(error)) => {
+        Some(Err(InvokeError::Function(error))) => {
             outcome.http_status = StatusCode::BAD_GATEWAY.as_u16();
             outcome.badge = Badge::new("function_error", Tone::Bad);
             outcome.error = Some(view::error(error));
         }
-        Err(error) => {
+        Some(Err(error)) => {
             let problem = Problem::from(error);
             outcome.http_status = problem.code().status().as_u16();
             outcome.badge = Badge::new(problem.code().name(), Tone::Bad);
@@ -159,18 +187,31 @@ fn outcome(
     outcome
 }
 
-/// An event that is not JSON: it never became an invocation.
-fn refused(name: &str, problem: &Problem) -> InvokeOutcome {
+/// What having an instance cost.
+fn started(start: StartRung, start_us: u64) -> String {
+    let time = hearth_web::format::duration_us(start_us);
+    match start {
+        StartRung::Warm => "on a warm instance".to_owned(),
+        StartRung::Fork => format!("started by fork in {time}"),
+        StartRung::Restore => format!("restored from its image in {time}"),
+        StartRung::Boot => format!("booted in {time}"),
+    }
+}
+
+/// What cannot be called with: it never became an invocation.
+pub fn refused(name: &str, problem: &Problem) -> InvokeOutcome {
     InvokeOutcome {
         http_status: problem.code().status().as_u16(),
         badge: Badge::new(problem.code().name(), Tone::Bad),
         result: None,
+        image: None,
         message: sentence(&problem.detail().replace("the body is", "the event is")),
         error: None,
         invocation: None,
         function: name.to_owned(),
         headers: Vec::new(),
         rung: None,
+        started: String::new(),
         stages: None,
         logs: Vec::new(),
     }
@@ -198,11 +239,12 @@ mod tests {
     fn an_answer_is_shown_with_its_headers() {
         let meta = meta(3);
         let reply = Ok(InvokeReply::Json(Bytes::from_static(b"{\"a\":1}")));
-        let shown = outcome("hello", &meta, reply, None);
+        let shown = outcome("hello", &meta, Some(reply), None);
         assert_eq!(shown.http_status, 200);
         assert_eq!(shown.result.expect("a result").shown, "{\n  \"a\": 1\n}");
         assert_eq!(shown.headers[0].1, meta.id.to_string());
-        assert_eq!(shown.headers[1], ("X-Hearth-Start", "fork".to_owned()));
+        assert_eq!(shown.headers[1], ("X-Hearth-Start".into(), "fork".into()));
+        assert_eq!(shown.started, "started by fork in 0 µs");
         assert!(shown.stages.is_some());
         assert!(shown.invocation.is_none());
     }
@@ -214,14 +256,14 @@ mod tests {
             error_message: "no".into(),
             stack_trace: Vec::new(),
         });
-        let shown = outcome("f", &meta(1), Err(raised), None);
+        let shown = outcome("f", &meta(1), Some(Err(raised)), None);
         assert_eq!(
             (shown.http_status, shown.badge.label),
             (502, "function_error")
         );
         assert_eq!(shown.error.expect("an error").error_type, "ValueError");
 
-        let shown = outcome("f", &meta(1), Err(InvokeError::Timeout(50)), None);
+        let shown = outcome("f", &meta(1), Some(Err(InvokeError::Timeout(50))), None);
         assert_eq!(
             (shown.http_status, shown.badge.label),
             (504, "function_timeout")
@@ -235,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_was_never_admitted_has_nothing_to_look_at() {
-        let shown = outcome("f", &meta(0), Err(InvokeError::ShuttingDown), None);
+        let shown = outcome("f", &meta(0), Some(Err(InvokeError::ShuttingDown)), None);
         assert!(shown.headers.is_empty() && shown.stages.is_none() && shown.invocation.is_none());
         let problem = body::check_json(b"{").expect_err("not JSON");
         let shown = refused("f", &problem);

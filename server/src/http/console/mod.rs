@@ -5,8 +5,14 @@
 //! sessions in and turns problems into pages. Every changing request comes through [`form::Submitted`], which cannot
 //! be had without the session's CSRF token.
 
+mod call;
 mod code;
+mod code_edits;
+mod code_files;
+mod commands;
 mod create;
+mod diff;
+mod events;
 mod form;
 mod function;
 mod functions;
@@ -14,13 +20,18 @@ mod guard;
 mod invocation;
 mod invocations;
 mod invoke;
+mod latency;
+mod live;
 mod logs;
 mod outcome;
 mod overview;
+mod palette;
+mod place;
 mod retention;
 mod session;
 mod settings;
 mod theme;
+mod versions;
 mod view;
 
 use axum::Router;
@@ -35,6 +46,8 @@ pub fn router(app: App) -> Router<App> {
     let pages = Router::new()
         .route("/", get(overview::page))
         .route("/theme", post(theme::submit))
+        .route("/live", get(live::stream))
+        .route("/palette", get(palette::search))
         .route("/functions", get(functions::page))
         // Not below /functions: a function may be named "new".
         .route("/new", get(create::page).post(create::submit))
@@ -46,12 +59,34 @@ pub fn router(app: App) -> Router<App> {
             get(invoke::back).post(invoke::submit),
         )
         .route("/functions/{name}/invocations", get(invocations::page))
+        .route("/functions/{name}/latency", get(latency::page))
         .route("/functions/{name}/invocations/{id}", get(invocation::page))
+        .route(
+            "/functions/{name}/call",
+            get(invoke::back).post(call::submit),
+        )
+        .route("/functions/{name}/event", get(events::event))
+        .route("/functions/{name}/events", post(events::save))
+        .route("/functions/{name}/events/pick", post(events::pick))
+        .route("/functions/{name}/events/delete", post(events::delete))
         .route("/functions/{name}/logs", get(logs::page))
         .route("/functions/{name}/code", get(code::page).post(code::submit))
+        .route("/functions/{name}/code/files", get(code_files::list))
+        .route("/functions/{name}/code/file", get(code_files::file))
+        .route("/functions/{name}/code/review", post(code::review))
+        .route("/functions/{name}/versions", get(versions::page))
+        .route("/functions/{name}/versions/compare", get(versions::compare))
+        .route(
+            "/functions/{name}/versions/{version}/diff",
+            get(versions::compared),
+        )
+        .route(
+            "/functions/{name}/versions/{version}/code.zip",
+            get(versions::download),
+        )
         .route(
             "/functions/{name}/versions/{version}/activate",
-            post(code::activate),
+            get(versions::ask).post(versions::activate),
         )
         .route(
             "/functions/{name}/settings",

@@ -11,7 +11,7 @@ use crate::model::InvalidField;
 use crate::package::PackageError;
 
 use super::guard::sentence;
-use super::view;
+use super::{place, view};
 
 /// A failed form: to be shown in the form's page.
 #[derive(Debug, Default)]
@@ -75,6 +75,7 @@ impl Failure {
                 problem: Some(DeployProblem {
                     title: "The code does not import. Nothing was changed.".to_owned(),
                     detail: String::new(),
+                    place: place::of(&error),
                     error: Some(view::error(error)),
                     output: view::logs(logs),
                     request_id: request_id.to_owned(),

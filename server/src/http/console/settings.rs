@@ -1,8 +1,8 @@
 //! `/functions/{name}/settings`: change settings, delete.
 
 use axum::Extension;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hearth_web::pages::{FieldErrors, FormOutcome, SettingsForm, SettingsPage};
 use hearth_web::respond;
@@ -15,21 +15,28 @@ use crate::model::{FunctionPatch, FunctionView, InvalidField, Network, Right};
 
 use super::create::{env, env_rows};
 use super::form::{Form, Submitted};
+use super::function::{Notice, notice};
 use super::guard::{go, is_htmx};
 use super::outcome::Failure;
 use super::session::Viewer;
-use super::view;
+use super::{commands, view};
 
 /// `GET /functions/{name}/settings`.
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
+    Query(query): Query<Notice>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    viewer.needs(Right::Write)?;
+    viewer.needs(Right::Read)?;
     let function = app.engine.get(&name).await?;
     let form = present(&function);
-    show(&app, &viewer, &function, form, Shown::default()).await
+    let shown = Shown {
+        notice: notice(&query.notice, &function),
+        ..Shown::default()
+    };
+    show(&app, &viewer, &headers, &function, form, shown).await
 }
 
 /// `POST /functions/{name}/settings`.
@@ -47,9 +54,9 @@ pub async fn submit(
     let function = app.engine.get(&name).await?;
     let failure = match read(&form, &function) {
         Err(error) => Failure::field(error, SettingsForm::FIELDS),
-        Ok(None) => return Ok(go(&headers, &format!("/functions/{name}?notice=unchanged"))),
+        Ok(None) => return Ok(go(&headers, &told(&name, "unchanged"))),
         Ok(Some(patch)) => match app.engine.update(&name, patch, None).await {
-            Ok(_) => return Ok(go(&headers, &format!("/functions/{name}?notice=saved"))),
+            Ok(_) => return Ok(go(&headers, &told(&name, "saved"))),
             Err(error) => Failure::engine(error, SettingsForm::FIELDS, &viewer.request_id)?,
         },
     };
@@ -60,9 +67,14 @@ pub async fn submit(
     let shown = Shown {
         failure,
         status: StatusCode::UNPROCESSABLE_ENTITY,
-        delete_error: String::new(),
+        ..Shown::default()
     };
-    show(&app, &viewer, &function, form, shown).await
+    show(&app, &viewer, &headers, &function, form, shown).await
+}
+
+/// The page again, with what was done.
+fn told(name: &str, notice: &str) -> String {
+    format!("/functions/{name}/settings?notice={notice}")
 }
 
 /// `POST /functions/{name}/delete`.
@@ -94,11 +106,11 @@ pub async fn delete(
     let function = app.engine.get(&name).await?;
     let form = present(&function);
     let shown = Shown {
-        failure: Failure::default(),
         status: StatusCode::UNPROCESSABLE_ENTITY,
         delete_error: message,
+        ..Shown::default()
     };
-    show(&app, &viewer, &function, form, shown).await
+    show(&app, &viewer, &headers, &function, form, shown).await
 }
 
 /// What the page says about the last attempt.
@@ -107,17 +119,22 @@ struct Shown {
     failure: Failure,
     status: StatusCode,
     delete_error: String,
+    notice: Option<String>,
 }
 
 async fn show(
     app: &App,
     viewer: &Viewer,
+    headers: &HeaderMap,
     function: &FunctionView,
     form: SettingsForm,
     shown: Shown,
 ) -> Result<Response, Problem> {
+    let mut chrome = viewer.chrome();
+    chrome.notice = shown.notice;
     let page = SettingsPage {
-        chrome: viewer.chrome(),
+        chrome,
+        commands: commands::settings(headers, function),
         head: view::head(app, function).await?,
         form,
         outbound_reason: view::unavailable(app, &["network_outbound"]),
@@ -154,6 +171,11 @@ fn read(form: &Form, function: &FunctionView) -> Result<Option<FunctionPatch>, I
         }
     }
     let mut variables = env(form)?;
+    for (known, value) in form.all("env_known").zip(form.all("env_replace")) {
+        if !value.is_empty() && function.env.contains_key(known) {
+            variables.insert(known.to_owned(), value.into());
+        }
+    }
     for removed in form.all("env_remove") {
         // One that is given a new value in the same form is wanted.
         if !variables.contains_key(removed) && function.env.contains_key(removed) {
@@ -271,13 +293,15 @@ mod tests {
     async fn only_changes_are_sent() {
         let changed = PRESENT.replace("memory_mb=128", "memory_mb=256");
         let patch = patch(&format!(
-            "{changed}&public=true&keep_warm=true&env_remove=DROP&env_remove=UNKNOWN&env_name=NEW&env_value=1"
+            "{changed}&public=true&keep_warm=true&env_remove=DROP&env_remove=UNKNOWN&env_name=NEW&env_value=1\
+             &env_known=KEEP&env_replace=2&env_known=DROP&env_replace=&env_known=UNKNOWN&env_replace=3"
         ))
         .await
         .expect("valid")
         .expect("a change");
         let env = BTreeMap::from([
             ("DROP".to_owned(), None),
+            ("KEEP".to_owned(), Some("2".to_owned())),
             ("NEW".to_owned(), Some("1".to_owned())),
         ]);
         assert_eq!(

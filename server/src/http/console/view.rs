@@ -1,7 +1,5 @@
 //! From the model's types to the console's view models.
 
-use std::time::Duration;
-
 use axum::http::{HeaderMap, header};
 use hearth_web::chrome::{Badge, Tone};
 use hearth_web::pages::{
@@ -12,6 +10,7 @@ use hearth_web::stage_bar::{StageBar, StageTimes};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::history::RECENT_MINUTES;
 use crate::http::App;
 use crate::http::answer;
 use crate::model::{
@@ -21,9 +20,6 @@ use crate::model::{
 use crate::store::StoreError;
 
 use super::session::is_https;
-
-/// The window of "the last five minutes".
-const RECENT: Duration = Duration::from_secs(300);
 
 /// A runtime as the API spells it.
 pub fn runtime(runtime: Runtime) -> &'static str {
@@ -117,12 +113,13 @@ pub async fn recent(app: &App, name: &str) -> Result<RecentStats, StoreError> {
     let Some(id) = app.engine.id_of(name) else {
         return Ok(RecentStats::default());
     };
-    let stats = app.history.stats(id, RECENT).await?;
+    let minute = Timestamp::now().as_second().div_euclid(60);
+    let recent = app.history.recent_of(id, minute - RECENT_MINUTES);
     Ok(RecentStats {
-        count: stats.count,
-        errors: stats.errors,
-        p50_us: stats.total_us.p50,
-        p99_us: stats.total_us.p99,
+        count: recent.count,
+        errors: recent.errors,
+        p50_us: recent.p50_us,
+        p99_us: recent.p99_us,
     })
 }
 

@@ -7,11 +7,13 @@ pub mod events;
 pub mod get;
 pub mod invocations;
 pub mod invoke;
+pub mod latency;
 pub mod list;
 pub mod logs;
 pub mod patch;
 pub mod put_code;
 pub mod stats;
+pub mod version_code;
 pub mod versions;
 
 use std::future::Future;

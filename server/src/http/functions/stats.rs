@@ -14,10 +14,11 @@ use crate::http::query::Query;
 use crate::http::spec::invalid;
 use crate::model::{InvalidField, Stats};
 
-const DEFAULT_WINDOW: &str = "5m";
+/// The window when none is named.
+pub const DEFAULT_WINDOW: &str = "5m";
 /// Statistics are kept by the minute.
 const MIN_WINDOW_S: u64 = 60;
-/// Minute rollups are read one by one; a week is ten thousand of them.
+/// Rollups are read one by one; a week is seven hundred of them.
 const MAX_WINDOW_S: u64 = 7 * 86_400;
 const RULE: &str = "must be a number with a unit s, m, h or d, from 60s to 7d, as in 5m";
 
@@ -47,7 +48,8 @@ pub async fn stats(
     Ok(Json(app.history.stats(id, window).await?))
 }
 
-fn window(text: &str) -> Result<Duration, InvalidField> {
+/// A window as the API spells it.
+pub fn window(text: &str) -> Result<Duration, InvalidField> {
     let refuse = || invalid("window", &text.into(), RULE);
     let unit: u64 = match text.bytes().last() {
         Some(b's') => 1,

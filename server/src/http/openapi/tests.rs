@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 27] = [
+const ROUTES: [(&str, &str); 28] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -19,6 +19,7 @@ const ROUTES: [(&str, &str); 27] = [
     ("patch", "/api/v1/functions/{name}"),
     ("put", "/api/v1/functions/{name}/code"),
     ("get", "/api/v1/functions/{name}/versions"),
+    ("get", "/api/v1/functions/{name}/versions/{n}/code"),
     ("post", "/api/v1/functions/{name}/versions/{n}/activate"),
     ("delete", "/api/v1/functions/{name}"),
     ("post", "/api/v1/functions/{name}/invoke"),

@@ -60,7 +60,7 @@ struct Http<'a> {
 }
 
 /// Splits `/fn/{name}/rest` into name and path as the function sees it: still percent-encoded, `/` at least.
-pub(super) fn split(path: &str) -> (&str, &str) {
+pub(in crate::http) fn split(path: &str) -> (&str, &str) {
     let rest = path.strip_prefix("/fn/").unwrap_or_default();
     match rest.find('/') {
         Some(at) => (&rest[..at], &rest[at..]),
@@ -90,7 +90,11 @@ pub(super) fn hide_console_cookies(headers: &mut HeaderMap) {
 }
 
 /// The event as JSON text.
-pub(super) fn build(parts: &Parts, name: &str, raw_path: &str) -> serde_json::Result<Bytes> {
+pub(in crate::http) fn build(
+    parts: &Parts,
+    name: &str,
+    raw_path: &str,
+) -> serde_json::Result<Bytes> {
     let now = Timestamp::now();
     let headers = &parts.headers;
     let host = parts

@@ -1,7 +1,7 @@
 //! `/fn/{name}`: a function as a web server. Any method, event and response in Lambda's payload format 2.0, bodies
 //! streamed both ways.
 
-mod event;
+pub mod event;
 mod response;
 
 use std::sync::Arc;

@@ -34,7 +34,7 @@ impl Place {
     }
 
     fn unpack(&self, code: Code) -> Result<Unpacked, PackageError> {
-        let outcome = unpack(&code, "main", "py", &self.dest());
+        let outcome = unpack(&code, None, "main", "py", &self.dest());
         assert_eq!(fs::read_dir(self.outer.path()).unwrap().count(), 1);
         if outcome.is_err() {
             assert_eq!(fs::read_dir(self.dest()).unwrap().count(), 0);

@@ -19,7 +19,7 @@ fn inline_modules_are_plain_names() {
     let place = Place::new();
     for module in ["", "a.b", "a/b", "../a", "a b", "a\0"] {
         let code = Code::Inline("x".into());
-        let error = unpack(&code, module, "py", &place.dest()).unwrap_err();
+        let error = unpack(&code, None, module, "py", &place.dest()).unwrap_err();
         assert_eq!(error.code(), "bad_module_name", "{module}");
     }
 }
@@ -90,7 +90,7 @@ fn the_module_must_be_there() {
     assert_eq!(error.code(), "missing_module");
     assert_eq!(
         error.to_string(),
-        "the archive holds no main.py at its root, which the handler setting asks for; it holds \"project/main.py\", \
+        "the code holds no main.py at its root, which the handler setting asks for; it holds \"project/main.py\", \
          \"project/x.py\""
     );
     for there in [
@@ -109,10 +109,10 @@ fn the_module_must_be_there() {
     for (module, there) in [("pkg.mod", "pkg/mod.py"), ("pkg/mod", "pkg/mod.py")] {
         let place = Place::new();
         let code = Code::Zip(zip_of(&[(there, b"")]).into());
-        assert!(unpack(&code, module, "py", &place.dest()).is_ok());
+        assert!(unpack(&code, None, module, "py", &place.dest()).is_ok());
     }
     let code = Code::Zip(zip_of(&[("main.mjs", b"")]).into());
-    assert!(unpack(&code, "main", "js", &Place::new().dest()).is_ok());
+    assert!(unpack(&code, None, "main", "js", &Place::new().dest()).is_ok());
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_directory_that_is_not_empty_is_left_alone() {
     fs::write(place.dest().join("keep"), "x").unwrap();
     let code = Code::Inline("x".into());
     assert_eq!(
-        unpack(&code, "main", "py", &place.dest())
+        unpack(&code, None, "main", "py", &place.dest())
             .unwrap_err()
             .code(),
         "io"

@@ -72,8 +72,11 @@ async fn deleting_takes_the_history_too_and_frees_the_name_but_not_the_id() {
     let row = RollupRow {
         function: doomed,
         minute: 1,
+        minutes: 1,
         counts: RollupCounts::default(),
         stages: Default::default(),
+        cold: None,
+        unserved: None,
     };
     let kept = RollupRow {
         function: other,

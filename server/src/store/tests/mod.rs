@@ -5,6 +5,7 @@ mod filters;
 mod functions;
 mod opening;
 mod retention;
+mod saved_events;
 mod search;
 mod tokens;
 

@@ -5,9 +5,15 @@ mod devtools;
 mod driver;
 mod matrix;
 
+mod changing;
+mod commands;
 mod deploying;
+mod editing;
 mod history;
+mod latency;
+mod live;
 mod pages;
+mod testing;
 
 use driver::Browser;
 
@@ -18,12 +24,18 @@ const CODE: &str = "def handler(event, context):\n    print('asked for', event['
 
 /// Logs in with the admin token.
 async fn log_in(browser: &Browser, server: &Server) {
-    browser
-        .client
-        .goto(&format!("{}/", server.url))
-        .await
-        .expect("the console");
-    browser.fill("#login-token", TOKEN).await;
-    browser.click("#login-submit").await;
-    browser.find("#logout").await;
+    browser.log_in_at(&server.url).await;
+}
+
+impl Browser {
+    /// Logs in with the admin token at this address, behind which a server is.
+    async fn log_in_at(&self, url: &str) {
+        self.client
+            .goto(&format!("{url}/"))
+            .await
+            .expect("the console");
+        self.fill("#login-token", TOKEN).await;
+        self.click("#login-submit").await;
+        self.find("#logout").await;
+    }
 }

@@ -1,6 +1,7 @@
 //! A real server for one test.
 
 mod client;
+mod proxy;
 mod raw;
 mod stream;
 mod zips;
@@ -11,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 pub use client::{Answer, Client, deploy_form};
+pub use proxy::Proxy;
 pub use raw::{exchange, half_a_request};
 pub use stream::Lines;
 use tempfile::TempDir;

@@ -1,0 +1,93 @@
+//! The last invocations that did not succeed, over all functions.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use super::{History, Inner};
+use crate::model::{InvocationId, InvocationRecord, Status};
+
+/// How many are kept: what the overview shows.
+const KEPT: usize = 10;
+
+/// Of the newest invocations, how many are looked through for failures at start. It bounds the time to start, not what is
+/// shown later.
+const LOOKED_THROUGH: u32 = 2_000;
+
+/// An invocation that did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Its id.
+    pub id: InvocationId,
+    /// Name of its function.
+    pub function: String,
+    /// How it ended.
+    pub status: Status,
+    /// Type of the error its handler raised, if that is what it did.
+    pub error_type: Option<String>,
+    /// When it ended.
+    pub at: Timestamp,
+}
+
+impl Failure {
+    /// Of a record, if it failed.
+    pub(super) fn of(record: &InvocationRecord) -> Option<Self> {
+        (record.status != Status::Succeeded).then(|| Self {
+            id: record.id,
+            function: record.function.clone(),
+            status: record.status,
+            error_type: record.error.as_ref().map(|error| error.error_type.clone()),
+            at: record.finished_at.unwrap_or(record.received_at),
+        })
+    }
+}
+
+/// The newest, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Failures(Mutex<VecDeque<Failure>>);
+
+impl Failures {
+    /// Notes a failure.
+    pub(super) fn note(&self, failure: Failure) {
+        let mut kept = self.0.lock();
+        if kept.len() >= KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(failure);
+    }
+
+    /// Puts older ones before what was noted meanwhile. `older` is newest first.
+    fn fill(&self, older: Vec<Failure>) {
+        let mut kept = self.0.lock();
+        for failure in older {
+            if kept.len() >= KEPT {
+                break;
+            }
+            if kept.iter().all(|known| known.id != failure.id) {
+                kept.push_front(failure);
+            }
+        }
+    }
+}
+
+impl History {
+    /// The last ten invocations that did not succeed, newest first.
+    pub fn failures(&self) -> Vec<Failure> {
+        self.inner.failures.0.lock().iter().rev().cloned().collect()
+    }
+}
+
+impl Inner {
+    /// At start: what failed before it.
+    pub(super) async fn load_failures(&self) {
+        match self
+            .store
+            .newest_failures(LOOKED_THROUGH, KEPT as u32)
+            .await
+        {
+            Ok(older) => self.failures.fill(older),
+            Err(error) => tracing::warn!(%error, "failures before the start are not shown"),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The totals of a span of time, divided by what kind of start the invocations had.
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, V2Serializer};
+
+use super::slice::{SliceError, empty, histogram, serialized};
+use crate::model::StartRung;
+use crate::store::RollupRow;
+
+/// What is not warm. Each histogram is made when something is first counted in it: most minutes have no start, and need
+/// none of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Parts {
+    /// Needed a start: fork, restore, boot.
+    cold: Option<Box<Histogram<u64>>>,
+    /// Never got an instance.
+    unserved: Option<Box<Histogram<u64>>>,
+    /// Stored before the parts were told apart, and so one of the three.
+    undivided: Option<Box<Histogram<u64>>>,
+}
+
+/// Serialized `cold` and `unserved`.
+type Blobs = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+impl Parts {
+    /// Counts an invocation.
+    pub(super) fn record(&mut self, start: Option<StartRung>, total: u64) {
+        let part = match start {
+            Some(StartRung::Warm) => return,
+            Some(_) => &mut self.cold,
+            None => &mut self.unserved,
+        };
+        part.get_or_insert_with(|| Box::new(empty()))
+            .saturating_record(total);
+    }
+
+    /// Adds another span.
+    pub(super) fn add(&mut self, other: &Self) -> Result<(), SliceError> {
+        for (sum, part) in [
+            (&mut self.cold, &other.cold),
+            (&mut self.unserved, &other.unserved),
+            (&mut self.undivided, &other.undivided),
+        ] {
+            if let Some(part) = part {
+                sum.get_or_insert_with(|| Box::new(empty()))
+                    .add(&**part)
+                    .map_err(SliceError::Add)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts of a stored rollup. One from before they were told apart is divided by its counts, where all its
+    /// invocations were of one kind.
+    pub(super) fn of_row(
+        deserializer: &mut Deserializer,
+        row: &RollupRow,
+        total: &Histogram<u64>,
+    ) -> Result<Self, SliceError> {
+        let [warm, cold @ ..] = row.counts.starts;
+        let cold: u64 = cold.iter().sum();
+        let unserved = row.counts.count.saturating_sub(warm + cold);
+        let known = (cold == 0 || row.cold.is_some()) && (unserved == 0 || row.unserved.is_some());
+        let mut read = |blob: &Option<Vec<u8>>| {
+            blob.as_ref()
+                .map(|bytes| histogram(deserializer, bytes).map(Box::new))
+                .transpose()
+        };
+        let all = || Some(Box::new(total.clone()));
+        Ok(if known {
+            Self {
+                cold: read(&row.cold)?,
+                unserved: read(&row.unserved)?,
+                undivided: None,
+            }
+        } else if cold == row.counts.count {
+            Self {
+                cold: all(),
+                ..Self::default()
+            }
+        } else if unserved == row.counts.count {
+            Self {
+                unserved: all(),
+                ..Self::default()
+            }
+        } else {
+            Self {
+                undivided: all(),
+                ..Self::default()
+            }
+        })
+    }
+
+    /// As they are stored. With something undivided among them they are not told apart at all.
+    pub(super) fn to_blobs(&self, serializer: &mut V2Serializer) -> Result<Blobs, SliceError> {
+        if self.undivided.is_some() {
+            return Ok((None, None));
+        }
+        let mut write = |part: &Option<Box<Histogram<u64>>>| {
+            part.as_ref()
+                .map(|part| serialized(serializer, part))
+                .transpose()
+        };
+        Ok((write(&self.cold)?, write(&self.unserved)?))
+    }
+
+    /// Those that needed a start.
+    pub(super) fn cold(&self) -> Option<&Histogram<u64>> {
+        self.cold.as_deref()
+    }
+
+    /// How many nobody can tell the kind of.
+    pub(super) fn undivided(&self) -> u64 {
+        self.undivided.as_ref().map_or(0, |part| part.len())
+    }
+
+    /// Those that were served by an idle instance: what is left of `total`.
+    pub(super) fn warm(&self, total: &Histogram<u64>) -> Histogram<u64> {
+        let mut warm = total.clone();
+        for part in [&self.cold, &self.unserved, &self.undivided] {
+            // It holds what `total` was given too, and so never more; a rollup that says otherwise is left as it is.
+            if let Some(part) = part
+                && let Err(error) = warm.subtract(&**part)
+            {
+                tracing::warn!(%error, "a histogram holds more than its whole");
+            }
+        }
+        warm
+    }
+}

@@ -1,0 +1,179 @@
+//! The last minutes of every function, for lists: kept in memory, so that a page of a thousand functions asks the
+//! database nothing.
+
+use std::collections::VecDeque;
+
+use super::counters::Counters;
+use super::slice::Slice;
+use super::{History, Inner};
+
+/// Minutes that are kept of what was stored: the five that are shown, and the one they begin in.
+const KEPT_MINUTES: usize = 6;
+
+/// What a list shows of a function: the minutes that the last five minutes touch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recent {
+    /// Finished invocations.
+    pub count: u64,
+    /// Those that did not succeed.
+    pub errors: u64,
+    /// Median of the total, µs.
+    pub p50_us: u64,
+    /// 99th percentile of the total, µs.
+    pub p99_us: u64,
+}
+
+/// A minute that was stored: its totals as value and count, so that it takes some hundred bytes instead of a histogram's
+/// 24 KiB.
+#[derive(Debug)]
+struct Minute {
+    minute: i64,
+    count: u64,
+    errors: u64,
+    longest: u64,
+    totals: Vec<(u64, u64)>,
+}
+
+/// The newest minutes of a function that are stored, and what was last told of it.
+#[derive(Debug, Default)]
+pub(super) struct Minutes {
+    stored: VecDeque<Minute>,
+    /// The first minute asked for, what had been counted since the start, and the answer: nothing is added up again
+    /// for a function that was not called meanwhile.
+    told: Option<(i64, u64, Recent)>,
+}
+
+impl Minutes {
+    /// Keeps a minute that is being stored.
+    pub(super) fn keep(&mut self, minute: i64, slice: &Slice) {
+        self.told = None;
+        while self.stored.len() >= KEPT_MINUTES {
+            self.stored.pop_front();
+        }
+        let counts = slice.counts();
+        self.stored.push_back(Minute {
+            minute,
+            count: counts.count,
+            errors: counts.errors,
+            longest: counts.max[5],
+            totals: totals(slice).collect(),
+        });
+    }
+
+    /// Lets go of a minute that could not be stored, and is counted in memory again.
+    pub(super) fn drop_newest(&mut self, minute: i64) {
+        self.told = None;
+        if let Some(index) = self.stored.iter().rposition(|kept| kept.minute == minute) {
+            self.stored.remove(index);
+        }
+    }
+}
+
+impl Counters {
+    /// What finished in `first` (a minute) and later.
+    pub(super) fn recent(&mut self, first: i64) -> Recent {
+        if let Some((asked, counted, recent)) = self.recent.told
+            && (asked, counted) == (first, self.count)
+        {
+            return recent;
+        }
+        let mut recent = Recent::default();
+        let mut longest = 0;
+        let mut all: Vec<(u64, u64)> = Vec::new();
+        for kept in self.recent.stored.iter().filter(|m| m.minute >= first) {
+            recent.count += kept.count;
+            recent.errors += kept.errors;
+            longest = longest.max(kept.longest);
+            all.extend(&kept.totals);
+        }
+        for (_, slice) in self.minutes.iter().filter(|(minute, _)| *minute >= first) {
+            let counts = slice.counts();
+            recent.count += counts.count;
+            recent.errors += counts.errors;
+            longest = longest.max(counts.max[5]);
+            all.extend(totals(slice));
+        }
+        all.sort_unstable();
+        recent.p50_us = ranked(&all, recent.count, 0.5).min(longest);
+        recent.p99_us = ranked(&all, recent.count, 0.99).min(longest);
+        self.recent.told = Some((first, self.count, recent));
+        recent
+    }
+}
+
+/// The totals of a slice, as value and count.
+fn totals(slice: &Slice) -> impl Iterator<Item = (u64, u64)> {
+    slice
+        .total()
+        .iter_recorded()
+        .map(|value| (value.value_iterated_to(), value.count_at_value()))
+}
+
+/// Nearest rank of a sorted list, as the histograms have it; 0 when it is empty.
+fn ranked(sorted: &[(u64, u64)], count: u64, quantile: f64) -> u64 {
+    let rank = ((count as f64 * quantile).ceil() as u64).max(1);
+    let mut seen = 0;
+    for (value, count) in sorted {
+        seen += count;
+        if seen >= rank {
+            return *value;
+        }
+    }
+    0
+}
+
+impl History {
+    /// What every function did in `first` (a minute since 1970) and later, by row id; those that did nothing are left
+    /// out. `first` no more than five minutes ago. Asks the database nothing.
+    pub fn recent(&self, first: i64) -> Vec<(i64, Recent)> {
+        let functions = self.inner.functions.load();
+        functions
+            .iter()
+            .map(|(id, function)| (*id, function.counters.lock().recent(first)))
+            .filter(|(_, recent)| recent.count > 0)
+            .collect()
+    }
+}
+
+impl History {
+    /// What one function did in `first` and later, as [`Self::recent`] has it.
+    pub fn recent_of(&self, function: i64, first: i64) -> Recent {
+        match self.inner.functions.load().get(&function) {
+            Some(function) => function.counters.lock().recent(first),
+            None => Recent::default(),
+        }
+    }
+}
+
+impl Inner {
+    /// At start: what the minutes before it left in the database.
+    pub(super) async fn load_recent(&self, first: i64) {
+        let functions = match self.store.function_ids().await {
+            Ok(functions) => functions,
+            Err(error) => {
+                tracing::warn!(%error, "the last minutes before the start are not shown");
+                return;
+            }
+        };
+        for function in functions {
+            let mut minutes = Vec::new();
+            let read = self.store.each_rollup(function, first, |row| {
+                let mut slice = Slice::new();
+                if row.minutes == 1 && slice.add_row(&row).is_ok() {
+                    minutes.push((row.minute, slice));
+                }
+            });
+            if let Err(error) = read.await {
+                tracing::warn!(%error, function, "its last minutes before the start are not shown");
+            }
+            if minutes.is_empty() {
+                continue;
+            }
+            let known = self.function(function);
+            let mut counters = known.counters.lock();
+            for (minute, slice) in minutes {
+                counters.recent.keep(minute, &slice);
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! `GET /live`: what changes on the open page, one stream a page.
+//!
+//! The page says in its address what it shows: `overview=1`, `list=1&q=…` (the list's own query), `function=NAME` (the
+//! head of a function's pages), `latency=NAME&window=5m`. Once a second the stream sends what is different from the
+//! second before. It takes the newest sample when the connection has room for it, so that a slow client holds nothing
+//! but itself. It ends when the server drains and when the session does.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures_util::{Stream, stream};
+use hearth_web::live::Values;
+use hearth_web::pages::FunctionHeadPartial;
+use hearth_web::respond::fragment;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::history::LatencyReader;
+use crate::http::App;
+use crate::http::auth::{SESSION_COOKIE, cookie};
+use crate::http::functions::no_function;
+use crate::http::functions::stats::{DEFAULT_WINDOW, window};
+use crate::http::problem::Problem;
+use crate::live::Sample;
+use crate::model::{HeatColumn, Latency, Right};
+
+use super::functions::{Followed, Wanted};
+use super::session::Viewer;
+use super::view;
+use super::{latency, overview};
+
+/// Seconds between two looks at whether the session still lives.
+const SESSION_CHECK: u32 = 3;
+
+/// What the page shows.
+#[derive(Debug, Default, Deserialize)]
+pub struct Topics {
+    overview: Option<String>,
+    list: Option<String>,
+    function: Option<String>,
+    latency: Option<String>,
+    window: Option<String>,
+}
+
+/// `GET /live`.
+pub async fn stream(
+    State(app): State<App>,
+    Extension(viewer): Extension<Viewer>,
+    Query(topics): Query<Topics>,
+    Query(list): Query<Wanted>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    viewer.needs(Right::Read)?;
+    let mut samples = app.live.watch();
+    // The newest one is news.
+    samples.mark_changed();
+    let latency = topics
+        .latency
+        .map(|name| {
+            let window = window(topics.window.as_deref().unwrap_or(DEFAULT_WINDOW))?;
+            let id = app.engine.id_of(&name).ok_or_else(|| no_function(&name))?;
+            Ok::<_, Problem>(LatencyFeed {
+                reader: app.history.latency(id, window),
+                sent: HashMap::new(),
+            })
+        })
+        .transpose()?;
+    let followed = topics
+        .list
+        .map(|_| Followed::new(&app.live.board_now(), &list));
+    let feed = Feed {
+        samples,
+        secret: cookie(&headers, SESSION_COOKIE)
+            .unwrap_or_default()
+            .to_owned(),
+        overview: topics.overview.is_some(),
+        followed,
+        function: topics.function,
+        latency,
+        told: Values::default(),
+        told_stale: false,
+        seconds: 0,
+        waiting: vec![hello(&app)],
+        app,
+    };
+    let events = stream::unfold(feed, |mut feed| async move {
+        let event = feed.next().await?;
+        Some((Ok(event), feed))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+}
+
+/// The first event: which run of the server this is.
+fn hello(app: &App) -> Event {
+    let started = app.live.started().as_microsecond();
+    Event::default().event("hello").data(started.to_string())
+}
+
+struct Feed {
+    app: App,
+    samples: watch::Receiver<Arc<Sample>>,
+    /// The session's cookie.
+    secret: String,
+    overview: bool,
+    followed: Option<Followed>,
+    function: Option<String>,
+    latency: Option<LatencyFeed>,
+    /// What the page was told last.
+    told: Values,
+    told_stale: bool,
+    /// Samples that were sent.
+    seconds: u32,
+    /// Events of this second, last first.
+    waiting: Vec<Event>,
+}
+
+impl Feed {
+    /// The next event; None at the end.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.waiting.pop() {
+                return Some(event);
+            }
+            self.samples.changed().await.ok()?;
+            if !self.app.engine.ready() || !self.is_alive().await {
+                return None;
+            }
+            let sample = self.samples.borrow_and_update().clone();
+            self.fill(&sample).await?;
+            self.seconds = self.seconds.wrapping_add(1);
+        }
+    }
+
+    /// Whether the session still is one.
+    async fn is_alive(&self) -> bool {
+        if !self.seconds.is_multiple_of(SESSION_CHECK) {
+            return true;
+        }
+        // A database that does not answer ends no session.
+        !matches!(self.app.store.find_session(&self.secret).await, Ok(None))
+    }
+
+    /// Puts the events of a sample into `waiting`; None when what the page shows is gone.
+    async fn fill(&mut self, sample: &Sample) -> Option<()> {
+        let board = self.app.live.board(sample);
+        let mut values = Values::default();
+        if self.overview {
+            values.extend(overview::values(&self.app, sample, &board));
+            let last = sample.seconds.last().copied().unwrap_or_default();
+            let all = (self.seconds == 0).then_some(&sample.seconds);
+            self.send("traffic", &Traffic { all, last });
+        }
+        if let Some(followed) = &self.followed {
+            let (cells, stale) = followed.values(&board);
+            values.extend(cells);
+            if stale && !self.told_stale {
+                self.told_stale = true;
+                self.send("stale", &());
+            }
+        }
+        if let Some(name) = &self.function {
+            let function = self.app.engine.get(name).await.ok()?;
+            let head = view::head(&self.app, &function).await.ok()?;
+            values.set_html("function-head", fragment(&FunctionHeadPartial { head }));
+        }
+        if let Some(latency) = &mut self.latency {
+            match latency.next().await {
+                Ok(latency) => {
+                    values.extend(latency::values(&latency));
+                    self.send("latency", &latency);
+                }
+                Err(error) => tracing::warn!(%error, "latencies could not be read"),
+            }
+        }
+        // Also when nothing changed, so that the page knows that the connection lives.
+        self.send("values", &values.since(&self.told));
+        self.told = values;
+        self.waiting.reverse();
+        Some(())
+    }
+
+    fn send(&mut self, event: &str, data: &impl Serialize) {
+        match Event::default().event(event).json_data(data) {
+            Ok(event) => self.waiting.push(event),
+            Err(error) => tracing::error!(%error, "an event could not be written"),
+        }
+    }
+}
+
+/// Requests and errors in the last second; all of the last minutes at first.
+#[derive(Serialize)]
+struct Traffic<'s> {
+    all: Option<&'s Vec<(u32, u32)>>,
+    last: (u32, u32),
+}
+
+/// The latency tab: everything once a second, but of the heat map only the columns that changed.
+struct LatencyFeed {
+    reader: LatencyReader,
+    /// Invocations in each column when it was sent.
+    sent: HashMap<Timestamp, u64>,
+}
+
+impl LatencyFeed {
+    async fn next(&mut self) -> Result<Latency, crate::store::StoreError> {
+        let mut latency = self.reader.read().await?;
+        let columns = std::mem::take(&mut latency.heat_map.columns);
+        let mut counts = HashMap::with_capacity(columns.len());
+        for column in columns {
+            let count = count(&column);
+            counts.insert(column.from, count);
+            if self.sent.get(&column.from) != Some(&count) {
+                latency.heat_map.columns.push(column);
+            }
+        }
+        self.sent = counts;
+        Ok(latency)
+    }
+}
+
+fn count(column: &HeatColumn) -> u64 {
+    column.counts.iter().map(|(_, count)| count).sum()
+}

@@ -1,0 +1,117 @@
+//! What differs between the settings of two versions, for a person to read. Values of `env` are secrets: of them only
+//! that they differ is told.
+
+use super::{FunctionSpec, Network};
+
+/// One setting that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingChange {
+    /// The API's name for it; `env.NAME` for a variable.
+    pub name: String,
+    /// What it was, with its unit.
+    pub before: String,
+    /// What it is, with its unit.
+    pub after: String,
+}
+
+/// What differs from `before` to `after`, in the order of the settings form. Name and runtime never do.
+pub fn setting_changes(before: &FunctionSpec, after: &FunctionSpec) -> Vec<SettingChange> {
+    let mut changes: Vec<SettingChange> = plain(before)
+        .into_iter()
+        .zip(plain(after))
+        .filter(|((_, before), (_, after))| before != after)
+        .map(|((name, before), (_, after))| SettingChange {
+            name: name.to_owned(),
+            before,
+            after,
+        })
+        .collect();
+    let names: std::collections::BTreeSet<&String> =
+        before.env.keys().chain(after.env.keys()).collect();
+    for name in names {
+        let (before, after) = match (before.env.get(name), after.env.get(name)) {
+            (Some(old), Some(new)) if old == new => continue,
+            (Some(_), Some(_)) => ("set", "set to another value"),
+            (Some(_), None) => ("set", "not set"),
+            (None, _) => ("not set", "set"),
+        };
+        changes.push(SettingChange {
+            name: format!("env.{name}"),
+            before: before.to_owned(),
+            after: after.to_owned(),
+        });
+    }
+    changes
+}
+
+/// Every setting but the environment.
+fn plain(spec: &FunctionSpec) -> [(&'static str, String); 10] {
+    let yes_no = |flag| if flag { "yes" } else { "no" }.to_owned();
+    [
+        ("handler", spec.handler.clone()),
+        ("memory_mb", format!("{} MiB", spec.memory_mb)),
+        ("timeout_ms", format!("{} ms", spec.timeout_ms)),
+        ("max_concurrency", spec.max_concurrency.to_string()),
+        ("idle_timeout_s", format!("{} s", spec.idle_timeout_s)),
+        ("min_instances", spec.min_instances.to_string()),
+        ("keep_warm", yes_no(spec.keep_warm)),
+        (
+            "template_idle_timeout_s",
+            format!("{} s", spec.template_idle_timeout_s),
+        ),
+        (
+            "network",
+            match spec.network {
+                Network::None => "none",
+                Network::Outbound => "outbound",
+            }
+            .to_owned(),
+        ),
+        ("public", yes_no(spec.public)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> FunctionSpec {
+        serde_json::from_str(
+            r#"{"name":"a","runtime":"python3","handler":"main.handler","memory_mb":128,"timeout_ms":30000,
+            "max_concurrency":8,"idle_timeout_s":300,"min_instances":0,"network":"none","public":false,
+            "env":{"KEPT":"1","CHANGED":"s3cr3t-old","GONE":"s3cr3t"}}"#,
+        )
+        .expect("a spec")
+    }
+
+    #[test]
+    fn what_is_the_same_is_not_told() {
+        assert_eq!(setting_changes(&spec(), &spec()), []);
+    }
+
+    #[test]
+    fn changes_are_told_without_any_secret() {
+        let mut after = spec();
+        after.memory_mb = 256;
+        after.public = true;
+        after.env.insert("CHANGED".into(), "s3cr3t-new".into());
+        after.env.insert("NEW".into(), "s3cr3t".into());
+        after.env.remove("GONE");
+        let changes = setting_changes(&spec(), &after);
+        let told: Vec<(&str, &str, &str)> = changes
+            .iter()
+            .map(|c| (c.name.as_str(), c.before.as_str(), c.after.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("memory_mb", "128 MiB", "256 MiB"),
+                ("public", "no", "yes"),
+                ("env.CHANGED", "set", "set to another value"),
+                ("env.GONE", "set", "not set"),
+                ("env.NEW", "not set", "set"),
+            ]
+        );
+        assert!(!format!("{changes:?}").contains("s3cr3t"));
+    }
+}

@@ -1,0 +1,131 @@
+//! What asks before it is done: going back to a version, leaving what is not saved, deleting; and the create page.
+
+use serde_json::json;
+
+use super::driver::{Browser, DESKTOP};
+use super::log_in;
+use crate::support::Server;
+
+#[tokio::test]
+async fn a_version_is_gone_back_to_after_an_answer() {
+    let server = Server::start();
+    let client = server.client();
+    client
+        .deploy(
+            "counted",
+            "def handler(event, context):\n    return 1\n",
+            json!({}),
+        )
+        .await;
+    let code = json!({"code": {"inline": "def handler(event, context):\n    return 2\n"}});
+    client
+        .put("/api/v1/functions/counted/code", &code)
+        .await
+        .expect(200);
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    browser.open(&server, "/functions/counted/versions").await;
+    browser.click("#diff-2").await;
+    browser.wait_for_text("#diff", "return 2").await;
+    browser.open(&server, "/functions/counted/versions").await;
+    browser.click("#activate-1").await;
+    browser
+        .wait_for_text("#confirm-text", "No request fails meanwhile")
+        .await;
+    browser.click("#confirm-no").await;
+    assert_eq!(client.invoke("counted", &json!(0)).await.json(), 2);
+    browser.click("#activate-1").await;
+    browser.click("#confirm-yes").await;
+    browser
+        .wait_for_text("#notice", "Version 1 answers now")
+        .await;
+    assert_eq!(client.invoke("counted", &json!(0)).await.json(), 1);
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn settings_that_are_not_saved_are_asked_about() {
+    let server = Server::start();
+    let client = server.client();
+    let settings = json!({"env": {"SECRET": "s3cr3t"}});
+    client
+        .deploy("careful", "def handler(event, context): pass\n", settings)
+        .await;
+    let browser = Browser::start(DESKTOP, true).await;
+    log_in(&browser, &server).await;
+    browser.open(&server, "/functions/careful/settings").await;
+    browser.fill("#memory_mb", "256").await;
+    browser.wait_for_text("#unsaved-note", "Not saved").await;
+    browser.click("#commands summary").await;
+    let command = browser.text("#command-1").await;
+    assert!(command.ends_with("-d '{\"memory_mb\":256}'"), "{command}");
+    browser.click("#tab-code").await;
+    browser
+        .wait_for_text("#confirm-title", "Leave without saving?")
+        .await;
+    browser.look("settings-unsaved-desktop-dark").await;
+    browser.click("#confirm-no").await;
+    browser.click("#save-button").await;
+    browser.wait_for_text("#notice", "saved as version 2").await;
+    let function = client.get("/api/v1/functions/careful").await.json();
+    assert_eq!(function["memory_mb"], 256);
+    // Saved is saved: nothing asks any more.
+    browser.click("#tab-versions").await;
+    browser
+        .wait_for_text("#version-rows", "memory_mb: 128 MiB → 256 MiB")
+        .await;
+
+    browser.open(&server, "/functions/careful/settings").await;
+    browser.fill("#memory_mb", "1").await;
+    browser.click("#save-button").await;
+    browser.wait_for_text("#error-memory_mb", "32").await;
+    browser.fill("#memory_mb", "256").await;
+    browser.fill("#confirm", "careful").await;
+    browser.click("#delete-button").await;
+    browser
+        .wait_for_text("#confirm-title", "Delete careful?")
+        .await;
+    browser.click("#confirm-yes").await;
+    browser.find("#no-functions").await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn starters_are_chosen_by_their_cards() {
+    let server = Server::start();
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    browser
+        .pictures(
+            &server.url,
+            &[
+                ("new", "/new"),
+                ("new-image", "/new?template=image-thumbnail"),
+            ],
+        )
+        .await;
+    browser.open(&server, "/new").await;
+    browser.click("#starter-image-thumbnail").await;
+    browser.find("#starter-image-thumbnail[aria-current]").await;
+    browser.click("#deploy-button").await;
+    browser.wait_for_text("#function-state", "ready").await;
+    browser.click("#invoke-button").await;
+    browser
+        .wait_for_text("#result-body", "\"height\": 16")
+        .await;
+    browser
+        .pictures(&server.url, &[("test", "/functions/image-thumbnail")])
+        .await;
+    // What was written is not thrown away by a click on another card.
+    browser.open(&server, "/new").await;
+    browser.find("#code-editor-box .cm-content").await;
+    browser.paste("#code-editor", "import nowhere\n").await;
+    browser.click("#starter-hello").await;
+    browser.click("#confirm-no").await;
+    browser.click("#deploy-button").await;
+    browser
+        .wait_for_text("#form-outcome", "ModuleNotFoundError")
+        .await;
+    browser.find(".cm-lint-marker-error").await;
+    browser.close().await;
+}

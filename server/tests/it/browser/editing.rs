@@ -1,0 +1,174 @@
+//! Code in the editor: several files at once, a look at what changes, the line at which an import failed.
+
+use fantoccini::key::Key;
+use serde_json::json;
+
+use super::driver::{Browser, DESKTOP, PHONE};
+use super::log_in;
+use crate::support::{Server, archive, deploy_form};
+
+const MAIN: &[u8] =
+    b"from pkg import words\n\n\ndef handler(event, context):\n    return words.greet(event)\n";
+const WORDS: &[u8] = b"def greet(name):\n    return 'Hello, ' + str(name)\n";
+
+async fn deploy(server: &Server) {
+    let zip = archive(&[
+        ("main.py", MAIN),
+        ("pkg/__init__.py", b""),
+        ("pkg/words.py", WORDS),
+        ("data/table.bin", b"\xff\x00\x01"),
+    ]);
+    let client = server.client();
+    let request = client
+        .request(reqwest::Method::POST, "/api/v1/functions")
+        .multipart(deploy_form("files", "files.zip", zip));
+    client.send(request).await.expect(201);
+}
+
+/// Back to a desktop, and until the page is laid out for it: a click before that would land beside its element.
+async fn widen(browser: &Browser) {
+    browser.resize(DESKTOP).await;
+    browser
+        .wait_until("the page is wide again", "return window.innerWidth > 1000;")
+        .await;
+}
+
+#[tokio::test]
+async fn two_files_are_edited_reviewed_and_deployed_together() {
+    let server = Server::start();
+    deploy(&server).await;
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    browser.open(&server, "/functions/files/code").await;
+    browser.find("#code-editor-box .cm-content").await;
+    browser
+        .paste(
+            "#code-editor",
+            "from pkg import words\n\n\ndef handler(event, context):\n    return words.greet(event) + '!'\n",
+        )
+        .await;
+    // A directory is read when it is opened, a file when it is chosen.
+    browser
+        .click("details.directory:nth-of-type(1) summary")
+        .await;
+    browser.find("[data-file='data/table.bin']").await;
+    browser.click("[data-file='data/table.bin']").await;
+    browser.wait_for_text("#file-kept", "no text").await;
+    browser
+        .click("li:nth-child(2) > details.directory > summary")
+        .await;
+    browser.click("[data-file='pkg/words.py']").await;
+    browser
+        .wait_until(
+            "the file is in the editor",
+            "return document.querySelector('#code-editor-box .cm-content').textContent.includes('Hello');",
+        )
+        .await;
+    browser
+        .paste(
+            "#code-editor",
+            "def greet(name):\n    return 'Good day, ' + str(name)\n",
+        )
+        .await;
+    browser
+        .wait_for_text("#edit-summary", "2 files are changed")
+        .await;
+    browser.click("#new-file").await;
+    browser.fill("#path", "pkg/note.txt").await;
+    browser.paste("#code-editor", "a note\n").await;
+    browser
+        .wait_for_text("#edit-summary", "3 files are changed")
+        .await;
+    // The editor's own way to a review.
+    browser.look("code-edited-desktop-light").await;
+    browser.click("#review-button").await;
+    browser
+        .wait_for_text("#review-content", "changes 3 files")
+        .await;
+    browser
+        .find("#review[open] [data-diff='pkg/words.py'] .diff-new")
+        .await;
+    browser.look("code-review-desktop-light").await;
+    browser.resize(PHONE).await;
+    browser.prefer(true).await;
+    browser.look("code-review-phone-dark").await;
+    widen(&browser).await;
+    browser.prefer(false).await;
+    // The button has the focus.
+    browser
+        .find("#deploy-button")
+        .await
+        .send_keys(&Key::Enter)
+        .await
+        .expect("a key");
+    browser
+        .wait_for_text("#notice", "Version 2 is deployed")
+        .await;
+    let result = server.client().invoke("files", &json!("Ada")).await;
+    assert_eq!(result.expect(200).json(), "Good day, Ada!");
+    let pages = [
+        ("code", "/functions/files/code"),
+        ("code-file", "/functions/files/code?path=pkg%2Fwords.py"),
+        ("code-binary", "/functions/files/code?path=data%2Ftable.bin"),
+        ("versions", "/functions/files/versions"),
+        ("version-diff", "/functions/files/versions/2/diff?against=1"),
+        ("version-activate", "/functions/files/versions/1/activate"),
+        ("settings", "/functions/files/settings"),
+    ];
+    browser.pictures(&server.url, &pages).await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn an_import_error_is_shown_at_its_line() {
+    let server = Server::start();
+    deploy(&server).await;
+    let browser = Browser::start(DESKTOP, true).await;
+    log_in(&browser, &server).await;
+    browser
+        .open(&server, "/functions/files/code?path=pkg%2Fwords.py")
+        .await;
+    browser.find("#code-editor-box .cm-content").await;
+    browser
+        .paste(
+            "#code-editor",
+            "x = 1\nimport nowhere_at_all\n\n\ndef greet(name):\n    return name\n",
+        )
+        .await;
+    // Another file is in the editor when the answer comes.
+    browser.click("[data-file='main.py']").await;
+    browser.click("#review-button").await;
+    browser.click("#review[open] #deploy-button").await;
+    browser
+        .wait_for_text("#form-outcome", "ModuleNotFoundError")
+        .await;
+    browser
+        .wait_for_text("#problem-place", "pkg/words.py")
+        .await;
+    browser
+        .wait_until(
+            "the editor shows the line",
+            "return document.getElementById('path').value === 'pkg/words.py' \
+             && document.querySelector('.cm-lint-marker-error') !== null \
+             && document.querySelector('.cm-activeLine')?.textContent === 'import nowhere_at_all';",
+        )
+        .await;
+    // 422 is what was asked for; the browser notes every such answer.
+    browser.console().await;
+    browser.look("code-import-error-desktop-dark").await;
+    browser.resize(PHONE).await;
+    browser.look("code-import-error-phone-dark").await;
+    widen(&browser).await;
+    // Nothing typed is lost, and mended it is deployed.
+    browser
+        .paste("#code-editor", "def greet(name):\n    return 'mended'\n")
+        .await;
+    browser.click("#review-button").await;
+    browser.click("#review[open] #deploy-button").await;
+    browser
+        .wait_for_text("#notice", "Version 2 is deployed")
+        .await;
+    let result = server.client().invoke("files", &json!(1)).await;
+    assert_eq!(result.expect(200).json(), "mended");
+    browser.close().await;
+}

@@ -1,0 +1,44 @@
+// The settings page: the curl command for exactly what is changed in the form.
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** The changed settings as the API takes them. Values of variables are secrets: of them only the place is shown. */
+function changes(form) {
+  const body = {};
+  for (const field of form.querySelectorAll("input[name], select[name]")) {
+    const { name, type } = field;
+    if (type === "hidden" || name.startsWith("env_")) continue;
+    if (type === "checkbox") {
+      if (field.checked !== field.defaultChecked) body[name] = field.checked;
+    } else if (field.tagName === "SELECT") {
+      if (!field.selectedOptions[0]?.defaultSelected) body[name] = field.value;
+    } else if (field.value !== field.defaultValue) {
+      body[name] = type === "number" ? field.valueAsNumber : field.value;
+    }
+  }
+  const env = {};
+  for (const row of form.querySelectorAll(".env-row")) {
+    const name = row.querySelector("[name=env_name]").value.trim();
+    if (name) env[name] = "…";
+  }
+  for (const item of form.querySelectorAll("#env-list li")) {
+    const name = item.querySelector("[name=env_known]").value;
+    if (item.querySelector("[name=env_replace]").value) env[name] = "…";
+    else if (item.querySelector("[name=env_remove]").checked) env[name] = null;
+  }
+  if (Object.keys(env).length > 0) body.env = env;
+  return body;
+}
+
+export function setUpSettings() {
+  const form = document.querySelector("form[data-settings]");
+  const command = document.getElementById("command-1");
+  if (!form || !command) return;
+  const example = command.textContent;
+  const start = example.slice(0, example.lastIndexOf(" -d ") + 4);
+  const write = () => {
+    const body = changes(form);
+    command.textContent = Object.keys(body).length > 0 ? start + quoted(JSON.stringify(body)) : example;
+  };
+  for (const type of ["input", "change", "rows:changed"]) form.addEventListener(type, write);
+}

@@ -1,0 +1,303 @@
+// The code page: a tree of files, one of them in the editor, edits of several kept until they are deployed together.
+
+import { ask } from "./confirm.js";
+import { editorOf, editorReady } from "./editor.js";
+import { toast } from "./toast.js";
+import { watchUnsaved } from "./unsaved.js";
+
+/**
+ * A file of the version, or a new one. `origin` is its path in the version (none: new), `path` its path now (none:
+ * deleted), `kind` what can be done with it, `before` its text in the version, `text` its text now, `state` the
+ * editor's.
+ */
+class File {
+  constructor({ origin, path, kind, size, text }) {
+    Object.assign(this, { origin, path, kind, size, before: text, text, state: undefined });
+  }
+
+  get isNew() {
+    return this.origin === undefined;
+  }
+
+  get isDeleted() {
+    return this.path === undefined;
+  }
+
+  get isChanged() {
+    if (this.isNew) return !this.isDeleted;
+    return this.path !== this.origin || (this.kind === "text" && this.text !== this.before);
+  }
+
+  /** As the server takes it. */
+  get edit() {
+    const edit = {};
+    if (!this.isNew) edit.from = this.origin;
+    if (!this.isDeleted) {
+      edit.to = this.path.trim();
+      if (this.kind === "text" && (this.isNew || this.text !== this.before)) edit.text = this.text;
+    }
+    return edit;
+  }
+}
+
+class Workbench {
+  constructor(form) {
+    this.form = form;
+    this.name = form.dataset.workbench;
+    this.version = form.dataset.version;
+    this.area = form.querySelector("#code-editor");
+    this.path = form.querySelector("#path");
+    this.tree = form.querySelector("#file-tree");
+    this.note = form.querySelector("#file-note");
+    this.kept = form.querySelector("#file-kept");
+    this.pane = form.querySelector("#file-editor");
+    this.summary = form.querySelector("#edit-summary");
+    this.deleteButton = form.querySelector("#delete-file");
+    this.edits = form.elements.namedItem("edits");
+    this.mayWrite = Boolean(this.deleteButton);
+    /** By path in the version, new ones by an own key. */
+    this.files = new Map();
+    this.current = this.first();
+  }
+
+  first() {
+    const origin = this.form.elements.namedItem("opened").value || undefined;
+    const kind = this.pane.hidden ? (this.kept.textContent.includes("large") ? "large" : "binary") : "text";
+    const file = new File({ origin, path: this.path.value, kind, size: this.note.textContent, text: this.area.value });
+    // A page that was refused shows what was typed, not what is there: the server settles what really changed.
+    if (origin === undefined) file.before = undefined;
+    this.files.set(origin ?? file, file);
+    return file;
+  }
+
+  async start() {
+    this.tree.addEventListener("click", (event) => {
+      const link = event.target.closest("a[data-file]");
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.open(link.dataset.file);
+    });
+    this.tree.addEventListener("htmx:afterSwap", () => this.paint());
+    if (!this.mayWrite) {
+      await editorReady(this.area);
+      this.paint();
+      return;
+    }
+    this.deleteButton.hidden = false;
+    this.area.addEventListener("input", () => {
+      if (this.switching) return;
+      this.current.text = this.area.value;
+      this.paint();
+    });
+    this.path.addEventListener("input", () => {
+      this.current.path = this.path.value;
+      editorOf(this.area)?.rename(this.path.value);
+      this.paint();
+    });
+    this.path.addEventListener("keydown", (event) => {
+      // Enter is done with the name, not with the whole form.
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      editorOf(this.area)?.focus();
+    });
+    this.form.querySelector("#new-file").addEventListener("click", (event) => {
+      event.preventDefault();
+      this.create();
+    });
+    this.deleteButton.addEventListener("click", () => this.remove());
+    // Before htmx reads the form.
+    for (const type of ["click", "submit"]) {
+      document.addEventListener(type, () => this.write(), true);
+    }
+    watchUnsaved(() => this.changed().length > 0);
+    this.setUpReview();
+    await editorReady(this.area);
+    this.paint();
+    this.showProblem();
+  }
+
+  changed() {
+    return Array.from(this.files.values()).filter((file) => file.isChanged);
+  }
+
+  write() {
+    const changed = this.changed();
+    this.edits.value = changed.length > 0 ? JSON.stringify(changed.map((file) => file.edit)) : "[]";
+  }
+
+  async open(path) {
+    const known = this.files.get(path) ?? Array.from(this.files.values()).find((file) => file.path === path);
+    if (known) {
+      this.show(known);
+      return known;
+    }
+    const query = new URLSearchParams({ version: this.version, path });
+    const response = await fetch(`/functions/${this.name}/code/file?${query}`).catch(() => undefined);
+    if (!response?.ok) {
+      toast("The file could not be opened", path, response?.headers.get("x-request-id") ?? "");
+      return undefined;
+    }
+    const { kind, text, size } = await response.json();
+    const file = new File({ origin: path, path, kind, size, text });
+    this.files.set(path, file);
+    this.show(file);
+    return file;
+  }
+
+  show(file) {
+    const editor = editorOf(this.area);
+    if (editor && this.current.kind === "text") this.current.state = editor.state;
+    this.current = file;
+    const isText = file.kind === "text";
+    this.path.value = file.path ?? file.origin ?? "";
+    this.path.readOnly = !this.mayWrite || file.isDeleted;
+    this.note.textContent = file.isNew ? "new file" : file.size;
+    this.pane.hidden = !isText || file.isDeleted;
+    this.area.disabled = !isText;
+    this.kept.hidden = isText && !file.isDeleted;
+    this.kept.textContent = file.isDeleted
+      ? "This file will be removed."
+      : file.kind === "binary"
+        ? "This file is no text. It is kept as it is."
+        : "This file is too large to be edited here. It is kept as it is.";
+    this.switching = true;
+    this.area.value = isText ? file.text : "";
+    editor?.show({ state: file.state, text: this.area.value, name: file.path ?? "" });
+    this.switching = false;
+    if (this.deleteButton) this.deleteButton.textContent = file.isDeleted ? "Keep file" : "Delete file";
+    if (!file.isNew) {
+      const address = new URL(location.href);
+      address.search = new URLSearchParams({ path: file.origin }).toString();
+      history.replaceState(history.state, "", address);
+    }
+    this.paint();
+  }
+
+  create() {
+    const file = new File({ path: "", kind: "text", size: "", text: "" });
+    file.before = undefined;
+    this.files.set(file, file);
+    this.show(file);
+    this.path.focus();
+  }
+
+  async remove() {
+    const file = this.current;
+    if (file.isDeleted) {
+      file.path = file.origin;
+    } else if (file.isNew) {
+      if (file.text.trim() !== "") {
+        const sure = await ask({
+          title: "Discard the new file?",
+          text: "It was never deployed, so it cannot be had back.",
+          action: "Discard",
+          danger: true,
+        });
+        if (!sure) return;
+      }
+      this.files.delete(file);
+      const other = Array.from(this.files.values())[0];
+      if (other) this.show(other);
+      else this.create();
+      return;
+    } else {
+      file.path = undefined;
+    }
+    this.show(file);
+  }
+
+  /** Marks in the tree what is open, changed, new or deleted. */
+  paint() {
+    for (const mark of this.tree.querySelectorAll("[data-new-file]")) mark.remove();
+    for (const link of this.tree.querySelectorAll("a[data-file]")) {
+      const file = this.files.get(link.dataset.file);
+      link.toggleAttribute("aria-current", file === this.current);
+      if (file === this.current) link.setAttribute("aria-current", "true");
+      link.classList.toggle("file-changed", Boolean(file?.isChanged) && !file.isDeleted);
+      link.classList.toggle("file-deleted", Boolean(file?.isDeleted));
+      const name = link.querySelector(".file-name");
+      name.textContent =
+        file?.path && file.path !== file.origin ? `${file.origin} → ${file.path}` : basename(link.dataset.file);
+    }
+    for (const file of this.files.values()) {
+      if (file.isNew && !file.isDeleted) this.tree.querySelector("ul")?.append(this.newEntry(file));
+    }
+    if (!this.summary) return;
+    const changed = this.changed();
+    const said = changed.length === 1 ? "1 file is changed" : `${changed.length} files are changed`;
+    this.summary.hidden = changed.length === 0;
+    this.summary.textContent = `${said}: ${changed.map((file) => file.path || file.origin || "new file").join(", ")}`;
+  }
+
+  newEntry(file) {
+    const item = document.createElement("li");
+    item.dataset.newFile = "";
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "file file-changed";
+    const name = document.createElement("span");
+    name.className = "file-name";
+    name.textContent = file.path || "new file";
+    button.append(name);
+    if (file === this.current) button.setAttribute("aria-current", "true");
+    button.addEventListener("click", () => this.show(file));
+    item.append(button);
+    return item;
+  }
+
+  setUpReview() {
+    const dialog = document.getElementById("review");
+    const body = document.getElementById("review-body");
+    const button = document.getElementById("review-button");
+    document.addEventListener("keydown", (event) => {
+      if (event.key.toLowerCase() !== "s" || !(event.ctrlKey || event.metaKey) || event.defaultPrevented) return;
+      event.preventDefault();
+      if (!dialog.open) button.click();
+    });
+    document.addEventListener("htmx:beforeSwap", (event) => {
+      if (event.detail.target !== body || event.detail.xhr.status !== 422) return;
+      // Refused: the message belongs to the form.
+      event.detail.target = document.getElementById("form-outcome");
+      event.detail.swapOverride = "outerHTML";
+    });
+    body.addEventListener("htmx:afterSwap", () => {
+      document.getElementById("form-outcome").replaceChildren();
+      editorOf(this.area)?.unmark();
+      dialog.showModal();
+      dialog.querySelector("#deploy-button").focus();
+    });
+    this.form.addEventListener("submit", () => dialog.close());
+    document.addEventListener("htmx:afterSettle", () => this.showProblem());
+    document.addEventListener("click", (event) => {
+      if (!event.target.closest?.("[data-go-to-line]")) return;
+      event.preventDefault();
+      this.shown = undefined;
+      this.showProblem();
+    });
+  }
+
+  /** Opens the line at which the import failed. */
+  async showProblem() {
+    const problem = document.getElementById("problem");
+    if (!problem?.dataset.line || this.shown === problem) return;
+    this.shown = problem;
+    const { path, line, message } = problem.dataset;
+    const uploads = document.getElementById("code-from-file")?.checked;
+    // An upload's lines are not those of the version in the editor.
+    if (uploads) return;
+    const file = Array.from(this.files.values()).find((known) => known.path === path) ?? (await this.open(path));
+    if (file?.kind !== "text") return;
+    if (file !== this.current) this.show(file);
+    const editor = editorOf(this.area);
+    editor?.mark(Number(line), message);
+    editor?.focus();
+    problem.scrollIntoView({ block: "nearest" });
+  }
+}
+
+const basename = (path) => path.slice(path.lastIndexOf("/") + 1);
+
+export function setUpWorkbench() {
+  const form = document.querySelector("form[data-workbench]");
+  if (form) new Workbench(form).start();
+}
