@@ -7,6 +7,7 @@
 pub mod admin;
 pub mod config;
 pub mod model;
+pub mod people;
 
 pub mod http;
 pub mod serve;

@@ -15,6 +15,7 @@ use hearth::engine::runtimes::{Runtimes, UidRange};
 use hearth::history::History;
 use hearth::http::App;
 use hearth::live::Live;
+use hearth::people::People;
 use hearth::retention::Retainer;
 use hearth::sandbox::{self, Host};
 use hearth::scheduler::{Gate, Resources};
@@ -111,16 +112,32 @@ async fn run(config: Config) -> anyhow::Result<()> {
         spares: config.spares == Switch::On,
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
+    let people = Arc::new(People::default());
+    let setup_code = match store.has_users().await? {
+        true => None,
+        false => Some(
+            people
+                .setup
+                .open()
+                .context("no randomness for the set-up")?,
+        ),
+    };
     let app = App {
         engine: engine.clone(),
         store: store.clone(),
         retention: Retainer::start(store.clone(), history.clone()).await?,
         live: Live::start(engine.clone(), history.clone(), data_dir.path.clone()),
         history,
+        people,
         started: Arc::new(Instant::now()),
     };
 
-    announce(address, token.as_ref(), &data_dir.path)?;
+    announce(
+        address,
+        token.as_ref(),
+        setup_code.as_deref(),
+        &data_dir.path,
+    )?;
     let stopped = serve::serve(listener, http::router(app), stop_signal()?, DRAIN, {
         let engine = engine.clone();
         move || engine.begin_drain()
@@ -163,6 +180,7 @@ fn find_runtimes() -> anyhow::Result<std::path::PathBuf> {
 fn announce(
     address: std::net::SocketAddr,
     token: Option<&admin::NewToken>,
+    setup_code: Option<&str>,
     data_dir: &Path,
 ) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
@@ -172,6 +190,12 @@ fn announce(
         out,
         "  API      http://{address}/api/v1  (described by http://{address}/openapi.json)"
     )?;
+    if let Some(code) = setup_code {
+        writeln!(
+            out,
+            "  set-up   http://{address}/setup  makes the first admin; the code is {code}"
+        )?;
+    }
     match token {
         Some(token) => {
             writeln!(out, "  token    {}", token.secret)?;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use hearth::history::History;
 use hearth::model::{
-    FunctionSpec, InvocationFilter, InvocationId, InvocationRecord, Network, Right, Runtime,
-    Stages, StartRung, Status, Trigger,
+    FunctionSpec, InvocationFilter, InvocationId, InvocationRecord, Network, NewToken, Right,
+    Runtime, Stages, StartRung, Status, Trigger,
 };
 use hearth::store::Store;
 use jiff::Timestamp;
@@ -38,6 +38,15 @@ fn spec(name: &str, memory_mb: u32) -> FunctionSpec {
         network: Network::None,
         public: false,
         env: BTreeMap::new(),
+    }
+}
+
+fn token() -> NewToken {
+    NewToken {
+        name: "t".into(),
+        rights: vec![Right::Invoke],
+        scope: None,
+        expires_at: None,
     }
 }
 
@@ -96,10 +105,10 @@ async fn change_until_killed(file: &Path) {
             updated.active.version,
             32 + number
         ));
-        let (token, secret) = store.create_token("t", &[Right::Invoke]).await.unwrap();
+        let (token, secret) = store.create_token(token()).await.unwrap();
         say(format!("\ntoken {secret}\n"));
         if number % 3 == 0 {
-            assert!(store.delete_token(token.id).await.unwrap());
+            assert!(store.delete_token(token.id).await.unwrap().is_some());
             say(format!("\ndeleted {secret}\n"));
         }
         let sent = record();

@@ -1,8 +1,13 @@
-// Live parts of a page: an element with `data-poll="MS"` gets a `poll` event that often, which its hx-trigger waits for.
-// Nothing is asked while the tab is hidden, a request is under way, or text in the element is selected.
+// Lists of what happened: an element with `data-poll="MS"` gets a `poll` event, which its hx-trigger waits for, when the
+// page's stream has told that something finished, that often at most. Nothing is asked while the tab is hidden, a request
+// is under way, or text in the element is selected.
+
+import { onLive } from "./live.js";
 
 const TICK_MS = 250;
-/** When each element was last refreshed. A swapped-in element is fresh. */
+/** What the stream told so far; a connection that is made again may have missed something. */
+let changes = 0;
+/** When each element was last refreshed, and what was told by then. A swapped-in element is fresh. */
 const refreshed = new WeakMap();
 
 function isSelecting(element) {
@@ -24,15 +29,25 @@ function tick() {
   for (const element of document.querySelectorAll("[data-poll]")) {
     const last = refreshed.get(element);
     if (last === undefined) {
-      refreshed.set(element, now);
-    } else if (now - last >= Number(element.dataset.poll) && !isBusy(element) && !isSelecting(element)) {
-      refreshed.set(element, now);
+      refreshed.set(element, { now, changes });
+    } else if (
+      changes > last.changes &&
+      now - last.now >= Number(element.dataset.poll) &&
+      !isBusy(element) &&
+      !isSelecting(element)
+    ) {
+      refreshed.set(element, { now, changes });
       window.htmx.trigger(element, "poll");
     }
   }
 }
 
 export function setUpPolling() {
+  const changed = () => {
+    changes += 1;
+  };
+  onLive("called", changed);
+  document.addEventListener("live-hello", changed);
   setInterval(tick, TICK_MS);
   document.addEventListener("visibilitychange", tick);
 }

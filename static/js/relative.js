@@ -1,6 +1,8 @@
-// Times in words (`<time data-relative>`), kept fresh: what was "just now" a minute ago no longer is.
+// Times in words (`<time>3 min ago</time>`), kept fresh: what was "just now" a minute ago no longer is.
 
 const TICK_MS = 5_000;
+/** Times that are not in words are left alone. */
+const IN_WORDS = /^(just now|\d+ (s|min|h|d) ago)$/;
 
 /** As `relative` in `web/src/format.rs` says it. */
 export function relative(then, now) {
@@ -15,7 +17,8 @@ export function relative(then, now) {
 function refresh() {
   if (document.hidden) return;
   const now = Date.now();
-  for (const time of document.querySelectorAll("time[data-relative]")) {
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    if (!IN_WORDS.test(time.textContent.trim())) continue;
     const text = relative(Date.parse(time.dateTime), now);
     if (time.textContent !== text) time.textContent = text;
   }

@@ -24,7 +24,8 @@ class File {
   }
 
   get isChanged() {
-    if (this.isNew) return !this.isDeleted;
+    // The empty one that a page without any file begins with is nothing yet.
+    if (this.isNew) return !this.isDeleted && (this.path !== "" || this.text !== "");
     return this.path !== this.origin || (this.kind === "text" && this.text !== this.before);
   }
 
@@ -158,7 +159,7 @@ class Workbench {
     this.kept.textContent = file.isDeleted
       ? "This file will be removed."
       : file.kind === "binary"
-        ? "This file is no text. It is kept as it is."
+        ? "This file is not text. It is kept as it is."
         : "This file is too large to be edited here. It is kept as it is.";
     this.switching = true;
     this.area.value = isText ? file.text : "";

@@ -5,7 +5,9 @@
 pub struct Chrome {
     /// The session's CSRF token: sent back with every changing request.
     pub csrf: String,
-    /// Name of the API token the session was opened with.
+    /// Name of the user; empty when the session was opened with an API token.
+    pub user_name: String,
+    /// Name of the API token the session was opened with; empty when a user is logged in.
     pub token_name: String,
     /// May deploy, change and delete.
     pub can_write: bool,
@@ -19,6 +21,16 @@ pub struct Chrome {
     pub theme: Theme,
     /// What the last change did, shown once at the top of the page.
     pub notice: Option<String>,
+}
+
+impl Chrome {
+    /// The user, or the token, by name.
+    pub fn who(&self) -> &str {
+        match self.user_name.as_str() {
+            "" => &self.token_name,
+            name => name,
+        }
+    }
 }
 
 /// The parts of the console, as the main navigation has them.

@@ -76,6 +76,20 @@ pub fn relative(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How long after `now` something will happen: `in 12 s`, `in 3 min`, `in 5 h`, `in 2 d`, `in 3 years`; `now` when it is
+/// past.
+pub fn until(at: Timestamp, now: Timestamp) -> String {
+    let seconds = at.as_second() - now.as_second();
+    match seconds {
+        ..1 => "now".to_owned(),
+        1..60 => format!("in {seconds} s"),
+        60..3_600 => format!("in {} min", seconds / 60),
+        3_600..86_400 => format!("in {} h", seconds / 3_600),
+        86_400..63_072_000 => format!("in {} d", seconds / 86_400),
+        _ => format!("in {} years", seconds / 31_557_600),
+    }
+}
+
 /// Date and time in UTC to the millisecond: `2025-01-31 10:11:12.345 UTC`.
 pub fn absolute(at: Timestamp) -> String {
     at.strftime("%Y-%m-%d %H:%M:%S%.3f UTC").to_string()
@@ -153,6 +167,22 @@ mod tests {
 
     fn at(text: &str) -> Timestamp {
         text.parse().expect("a timestamp")
+    }
+
+    #[test]
+    fn the_future_is_told_like_the_past() {
+        let now = at("2025-01-31T10:00:00Z");
+        for (then, text) in [
+            ("2025-01-31T09:00:00Z", "now"),
+            ("2025-01-31T10:00:00Z", "now"),
+            ("2025-01-31T10:00:59Z", "in 59 s"),
+            ("2025-01-31T10:59:59Z", "in 59 min"),
+            ("2025-02-01T09:59:59Z", "in 23 h"),
+            ("2025-03-02T10:00:00Z", "in 30 d"),
+            ("2028-02-01T10:00:00Z", "in 3 years"),
+        ] {
+            assert_eq!(until(at(then), now), text, "{then}");
+        }
     }
 
     #[test]

@@ -42,9 +42,9 @@ impl Heat {
 /// How wide a column is in a window of so many seconds, seconds.
 pub(super) fn column_seconds(window_s: u64) -> i64 {
     match window_s {
-        ..=600 => super::slots::SLOT_S,
-        ..=7_200 => 60,
-        ..=129_600 => 900,
+        0..=300 => super::slots::SLOT_S,
+        301..=7_200 => 60,
+        7_201..=129_600 => 900,
         _ => 3_600,
     }
 }

@@ -1,5 +1,10 @@
 //! Who is asking, and what they may do: a bearer token, or the console's session cookie with its CSRF token.
+//!
+//! A token may be limited to some functions, its scope. [`Allowed`] refuses such a token on every route that is not about
+//! one of these functions, so that a new route is closed to it until somebody thinks about it; a handler that keeps to
+//! the scope itself, such as a list, asks for [`Scoped`] instead.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use axum::extract::FromRequestParts;
@@ -8,8 +13,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use subtle::ConstantTimeEq;
 
 use super::App;
+use super::audit::Audit;
 use super::problem::{Code, Problem};
-use crate::model::{Right, TokenView};
+use crate::model::{Caller, Right};
 
 /// The console's session cookie. It opens the API too, for the console's own scripts.
 pub const SESSION_COOKIE: &str = "hearth_session";
@@ -36,15 +42,20 @@ rights! {
     Read;
     /// Deploy, change and delete functions.
     Write;
-    /// Manage tokens.
+    /// Manage users and tokens, see the audit log.
     Admin;
 }
 
-/// Extracted by handlers whose caller needs the right `N`; runs before the body is read.
+/// Extracted by handlers whose caller needs the right `N`; runs before the body is read. A caller who is limited to some
+/// functions passes on the addresses below these only.
 #[derive(Debug)]
 pub struct Allowed<N> {
-    /// The caller's token.
-    pub token: TokenView,
+    /// Who asks.
+    pub caller: Caller,
+    /// What the audit log is told of the request.
+    pub audit: Audit,
+    /// What an answer that goes on for long asks whether it still may.
+    pub proof: Proof,
     right: PhantomData<N>,
 }
 
@@ -52,50 +63,177 @@ impl<N: Needs> FromRequestParts<App> for Allowed<N> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let token = require(app, &parts.method, &parts.headers, N::RIGHT).await?;
+        let asked = Scoped::<N>::from_request_parts(parts, app).await?;
+        let Scoped {
+            caller,
+            audit,
+            proof,
+            ..
+        } = asked;
+        let inside = caller.scope().is_none()
+            || function_in(parts.uri.path()).is_some_and(|name| caller.reaches(name));
+        if !inside {
+            return Err(out_of_scope(&caller));
+        }
         Ok(Self {
-            token,
+            caller,
+            audit,
+            proof,
             right: PhantomData,
         })
     }
 }
 
-/// The caller's token if it has `right`; 401 or 403 otherwise.
+/// As [`Allowed`], for handlers that keep to the caller's scope themselves.
+#[derive(Debug)]
+pub struct Scoped<N> {
+    /// Who asks.
+    pub caller: Caller,
+    /// What the audit log is told of the request.
+    pub audit: Audit,
+    /// What an answer that goes on for long asks whether it still may.
+    pub proof: Proof,
+    right: PhantomData<N>,
+}
+
+impl<N: Needs> FromRequestParts<App> for Scoped<N> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = require(app, &parts.method, &parts.headers, N::RIGHT).await?;
+        let audit = parts.extensions.get::<Audit>().cloned().unwrap_or_default();
+        audit.by(&caller);
+        Ok(Self {
+            caller,
+            audit,
+            proof: Proof::of(&parts.headers, N::RIGHT),
+            right: PhantomData,
+        })
+    }
+}
+
+/// What a request proved its right with. A stream outlives its request's check: it asks again now and then, so that what
+/// is revoked, expired or logged out stops there too.
+#[derive(Clone)]
+pub struct Proof {
+    secret: Secret,
+    right: Right,
+}
+
+#[derive(Clone)]
+enum Secret {
+    Token(String),
+    Session(String),
+}
+
+/// Secrets are not for logs.
+impl fmt::Debug for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proof")
+            .field("right", &self.right)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Proof {
+    fn of(headers: &HeaderMap, right: Right) -> Self {
+        let secret = match headers.get(header::AUTHORIZATION) {
+            Some(value) => Secret::Token(bearer(value).unwrap_or_default().to_owned()),
+            None => Secret::Session(
+                cookie(headers, SESSION_COOKIE)
+                    .unwrap_or_default()
+                    .to_owned(),
+            ),
+        };
+        Self { secret, right }
+    }
+
+    /// Whether it still proves the right. It does while the database does not answer: that ends nobody's session.
+    pub async fn holds(&self, app: &App) -> bool {
+        match &self.secret {
+            Secret::Token(secret) => app
+                .store
+                .find_token(secret)
+                .is_some_and(|token| token.rights.contains(&self.right)),
+            Secret::Session(cookie) => match app.store.peek_session(cookie).await {
+                Ok(session) => session.is_some_and(|session| session.caller.may(self.right)),
+                Err(_) => true,
+            },
+        }
+    }
+}
+
+/// The function that an address of the API is about, as it is written there: names need no escapes, and one that is
+/// written with them is not taken for it.
+fn function_in(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix("/api/v1/functions/")?;
+    rest.split('/').next().filter(|name| !name.is_empty())
+}
+
+/// Refuses a caller whose scope does not hold this function.
+pub fn reach(caller: &Caller, function: &str) -> Result<(), Problem> {
+    match caller.reaches(function) {
+        true => Ok(()),
+        false => Err(out_of_scope(caller)),
+    }
+}
+
+/// 403 that names the scope.
+fn out_of_scope(caller: &Caller) -> Problem {
+    let scope = caller.scope().unwrap_or_default();
+    let names: Vec<String> = scope.iter().map(|name| format!("\"{name}\"")).collect();
+    Problem::new(
+        Code::Forbidden,
+        format!(
+            "the token \"{}\" is limited to the functions {}",
+            caller.name(),
+            names.join(", ")
+        ),
+    )
+    .with("scope", scope)
+    .header(
+        header::WWW_AUTHENTICATE,
+        HeaderValue::from_static("Bearer realm=\"hearth\", error=\"insufficient_scope\""),
+    )
+}
+
+/// The caller if it has `right`; 401 or 403 otherwise.
 pub async fn require(
     app: &App,
     method: &Method,
     headers: &HeaderMap,
     right: Right,
-) -> Result<TokenView, Problem> {
+) -> Result<Caller, Problem> {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         return require_bearer(app, value, right);
     }
     let Some(secret) = cookie(headers, SESSION_COOKIE) else {
         return Err(unauthorized("send Authorization: Bearer TOKEN", false));
     };
-    let token = of_session(app, secret, method, headers)
+    let caller = of_session(app, secret, method, headers)
         .await?
         .ok_or_else(|| unauthorized("the session has ended; log in again", true))?;
-    check(&token, right)?;
-    Ok(token)
+    check(&caller, right)?;
+    Ok(caller)
 }
 
 /// The token in an `Authorization` header if it has `right`. Answered from memory.
-pub fn require_bearer(app: &App, value: &HeaderValue, right: Right) -> Result<TokenView, Problem> {
-    let token = bearer(value)
+pub fn require_bearer(app: &App, value: &HeaderValue, right: Right) -> Result<Caller, Problem> {
+    let caller = bearer(value)
         .and_then(|secret| app.store.find_token(secret))
-        .ok_or_else(|| unauthorized("the token is not known", true))?;
-    check(&token, right)?;
-    Ok(token)
+        .map(Caller::Token)
+        .ok_or_else(|| unauthorized("the token is not known or has expired", true))?;
+    check(&caller, right)?;
+    Ok(caller)
 }
 
-/// The token behind a session cookie. What could be forged by another site needs the session's CSRF token as well.
+/// The caller behind a session cookie. What could be forged by another site needs the session's CSRF token as well.
 async fn of_session(
     app: &App,
     secret: &str,
     method: &Method,
     headers: &HeaderMap,
-) -> Result<Option<TokenView>, Problem> {
+) -> Result<Option<Caller>, Problem> {
     let Some(session) = app.store.find_session(secret).await? else {
         return Ok(None);
     };
@@ -110,22 +248,23 @@ async fn of_session(
             ));
         }
     }
-    Ok(Some(session.token))
+    Ok(Some(session.caller))
 }
 
-/// Refuses a token that lacks the right, naming the right.
-pub fn check(token: &TokenView, right: Right) -> Result<(), Problem> {
-    if token.rights.contains(&right) {
+/// Refuses a caller who lacks the right, naming the right.
+pub fn check(caller: &Caller, right: Right) -> Result<(), Problem> {
+    if caller.may(right) {
         return Ok(());
     }
-    let name = name(right);
+    let name = right.name();
+    let who = match caller {
+        Caller::User(user) => format!("the user \"{}\" ({})", user.name, user.role.name()),
+        Caller::Token(token) => format!("the token \"{}\"", token.name),
+    };
     let challenge =
         format!("Bearer realm=\"hearth\", error=\"insufficient_scope\", scope=\"{name}\"");
-    let problem = Problem::new(
-        Code::Forbidden,
-        format!("the token \"{}\" lacks the right \"{name}\"", token.name),
-    )
-    .with("right", name);
+    let problem = Problem::new(Code::Forbidden, format!("{who} lacks the right \"{name}\""))
+        .with("right", name);
     Err(match HeaderValue::try_from(challenge) {
         Ok(challenge) => problem.header(header::WWW_AUTHENTICATE, challenge),
         Err(_) => problem,
@@ -163,22 +302,15 @@ pub fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
         .find_map(|(key, value)| (key == name).then_some(value))
 }
 
-/// A right as the API spells it.
-pub fn name(right: Right) -> &'static str {
-    match right {
-        Right::Read => "read",
-        Right::Invoke => "invoke",
-        Right::Write => "write",
-        Right::Admin => "admin",
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use axum::response::IntoResponse;
     use jiff::Timestamp;
 
     use super::*;
+    use crate::model::{Role, TokenView, UserView};
 
     #[test]
     fn bearer_is_read_as_rfc_9110_says() {
@@ -202,14 +334,22 @@ mod tests {
         assert_eq!(cookie(&headers, "session"), None);
     }
 
-    #[test]
-    fn a_missing_right_is_named() {
-        let token = TokenView {
+    fn token(scope: Option<&[&str]>) -> Caller {
+        let names = |scope: &[&str]| scope.iter().map(|name| (*name).to_owned()).collect();
+        Caller::Token(Arc::new(TokenView {
             id: 1,
             name: "ci".into(),
             rights: vec![Right::Read],
+            scope: scope.map(names),
             created_at: Timestamp::UNIX_EPOCH,
-        };
+            last_used_at: None,
+            expires_at: None,
+        }))
+    }
+
+    #[test]
+    fn a_missing_right_is_named() {
+        let token = token(None);
         assert!(check(&token, Right::Read).is_ok());
         let problem = check(&token, Right::Write).unwrap_err();
         assert_eq!(
@@ -224,5 +364,40 @@ mod tests {
                 .unwrap()
                 .contains("scope=\"write\"")
         );
+        let user = Caller::User(Arc::new(UserView {
+            id: 1,
+            name: "ada".into(),
+            role: Role::Viewer,
+            disabled: false,
+            created_at: Timestamp::UNIX_EPOCH,
+            last_login_at: None,
+            sessions: 0,
+        }));
+        assert_eq!(
+            check(&user, Right::Invoke).unwrap_err().detail(),
+            "the user \"ada\" (viewer) lacks the right \"invoke\""
+        );
+    }
+
+    #[test]
+    fn a_scope_is_named_and_holds_whole_names() {
+        assert!(reach(&token(None), "anything").is_ok());
+        let token = token(Some(&["a", "b-c"]));
+        assert!(reach(&token, "a").is_ok() && reach(&token, "b-c").is_ok());
+        for outside in ["", "b", "ab", "A", "a "] {
+            let problem = reach(&token, outside).unwrap_err();
+            assert_eq!(problem.code(), Code::Forbidden);
+            assert!(problem.detail().contains("\"a\", \"b-c\""));
+        }
+        assert_eq!(function_in("/api/v1/functions/a/stats"), Some("a"));
+        assert_eq!(function_in("/api/v1/functions/a"), Some("a"));
+        for other in [
+            "/api/v1/functions",
+            "/api/v1/functions/",
+            "/api/v1/tokens/a",
+            "/functions/a",
+        ] {
+            assert_eq!(function_in(other), None, "{other}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::App;
-use super::auth::{Allowed, Read};
+use super::auth::{self, Read, Scoped};
 use super::path::Path;
 use super::problem::Problem;
 use crate::model::{InvocationId, InvocationPayloads, InvocationRecord, Payload};
@@ -35,7 +35,7 @@ pub struct InvocationDetail {
     extensions(("x-errors" = json!(["not_found"]))),
 )]
 pub async fn invocation(
-    _: Allowed<Read>,
+    asked: Scoped<Read>,
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Json<InvocationDetail>, Problem> {
@@ -47,6 +47,7 @@ pub async fn invocation(
         let shown: String = id.chars().take(64).collect();
         Problem::not_found(format!("invocation {shown:?}"))
     })?;
+    auth::reach(&asked.caller, &record.function)?;
     let InvocationPayloads { event, result } = app.history.payloads(record.id).await?;
     Ok(Json(InvocationDetail {
         record,

@@ -4,6 +4,7 @@
 //! [`router`] holds the route table; an error becomes an answer in `problem/convert.rs` and nowhere else.
 
 mod answer;
+pub mod audit;
 pub mod auth;
 mod body;
 pub mod console;
@@ -26,15 +27,18 @@ pub mod spec;
 mod tokens;
 mod trace;
 mod trigger;
+mod users;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 
 use crate::engine::Engine;
 use crate::history::History;
 use crate::live::Live;
+use crate::people::People;
 use crate::retention::Retainer;
 use crate::store::Store;
 
@@ -49,6 +53,8 @@ pub struct App {
     pub history: History,
     /// Removes what is too old.
     pub retention: Retainer,
+    /// Passwords, the first set-up, limits on log-ins.
+    pub people: Arc<People>,
     /// What the console shows as it changes.
     pub live: Live,
     /// When the server started.
@@ -59,6 +65,7 @@ pub struct App {
 ///
 /// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`, so that events know the client's address.
 pub fn router(app: App) -> Router {
-    let routes = router::api().merge(console::router(app.clone()));
-    router::wrap(routes).with_state(app)
+    let changes = router::api().merge(console::router(app.clone()));
+    let recorded = changes.layer(from_fn_with_state(app.clone(), audit::record));
+    router::wrap(recorded.merge(router::invocations())).with_state(app)
 }

@@ -86,6 +86,12 @@ fn complete(generated: &OpenApi) -> Value {
     document
 }
 
+/// The document as the handlers gave it, for tests that go through all routes.
+#[cfg(test)]
+pub(super) fn generated() -> Value {
+    serde_json::to_value(router::table().into_openapi()).unwrap_or_default()
+}
+
 fn complete_operation(operation: &mut Map<String, Value>) {
     let mut codes: Vec<Code> = match operation.remove("x-errors") {
         Some(Value::Array(names)) => names
@@ -182,7 +188,9 @@ fn problem_schema() -> Value {
             "line": {"type": "integer", "description": "`invalid_json`: where"},
             "column": {"type": "integer", "description": "`invalid_json`: where"},
             "limit": {"type": "integer", "description": "`payload_too_large`, `result_too_large`: bytes"},
-            "right": text("`forbidden`: the right that the token lacks"),
+            "right": text("`forbidden`: the right that the caller lacks"),
+            "scope": {"type": "array", "items": {"type": "string"},
+                "description": "`forbidden`: the functions that the token is limited to"},
             "errorType": text("`function_error`, `import_failed`: name of the exception's type"),
             "errorMessage": text("`function_error`, `import_failed`: its message"),
             "stackTrace": {"type": "array", "items": {"type": "string"},

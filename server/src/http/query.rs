@@ -18,7 +18,7 @@ pub fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
 }
 
 /// Percent-decodes; what is not UTF-8 afterwards is replaced, a `%` that starts no escape stays.
-fn decode(text: &str) -> String {
+pub fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {

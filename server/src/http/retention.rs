@@ -122,13 +122,16 @@ pub async fn get(_: Allowed<Admin>, State(app): State<App>) -> Result<Json<Statu
     ]))),
 )]
 pub async fn patch(
-    _: Allowed<Admin>,
+    asked: Allowed<Admin>,
     State(app): State<App>,
     request: Request,
 ) -> Result<Json<Status>, Problem> {
     let fields = spec::json_fields(request).await?;
     let (settings, names) = changed(fields, &app.retention.settings())?;
-    if !names.is_empty() {
+    if names.is_empty() {
+        asked.audit.nothing_changed();
+    } else {
+        asked.audit.detail(names.join(", "));
         let retention = app.retention.clone();
         to_the_end(async move { retention.change(settings).await }).await?;
     }

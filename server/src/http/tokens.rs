@@ -3,22 +3,23 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::App;
-use super::auth::{self, Admin, Allowed};
-use super::functions::to_the_end;
+use super::audit::Audit;
+use super::auth::{Admin, Allowed};
 use super::path::Path;
 use super::problem::{Code, Problem};
 use super::spec::{self, Fields, Input, invalid};
-use crate::model::{InvalidField, Page, Right, TokenView};
+use crate::model::{Caller, InvalidField, NewToken, Page, Right, TokenView};
 
 /// A token to make.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(example = json!({"name": "ci", "rights": ["read", "write"]}))]
+#[schema(example = json!({"name": "ci", "rights": ["read", "write"], "scope": ["hello"]}))]
 #[allow(dead_code)]
 pub struct CreateToken {
     /// What it is for, 1 to 64 characters.
@@ -27,6 +28,13 @@ pub struct CreateToken {
     /// What it allows; no right implies another.
     #[schema(min_items = 1)]
     pub rights: Vec<Right>,
+    /// Names of the functions that it is limited to, whether they exist already or not; all without it. A token that is
+    /// limited has no right "admin".
+    #[schema(min_items = 1, max_items = 100)]
+    pub scope: Option<Vec<String>>,
+    /// When it stops being valid; never without it.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<String>,
 }
 
 /// A new token with its secret, which is shown this once.
@@ -52,7 +60,7 @@ pub async fn list(
     _: Allowed<Admin>,
     State(app): State<App>,
 ) -> Result<Json<Page<TokenView>>, Problem> {
-    let items = app.store.tokens().await?;
+    let items = app.store.tokens();
     Ok(Json(Page { items, next: None }))
 }
 
@@ -70,13 +78,13 @@ pub async fn list(
     ]))),
 )]
 pub async fn create(
-    _: Allowed<Admin>,
+    asked: Allowed<Admin>,
     State(app): State<App>,
     request: Request,
 ) -> Result<(StatusCode, Json<CreatedToken>), Problem> {
-    let (name, rights) = parse(&spec::json_fields(request).await?)?;
-    let change = async move { app.store.create_token(&name, &rights).await };
-    let (view, token) = to_the_end(change).await?;
+    let new = parse(&spec::json_fields(request).await?, Timestamp::now())?;
+    tell(&asked.audit, &new);
+    let (view, token) = app.store.create_token(new).await?;
     Ok((StatusCode::CREATED, Json(CreatedToken { view, token })))
 }
 
@@ -93,32 +101,64 @@ pub async fn create(
     extensions(("x-errors" = json!(["not_found", "token_in_use"]))),
 )]
 pub async fn delete(
-    caller: Allowed<Admin>,
+    asked: Allowed<Admin>,
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
+    revoke(&app, &asked.caller, &asked.audit, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes the token with this number on behalf of `caller`, and returns its name.
+pub(super) async fn revoke(
+    app: &App,
+    caller: &Caller,
+    audit: &Audit,
+    id: &str,
+) -> Result<String, Problem> {
     let missing = || {
         let shown: String = id.chars().take(20).collect();
         Problem::not_found(format!("token {shown:?}"))
     };
     let number = id.parse().map_err(|_| missing())?;
-    if number == caller.token.id {
+    if caller.is_token(number) {
         let detail = "this is the token of the request; delete it with another one";
         return Err(Problem::new(Code::TokenInUse, detail));
     }
-    match to_the_end(async move { app.store.delete_token(number).await }).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(missing()),
+    let name = app.store.delete_token(number).await?.ok_or_else(missing)?;
+    audit.target(name.as_str());
+    Ok(name)
+}
+
+/// Tells the audit log what a new token may do.
+pub(super) fn tell(audit: &Audit, new: &NewToken) {
+    audit.target(new.name.as_str());
+    let rights: Vec<&str> = new.rights.iter().map(|right| right.name()).collect();
+    audit.detail(format!("rights {}", rights.join(" ")));
+    if let Some(scope) = &new.scope {
+        audit.detail(format!("limited to {}", scope.join(" ")));
+    }
+    if let Some(end) = new.expires_at {
+        audit.detail(format!("expires {end}"));
     }
 }
 
 const NAME_RULE: &str = "must be a string of 1 to 64 characters, without control characters";
 const RIGHTS_RULE: &str =
     "must be a list of one or more of \"read\", \"invoke\", \"write\", \"admin\", each once";
-const ALL_RIGHTS: [Right; 4] = [Right::Read, Right::Invoke, Right::Write, Right::Admin];
+const SCOPE_RULE: &str = "must be a list of 1 to 100 names of functions, each once";
+const ADMIN_SCOPE_RULE: &str =
+    "must not be given with the right \"admin\", which is about more than functions";
+const EXPIRY_RULE: &str = "must be a time in the future, as in 2030-01-31T12:00:00Z";
+/// Most functions a token is limited to: the list is compared with on each request.
+const MAX_SCOPE: usize = 100;
 
-fn parse(fields: &Fields) -> Result<(String, Vec<Right>), InvalidField> {
-    fields.only(&["name", "rights"])?;
+/// Reads the fields of a token.
+///
+/// # Errors
+/// The first field that breaks its rule.
+pub(super) fn parse(fields: &Fields, now: Timestamp) -> Result<NewToken, InvalidField> {
+    fields.only(&["name", "rights", "scope", "expires_at"])?;
     let missing = |field, rule: &str| {
         invalid(
             field,
@@ -140,28 +180,59 @@ fn parse(fields: &Fields) -> Result<(String, Vec<Right>), InvalidField> {
     let Some(good_name) = good_name else {
         return Err(name.invalid("name", NAME_RULE));
     };
-    let Some(good_rights) = read_rights(rights) else {
+    let Some(good_rights) = read_list(rights, Right::by_name) else {
         return Err(rights.invalid("rights", RIGHTS_RULE));
     };
-    Ok((good_name.to_owned(), good_rights))
+    let scope = given(fields, "scope")
+        .map(|input| {
+            let function = |name: &str| spec::is_function_name(name).then(|| name.to_owned());
+            let names = read_list(input, function)
+                .filter(|names| names.len() <= MAX_SCOPE)
+                .ok_or_else(|| input.invalid("scope", SCOPE_RULE))?;
+            match good_rights.contains(&Right::Admin) {
+                true => Err(input.invalid("scope", ADMIN_SCOPE_RULE)),
+                false => Ok(names),
+            }
+        })
+        .transpose()?;
+    let expires_at = given(fields, "expires_at")
+        .map(|input| {
+            let time = input
+                .string()
+                .and_then(|text| text.parse::<Timestamp>().ok());
+            time.filter(|time| *time > now)
+                .ok_or_else(|| input.invalid("expires_at", EXPIRY_RULE))
+        })
+        .transpose()?;
+    Ok(NewToken {
+        name: good_name.to_owned(),
+        rights: good_rights,
+        scope,
+        expires_at,
+    })
 }
 
-fn read_rights(input: &Input) -> Option<Vec<Right>> {
+/// An optional field: null is as if it was not there.
+fn given<'f>(fields: &'f Fields, name: &str) -> Option<&'f Input> {
+    fields
+        .get(name)
+        .filter(|input| !matches!(input, Input::Json(Value::Null)))
+}
+
+/// A list of texts that all read as something, none twice, at least one.
+fn read_list<T: PartialEq>(input: &Input, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     let Input::Json(Value::Array(items)) = input else {
         return None;
     };
-    let mut rights = Vec::new();
+    let mut values = Vec::new();
     for item in items {
-        let named = item.as_str()?;
-        let right = *ALL_RIGHTS
-            .iter()
-            .find(|right| auth::name(**right) == named)?;
-        if rights.contains(&right) {
+        let value = read(item.as_str()?)?;
+        if values.contains(&value) {
             return None;
         }
-        rights.push(right);
+        values.push(value);
     }
-    (!rights.is_empty()).then_some(rights)
+    (!values.is_empty()).then_some(values)
 }
 
 #[cfg(test)]
@@ -174,7 +245,7 @@ mod tests {
         let Value::Object(object) = body else {
             unreachable!("the tests pass objects")
         };
-        match parse(&Fields::from_json(object)) {
+        match parse(&Fields::from_json(object), Timestamp::UNIX_EPOCH) {
             Ok(_) => "ok".to_owned(),
             Err(error) => error.field,
         }
@@ -201,6 +272,50 @@ mod tests {
             (
                 json!({"name": "ci", "rights": ["read"], "expires": 1}),
                 "expires",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": null, "expires_at": null}),
+                "ok",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": ["a", "b"], "expires_at": "2030-01-31T12:00:00Z"}),
+                "ok",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": []}),
+                "scope",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": "a"}),
+                "scope",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": ["A"]}),
+                "scope",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": ["a", "a"]}),
+                "scope",
+            ),
+            (
+                json!({"name": "ci", "rights": ["admin"], "scope": ["a"]}),
+                "scope",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "scope": (0..101).map(|n| format!("f{n}")).collect::<Vec<_>>()}),
+                "scope",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "expires_at": "tomorrow"}),
+                "expires_at",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "expires_at": 4_000_000_000_i64}),
+                "expires_at",
+            ),
+            (
+                json!({"name": "ci", "rights": ["read"], "expires_at": "1969-01-31T12:00:00Z"}),
+                "expires_at",
             ),
         ] {
             assert_eq!(field_of(body), field);

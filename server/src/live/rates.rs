@@ -26,7 +26,7 @@ impl Rates {
     /// Adds a reading: the time on any steady clock, and by key what was counted so far (requests, errors). Returns the
     /// rates by key; those that are 0 are left out.
     pub(super) fn advance(&mut self, now: Duration, counts: Counts) -> HashMap<i64, Rate> {
-        while self.0.len() >= OVER + 1 {
+        while self.0.len() > OVER {
             self.0.pop_front();
         }
         let rates = match self.0.front() {

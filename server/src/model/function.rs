@@ -99,6 +99,44 @@ pub struct FunctionPatch {
     pub env: Option<BTreeMap<String, Option<String>>>,
 }
 
+impl FunctionPatch {
+    /// Names of the fields that it changes, for people to read; of variables the names, never the values.
+    pub fn fields(&self) -> Vec<String> {
+        // Taken apart whole, so that a new field cannot be forgotten here.
+        let Self {
+            handler,
+            memory_mb,
+            timeout_ms,
+            max_concurrency,
+            idle_timeout_s,
+            min_instances,
+            keep_warm,
+            template_idle_timeout_s,
+            network,
+            public,
+            env,
+        } = self;
+        let mut names: Vec<String> = [
+            ("handler", handler.is_some()),
+            ("memory_mb", memory_mb.is_some()),
+            ("timeout_ms", timeout_ms.is_some()),
+            ("max_concurrency", max_concurrency.is_some()),
+            ("idle_timeout_s", idle_timeout_s.is_some()),
+            ("min_instances", min_instances.is_some()),
+            ("keep_warm", keep_warm.is_some()),
+            ("template_idle_timeout_s", template_idle_timeout_s.is_some()),
+            ("network", network.is_some()),
+            ("public", public.is_some()),
+        ]
+        .into_iter()
+        .filter(|(_, changed)| *changed)
+        .map(|(name, _)| name.to_owned())
+        .collect();
+        names.extend(env.iter().flatten().map(|(name, _)| format!("env.{name}")));
+        names
+    }
+}
+
 /// Uploaded code, not yet unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Code {

@@ -2,6 +2,8 @@
 //!
 //! These types are the vocabulary of `docs` and of the REST API; they hold no behaviour beyond their own rules.
 
+mod audit;
+mod caller;
 mod changes;
 mod decisions;
 mod function;
@@ -10,7 +12,10 @@ mod latency;
 mod retention;
 mod stats;
 mod token;
+mod user;
 
+pub use audit::{ActorKind, AuditFilter, AuditRecord};
+pub use caller::Caller;
 pub use changes::{SettingChange, setting_changes};
 pub use decisions::DecisionCounts;
 pub use function::{
@@ -27,7 +32,10 @@ pub use retention::{
     Retention,
 };
 pub use stats::{Percentiles, StageStats, StartCounts, Stats};
-pub use token::{Right, TokenView};
+pub use token::{NewToken, Right, TokenView};
+pub use user::{
+    Role, SESSION_ABSOLUTE, SESSION_IDLE, SessionOwner, SessionView, UserPatch, UserView,
+};
 
 /// One page of a list, newest first; `next` is what to pass as `before` for the following page.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]

@@ -154,7 +154,7 @@ pub(super) fn open(root: &Path, path: &str) -> io::Result<Option<(File, u64)>> {
     match File::open(root.join(path)) {
         Ok(file) => {
             let meta = file.metadata()?;
-            Ok(meta.is_file().then(|| (file, meta.len())))
+            Ok(meta.is_file().then_some((file, meta.len())))
         }
         Err(error) if is_absent(&error) => Ok(None),
         Err(error) => Err(error),

@@ -232,7 +232,8 @@ impl Retainer {
         });
         self.remove_kind("invocations").await?;
         self.remove_kind("logs").await?;
-        self.remove_others().await?;
+        self.remove_statistics().await?;
+        self.remove_audit().await?;
         self.shrink().await
     }
 
@@ -269,8 +270,26 @@ impl Retainer {
         }
     }
 
-    /// Removes what goes by age alone.
-    async fn remove_others(&self) -> Result<(), StoreError> {
+    /// Removes entries of the audit log that are too old.
+    async fn remove_audit(&self) -> Result<(), StoreError> {
+        let before = policy::cutoff(self.settings().audit_days, Timestamp::now());
+        loop {
+            let begun = Instant::now();
+            let store = &self.inner.store;
+            let removed = store.delete_audit_before(before, PIECE).await?;
+            if removed == 0 {
+                return Ok(());
+            }
+            self.update(|pass| {
+                pass.stage = Some("audit");
+                pass.removed += removed;
+            });
+            self.rest(begun).await;
+        }
+    }
+
+    /// Removes statistics of minutes that are too old.
+    async fn remove_statistics(&self) -> Result<(), StoreError> {
         let store = &self.inner.store;
         let before = policy::cutoff(self.settings().statistics_days, Timestamp::now());
         for function in store.function_ids().await? {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::{LogStream, StartRung, Status, Trigger};
+use crate::model::{ActorKind, LogStream, Role, StartRung, Status, Trigger};
 
 /// A value of the database that this version of the server cannot read.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,8 @@ codes!(
     Boot = 4
 );
 codes!(LogStream, "log stream", Stdout = 1, Stderr = 2);
+codes!(Role, "role", Viewer = 1, Operator = 2, Admin = 3);
+codes!(ActorKind, "kind of actor", User = 1, Token = 2, Nobody = 3);
 
 /// Bit of a payload's flags: there is more of it than is kept.
 pub(super) const PAYLOAD_TRUNCATED: i64 = 1;

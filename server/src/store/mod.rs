@@ -1,9 +1,11 @@
-//! SQLite: what was asked for (functions, versions, tokens, sessions) and what happened (invocations, logs, rollups).
+//! SQLite: what was asked for (functions, versions, users, tokens, sessions) and what happened (invocations, logs,
+//! rollups, the audit log).
 //!
 //! There is one connection that writes and a few that read. A write is answered when it is on the disk: the log is synced
 //! at every commit, so that neither `kill -9` nor a power failure takes back what was answered. Queries are checked at
 //! compile time against `.sqlx`, which `scripts/sqlx.sh prepare` makes from the migrations.
 
+mod audit;
 mod codes;
 mod connect;
 mod failures;
@@ -22,8 +24,10 @@ mod settings;
 mod shrink;
 mod sizes;
 mod sweep;
+mod token_use;
 mod tokens;
 mod totals;
+mod users;
 
 #[cfg(test)]
 mod tests;
@@ -34,8 +38,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sqlx::{Sqlite, Transaction};
 
-use crate::model::{FunctionSpec, TokenView};
+use crate::model::{Caller, FunctionSpec};
 
+pub use audit::NewAudit;
 pub(crate) use history_batch::HistoryBatch;
 pub(crate) use removal::PIECE;
 pub(crate) use rollups::{QUARTER, RollupCounts, RollupRow};
@@ -56,6 +61,15 @@ pub enum StoreError {
     /// The name is taken.
     #[error("a function named \"{0}\" exists already")]
     Exists(String),
+    /// A user of that name exists.
+    #[error("a user named \"{0}\" exists already")]
+    UserExists(String),
+    /// There would be no admin left who can log in.
+    #[error("\"{0}\" is the last admin who can log in; make another user an admin first")]
+    LastAdmin(String),
+    /// The first user has to be an admin.
+    #[error("there is no admin yet: the first user has to be one")]
+    NoAdmin,
 }
 
 /// Names the operation an error met.
@@ -115,8 +129,10 @@ pub struct StoredVersion {
 /// A console session.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// The token it was opened with.
-    pub token: TokenView,
+    /// Its number, which names it and opens nothing.
+    pub id: i64,
+    /// The user or token it was opened by, with their present rights.
+    pub caller: Caller,
     /// What every changing request of the session must carry.
     pub csrf: String,
 }
@@ -145,6 +161,7 @@ impl Store {
             inner: Arc::new(Inner { pools, tokens }),
         };
         store.sweep_in_background();
+        store.write_token_use_in_background();
         Ok(store)
     }
 
@@ -159,6 +176,9 @@ impl Store {
 
     /// Checkpoints and closes. Calls after it fail.
     pub async fn close(&self) {
+        if let Err(error) = self.write_token_use().await {
+            tracing::warn!(%error, "the last use of some tokens is not written");
+        }
         self.inner.pools.readers.close().await;
         // Closing the last connection copies the log into the database and removes it.
         self.inner.pools.writer.close().await;

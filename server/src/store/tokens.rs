@@ -14,8 +14,9 @@ use sha2::{Digest, Sha256};
 use sqlx::SqlitePool;
 
 use super::codes::{decode_error, timestamp};
+use super::token_use::LastUse;
 use super::{During, Store, StoreError, to_the_end};
-use crate::model::{Right, TokenView};
+use crate::model::{NewToken, Right, TokenView};
 
 /// Begins every token, so that one that leaks into a log or a repository can be searched for.
 const PREFIX: &str = "hth_";
@@ -41,38 +42,67 @@ pub(super) fn new_secret(prefix: &str) -> Result<String, sqlx::Error> {
 /// The tokens by hash. Readers take the current map without a lock; a change swaps in a new one.
 #[derive(Debug)]
 pub(super) struct Known {
-    by_hash: ArcSwap<HashMap<Hash, TokenView>>,
+    by_hash: ArcSwap<Map>,
     /// Held while a change is written and the map replaced, so that the map follows the table's order of changes.
     changing: tokio::sync::Mutex<()>,
+}
+
+type Map = HashMap<Hash, Entry>;
+
+/// One token.
+#[derive(Debug)]
+struct Entry {
+    /// As it was read; `last_used_at` is in `used`.
+    view: Arc<TokenView>,
+    used: LastUse,
+}
+
+impl Entry {
+    /// The token as it is to be shown.
+    fn shown(&self) -> TokenView {
+        TokenView {
+            last_used_at: self.used.get(),
+            ..TokenView::clone(&self.view)
+        }
+    }
 }
 
 struct TokenRow {
     id: i64,
     name: String,
     rights: String,
+    scope: Option<String>,
     hash: Vec<u8>,
     created_us: i64,
+    expires_us: Option<i64>,
+    last_used_us: Option<i64>,
 }
 
 impl TokenRow {
-    fn read(self) -> Result<(Hash, TokenView), sqlx::Error> {
+    fn read(self) -> Result<(Hash, Entry), sqlx::Error> {
         let hash = Hash::try_from(self.hash.as_slice()).map_err(decode_error)?;
+        let scope = self.scope.as_deref().map(serde_json::from_str);
         let view = TokenView {
             id: self.id,
             name: self.name,
             rights: serde_json::from_str(&self.rights).map_err(decode_error)?,
+            scope: scope.transpose().map_err(decode_error)?,
             created_at: timestamp(self.created_us)?,
+            last_used_at: None,
+            expires_at: self.expires_us.map(timestamp).transpose()?,
         };
-        Ok((hash, view))
+        let entry = Entry {
+            view: Arc::new(view),
+            used: LastUse::stored(self.last_used_us),
+        };
+        Ok((hash, entry))
     }
 }
 
-async fn read_all(
-    database: impl sqlx::SqliteExecutor<'_>,
-) -> Result<HashMap<Hash, TokenView>, sqlx::Error> {
+async fn read_all(database: impl sqlx::SqliteExecutor<'_>) -> Result<Map, sqlx::Error> {
     sqlx::query_as!(
         TokenRow,
-        "SELECT id, name, rights, hash, created_us FROM tokens"
+        "SELECT id, name, rights, scope, hash, created_us, expires_us, last_used_us FROM tokens"
     )
     .fetch_all(database)
     .await?
@@ -90,12 +120,30 @@ impl Known {
     }
 
     /// The token with this number.
-    pub(super) fn by_id(&self, id: i64) -> Option<TokenView> {
+    pub(super) fn by_id(&self, id: i64) -> Option<Arc<TokenView>> {
         let tokens = self.by_hash.load();
-        tokens.values().find(|token| token.id == id).cloned()
+        tokens
+            .values()
+            .find(|token| token.view.id == id)
+            .map(|token| Arc::clone(&token.view))
     }
 
-    fn replace(&self, tokens: HashMap<Hash, TokenView>) {
+    /// The last use of every token, by its number.
+    pub(super) fn uses(&self) -> Vec<(i64, LastUse)> {
+        let tokens = self.by_hash.load();
+        tokens
+            .values()
+            .map(|token| (token.view.id, token.used.clone()))
+            .collect()
+    }
+
+    /// Swaps the map. What is known of a token's use goes on, because it may be ahead of the table.
+    fn replace(&self, mut tokens: Map) {
+        for (hash, entry) in self.by_hash.load().iter() {
+            if let Some(kept) = tokens.get_mut(hash) {
+                kept.used = entry.used.clone();
+            }
+        }
         self.by_hash.store(Arc::new(tokens));
     }
 }
@@ -104,7 +152,7 @@ impl Store {
     /// Makes `secret` the bootstrap token `name`: the admin token that the configuration gives, or that was generated at
     /// the first start. A bootstrap token of that name with another secret stops being valid, with its sessions: whoever
     /// changes the configured secret means to take the old one away. If the secret is already a token's, that token gets
-    /// the name and the rights.
+    /// the name and the rights, for every function and for ever.
     pub async fn ensure_token(
         &self,
         name: &str,
@@ -114,7 +162,7 @@ impl Store {
         let work = async {
             let hash = hash(secret);
             let hash = hash.as_slice();
-            let rights = encode_rights(rights)?;
+            let rights = encode(&rights)?;
             let now = Timestamp::now().as_microsecond();
             let _changing = self.inner.tokens.changing.lock().await;
             let mut transaction = self.write().await?;
@@ -127,7 +175,8 @@ impl Store {
             .await?;
             sqlx::query!(
                 "INSERT INTO tokens (name, rights, hash, bootstrap, created_us) VALUES (?1, ?2, ?3, 1, ?4) \
-                 ON CONFLICT (hash) DO UPDATE SET name = excluded.name, rights = excluded.rights, bootstrap = 1",
+                 ON CONFLICT (hash) DO UPDATE SET name = excluded.name, rights = excluded.rights, bootstrap = 1, \
+                 scope = NULL, expires_us = NULL",
                 name,
                 rights,
                 hash,
@@ -144,16 +193,12 @@ impl Store {
     }
 
     /// Makes a token; the secret is returned once and stored hashed.
-    pub async fn create_token(
-        &self,
-        name: &str,
-        rights: &[Right],
-    ) -> Result<(TokenView, String), StoreError> {
+    pub async fn create_token(&self, new: NewToken) -> Result<(TokenView, String), StoreError> {
         let store = self.clone();
-        let name = name.to_owned();
-        let rights = encode_rights(rights);
         let work = async move {
-            let rights = rights?;
+            let rights = encode(&new.rights)?;
+            let scope = new.scope.as_ref().map(encode).transpose()?;
+            let expires = new.expires_at.map(|end| end.as_microsecond());
             let secret = new_secret(PREFIX)?;
             let key = hash(&secret);
             let hash = key.as_slice();
@@ -161,16 +206,22 @@ impl Store {
             let _changing = store.inner.tokens.changing.lock().await;
             let mut transaction = store.write().await?;
             sqlx::query!(
-                "INSERT INTO tokens (name, rights, hash, bootstrap, created_us) VALUES (?1, ?2, ?3, 0, ?4)",
-                name,
+                "INSERT INTO tokens (name, rights, scope, hash, bootstrap, created_us, expires_us) \
+                 VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)",
+                new.name,
                 rights,
+                scope,
                 hash,
-                now
+                now,
+                expires
             )
             .execute(&mut *transaction)
             .await?;
             let tokens = read_all(&mut *transaction).await?;
-            let view = tokens.get(&key).cloned().ok_or(sqlx::Error::RowNotFound)?;
+            let view = tokens
+                .get(&key)
+                .map(Entry::shown)
+                .ok_or(sqlx::Error::RowNotFound)?;
             transaction.commit().await?;
             store.inner.tokens.replace(tokens);
             Ok((view, secret))
@@ -179,38 +230,43 @@ impl Store {
     }
 
     /// All tokens, newest first.
-    pub async fn tokens(&self) -> Result<Vec<TokenView>, StoreError> {
+    pub fn tokens(&self) -> Vec<TokenView> {
         let tokens = self.inner.tokens.by_hash.load();
-        let mut views: Vec<TokenView> = tokens.values().cloned().collect();
+        let mut views: Vec<TokenView> = tokens.values().map(Entry::shown).collect();
         views.sort_by_key(|token| std::cmp::Reverse(token.id));
-        Ok(views)
+        views
     }
 
-    /// Deletes a token and its sessions; false when there is none.
-    pub async fn delete_token(&self, id: i64) -> Result<bool, StoreError> {
+    /// Deletes a token and its sessions; its name, or `None` when there is none of that number.
+    pub async fn delete_token(&self, id: i64) -> Result<Option<String>, StoreError> {
         let store = self.clone();
         let work = async move {
             let _changing = store.inner.tokens.changing.lock().await;
             let mut transaction = store.write().await?;
-            let deleted = sqlx::query!("DELETE FROM tokens WHERE id = ?1", id)
-                .execute(&mut *transaction)
-                .await?
-                .rows_affected();
+            let deleted =
+                sqlx::query_scalar!("DELETE FROM tokens WHERE id = ?1 RETURNING name", id)
+                    .fetch_optional(&mut *transaction)
+                    .await?;
             let tokens = read_all(&mut *transaction).await?;
             transaction.commit().await?;
             store.inner.tokens.replace(tokens);
-            Ok(deleted > 0)
+            Ok(deleted)
         };
         to_the_end(async { work.await.during("delete a token") }).await
     }
 
-    /// The token with this secret. Answered from memory: it is on every request's path.
-    pub fn find_token(&self, secret: &str) -> Option<TokenView> {
+    /// The valid token with this secret, whose use is noted. Answered from memory: it is on every request's path.
+    pub fn find_token(&self, secret: &str) -> Option<Arc<TokenView>> {
         let tokens = self.inner.tokens.by_hash.load();
-        tokens.get(&hash(secret)).cloned()
+        let token = tokens.get(&hash(secret))?;
+        let now = Timestamp::now();
+        token.view.is_valid(now).then(|| {
+            token.used.note(now);
+            Arc::clone(&token.view)
+        })
     }
 }
 
-fn encode_rights(rights: &[Right]) -> Result<String, sqlx::Error> {
-    serde_json::to_string(rights).map_err(|error| sqlx::Error::Encode(Box::new(error)))
+fn encode(value: &impl serde::Serialize) -> Result<String, sqlx::Error> {
+    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(Box::new(error)))
 }

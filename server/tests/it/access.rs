@@ -8,7 +8,7 @@ use crate::support::{Client, Server, TOKEN};
 const ONE: &str = "def handler(event, context):\n    return 1\n";
 
 /// Every route that needs a token: method, path, body, the right it needs.
-fn routes() -> Vec<(Method, &'static str, Option<Value>, &'static str)> {
+pub fn routes() -> Vec<(Method, &'static str, Option<Value>, &'static str)> {
     let code = json!({"code": {"inline": ONE}});
     let create = json!({"name": "made", "runtime": "python3", "code": {"inline": ONE}});
     vec![
@@ -77,6 +77,21 @@ fn routes() -> Vec<(Method, &'static str, Option<Value>, &'static str)> {
             Some(json!({"name": "x", "rights": ["admin"]})),
             "admin",
         ),
+        (Method::GET, "/api/v1/users", None, "admin"),
+        (
+            Method::POST,
+            "/api/v1/users",
+            Some(json!({"name": "guarded", "role": "admin"})),
+            "admin",
+        ),
+        (
+            Method::PATCH,
+            "/api/v1/users/guarded",
+            Some(json!({"role": "admin"})),
+            "admin",
+        ),
+        (Method::DELETE, "/api/v1/users/nobody", None, "admin"),
+        (Method::GET, "/api/v1/audit", None, "admin"),
         (Method::DELETE, "/api/v1/tokens/1", None, "admin"),
     ]
 }
@@ -177,8 +192,8 @@ async fn a_token_opens_the_routes_of_its_rights_and_no_others() {
         let client = server.client_with(Some(&secret));
         let status = ask(&client, &method, path, body.as_ref()).await;
         let expected = match (method.as_str(), path) {
-            (_, path) if path.contains("/invocations/") => 404,
-            ("POST", "/api/v1/functions" | "/api/v1/tokens") => 201,
+            (_, path) if path.contains("/invocations/") || path.ends_with("/nobody") => 404,
+            ("POST", "/api/v1/functions" | "/api/v1/tokens" | "/api/v1/users") => 201,
             ("DELETE", _) => 204,
             _ => 200,
         };

@@ -170,6 +170,41 @@ async fn an_import_that_fails_tells_the_line() {
 }
 
 #[tokio::test]
+async fn an_import_that_fails_tells_the_line_in_node_as_well() {
+    let server = Server::start();
+    let client = server.client();
+    let node = client.get("/api/v1/node").await.expect(200).text();
+    let code = "export const handler = async () => 1;\n";
+    let body = json!({"name": "files", "runtime": "node", "code": {"inline": code}});
+    let made = client.post("/api/v1/functions", &body).await;
+    // A host without Node.js says so where its runtimes are listed.
+    if made.status == 422 {
+        assert!(node.contains("\"node\""), "{node}");
+        return;
+    }
+    made.expect(201);
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    for (text, line) in [
+        (
+            "const a = 1;\n\nthrow new Error('no');\nexport const handler = async () => a;\n",
+            3,
+        ),
+        (
+            "const a = 1;\nconst = 2;\nexport const handler = async () => a;\n",
+            2,
+        ),
+    ] {
+        let edits = json!([{"from": "main.js", "to": "main.js", "text": text}]);
+        let page = edit(&browser, "/functions/files/code", 1, edits)
+            .await
+            .expect(422)
+            .text();
+        let place = format!("data-path=\"main.js\" data-line=\"{line}\"");
+        assert!(page.contains(&place), "{place} in {page}");
+    }
+}
+
+#[tokio::test]
 async fn nobody_undoes_what_somebody_else_deployed() {
     let server = Server::start();
     deploy(&server).await;
@@ -237,7 +272,7 @@ async fn one_file_is_edited_without_a_script() {
         .await
         .expect(200)
         .text();
-    assert!(page.contains("This file is no text."), "{page}");
+    assert!(page.contains("This file is not text."), "{page}");
     let fields = [
         ("base", "2"),
         ("opened", "data/table.bin"),

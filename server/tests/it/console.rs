@@ -14,12 +14,12 @@ pub struct Browser {
     client: Client,
     http: reqwest::Client,
     url: String,
-    cookie: String,
-    csrf: String,
+    pub cookie: String,
+    pub csrf: String,
 }
 
 impl Browser {
-    fn new(server: &Server) -> Self {
+    pub fn new(server: &Server) -> Self {
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -39,14 +39,33 @@ impl Browser {
         let mut browser = Self::new(server);
         let form = encoded(browser.post("/login"), &[("token", token)]);
         let answer = browser.send(form).await.expect(303);
-        browser.cookie = session(&answer.headers);
-        let page = browser.get("/").await.text();
-        browser.csrf = page
+        browser.enter(&answer).await;
+        browser
+    }
+
+    /// Logs in as a user.
+    pub async fn of_user(server: &Server, name: &str, password: &str) -> Self {
+        let mut browser = Self::new(server);
+        let answer = browser.try_password(name, password).await.expect(303);
+        browser.enter(&answer).await;
+        browser
+    }
+
+    /// Submits the form for a name and a password.
+    pub async fn try_password(&self, name: &str, password: &str) -> Answer {
+        let fields = [("name", name), ("password", password)];
+        self.send(encoded(self.post("/login"), &fields)).await
+    }
+
+    /// Takes the session that an answer opens.
+    pub async fn enter(&mut self, answer: &Answer) {
+        self.cookie = session(&answer.headers);
+        let page = self.get("/account").await.expect(200).text();
+        self.csrf = page
             .split_once("name=\"csrf\" value=\"")
             .and_then(|(_, rest)| rest.split_once('"'))
             .map(|(csrf, _)| csrf.to_owned())
             .expect("a page with the session's CSRF token");
-        browser
     }
 
     /// The session's CSRF token.
@@ -88,7 +107,7 @@ impl Browser {
 }
 
 /// Completes a request with a URL-encoded form, as a browser sends one without files.
-fn encoded(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+pub fn encoded(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
     let encode = |text: &str| -> String {
         text.bytes()
             .map(|byte| match byte.is_ascii_alphanumeric() {
@@ -511,7 +530,7 @@ async fn pages_are_closed_to_everything_foreign() {
         assert!(
             answer
                 .header("content-security-policy")
-                .contains("script-src 'self'"),
+                .contains("default-src 'none'; script-src 'self'; style-src 'self';"),
             "{path}"
         );
         assert_eq!(answer.header("cache-control"), "no-store");

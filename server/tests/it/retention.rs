@@ -46,6 +46,15 @@ async fn retention_is_shown_changed_and_applied() {
         .json();
     assert_eq!(changed["settings"]["logs_days"], 2);
     assert_eq!(changed["settings"]["invocations_days"], 30);
+    let audit = client
+        .get("/api/v1/audit?action=retention.change")
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(
+        audit["items"][0]["detail"],
+        "logs_days, event_bytes, result_bytes"
+    );
     let pass = eventually("a pass", Duration::from_secs(60), || async {
         let status = client.get("/api/v1/retention").await.json();
         let pass = status["pass"].clone();

@@ -96,9 +96,8 @@ export class HeatMap {
   }
 
   colours() {
-    const ground = getComputedStyle(this.box).getPropertyValue("background-color");
     const swatches = this.legend.querySelectorAll(".heat-swatch");
-    return [ground, ...Array.from(swatches, (swatch) => getComputedStyle(swatch).backgroundColor)];
+    return Array.from(swatches, (swatch) => getComputedStyle(swatch).backgroundColor);
   }
 
   labels(ink, width, height) {
@@ -137,14 +136,17 @@ export class HeatMap {
     return step;
   }
 
-  /** The legend: from how many on a cell has a colour. */
+  /** The legend: from how many on a cell has a colour. A colour that no number of invocations gives is left out. */
   explain() {
+    const first = [0];
+    for (let many = 1; many <= Math.min(this.most, 50); many++) first[this.level(many)] ??= many;
+    for (let level = 1; level <= LEVELS; level++) {
+      if (this.most > 50) first[level] = level === 1 ? 1 : Math.ceil((this.most + 0.001) ** ((level - 1) / LEVELS));
+    }
     for (const label of this.legend.querySelectorAll("[data-heat-level]")) {
-      const level = Number(label.dataset.heatLevel);
-      const first = level === 1 ? 1 : Math.ceil((this.most + 0.001) ** ((level - 1) / LEVELS));
-      const used = this.most > 1 ? first <= this.most : level === LEVELS && this.most === 1;
-      label.parentElement.hidden = !used;
-      label.textContent = level === LEVELS || this.most <= LEVELS ? count.format(first) : `${count.format(first)}+`;
+      const from = first[Number(label.dataset.heatLevel)];
+      label.parentElement.hidden = from === undefined;
+      label.textContent = from === undefined ? "" : from === this.most ? count.format(from) : `${count.format(from)}+`;
     }
   }
 

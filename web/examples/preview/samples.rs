@@ -15,9 +15,11 @@ const ID: &str = "01994c3e-8f2a-7c41-9d52-3f6a1b0c9e77";
 pub fn chrome() -> Chrome {
     Chrome {
         csrf: "sample".into(),
-        token_name: "admin".into(),
+        user_name: "ada".into(),
+        token_name: String::new(),
         can_write: true,
         can_invoke: true,
+        can_admin: true,
         ..Chrome::default()
     }
 }

@@ -1,5 +1,7 @@
 //! The view models, one module a page: plain data, filled by the server, rendered by the template named beside it.
 
+mod account;
+mod audit;
 mod code;
 mod diff;
 mod error;
@@ -13,12 +15,17 @@ mod login;
 mod logs;
 mod new;
 mod overview;
+mod people;
 mod retention;
 mod settings;
+mod setup;
 mod shared;
 mod test;
+mod tokens;
 mod versions;
 
+pub use account::{AccountPage, SessionRow};
+pub use audit::{AuditPage, AuditRow};
 pub use code::{
     CODE_FIELDS, CodePage, CodeReviewPage, CodeReviewPartial, FileEntry, FileKind, FileList,
     OpenFile,
@@ -44,16 +51,19 @@ pub use new::{FunctionForm, NewPage};
 pub use overview::{
     CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
 };
+pub use people::{MadePassword, NewPerson, PeoplePage, PersonPage, PersonRow, RoleChoice};
 pub use retention::{
     AmountView, PassView, RetentionForm, RetentionPage, RetentionPreview, RetentionPreviewPartial,
     RetentionState, RetentionStatePartial,
 };
 pub use settings::{SettingsForm, SettingsPage};
+pub use setup::SetupPage;
 pub use shared::{
     CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,
     RecentStats,
 };
 pub use test::{EventPicker, HttpForm, METHODS, SavedEventRow, shell_quoted};
+pub use tokens::{EXPIRIES, MadeToken, NewTokenForm, RIGHTS, TokenRow, TokensPage};
 pub use versions::{VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage};
 
 #[cfg(test)]

@@ -21,6 +21,14 @@ impl Moment {
     pub fn relative(&self) -> String {
         format::relative(self.at, self.now)
     }
+    /// `in 3 min`, of a time to come.
+    pub fn until(&self) -> String {
+        format::until(self.at, self.now)
+    }
+    /// Whether it lies behind.
+    pub fn is_past(&self) -> bool {
+        self.at <= self.now
+    }
     /// `2025-01-31 10:11:12.345 UTC`.
     pub fn absolute(&self) -> String {
         format::absolute(self.at)

@@ -3,6 +3,8 @@
 use askama::Template;
 use jiff::{SignedDuration, Timestamp};
 
+mod people;
+
 use super::*;
 use crate::chrome::{Badge, Chrome, Section, Tone};
 use crate::json::JsonText;
@@ -28,9 +30,11 @@ fn assert_harmless(html: &str) {
 fn chrome() -> Chrome {
     Chrome {
         csrf: "csrf-1".into(),
-        token_name: "admin".into(),
+        user_name: "ada".into(),
+        token_name: String::new(),
         can_write: true,
         can_invoke: true,
+        can_admin: true,
         ..Chrome::default()
     }
 }
@@ -39,6 +43,7 @@ fn reader() -> Chrome {
     Chrome {
         can_write: false,
         can_invoke: false,
+        can_admin: false,
         ..chrome()
     }
 }
@@ -227,7 +232,7 @@ fn pages_have_no_inline_script_style_or_handler() {
         html(&versions_page()),
         html(&settings_page()),
     ];
-    for page in pages {
+    for page in pages.into_iter().chain(people::pages()) {
         for forbidden in [
             " style=",
             "<style",
@@ -262,7 +267,7 @@ fn every_label_and_description_names_an_element() {
         html(&versions_page()),
         html(&settings_page()),
     ];
-    for page in pages {
+    for page in pages.into_iter().chain(people::pages()) {
         let values = |attribute: &str| -> Vec<String> {
             page.split(&format!(" {attribute}=\""))
                 .skip(1)
@@ -742,7 +747,7 @@ fn the_code_page_shows_the_tree_the_file_and_the_line() {
     binary.file.kind = FileKind::Binary;
     binary.chrome = reader();
     let page = html(&binary);
-    assert!(page.contains("This file is no text."));
+    assert!(page.contains("This file is not text."));
     assert!(!page.contains("id=\"review-button\""));
 }
 
@@ -943,12 +948,13 @@ fn errors_have_a_page_with_the_requests_id() {
 
 #[test]
 fn changing_forms_carry_the_sessions_token() {
-    for page in [
+    let pages = [
         html(&new_page()),
         html(&function(chrome(), history(Vec::new()))),
         html(&code_page()),
         html(&settings_page()),
-    ] {
+    ];
+    for page in pages.into_iter().chain(people::pages_of_a_session()) {
         let forms = page
             .split("<form")
             .skip(1)

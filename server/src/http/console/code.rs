@@ -50,14 +50,9 @@ pub async fn page(
     viewer.needs(Right::Read)?;
     let function = app.engine.get(&name).await?;
     let code = app.engine.code(&name, None).await?;
-    let file = match shown.new.as_str() {
-        "" => {
-            let wanted = match shown.path.as_str() {
-                "" => code_files::module_paths(&function),
-                path => vec![path.to_owned()],
-            };
-            open(&code, wanted).await?
-        }
+    let file = match (shown.new.as_str(), shown.path.as_str()) {
+        ("", "") => first(&code, &function).await?,
+        ("", path) => open(&code, vec![path.to_owned()]).await?,
         _ => None,
     };
     if file.is_none() && !shown.path.is_empty() {
@@ -97,7 +92,11 @@ pub async fn submit(
         Ok(code) => {
             let patch = FunctionPatch::default();
             match app.engine.update(&name, patch, Some(code)).await {
-                Ok(_) => return Ok(go(&headers, &format!("/functions/{name}?notice=deployed"))),
+                Ok(deployed) => {
+                    let version = deployed.active_version;
+                    viewer.audit().detail(format!("version {version}"));
+                    return Ok(go(&headers, &format!("/functions/{name}?notice=deployed")));
+                }
                 Err(EngineError::Invalid(error)) if error.field == "base" => stale(&function),
                 Err(error) => Failure::engine(error, CODE_FIELDS, &viewer.request_id)?,
             }
@@ -202,6 +201,16 @@ fn problem(title: &str, detail: &str) -> Failure {
         }),
         ..Failure::default()
     }
+}
+
+/// The handler's module, or where that is no file of its own the first file there is.
+async fn first(code: &VersionCode, function: &FunctionView) -> Result<Option<OpenFile>, Problem> {
+    if let Some(module) = open(code, code_files::module_paths(function)).await? {
+        return Ok(Some(module));
+    }
+    let root = code.path();
+    let files = blocking(move || Ok(browse::walk(&root)?.files)).await?;
+    open(code, files.into_keys().take(1).collect()).await
 }
 
 /// The first of these files that is there.

@@ -139,7 +139,7 @@ fn file(
             let why = if is_large {
                 "Too large to be shown"
             } else {
-                "No text"
+                "Not text"
             };
             diff.note = format!("{why}: {} before, {} after.", size(before), size(after));
         }
@@ -258,7 +258,7 @@ mod tests {
                 ("new.py", FileChange::Renamed, 0, 0),
             ]
         );
-        assert!(view.files[1].note.starts_with("No text: 2 B before"));
+        assert!(view.files[1].note.starts_with("Not text: 2 B before"));
         let hunk = &view.files[2].hunks[0];
         let lines: Vec<_> = hunk
             .lines

@@ -197,11 +197,14 @@ fn too_many() -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use axum::body::Body;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::model::{Right, TokenView};
+    use crate::http::audit::Audit;
+    use crate::model::{Caller, Right, TokenView};
     use crate::store::Session;
 
     fn request(kind: &str, body: &str) -> Request {
@@ -256,10 +259,17 @@ mod tests {
                 id: 1,
                 name: "t".into(),
                 rights: vec![Right::Read],
+                scope: None,
                 created_at: Timestamp::UNIX_EPOCH,
+                last_used_at: None,
+                expires_at: None,
             };
-            let csrf = csrf.to_owned();
-            Viewer::new(Session { token, csrf }, String::new())
+            let session = Session {
+                id: 1,
+                caller: Caller::Token(Arc::new(token)),
+                csrf: csrf.to_owned(),
+            };
+            Viewer::new(session, String::new(), Audit::default())
         };
         assert!(check_csrf(&viewer("secret"), b"secret").is_ok());
         assert!(check_csrf(&viewer("secret"), b"secres").is_err());

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use hearth_web::pages::{EventPicker, FunctionHeadPartial, FunctionPage};
+use hearth_web::pages::{EventPicker, FunctionPage};
 use hearth_web::respond;
 use serde::Deserialize;
 
@@ -13,7 +13,6 @@ use crate::http::App;
 use crate::http::problem::Problem;
 use crate::model::{FunctionView, Right};
 
-use super::guard::is_htmx;
 use super::invocations;
 use super::invoke::Answered;
 use super::session::Viewer;
@@ -154,22 +153,6 @@ pub fn notice(key: &str, function: &FunctionView) -> Option<String> {
         "unchanged" => "Nothing was changed, so there is no new version.".to_owned(),
         _ => return None,
     })
-}
-
-/// `GET /functions/{name}/head`: the head alone.
-pub async fn head(
-    State(app): State<App>,
-    Extension(viewer): Extension<Viewer>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
-    if !is_htmx(&headers) {
-        return Ok(to_page(&name));
-    }
-    viewer.needs(Right::Read)?;
-    let function = app.engine.get(&name).await?;
-    let head = view::head(&app, &function).await?;
-    Ok(respond::partial(&FunctionHeadPartial { head }))
 }
 
 /// To the whole page, for who opens a partial's address.

@@ -9,6 +9,7 @@ use hearth_web::pages::ErrorPage;
 use hearth_web::respond;
 
 use crate::http::App;
+use crate::http::audit::Audit;
 use crate::http::auth::{SESSION_COOKIE, cookie};
 use crate::http::problem::{Code, Problem};
 use crate::http::request_id::RequestId;
@@ -50,7 +51,9 @@ pub async fn sessions(State(app): State<App>, mut request: Request, next: Next) 
     };
     let viewer = match found {
         Ok(Some(session)) => {
-            Viewer::new(session, id.clone()).at(request.uri().path(), request.headers())
+            let audit = request.extensions().get::<Audit>().cloned();
+            Viewer::new(session, id.clone(), audit.unwrap_or_default())
+                .at(request.uri().path(), request.headers())
         }
         Ok(None) => return to_login(&request),
         Err(error) => return present(error.into(), None, htmx, &id),
@@ -127,6 +130,7 @@ fn present(problem: Problem, chrome: Option<Chrome>, htmx: bool, id: &str) -> Re
         status: code.status().as_u16(),
         title: match code {
             Code::NotFound => "Not found".to_owned(),
+            Code::Forbidden => "Not allowed".to_owned(),
             _ => code.title().to_owned(),
         },
         detail: sentence(problem.detail()),

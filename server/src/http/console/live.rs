@@ -83,6 +83,7 @@ pub async fn stream(
         overview: topics.overview.is_some(),
         followed,
         function: topics.function,
+        finished: None,
         latency,
         told: Values::default(),
         told_stale: false,
@@ -111,6 +112,8 @@ struct Feed {
     overview: bool,
     followed: Option<Followed>,
     function: Option<String>,
+    /// Invocations of the function that ever finished.
+    finished: Option<u64>,
     latency: Option<LatencyFeed>,
     /// What the page was told last.
     told: Values,
@@ -144,7 +147,7 @@ impl Feed {
             return true;
         }
         // A database that does not answer ends no session.
-        !matches!(self.app.store.find_session(&self.secret).await, Ok(None))
+        !matches!(self.app.store.peek_session(&self.secret).await, Ok(None))
     }
 
     /// Puts the events of a sample into `waiting`; None when what the page shows is gone.
@@ -165,10 +168,24 @@ impl Feed {
                 self.send("stale", &());
             }
         }
+        let mut called = false;
         if let Some(name) = &self.function {
             let function = self.app.engine.get(name).await.ok()?;
             let head = view::head(&self.app, &function).await.ok()?;
+            let finished = self
+                .app
+                .engine
+                .id_of(name)
+                .map(|id| self.app.history.lifetime_of(id).0);
+            if self.seconds > 0 && finished != self.finished {
+                called = true;
+            }
+            self.finished = finished;
             values.set_html("function-head", fragment(&FunctionHeadPartial { head }));
+        }
+        if called {
+            // Lists of what finished ask for what is new.
+            self.send("called", &());
         }
         if let Some(latency) = &mut self.latency {
             match latency.next().await {

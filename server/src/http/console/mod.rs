@@ -5,12 +5,15 @@
 //! sessions in and turns problems into pages. Every changing request comes through [`form::Submitted`], which cannot
 //! be had without the session's CSRF token.
 
+mod account;
+mod audit;
 mod call;
 mod code;
 mod code_edits;
 mod code_files;
 mod commands;
 mod create;
+mod device;
 mod diff;
 mod events;
 mod form;
@@ -22,15 +25,21 @@ mod invocations;
 mod invoke;
 mod latency;
 mod live;
+mod login;
 mod logs;
+mod notice;
 mod outcome;
 mod overview;
 mod palette;
+mod people;
+mod person;
 mod place;
 mod retention;
 mod session;
 mod settings;
+mod setup;
 mod theme;
+mod tokens;
 mod versions;
 mod view;
 
@@ -40,6 +49,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 
 use super::App;
+pub use guard::HX_REDIRECT;
 
 /// All routes of the console, its assets included.
 pub fn router(app: App) -> Router<App> {
@@ -52,7 +62,6 @@ pub fn router(app: App) -> Router<App> {
         // Not below /functions: a function may be named "new".
         .route("/new", get(create::page).post(create::submit))
         .route("/functions/{name}", get(function::page))
-        .route("/functions/{name}/head", get(function::head))
         .route("/functions/{name}/history", get(invocations::last_calls))
         .route(
             "/functions/{name}/invoke",
@@ -96,9 +105,29 @@ pub fn router(app: App) -> Router<App> {
         .route("/retention", get(retention::page).post(retention::submit))
         .route("/retention/preview", post(retention::preview))
         .route("/logout", post(session::logout))
+        .route("/account", get(account::page))
+        .route("/account/password", post(account::password))
+        .route("/account/sessions/end-others", post(account::end_others))
+        .route("/account/sessions/{id}/end", post(account::end_session))
+        .route("/people", get(people::page).post(people::create))
+        .route("/people/{name}", get(person::page))
+        .route("/people/{name}/role", post(person::role))
+        .route("/people/{name}/password", post(person::password))
+        .route("/people/{name}/disable", post(person::disable))
+        .route("/people/{name}/enable", post(person::enable))
+        .route("/people/{name}/delete", post(person::delete))
+        .route("/people/{name}/sessions/end", post(person::end_sessions))
+        .route(
+            "/people/{name}/sessions/{id}/end",
+            post(person::end_session),
+        )
+        .route("/tokens", get(tokens::page).post(tokens::create))
+        .route("/tokens/{id}/revoke", post(tokens::revoke))
+        .route("/audit", get(audit::page))
         .layer(from_fn_with_state(app.clone(), guard::sessions));
     let doors = Router::new()
-        .route("/login", get(session::page).post(session::login))
+        .route("/login", get(login::page).post(login::login))
+        .route("/setup", get(setup::page).post(setup::submit))
         .layer(from_fn(guard::strangers));
     pages
         .merge(doors)

@@ -89,8 +89,12 @@ pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Resp
     viewer.needs(Right::Admin)?;
     let now = app.retention.settings();
     match read(&form, &now) {
-        Ok((_, names)) if names.is_empty() => Ok(go(&headers, "/retention?notice=unchanged")),
-        Ok((settings, _)) => {
+        Ok((_, names)) if names.is_empty() => {
+            viewer.audit().nothing_changed();
+            Ok(go(&headers, "/retention?notice=unchanged"))
+        }
+        Ok((settings, names)) => {
+            viewer.audit().detail(names.join(", "));
             let retention = app.retention.clone();
             to_the_end(async move { retention.change(settings).await }).await?;
             Ok(go(&headers, "/retention?notice=saved"))

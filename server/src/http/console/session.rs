@@ -1,26 +1,22 @@
-//! Logging in with an API token, logging out, and who is looking at a page.
+//! Who is looking at a page, the cookie that says so, and logging out.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use hearth_web::chrome::{Chrome, Section, Theme};
-use hearth_web::pages::LoginPage;
-use hearth_web::respond;
-use serde::Deserialize;
 
 use crate::http::App;
+use crate::http::audit::Audit;
 use crate::http::auth::{self, SESSION_COOKIE, cookie};
 use crate::http::problem::Problem;
-use crate::model::Right;
+use crate::model::{Caller, Right, SESSION_ABSOLUTE};
 use crate::store::Session;
 
-use super::form::{self, Submitted};
+use super::form::Submitted;
 
-/// How long a session lasts: a working day, so that a forgotten browser does not stay logged in.
-const LIFETIME: Duration = Duration::from_secs(12 * 3600);
 /// Longest path a login returns to: longer ones are not ours.
 const MAX_NEXT_BYTES: usize = 2048;
 
@@ -28,6 +24,7 @@ const MAX_NEXT_BYTES: usize = 2048;
 #[derive(Debug, Clone)]
 pub struct Viewer {
     session: Session,
+    audit: Audit,
     /// The request's id, for messages.
     pub request_id: String,
     section: Section,
@@ -36,9 +33,11 @@ pub struct Viewer {
 
 impl Viewer {
     /// The viewer of a request.
-    pub fn new(session: Session, request_id: String) -> Self {
+    pub fn new(session: Session, request_id: String, audit: Audit) -> Self {
+        audit.by(&session.caller);
         Self {
             session,
+            audit,
             request_id,
             section: Section::default(),
             theme: Theme::default(),
@@ -52,14 +51,29 @@ impl Viewer {
         self
     }
 
-    /// 403 unless the session's token has `right`.
+    /// 403 unless the session's user or token has `right`.
     pub fn needs(&self, right: Right) -> Result<(), Problem> {
-        auth::check(&self.session.token, right)
+        auth::check(&self.session.caller, right)
     }
 
-    /// Whether the session's token has `right`.
+    /// Whether the session's user or token has `right`.
     pub fn may(&self, right: Right) -> bool {
-        self.needs(right).is_ok()
+        self.session.caller.may(right)
+    }
+
+    /// The user or the token.
+    pub fn caller(&self) -> &Caller {
+        &self.session.caller
+    }
+
+    /// The session's number.
+    pub fn session_id(&self) -> i64 {
+        self.session.id
+    }
+
+    /// What the audit log is told of the request: every change records itself, a handler adds details.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
     }
 
     /// The session's CSRF token.
@@ -69,9 +83,15 @@ impl Viewer {
 
     /// The frame of a page.
     pub fn chrome(&self) -> Chrome {
+        let name = self.session.caller.name().to_owned();
+        let (user_name, token_name) = match &self.session.caller {
+            Caller::User(_) => (name, String::new()),
+            Caller::Token(_) => (String::new(), name),
+        };
         Chrome {
             csrf: self.session.csrf.clone(),
-            token_name: self.session.token.name.clone(),
+            user_name,
+            token_name,
             can_write: self.may(Right::Write),
             can_invoke: self.may(Right::Invoke),
             can_admin: self.may(Right::Admin),
@@ -82,63 +102,25 @@ impl Viewer {
     }
 }
 
-/// `?next=…`.
-#[derive(Debug, Default, Deserialize)]
-pub struct Next {
-    #[serde(default)]
-    next: String,
-    /// Set after a logout.
-    #[serde(default)]
-    bye: String,
-}
-
-/// `GET /login`.
-pub async fn page(
-    State(app): State<App>,
-    Query(query): Query<Next>,
-    headers: HeaderMap,
+/// Opens a session for `caller` and answers with its cookie and a redirect to `next`. A session that the browser had until
+/// now ends: no cookie from before a log-in is good after it.
+pub async fn open(
+    app: &App,
+    caller: &Caller,
+    audit: &Audit,
+    headers: &HeaderMap,
+    next: &str,
 ) -> Result<Response, Problem> {
-    if let Some(secret) = cookie(&headers, SESSION_COOKIE)
-        && app.store.find_session(secret).await?.is_some()
-    {
-        return Ok(Redirect::to(local_path(&query.next)).into_response());
+    if let Some(old) = cookie(headers, SESSION_COOKIE) {
+        app.store.delete_session(old).await?;
     }
-    let page = LoginPage {
-        next: local_path(&query.next).to_owned(),
-        error: String::new(),
-        notice: match query.bye.as_str() {
-            "" => String::new(),
-            _ => "You are logged out.".to_owned(),
-        },
-    };
-    Ok(respond::page(StatusCode::OK, &page))
-}
-
-/// `POST /login`.
-pub async fn login(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let secure = is_https(request.headers());
-    let form = form::read(request).await?;
-    let next = local_path(form.text("next"));
-    let secret = form.text("token").trim();
-    let refuse = |status, error: &str| {
-        let page = LoginPage {
-            next: next.to_owned(),
-            error: error.to_owned(),
-            notice: String::new(),
-        };
-        Ok(respond::page(status, &page))
-    };
-    if secret.is_empty() {
-        return refuse(StatusCode::UNPROCESSABLE_ENTITY, "Enter an API token.");
-    }
-    let Some(token) = app.store.find_token(secret) else {
-        return refuse(
-            StatusCode::UNAUTHORIZED,
-            "This token is not known. Copy it whole, without quotes.",
-        );
-    };
-    let (secret, _) = app.store.create_session(token.id, LIFETIME).await?;
-    let cookie = set_cookie(&secret, LIFETIME, secure)?;
+    let origin = audit.origin();
+    let address = origin.address.to_string();
+    let secret = app
+        .store
+        .create_session(caller.owner(), &address, &origin.agent)
+        .await?;
+    let cookie = set_cookie(&secret, SESSION_ABSOLUTE, is_https(headers))?;
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response())
 }
 
@@ -226,7 +208,7 @@ mod tests {
 
     #[test]
     fn cookies_are_hidden_from_scripts_and_other_sites() {
-        let plain = set_cookie("s", LIFETIME, false).expect("a cookie");
+        let plain = set_cookie("s", SESSION_ABSOLUTE, false).expect("a cookie");
         assert_eq!(
             plain,
             "hearth_session=s; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200"

@@ -54,11 +54,21 @@ pub async fn submit(
     let function = app.engine.get(&name).await?;
     let failure = match read(&form, &function) {
         Err(error) => Failure::field(error, SettingsForm::FIELDS),
-        Ok(None) => return Ok(go(&headers, &told(&name, "unchanged"))),
-        Ok(Some(patch)) => match app.engine.update(&name, patch, None).await {
-            Ok(_) => return Ok(go(&headers, &told(&name, "saved"))),
-            Err(error) => Failure::engine(error, SettingsForm::FIELDS, &viewer.request_id)?,
-        },
+        Ok(None) => {
+            viewer.audit().nothing_changed();
+            return Ok(go(&headers, &told(&name, "unchanged")));
+        }
+        Ok(Some(patch)) => {
+            viewer.audit().detail(patch.fields().join(", "));
+            match app.engine.update(&name, patch, None).await {
+                Ok(saved) => {
+                    let version = saved.active_version;
+                    viewer.audit().detail(format!("version {version}"));
+                    return Ok(go(&headers, &told(&name, "saved")));
+                }
+                Err(error) => Failure::engine(error, SettingsForm::FIELDS, &viewer.request_id)?,
+            }
+        }
     };
     if is_htmx(&headers) {
         return Ok(failure.partial(SettingsForm::FIELDS));

@@ -25,7 +25,7 @@ use crate::model::FunctionView;
     extensions(("x-errors" = json!(["not_found", "import_failed", "shutting_down"]))),
 )]
 pub async fn activate(
-    _: Allowed<Write>,
+    asked: Allowed<Write>,
     State(app): State<App>,
     Path((name, version)): Path<(String, String)>,
 ) -> Result<Json<FunctionView>, Problem> {
@@ -36,6 +36,7 @@ pub async fn activate(
             "version {shown:?} of function {name:?}"
         )));
     };
+    asked.audit.detail(format!("version {version}"));
     let view = to_the_end(async move { app.engine.activate(&name, version).await }).await?;
     Ok(Json(view))
 }

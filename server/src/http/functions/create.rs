@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::to_the_end;
 use crate::http::App;
-use crate::http::auth::{Allowed, Write};
+use crate::http::auth::{self, Scoped, Write};
 use crate::http::problem::Problem;
 use crate::http::spec;
 use crate::model::FunctionView;
@@ -34,12 +34,13 @@ use crate::model::FunctionView;
     ]))),
 )]
 pub async fn create(
-    _: Allowed<Write>,
+    asked: Scoped<Write>,
     State(app): State<App>,
     request: Request,
 ) -> Result<Response, Problem> {
     let fields = spec::upload(request).await?;
     let (settings, code) = spec::create(fields)?;
+    auth::reach(&asked.caller, &settings.name)?;
     let location = format!("/api/v1/functions/{}", settings.name);
     let view = to_the_end(async move { app.engine.create(settings, code).await }).await?;
     let headers = [(header::LOCATION, location)];

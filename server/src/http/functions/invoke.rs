@@ -57,11 +57,12 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
             traceparent = trace::checked(value.as_bytes());
         }
     }
-    match bearer {
+    let caller = match bearer {
         Some(value) => auth::require_bearer(&app, value, Right::Invoke)?,
         None => auth::require(&app, &parts.method, &parts.headers, Right::Invoke).await?,
     };
     let name = name_in(parts.uri.path());
+    auth::reach(&caller, name)?;
     if app.engine.is_public(name).is_none() {
         return Err(no_function(name));
     }

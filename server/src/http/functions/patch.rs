@@ -29,7 +29,7 @@ use crate::model::FunctionView;
     ]))),
 )]
 pub async fn patch(
-    _: Allowed<Write>,
+    asked: Allowed<Write>,
     State(app): State<App>,
     Path(name): Path<String>,
     request: Request,
@@ -40,6 +40,10 @@ pub async fn patch(
     if let (Some(most), None) = (patch.max_concurrency, patch.min_instances) {
         spec::still_room(most, now.min_instances)?;
     }
+    asked.audit.detail(patch.fields().join(", "));
     let view = to_the_end(async move { app.engine.update(&name, patch, None).await }).await?;
+    asked
+        .audit
+        .detail(format!("version {}", view.active_version));
     Ok(Json(view))
 }

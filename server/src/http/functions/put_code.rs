@@ -35,7 +35,7 @@ use crate::model::{FunctionPatch, FunctionView};
     ]))),
 )]
 pub async fn put_code(
-    _: Allowed<Write>,
+    asked: Allowed<Write>,
     State(app): State<App>,
     Path(name): Path<String>,
     request: Request,
@@ -45,5 +45,9 @@ pub async fn put_code(
     let code = spec::code_only(fields, runtime)?;
     let nothing_else = FunctionPatch::default();
     let change = async move { app.engine.update(&name, nothing_else, Some(code)).await };
-    Ok(Json(to_the_end(change).await?))
+    let view = to_the_end(change).await?;
+    asked
+        .audit
+        .detail(format!("version {}", view.active_version));
+    Ok(Json(view))
 }

@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 28] = [
+const ROUTES: [(&str, &str); 33] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -36,6 +36,11 @@ const ROUTES: [(&str, &str); 28] = [
     ("delete", "/api/v1/tokens/{id}"),
     ("get", "/api/v1/retention"),
     ("patch", "/api/v1/retention"),
+    ("get", "/api/v1/users"),
+    ("post", "/api/v1/users"),
+    ("patch", "/api/v1/users/{name}"),
+    ("delete", "/api/v1/users/{name}"),
+    ("get", "/api/v1/audit"),
     ("get", "/metrics"),
     ("get", "/openapi.json"),
 ];

@@ -46,9 +46,9 @@ catalogue! {
     BadRequestBody = "bad_request_body", BAD_REQUEST, "The body could not be read";
     /// No token, or one that is not known.
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is needed";
-    /// The token lacks the right.
-    Forbidden = "forbidden", FORBIDDEN, "The token does not allow this";
-    /// No such function, version, invocation, token or address.
+    /// The token or user lacks the right, or the function is outside the token's scope.
+    Forbidden = "forbidden", FORBIDDEN, "The caller may not do this";
+    /// No such function, version, invocation, token, user or address.
     NotFound = "not_found", NOT_FOUND, "There is no such thing";
     /// The address exists, the method does not.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The address does not take this method";
@@ -56,6 +56,8 @@ catalogue! {
     AlreadyExists = "already_exists", CONFLICT, "It exists already";
     /// A token cannot delete itself.
     TokenInUse = "token_in_use", CONFLICT, "The token is in use";
+    /// Nobody could administer any more.
+    LastAdmin = "last_admin", CONFLICT, "An admin has to remain";
     /// A body over its limit.
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// A body of a type that the address does not take.
@@ -66,8 +68,8 @@ catalogue! {
     InvalidPackage = "invalid_package", UNPROCESSABLE_ENTITY, "The code cannot be unpacked";
     /// The code does not import; nothing was changed.
     ImportFailed = "import_failed", UNPROCESSABLE_ENTITY, "The code does not import";
-    /// All instances busy, the queue full.
-    TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "The function is at its limit";
+    /// All instances busy and the queue full; or too many passwords to check.
+    TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
     /// A bug or a broken disk; the log has the details.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
     /// The handler raised, or answered what cannot be sent.

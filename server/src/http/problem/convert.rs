@@ -7,6 +7,7 @@ use super::{Code, Problem};
 use crate::engine::{EngineError, InvokeError};
 use crate::model::{FunctionError, InvalidField, LogLine};
 use crate::package::PackageError;
+use crate::people::PasswordError;
 use crate::store::StoreError;
 
 impl From<InvalidField> for Problem {
@@ -24,8 +25,26 @@ impl From<InvalidField> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Exists(_) => Self::new(Code::AlreadyExists, error.to_string()),
+            StoreError::Exists(_) | StoreError::UserExists(_) => {
+                Self::new(Code::AlreadyExists, error.to_string())
+            }
+            StoreError::LastAdmin(_) | StoreError::NoAdmin => {
+                Self::new(Code::LastAdmin, error.to_string())
+            }
             StoreError::Sqlx { .. } => Self::internal(error),
+        }
+    }
+}
+
+impl From<PasswordError> for Problem {
+    fn from(error: PasswordError) -> Self {
+        match error {
+            PasswordError::Busy => {
+                // By then the queue is worked off.
+                Self::new(Code::TooManyRequests, error.to_string())
+                    .header(header::RETRY_AFTER, HeaderValue::from_static("2"))
+            }
+            PasswordError::Failed(_) => Self::internal(error),
         }
     }
 }

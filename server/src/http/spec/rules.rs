@@ -46,16 +46,20 @@ const MAX_NAME_BYTES: usize = 64;
 /// Longest handler setting, as Lambda's.
 const MAX_HANDLER_BYTES: usize = 128;
 
+/// Whether a function may be called so.
+pub fn is_function_name(name: &str) -> bool {
+    name.len() <= MAX_NAME_BYTES
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
 pub(super) fn name(fields: &mut Fields) -> Result<String, InvalidField> {
     fields
         .take("name", NAME, "a string", |input| {
             let name = input.string()?;
-            let good = name.len() <= MAX_NAME_BYTES
-                && name.starts_with(|c: char| c.is_ascii_lowercase())
-                && name
-                    .bytes()
-                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-            good.then(|| name.to_owned())
+            is_function_name(name).then(|| name.to_owned())
         })?
         .ok_or_else(|| missing("name", NAME))
 }

@@ -79,7 +79,8 @@ fn admit(app: &App, name: &str, headers: &mut HeaderMap) -> Result<(), Problem> 
             false,
         )),
         (known, Some(value)) => {
-            auth::require_bearer(app, value, Right::Invoke)?;
+            let caller = auth::require_bearer(app, value, Right::Invoke)?;
+            auth::reach(&caller, name)?;
             headers.remove(header::AUTHORIZATION);
             match known {
                 Some(_) => Ok(()),

@@ -1,5 +1,6 @@
 //! Archives as tools make them, and archives as only an attacker makes them.
 
+mod edits;
 mod hostile;
 mod random;
 mod usual;

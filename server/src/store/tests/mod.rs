@@ -1,9 +1,11 @@
 //! The store on throwaway databases.
 
+mod audit;
 mod batches;
 mod filters;
 mod functions;
 mod opening;
+mod people;
 mod retention;
 mod saved_events;
 mod search;

@@ -201,6 +201,8 @@ async fn menus_and_messages_go_away_by_keyboard() {
     browser.wait_for_text("#toasts .toast", "Request").await;
     let id = browser.text("#toasts .toast code").await;
     assert!(id.len() >= 8, "{id}");
+    // That error is meant.
+    browser.console().await;
     browser.look("toast-desktop-light").await;
     browser
         .evaluate("document.querySelector('#toasts .toast button').focus()")

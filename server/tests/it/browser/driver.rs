@@ -148,12 +148,17 @@ impl Browser {
 
     /// Waits until an element has this text.
     pub async fn wait_for_text(&self, css: &str, expected: &str) {
+        self.wait_for_any_text(css, &[expected]).await;
+    }
+
+    /// Waits until an element has one of these texts.
+    pub async fn wait_for_any_text(&self, css: &str, expected: &[&str]) {
         let started = std::time::Instant::now();
         loop {
             // The element may be swapped while it is read.
             if let Ok(element) = self.client.find(Locator::Css(css)).await
                 && let Ok(text) = element.text().await
-                && text.contains(expected)
+                && expected.iter().any(|expected| text.contains(expected))
             {
                 return;
             }

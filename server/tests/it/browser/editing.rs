@@ -53,7 +53,7 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
         .await;
     browser.find("[data-file='data/table.bin']").await;
     browser.click("[data-file='data/table.bin']").await;
-    browser.wait_for_text("#file-kept", "no text").await;
+    browser.wait_for_text("#file-kept", "not text").await;
     browser
         .click("li:nth-child(2) > details.directory > summary")
         .await;
@@ -116,6 +116,51 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
         ("settings", "/functions/files/settings"),
     ];
     browser.pictures(&server.url, &pages).await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn an_upload_tells_how_far_it_is() {
+    let server = Server::start();
+    deploy(&server).await;
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    browser.open(&server, "/functions/files/code").await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("large.zip");
+    // What cannot be compressed, so that there is something to send.
+    let mut seed = 7_u32;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 24) as u8
+    })
+    .take(4 << 20)
+    .collect();
+    let zip = archive(&[
+        (
+            "main.py",
+            b"def handler(event, context):\n    return 'uploaded'\n",
+        ),
+        ("noise.bin", &noise),
+    ]);
+    std::fs::write(&file, zip).expect("a file");
+    browser.click("#code-from-file").await;
+    let input = browser.find("#code-file").await;
+    let path = file.to_str().expect("text");
+    input.send_keys(path).await.expect("a file to choose");
+    let slow = json!({"offline": false, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 1 << 20});
+    browser.devtools("Network.enable", json!({})).await;
+    browser
+        .devtools("Network.emulateNetworkConditions", slow)
+        .await;
+    browser.click("#upload-button").await;
+    browser.wait_for_text(".progress-text", "Uploading").await;
+    browser.find(".progress-bar:not([hidden])").await;
+    browser
+        .wait_for_text("#notice", "Version 2 is deployed")
+        .await;
+    let result = server.client().invoke("files", &json!(1)).await;
+    assert_eq!(result.expect(200).json(), "uploaded");
     browser.close().await;
 }
 

@@ -35,7 +35,12 @@ impl Browser {
 
     /// The same for the page that is open, as it is now: `name` is the picture's whole name.
     pub async fn look(&self, name: &str) {
-        self.whole_picture(name).await;
+        let script = "return document.querySelector('dialog[open]') !== null;";
+        match self.client.execute(script, vec![]).await {
+            // What lies over the window covers no more than it.
+            Ok(serde_json::Value::Bool(true)) => self.picture(name).await,
+            _ => self.whole_picture(name).await,
+        }
         assert!(
             !self.scrolls_sideways().await,
             "{name} is wider than the window: {}",

@@ -6,9 +6,10 @@ mod raw;
 mod stream;
 mod zips;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub use client::{Answer, Client, deploy_form};
@@ -27,6 +28,8 @@ const START: Duration = Duration::from_secs(60);
 /// A running server. Dropping it kills it.
 pub struct Server {
     process: Child,
+    /// What it printed so far.
+    printed: Arc<Mutex<String>>,
     /// `http://127.0.0.1:PORT`
     pub url: String,
     data_dir: PathBuf,
@@ -100,9 +103,18 @@ impl Server {
             }
         };
         // Whatever else it prints must not fill the pipe.
-        std::thread::spawn(move || drop(lines.read_to_end(&mut Vec::new())));
+        let printed = Arc::new(Mutex::new(seen));
+        let rest = Arc::clone(&printed);
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                let mut printed = rest.lock().expect("no test panics with it");
+                printed.push_str(&line);
+                printed.push('\n');
+            }
+        });
         Self {
             process,
+            printed,
             url,
             data_dir,
             _owned: owned,
@@ -118,6 +130,19 @@ impl Server {
     /// A client with this token, or none.
     pub fn client_with(&self, token: Option<&str>) -> Client {
         Client::new(&self.url, token)
+    }
+
+    /// The code it printed for the first set-up, once it has; none when it says that it is ready without one.
+    pub async fn setup_code(&self) -> Option<String> {
+        // The token's line is printed after it.
+        eventually("what the server prints", START, || async {
+            let printed = self.printed.lock().expect("no test panics with it");
+            printed.contains("  token ").then(|| {
+                let (_, rest) = printed.split_once("the code is ")?;
+                rest.split_whitespace().next().map(str::to_owned)
+            })
+        })
+        .await
     }
 
     /// Where its state is.

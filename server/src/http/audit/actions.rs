@@ -1,0 +1,299 @@
+//! What each changing route does, in the words of the audit log. The one place where an action is named.
+
+use axum::http::Method;
+
+/// A change on a route that is not listed here.
+pub const OTHER: &str = "other";
+
+/// What is known of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// It changes something: the action.
+    Change(&'static str),
+    /// It has a changing method and changes nothing that is kept by the server's own will: an invocation, which has a
+    /// history of its own.
+    NoChange,
+}
+
+/// Every action there is, for filters.
+pub const ALL: &[&str] = &[
+    "function.create",
+    "function.deploy",
+    "function.settings",
+    "function.activate",
+    "function.delete",
+    "event.save",
+    "event.delete",
+    "token.create",
+    "token.revoke",
+    "user.create",
+    "user.role",
+    "user.password",
+    "user.disable",
+    "user.enable",
+    "user.change",
+    "user.delete",
+    "session.login",
+    "session.login_failed",
+    "session.logout",
+    "session.end",
+    "session.end_others",
+    "account.password",
+    "retention.change",
+    OTHER,
+];
+
+/// Method, route, action. First the API's, then the console's.
+const ROUTES: &[(Method, &str, Known)] = &[
+    (
+        Method::POST,
+        "/api/v1/functions",
+        Known::Change("function.create"),
+    ),
+    (
+        Method::PATCH,
+        "/api/v1/functions/{name}",
+        Known::Change("function.settings"),
+    ),
+    (
+        Method::PUT,
+        "/api/v1/functions/{name}/code",
+        Known::Change("function.deploy"),
+    ),
+    (
+        Method::POST,
+        "/api/v1/functions/{name}/versions/{n}/activate",
+        Known::Change("function.activate"),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/functions/{name}",
+        Known::Change("function.delete"),
+    ),
+    (
+        Method::POST,
+        "/api/v1/functions/{name}/invoke",
+        Known::NoChange,
+    ),
+    (
+        Method::POST,
+        "/api/v1/tokens",
+        Known::Change("token.create"),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/tokens/{id}",
+        Known::Change("token.revoke"),
+    ),
+    (Method::POST, "/api/v1/users", Known::Change("user.create")),
+    (
+        Method::PATCH,
+        "/api/v1/users/{name}",
+        Known::Change("user.change"),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/users/{name}",
+        Known::Change("user.delete"),
+    ),
+    (Method::POST, "/new", Known::Change("function.create")),
+    (
+        Method::POST,
+        "/functions/{name}/code",
+        Known::Change("function.deploy"),
+    ),
+    (
+        Method::POST,
+        "/functions/{name}/versions/{version}/activate",
+        Known::Change("function.activate"),
+    ),
+    (
+        Method::POST,
+        "/functions/{name}/settings",
+        Known::Change("function.settings"),
+    ),
+    (
+        Method::POST,
+        "/functions/{name}/delete",
+        Known::Change("function.delete"),
+    ),
+    (Method::POST, "/functions/{name}/invoke", Known::NoChange),
+    (Method::POST, "/functions/{name}/call", Known::NoChange),
+    (
+        Method::POST,
+        "/functions/{name}/code/review",
+        Known::NoChange,
+    ),
+    (
+        Method::POST,
+        "/functions/{name}/events",
+        Known::Change("event.save"),
+    ),
+    (
+        Method::POST,
+        "/functions/{name}/events/pick",
+        Known::NoChange,
+    ),
+    (
+        Method::POST,
+        "/functions/{name}/events/delete",
+        Known::Change("event.delete"),
+    ),
+    (Method::POST, "/theme", Known::NoChange),
+    (
+        Method::POST,
+        "/retention",
+        Known::Change("retention.change"),
+    ),
+    (Method::POST, "/retention/preview", Known::NoChange),
+    (
+        Method::PATCH,
+        "/api/v1/retention",
+        Known::Change("retention.change"),
+    ),
+    (Method::POST, "/login", Known::Change("session.login")),
+    (Method::POST, "/logout", Known::Change("session.logout")),
+    (Method::POST, "/setup", Known::Change("user.create")),
+    (
+        Method::POST,
+        "/account/password",
+        Known::Change("account.password"),
+    ),
+    (
+        Method::POST,
+        "/account/sessions/{id}/end",
+        Known::Change("session.end"),
+    ),
+    (
+        Method::POST,
+        "/account/sessions/end-others",
+        Known::Change("session.end_others"),
+    ),
+    (Method::POST, "/people", Known::Change("user.create")),
+    (
+        Method::POST,
+        "/people/{name}/role",
+        Known::Change("user.role"),
+    ),
+    (
+        Method::POST,
+        "/people/{name}/password",
+        Known::Change("user.password"),
+    ),
+    (
+        Method::POST,
+        "/people/{name}/disable",
+        Known::Change("user.disable"),
+    ),
+    (
+        Method::POST,
+        "/people/{name}/enable",
+        Known::Change("user.enable"),
+    ),
+    (
+        Method::POST,
+        "/people/{name}/delete",
+        Known::Change("user.delete"),
+    ),
+    (
+        Method::POST,
+        "/people/{name}/sessions/{id}/end",
+        Known::Change("session.end"),
+    ),
+    (
+        Method::POST,
+        "/people/{name}/sessions/end",
+        Known::Change("session.end_others"),
+    ),
+    (Method::POST, "/tokens", Known::Change("token.create")),
+    (
+        Method::POST,
+        "/tokens/{id}/revoke",
+        Known::Change("token.revoke"),
+    ),
+];
+
+/// What a changing route does.
+pub fn of(method: &Method, pattern: &str) -> Known {
+    listed(method, pattern).unwrap_or(Known::Change(OTHER))
+}
+
+fn listed(method: &Method, pattern: &str) -> Option<Known> {
+    ROUTES
+        .iter()
+        .find(|(m, route, _)| m == method && *route == pattern)
+        .map(|(_, _, known)| *known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_names_a_listed_action() {
+        for (method, route, known) in ROUTES {
+            if let Known::Change(action) = known {
+                assert!(ALL.contains(action), "{method} {route}: {action}");
+            }
+        }
+    }
+
+    /// A changing route of the API that is missing above.
+    #[test]
+    fn every_changing_route_of_the_api_is_listed() {
+        let document = crate::http::openapi::generated();
+        for (path, item) in document["paths"].as_object().unwrap() {
+            for method in item.as_object().unwrap().keys() {
+                let method: Method = method.to_uppercase().parse().unwrap();
+                assert!(
+                    method.is_safe() || listed(&method, path).is_some(),
+                    "{method} {path} is not in the list of audited routes"
+                );
+            }
+        }
+    }
+
+    /// The same for the console, whose router cannot be asked: its source is read.
+    #[test]
+    fn every_changing_route_of_the_console_is_listed() {
+        let source = include_str!("../console/mod.rs");
+        let mut found = 0;
+        for route in source.split(".route(").skip(1) {
+            let path = route.split('"').nth(1).unwrap();
+            for (call, method) in [
+                ("post(", Method::POST),
+                ("put(", Method::PUT),
+                ("patch(", Method::PATCH),
+                ("delete(", Method::DELETE),
+            ] {
+                if handler_part(route).contains(call) {
+                    found += 1;
+                    assert!(
+                        listed(&method, path).is_some(),
+                        "{method} {path} is not in the list of audited routes"
+                    );
+                }
+            }
+        }
+        assert!(found > 10, "the source was not understood");
+    }
+
+    /// From the path to the end of the call: handlers' own names are behind `::`.
+    fn handler_part(route: &str) -> String {
+        let mut depth = 1;
+        let call = route
+            .chars()
+            .take_while(|c| {
+                match c {
+                    '(' => depth += 1,
+                    ')' => depth -= 1,
+                    _ => {}
+                }
+                depth > 0
+            })
+            .collect::<String>();
+        call.split(['.', ',', ' ', '\n'])
+            .map(|part| format!("{part} "))
+            .collect()
+    }
+}

@@ -1,0 +1,237 @@
+//! The audit log's side of HTTP: every change that is carried out is recorded, whoever makes it and by whichever way.
+//!
+//! It is one layer around both surfaces, the API and the console ([`record`]), and not a call in each handler, so that a
+//! new route cannot forget it: any request with a changing method that was not refused is recorded. What the layer cannot
+//! know by itself comes from three places:
+//!
+//! * **What** was done is looked up by method and route in [`actions`]; a route that is missing there is recorded as
+//!   `other`, and a test fails that reads the route tables.
+//! * **Who** did it is told by those who find it out: [`auth`](super::auth) and the console's guard.
+//! * **On what** comes from the address, or from where the answer leads; **details** are told by the handler, through the
+//!   [`Audit`] of its request ([`Allowed`](super::auth::Allowed) and the console's `Viewer` have it).
+//!
+//! A record is written before the answer is sent, on a task of its own: a client that hangs up takes back neither the
+//! change nor its record. A change whose record cannot be written stays made, and the server's log says so.
+
+mod actions;
+mod list;
+mod origin;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
+
+use super::App;
+use super::console::HX_REDIRECT;
+use super::problem::Problem;
+use crate::model::{ActorKind, Caller};
+use crate::store::NewAudit;
+
+pub use actions::{ALL as ACTIONS, Known};
+pub use list::{__path_audit, audit, filter};
+pub use origin::Origin;
+
+/// Longest name of an actor or a target: both may be what a stranger typed.
+const MAX_NAME_CHARS: usize = 64;
+/// Longest detail: names of fields, not their values.
+const MAX_DETAIL_CHARS: usize = 500;
+
+/// What is going to be recorded about a request. Cheap to clone; all clones speak of the same request.
+#[derive(Debug, Clone, Default)]
+pub struct Audit {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    origin: Origin,
+    /// Held for a push only.
+    told: Mutex<Told>,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    actor: Option<(ActorKind, String)>,
+    action: Option<&'static str>,
+    target: Option<String>,
+    details: Vec<String>,
+    nothing_changed: bool,
+    even_if_refused: bool,
+}
+
+impl Audit {
+    fn new(origin: Origin) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                origin,
+                told: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Where the request comes from.
+    pub fn origin(&self) -> &Origin {
+        &self.shared.origin
+    }
+
+    /// Who does it.
+    pub fn by(&self, caller: &Caller) {
+        let kind = match caller {
+            Caller::User(_) => ActorKind::User,
+            Caller::Token(_) => ActorKind::Token,
+        };
+        self.shared.told.lock().actor = Some((kind, caller.name().to_owned()));
+    }
+
+    /// Someone who is not known gave this name.
+    pub fn by_stranger(&self, name: &str) {
+        self.shared.told.lock().actor = Some((ActorKind::Nobody, name.to_owned()));
+    }
+
+    /// It is this rather than what its route is listed for.
+    pub fn action(&self, action: &'static str) {
+        debug_assert!(actions::ALL.contains(&action), "{action} is not listed");
+        self.shared.told.lock().action = Some(action);
+    }
+
+    /// On what, when the address does not say it.
+    pub fn target(&self, name: impl Into<String>) {
+        self.shared.told.lock().target = Some(name.into());
+    }
+
+    /// A few words more: a version, names of changed fields. Never a secret, never what was typed into a field.
+    pub fn detail(&self, detail: impl Into<String>) {
+        self.shared.told.lock().details.push(detail.into());
+    }
+
+    /// The request turned out to change nothing: it is not recorded.
+    pub fn nothing_changed(&self) {
+        self.shared.told.lock().nothing_changed = true;
+    }
+
+    /// It is recorded whatever the answer's status is: a failed log-in.
+    pub fn even_if_refused(&self) {
+        self.shared.told.lock().even_if_refused = true;
+    }
+
+    /// What is to be written, now that the answer is known.
+    fn finish(&self, action: &'static str, route: Route, response: &Response) -> Option<NewAudit> {
+        let mut told = std::mem::take(&mut *self.shared.told.lock());
+        let status = response.status();
+        let failed = status == StatusCode::INTERNAL_SERVER_ERROR;
+        let done = !status.is_client_error() && !status.is_server_error();
+        if told.nothing_changed || !(done || failed || told.even_if_refused) {
+            return None;
+        }
+        let action = told.action.unwrap_or(action);
+        if action == actions::OTHER {
+            told.details.push(route.described);
+        }
+        if failed {
+            told.details
+                .push("failed with status 500: it may be done in part".to_owned());
+        }
+        let (actor_kind, actor) = told.actor.unwrap_or((ActorKind::Nobody, String::new()));
+        let made = || (action == "function.create").then(|| led_to(response))?;
+        let target = told.target.or(route.target).or_else(made);
+        Some(NewAudit {
+            actor_kind,
+            actor: cut(&actor, MAX_NAME_CHARS),
+            action,
+            target: cut(&target.unwrap_or_default(), MAX_NAME_CHARS),
+            address: self.shared.origin.address.to_string(),
+            request_id: self.shared.origin.request_id.clone(),
+            detail: cut(&told.details.join(", "), MAX_DETAIL_CHARS),
+        })
+    }
+}
+
+fn cut(text: &str, chars: usize) -> String {
+    text.chars()
+        .filter(|c| !c.is_control())
+        .take(chars)
+        .collect()
+}
+
+/// The request's, put there by [`record`]; of a request that changes nothing, one that goes nowhere.
+impl<S: Sync> FromRequestParts<S> for Audit {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().unwrap_or_default())
+    }
+}
+
+/// What the address says.
+struct Route {
+    /// Method and pattern.
+    described: String,
+    /// The first part of the address that names something.
+    target: Option<String>,
+}
+
+impl Route {
+    fn of(request: &Request, pattern: &str) -> Self {
+        let named = pattern
+            .split('/')
+            .zip(request.uri().path().split('/'))
+            .find(|(part, _)| part.starts_with('{'))
+            .map(|(_, value)| super::query::decode(value));
+        Self {
+            described: format!("{} {pattern}", request.method()),
+            target: named,
+        }
+    }
+}
+
+/// The function that a redirect or a `Location` leads to.
+fn led_to(response: &Response) -> Option<String> {
+    let headers = response.headers();
+    let address = headers
+        .get(header::LOCATION)
+        .or_else(|| headers.get(HX_REDIRECT))?;
+    let address = address.to_str().ok()?;
+    let (_, name) = address.split_once("/functions/")?;
+    name.split(['/', '?']).next().map(str::to_owned)
+}
+
+/// The layer; see the module. Around every route but those that invoke functions.
+pub async fn record(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let pattern = matched.as_ref().map_or("", MatchedPath::as_str);
+    let action = match actions::of(request.method(), pattern) {
+        Known::NoChange => return next.run(request).await,
+        Known::Change(action) => action,
+    };
+    let route = Route::of(&request, pattern);
+    let audit = Audit::new(Origin::of(&request));
+    request.extensions_mut().insert(audit.clone());
+    let change = tokio::spawn(async move {
+        let response = next.run(request).await;
+        if let Some(record) = audit.finish(action, route, &response)
+            && let Err(error) = app.store.record_audit(&record).await
+        {
+            tracing::error!(%error, ?record, "a change was made and is not in the audit log");
+        }
+        response
+    });
+    match change.await {
+        Ok(response) => response,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Problem::internal(error).into_response(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,17 @@
+//! `?notice=…`: set by the redirect after a change, so that the page says what was done.
+
+use serde::Deserialize;
+
+/// The query of a page that may be come to from a change.
+#[derive(Debug, Default, Deserialize)]
+pub struct Notice {
+    #[serde(default)]
+    notice: String,
+}
+
+impl Notice {
+    /// What was done, as the page's handler knows it; empty when nothing was.
+    pub fn key(&self) -> &str {
+        &self.notice
+    }
+}

@@ -1,0 +1,396 @@
+//! `/api/v1/users`.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::App;
+use super::audit::Audit;
+use super::auth::{Admin, Allowed};
+use super::path::Path;
+use super::problem::Problem;
+use super::spec::{self, Fields, Input, invalid};
+use crate::model::{InvalidField, Page, Role, UserPatch, UserView};
+use crate::people::{code, rules};
+
+/// Letters of a generated password: four groups of five, 100 bits.
+const GENERATED: (usize, usize) = (4, 5);
+const ROLE_RULE: &str = "must be \"viewer\", \"operator\" or \"admin\"";
+const DISABLED_RULE: &str = "must be true or false";
+const PASSWORD_RULE: &str = "must be a string of 12 to 128 characters";
+
+/// A user to make.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"name": "ada", "role": "operator"}))]
+#[allow(dead_code)]
+pub struct CreateUser {
+    /// The name to log in with: 1 to 64 of a-z, 0-9, dot, dash, underscore and @.
+    #[schema(min_length = 1, max_length = 64)]
+    pub name: String,
+    /// What the user may do.
+    pub role: Role,
+    /// The first password, 12 to 128 characters; without it one is made and answered.
+    #[schema(min_length = 12, max_length = 128)]
+    pub password: Option<String>,
+}
+
+/// What to change about a user.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"role": "viewer"}))]
+#[allow(dead_code)]
+pub struct PatchUser {
+    /// Another role. It holds from the user's next request on.
+    pub role: Option<Role>,
+    /// `true` locks the user out and ends their sessions.
+    pub disabled: Option<bool>,
+    /// Another password. It ends the user's sessions.
+    #[schema(min_length = 12, max_length = 128)]
+    pub password: Option<String>,
+}
+
+/// A new user, with the password if it was made here.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CreatedUser {
+    /// The user.
+    #[serde(flatten)]
+    pub view: UserView,
+    /// The password, if none was sent. Stored hashed: it cannot be shown again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+}
+
+/// All users by name, without their passwords.
+#[utoipa::path(
+    get,
+    path = "/api/v1/users",
+    tag = "people",
+    operation_id = "list_users",
+    security(("bearer" = ["admin"])),
+    responses((status = 200, description = "All users, in one page", body = Page<UserView>)),
+)]
+pub async fn list(
+    _: Allowed<Admin>,
+    State(app): State<App>,
+) -> Result<Json<Page<UserView>>, Problem> {
+    let items = app.store.users().await?;
+    Ok(Json(Page { items, next: None }))
+}
+
+/// Make a user.
+///
+/// The first one has to be an admin; with it the set-up of the console is done.
+#[utoipa::path(
+    post,
+    path = "/api/v1/users",
+    tag = "people",
+    operation_id = "create_user",
+    security(("bearer" = ["admin"])),
+    request_body(content = CreateUser, content_type = "application/json"),
+    responses((status = 201, description = "The user, with the password if none was sent", body = CreatedUser)),
+    extensions(("x-errors" = json!([
+        "invalid_json", "bad_request_body", "payload_too_large", "unsupported_media_type", "invalid_field",
+        "already_exists", "last_admin", "too_many_requests"
+    ]))),
+)]
+pub async fn create(
+    asked: Allowed<Admin>,
+    State(app): State<App>,
+    request: Request,
+) -> Result<(StatusCode, Json<CreatedUser>), Problem> {
+    let new = parse_new(&spec::json_fields(request).await?)?;
+    let (view, password) = make(&app, &asked.audit, new).await?;
+    Ok((StatusCode::CREATED, Json(CreatedUser { view, password })))
+}
+
+/// Change a user's role, lock them out or let them in, or set their password.
+///
+/// The last admin who can log in keeps the role and stays enabled (`last_admin`).
+#[utoipa::path(
+    patch,
+    path = "/api/v1/users/{name}",
+    tag = "people",
+    operation_id = "patch_user",
+    security(("bearer" = ["admin"])),
+    params(("name" = String, Path, description = "Name of the user")),
+    request_body(content = PatchUser, content_type = "application/json"),
+    responses((status = 200, description = "The changed user", body = UserView)),
+    extensions(("x-errors" = json!([
+        "invalid_json", "bad_request_body", "not_found", "payload_too_large", "unsupported_media_type", "invalid_field",
+        "last_admin", "too_many_requests"
+    ]))),
+)]
+pub async fn patch(
+    asked: Allowed<Admin>,
+    State(app): State<App>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Json<UserView>, Problem> {
+    let fields = spec::json_fields(request).await?;
+    let mut patch = parse_patch(&fields, &name)?;
+    if app.store.user(&name).await?.is_none() {
+        return Err(no_user(&name));
+    }
+    if let Some(password) = patch.password.take() {
+        patch.password = Some(app.people.passwords.hash(&password).await?);
+    }
+    tell(&asked.audit, &patch);
+    let changed = app.store.update_user(&name, &patch, None).await?;
+    changed.map(Json).ok_or_else(|| no_user(&name))
+}
+
+/// Delete a user with their sessions. What they did stays in the audit log. The last admin who can log in stays
+/// (`last_admin`).
+#[utoipa::path(
+    delete,
+    path = "/api/v1/users/{name}",
+    tag = "people",
+    operation_id = "delete_user",
+    security(("bearer" = ["admin"])),
+    params(("name" = String, Path, description = "Name of the user")),
+    responses((status = 204, description = "Deleted")),
+    extensions(("x-errors" = json!(["not_found", "last_admin"]))),
+)]
+pub async fn delete(
+    _: Allowed<Admin>,
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    match app.store.delete_user(&name).await? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(no_user(&name)),
+    }
+}
+
+/// 404 for a user.
+pub(super) fn no_user(name: &str) -> Problem {
+    let shown: String = name.chars().take(64).collect();
+    Problem::not_found(format!("user {shown:?}"))
+}
+
+/// A user to make, checked.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NewUser {
+    /// The name.
+    pub name: String,
+    /// The role.
+    pub role: Role,
+    /// The typed password; `None` has one made.
+    pub password: Option<String>,
+}
+
+/// Makes a user; returns the password too if it was made here.
+pub(super) async fn make(
+    app: &App,
+    audit: &Audit,
+    new: NewUser,
+) -> Result<(UserView, Option<String>), Problem> {
+    audit.target(new.name.as_str());
+    audit.detail(format!("role {}", new.role.name()));
+    let generated = match &new.password {
+        Some(_) => None,
+        None => Some(generated_password()?),
+    };
+    let password = generated.as_ref().or(new.password.as_ref());
+    let hash = app
+        .people
+        .passwords
+        .hash(password.map_or("", String::as_str))
+        .await?;
+    let user = app.store.create_user(&new.name, new.role, &hash).await?;
+    app.people.setup.close();
+    Ok((user, generated))
+}
+
+/// A new password for somebody else to log in with and replace.
+pub(super) fn generated_password() -> Result<String, Problem> {
+    let (groups, letters) = GENERATED;
+    code::random(groups, letters).map_err(Problem::internal)
+}
+
+/// Tells the audit log what is changed about a user.
+pub(super) fn tell(audit: &Audit, patch: &UserPatch) {
+    let mut actions = Vec::new();
+    if let Some(role) = patch.role {
+        actions.push("user.role");
+        audit.detail(format!("role {}", role.name()));
+    }
+    if let Some(disabled) = patch.disabled {
+        actions.push(if disabled {
+            "user.disable"
+        } else {
+            "user.enable"
+        });
+        audit.detail(if disabled { "disabled" } else { "enabled" });
+    }
+    if patch.password.is_some() {
+        actions.push("user.password");
+        audit.detail("password");
+    }
+    if let [action] = actions[..] {
+        audit.action(action);
+    }
+}
+
+/// Reads the fields of a new user.
+///
+/// # Errors
+/// The first field that breaks its rule. A password is never repeated.
+pub(super) fn parse_new(fields: &Fields) -> Result<NewUser, InvalidField> {
+    known(fields, &["name", "role", "password"])?;
+    let missing = |field, rule: &str| {
+        invalid(
+            field,
+            &Value::Null,
+            format!("is required and missing; {rule}"),
+        )
+    };
+    let name = fields
+        .get("name")
+        .ok_or_else(|| missing("name", rules::NAME_RULE))?;
+    let good_name = name
+        .string()
+        .filter(|name| rules::is_name(name))
+        .ok_or_else(|| name.invalid("name", rules::NAME_RULE))?;
+    let role = role(fields)?.ok_or_else(|| missing("role", ROLE_RULE))?;
+    Ok(NewUser {
+        name: good_name.to_owned(),
+        role,
+        password: password(fields, good_name)?,
+    })
+}
+
+/// Reads the changes to the user `name`; the password is still as it was typed.
+fn parse_patch(fields: &Fields, name: &str) -> Result<UserPatch, InvalidField> {
+    if let Some(input) = fields.get("name") {
+        return Err(input.invalid("name", "cannot be changed; make another user instead"));
+    }
+    known(fields, &["role", "disabled", "password"])?;
+    let disabled = fields
+        .get("disabled")
+        .map(|input| match input {
+            Input::Json(Value::Bool(disabled)) => Ok(*disabled),
+            other => Err(other.invalid("disabled", DISABLED_RULE)),
+        })
+        .transpose()?;
+    let patch = UserPatch {
+        role: role(fields)?,
+        disabled,
+        password: password(fields, name)?,
+    };
+    if patch == UserPatch::default() {
+        let rule = "must hold at least one of role, disabled, password";
+        return Err(invalid("body", &serde_json::json!({}), rule));
+    }
+    Ok(patch)
+}
+
+/// Refuses unknown fields, without repeating what may be a misspelt password.
+fn known(fields: &Fields, names: &[&str]) -> Result<(), InvalidField> {
+    fields
+        .only(names)
+        .map_err(|error| rules::refused(&error.field, &error.rule))
+}
+
+/// A typed role.
+pub(super) fn role(fields: &Fields) -> Result<Option<Role>, InvalidField> {
+    fields
+        .get("role")
+        .map(|input| {
+            let role = input.string().and_then(Role::by_name);
+            role.ok_or_else(|| input.invalid("role", ROLE_RULE))
+        })
+        .transpose()
+}
+
+fn password(fields: &Fields, name: &str) -> Result<Option<String>, InvalidField> {
+    let Some(input) = fields.get("password") else {
+        return Ok(None);
+    };
+    let password = input
+        .string()
+        .ok_or_else(|| rules::refused("password", PASSWORD_RULE))?;
+    rules::check_password("password", name, password)?;
+    Ok(Some(password.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(body: Value) -> Fields {
+        let Value::Object(object) = body else {
+            unreachable!("the tests pass objects")
+        };
+        Fields::from_json(object)
+    }
+
+    #[test]
+    fn users_are_parsed_field_by_field() {
+        for (body, wrong) in [
+            (json!({"name": "ada", "role": "admin"}), None),
+            (
+                json!({"name": "ada", "role": "viewer", "password": "a long password"}),
+                None,
+            ),
+            (json!({"role": "admin"}), Some("name")),
+            (json!({"name": "Ada", "role": "admin"}), Some("name")),
+            (json!({"name": 1, "role": "admin"}), Some("name")),
+            (json!({"name": "ada"}), Some("role")),
+            (json!({"name": "ada", "role": "root"}), Some("role")),
+            (json!({"name": "ada", "role": ["admin"]}), Some("role")),
+            (
+                json!({"name": "ada", "role": "admin", "password": "short"}),
+                Some("password"),
+            ),
+            (
+                json!({"name": "ada", "role": "admin", "password": null}),
+                Some("password"),
+            ),
+            (
+                json!({"name": "ada", "role": "admin", "pasword": "hunter2hunter2"}),
+                Some("pasword"),
+            ),
+        ] {
+            let shown = body.to_string();
+            match (parse_new(&fields(body)), wrong) {
+                (Ok(_), None) => {}
+                (Err(error), Some(field)) => {
+                    assert_eq!(error.field, field, "{shown}");
+                    let text = error.to_string();
+                    assert!(
+                        !text.contains("hunter2") && !text.contains("short\""),
+                        "{text}"
+                    );
+                }
+                (outcome, _) => panic!("{shown}: {outcome:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn changes_are_parsed_field_by_field() {
+        let patch = parse_patch(&fields(json!({"disabled": true, "role": "viewer"})), "ada");
+        let patch = patch.expect("valid");
+        assert_eq!(
+            (patch.disabled, patch.role),
+            (Some(true), Some(Role::Viewer))
+        );
+        for (body, field) in [
+            (json!({}), "body"),
+            (json!({"name": "bob"}), "name"),
+            (json!({"disabled": "yes"}), "disabled"),
+            (json!({"role": 1}), "role"),
+            (json!({"password": "ada"}), "password"),
+            (json!({"colour": 1}), "colour"),
+        ] {
+            assert_eq!(parse_patch(&fields(body), "ada").unwrap_err().field, field);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Set-up, log-in, people, sessions, tokens and the audit log, as an admin and a viewer meet them.
+
+use fantoccini::Locator;
+
+use super::driver::{Browser, DESKTOP, PHONE};
+use crate::logins::{PASSWORD, user};
+use crate::support::{Server, TOKEN};
+
+async fn open(browser: &Browser, server: &Server, path: &str) {
+    browser
+        .client
+        .goto(&format!("{}{path}", server.url))
+        .await
+        .expect("the page");
+    browser.find("main").await;
+}
+
+async fn log_in(browser: &Browser, name: &str, password: &str) {
+    browser.fill("#login-name", name).await;
+    browser.fill("#login-password", password).await;
+    browser.click("#login-password-submit").await;
+}
+
+async fn is_there(browser: &Browser, css: &str) -> bool {
+    browser.client.find(Locator::Css(css)).await.is_ok()
+}
+
+#[tokio::test]
+async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
+    let server = Server::start();
+    let code = server.setup_code().await.expect("a code");
+    let admin = Browser::start(DESKTOP, false).await;
+    open(&admin, &server, "/").await;
+    admin.picture("login-fresh-desktop-light").await;
+    admin.click("#to-setup").await;
+    admin.fill("#code", "0000-0000-0000").await;
+    admin.fill("#name", "ada").await;
+    admin.fill("#password", PASSWORD).await;
+    admin.fill("#repeat", PASSWORD).await;
+    admin.click("#setup-submit").await;
+    admin.wait_for_text("#error-code", "not the code").await;
+    admin.picture("setup-error-desktop-light").await;
+    admin.fill("#code", &code).await;
+    admin.fill("#password", PASSWORD).await;
+    admin.fill("#repeat", PASSWORD).await;
+    admin.click("#setup-submit").await;
+    admin.find("#logout").await;
+
+    open(&admin, &server, "/people").await;
+    admin.click("#add-person summary").await;
+    admin.fill("#name", "bob").await;
+    admin.click("#role-viewer").await;
+    admin.picture("people-add-desktop-light").await;
+    admin.click("#add-person-button").await;
+    let first_password = admin.text("#made-secret").await;
+    admin.picture("people-made-desktop-light").await;
+    assert!(is_there(&admin, "#people [data-person=bob]").await);
+
+    // Somebody guesses the admin's password on a phone, until nobody listens any more.
+    let viewer = Browser::start(PHONE, true).await;
+    open(&viewer, &server, "/").await;
+    viewer.picture("login-phone-dark").await;
+    loop {
+        log_in(&viewer, "ada", "not-the-password").await;
+        viewer
+            .wait_for_any_text("#login-password-error", &["is wrong", "Too many attempts"])
+            .await;
+        if viewer
+            .text("#login-password-error")
+            .await
+            .contains("Too many")
+        {
+            break;
+        }
+        // The next answer is told from this one by its empty message.
+        open(&viewer, &server, "/login").await;
+    }
+    viewer.picture("login-limited-phone-dark").await;
+    log_in(&viewer, "bob", &first_password).await;
+    viewer.find("#logout").await;
+    open(&viewer, &server, "/account").await;
+    viewer.wait_for_text("#account-name", "bob").await;
+    viewer.picture("account-phone-dark").await;
+    assert!(!viewer.scrolls_sideways().await);
+    // What a viewer may not do is not offered, and refused.
+    for offer in ["a[href='/people']", "a[href='/tokens']", "a[href='/new']"] {
+        assert!(!is_there(&viewer, offer).await, "{offer}");
+    }
+    open(&viewer, &server, "/people").await;
+    viewer.wait_for_text("main", "lacks the right").await;
+    viewer.picture("forbidden-phone-dark").await;
+
+    // The viewer's session is ended from elsewhere.
+    open(&admin, &server, "/people/bob").await;
+    admin.picture("person-desktop-light").await;
+    admin.click("#sessions .row-action button").await;
+    admin
+        .wait_for_text("#notice", "The session has ended")
+        .await;
+    assert!(!is_there(&admin, "#sessions").await);
+    open(&viewer, &server, "/account").await;
+    viewer.find("#login-password").await;
+
+    // A token is shown once.
+    open(&admin, &server, "/tokens").await;
+    admin.click("#add-token summary").await;
+    admin.fill("#name", "deploys").await;
+    admin.click("#right-write").await;
+    admin.fill("#scope", "Bad Name").await;
+    admin.click("#add-token-button").await;
+    admin
+        .wait_for_text("#error-scope", "names of functions")
+        .await;
+    admin.picture("tokens-error-desktop-light").await;
+    admin.fill("#scope", "hello").await;
+    admin.click("#add-token-button").await;
+    let secret = admin.text("#made-secret").await;
+    assert!(secret.starts_with("hth_"), "{secret}");
+    admin.picture("tokens-made-desktop-light").await;
+    let token = server.client_with(Some(&secret));
+    token.get("/api/v1/functions").await.expect(200);
+    // A reload neither makes another one nor shows this one again.
+    admin.client.refresh().await.expect("a reload");
+    admin.find("#tokens").await;
+    assert!(!is_there(&admin, "#made-secret").await);
+    let source = admin.client.source().await.expect("the page");
+    assert_eq!(source.matches("deploys</th>").count(), 1, "{source}");
+    admin
+        .click("#tokens tbody tr:first-child .ask summary")
+        .await;
+    admin.picture("tokens-ask-desktop-light").await;
+    admin
+        .click("#tokens tbody tr:first-child .ask button")
+        .await;
+    admin.wait_for_text("#notice", "revoked").await;
+    token
+        .get("/api/v1/functions")
+        .await
+        .problem(401, "unauthorized");
+
+    open(&admin, &server, "/people/bob").await;
+    admin.click("#ask-delete summary").await;
+    admin.click("#delete-button").await;
+    admin.wait_for_text("#notice", "The user is deleted").await;
+    open(&admin, &server, "/people/ada").await;
+    admin.click("#disable-button").await;
+    admin.wait_for_text("#problem", "the last admin").await;
+    admin.picture("person-last-admin-desktop-light").await;
+
+    // All of it is in the log.
+    open(&admin, &server, "/audit").await;
+    let log = admin.text("#audit").await;
+    for action in [
+        "user.create",
+        "session.login",
+        "session.login_failed",
+        "session.end",
+        "token.create",
+        "token.revoke",
+        "user.delete",
+    ] {
+        assert!(log.contains(action), "{action} is missing in {log}");
+    }
+    admin.picture("audit-desktop-light").await;
+    admin.fill("#filter-target", "deploys").await;
+    admin.click("#filter-button").await;
+    admin.wait_for_text("#audit", "token.revoke").await;
+    let filtered = admin.text("#audit").await;
+    assert!(!filtered.contains("user.create"), "{filtered}");
+
+    // The own password, and out.
+    open(&admin, &server, "/account").await;
+    admin.fill("#old", PASSWORD).await;
+    admin.fill("#password", "another-password").await;
+    admin.fill("#repeat", "another-password").await;
+    admin.click("#password-submit").await;
+    admin
+        .wait_for_text("#notice", "Your password is changed")
+        .await;
+    admin.picture("account-desktop-light").await;
+    admin.close().await;
+    viewer.close().await;
+}
+
+#[tokio::test]
+async fn the_pages_about_people_fit_a_phone_and_follow_the_colours() {
+    let server = Server::start();
+    user(&server, "ada", "admin").await;
+    user(
+        &server,
+        "a-user-with-quite-a-long-name@example.org",
+        "operator",
+    )
+    .await;
+    let limited = serde_json::json!({
+        "name": "deploys from continuous integration", "rights": ["read", "write"],
+        "scope": ["thumbnails", "a-function-with-quite-a-long-name"], "expires_at": "2099-01-01T00:00:00Z",
+    });
+    server
+        .client()
+        .post("/api/v1/tokens", &limited)
+        .await
+        .expect(201);
+    for (size, dark, kind) in [
+        (PHONE, true, "phone-dark"),
+        (PHONE, false, "phone-light"),
+        (DESKTOP, true, "desktop-dark"),
+    ] {
+        let browser = Browser::start(size, dark).await;
+        open(&browser, &server, "/setup").await;
+        browser.picture(&format!("setup-done-{kind}")).await;
+        open(&browser, &server, "/login").await;
+        browser.click("#token-login summary").await;
+        browser.picture(&format!("login-token-{kind}")).await;
+        browser.fill("#login-token", TOKEN).await;
+        browser.click("#login-submit").await;
+        browser.find("#logout").await;
+        for (name, path) in [
+            ("account-token", "/account"),
+            ("people", "/people"),
+            ("person", "/people/ada"),
+            ("tokens", "/tokens"),
+            ("audit", "/audit"),
+        ] {
+            open(&browser, &server, path).await;
+            browser.picture(&format!("{name}-{kind}")).await;
+            assert!(
+                !browser.scrolls_sideways().await,
+                "{path} is wider than the window"
+            );
+        }
+        browser.close().await;
+    }
+}
