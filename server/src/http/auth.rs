@@ -4,6 +4,7 @@
 //! one of these functions, so that a new route is closed to it until somebody thinks about it; a handler that keeps to
 //! the scope itself, such as a list, asks for [`Scoped`] instead.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use axum::extract::FromRequestParts;
@@ -53,6 +54,8 @@ pub struct Allowed<N> {
     pub caller: Caller,
     /// What the audit log is told of the request.
     pub audit: Audit,
+    /// What an answer that goes on for long asks whether it still may.
+    pub proof: Proof,
     right: PhantomData<N>,
 }
 
@@ -60,7 +63,13 @@ impl<N: Needs> FromRequestParts<App> for Allowed<N> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let Scoped { caller, audit, .. } = Scoped::<N>::from_request_parts(parts, app).await?;
+        let asked = Scoped::<N>::from_request_parts(parts, app).await?;
+        let Scoped {
+            caller,
+            audit,
+            proof,
+            ..
+        } = asked;
         let inside = caller.scope().is_none()
             || function_in(parts.uri.path()).is_some_and(|name| caller.reaches(name));
         if !inside {
@@ -69,6 +78,7 @@ impl<N: Needs> FromRequestParts<App> for Allowed<N> {
         Ok(Self {
             caller,
             audit,
+            proof,
             right: PhantomData,
         })
     }
@@ -81,6 +91,8 @@ pub struct Scoped<N> {
     pub caller: Caller,
     /// What the audit log is told of the request.
     pub audit: Audit,
+    /// What an answer that goes on for long asks whether it still may.
+    pub proof: Proof,
     right: PhantomData<N>,
 }
 
@@ -94,8 +106,60 @@ impl<N: Needs> FromRequestParts<App> for Scoped<N> {
         Ok(Self {
             caller,
             audit,
+            proof: Proof::of(&parts.headers, N::RIGHT),
             right: PhantomData,
         })
+    }
+}
+
+/// What a request proved its right with. A stream outlives its request's check: it asks again now and then, so that what
+/// is revoked, expired or logged out stops there too.
+#[derive(Clone)]
+pub struct Proof {
+    secret: Secret,
+    right: Right,
+}
+
+#[derive(Clone)]
+enum Secret {
+    Token(String),
+    Session(String),
+}
+
+/// Secrets are not for logs.
+impl fmt::Debug for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proof")
+            .field("right", &self.right)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Proof {
+    fn of(headers: &HeaderMap, right: Right) -> Self {
+        let secret = match headers.get(header::AUTHORIZATION) {
+            Some(value) => Secret::Token(bearer(value).unwrap_or_default().to_owned()),
+            None => Secret::Session(
+                cookie(headers, SESSION_COOKIE)
+                    .unwrap_or_default()
+                    .to_owned(),
+            ),
+        };
+        Self { secret, right }
+    }
+
+    /// Whether it still proves the right. It does while the database does not answer: that ends nobody's session.
+    pub async fn holds(&self, app: &App) -> bool {
+        match &self.secret {
+            Secret::Token(secret) => app
+                .store
+                .find_token(secret)
+                .is_some_and(|token| token.rights.contains(&self.right)),
+            Secret::Session(cookie) => match app.store.peek_session(cookie).await {
+                Ok(session) => session.is_some_and(|session| session.caller.may(self.right)),
+                Err(_) => true,
+            },
+        }
     }
 }
 

@@ -111,6 +111,13 @@ impl Store {
         }))
     }
 
+    /// [`Self::find_session`] without counting as a use: for what goes on by itself, such as a stream in an open tab.
+    pub async fn peek_session(&self, cookie: &str) -> Result<Option<Session>, StoreError> {
+        let now = Timestamp::now().as_microsecond();
+        let found = self.find_session_at(cookie, now).await?;
+        Ok(found.map(|(session, _)| session))
+    }
+
     /// [`Self::find_session`] at a given time, in µs since 1970, with the time it was last used. Writes nothing.
     pub(super) async fn find_session_at(
         &self,

@@ -201,3 +201,30 @@ async fn a_token_ends_at_its_time_and_says_when_it_was_used() {
         assert_eq!(problem.problem(422, "invalid_field")["field"], field);
     }
 }
+
+#[tokio::test]
+async fn a_stream_ends_when_its_token_is_revoked() {
+    let server = Server::start();
+    let admin = server.client();
+    admin.deploy("one", ONE, json!({})).await;
+    let body = json!({"name": "watcher", "rights": ["read"]});
+    let made = admin.post("/api/v1/tokens", &body).await.expect(201).json();
+    let watcher = server.client_with(made["token"].as_str());
+    let mut streams = Vec::new();
+    for path in ["/events", "/logs?follow=true"] {
+        let path = format!("/api/v1/functions/one{path}");
+        let request = watcher.request(Method::GET, &path);
+        let response = request.send().await.expect("an answer");
+        assert_eq!(response.status(), 200);
+        streams.push(response);
+    }
+    let id = &made["id"];
+    admin
+        .delete(&format!("/api/v1/tokens/{id}"))
+        .await
+        .expect(204);
+    for stream in streams {
+        let end = tokio::time::timeout(Duration::from_secs(60), stream.bytes()).await;
+        end.expect("it ends").expect("in order");
+    }
+}

@@ -37,6 +37,7 @@ async fn versions_tell_what_they_changed_and_lead_back() {
         "env.GONE: set → not set",
         "first version",
         "Roll back",
+        " by admin",
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }

@@ -147,7 +147,7 @@ impl Feed {
             return true;
         }
         // A database that does not answer ends no session.
-        !matches!(self.app.store.find_session(&self.secret).await, Ok(None))
+        !matches!(self.app.store.peek_session(&self.secret).await, Ok(None))
     }
 
     /// Puts the events of a sample into `waiting`; None when what the page shows is gone.

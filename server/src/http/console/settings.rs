@@ -61,7 +61,11 @@ pub async fn submit(
         Ok(Some(patch)) => {
             viewer.audit().detail(patch.fields().join(", "));
             match app.engine.update(&name, patch, None).await {
-                Ok(_) => return Ok(go(&headers, &told(&name, "saved"))),
+                Ok(saved) => {
+                    let version = saved.active_version;
+                    viewer.audit().detail(format!("version {version}"));
+                    return Ok(go(&headers, &told(&name, "saved")));
+                }
                 Err(error) => Failure::engine(error, SettingsForm::FIELDS, &viewer.request_id)?,
             }
         }

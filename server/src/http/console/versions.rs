@@ -13,7 +13,7 @@ use crate::engine::VersionChange;
 use crate::http::App;
 use crate::http::functions::version_code;
 use crate::http::problem::Problem;
-use crate::model::Right;
+use crate::model::{AuditFilter, AuditRecord, Right, VersionView};
 
 use super::code_files::blocking;
 use super::form::Submitted;
@@ -21,6 +21,9 @@ use super::function::{Notice, notice};
 use super::guard::go;
 use super::session::Viewer;
 use super::{commands, diff, view};
+
+/// Records of the audit log that are looked through for who made a version: bounds the time of a page.
+const RECORDS: u32 = 500;
 
 /// `GET /functions/{name}/versions`.
 pub async fn page(
@@ -36,19 +39,52 @@ pub async fn page(
     chrome.notice = notice(&query.notice, &function);
     let now = Timestamp::now();
     let versions = app.engine.version_changes(&name).await?;
+    let records = app.store.audit(&of(&name), None, RECORDS).await?;
+    let records = records.map(|page| page.items).unwrap_or_default();
     let page = VersionsPage {
         chrome,
         head: view::head(&app, &function).await?,
         versions: versions
             .into_iter()
-            .map(|change| row(change, now))
+            .map(|change| {
+                let author = author(&change.version, &records);
+                row(change, author, now)
+            })
             .collect(),
         commands: commands::versions(&headers, &function),
     };
     Ok(respond::page(StatusCode::OK, &page))
 }
 
-fn row(change: VersionChange, now: Timestamp) -> VersionRow {
+/// What was done to a function.
+fn of(name: &str) -> AuditFilter {
+    AuditFilter {
+        target: Some(name.to_owned()),
+        ..AuditFilter::default()
+    }
+}
+
+/// Who made a version: whom the audit log names in the first record about it since it is there. An earlier one is about
+/// a former function of the same name, a later one about going back to it.
+fn author(version: &VersionView, newest_first: &[AuditRecord]) -> Option<String> {
+    let number = version.version.to_string();
+    newest_first
+        .iter()
+        .rev()
+        .filter(|record| record.time >= version.created_at)
+        .find(|record| match record.action.as_str() {
+            "function.create" => version.version == 1,
+            "function.deploy" | "function.settings" => record
+                .detail
+                .split(", ")
+                .any(|detail| detail.strip_prefix("version ") == Some(number.as_str())),
+            _ => false,
+        })
+        .map(|record| record.actor.clone())
+        .filter(|actor| !actor.is_empty())
+}
+
+fn row(change: VersionChange, author: Option<String>, now: Timestamp) -> VersionRow {
     let VersionChange {
         version,
         before,
@@ -62,7 +98,7 @@ fn row(change: VersionChange, now: Timestamp) -> VersionRow {
             at: version.created_at,
             now,
         },
-        author: None,
+        author,
         code_sha256: version.code_sha256,
         code_bytes: version.code_bytes,
         before,
@@ -180,4 +216,59 @@ fn number(name: &str, version: &str) -> Result<u32, Problem> {
     version
         .parse()
         .map_err(|_| Problem::not_found(format_args!("version {version:?} of \"{name}\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+    use crate::model::ActorKind;
+
+    fn version(number: u32, seconds: i64) -> VersionView {
+        serde_json::from_value(serde_json::json!({
+            "version": number, "active": false, "code_sha256": "", "code_bytes": 0, "handler": "main.handler",
+            "memory_mb": 128, "timeout_ms": 1, "max_concurrency": 1, "idle_timeout_s": 1, "min_instances": 0,
+            "keep_warm": false, "template_idle_timeout_s": 0, "network": "none", "public": false, "env": {},
+            "created_at": Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds),
+        }))
+        .expect("a version")
+    }
+
+    fn record(actor: &str, action: &str, detail: &str, seconds: i64) -> AuditRecord {
+        AuditRecord {
+            id: seconds,
+            time: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds),
+            actor_kind: ActorKind::User,
+            actor: actor.into(),
+            action: action.into(),
+            target: "f".into(),
+            address: String::new(),
+            request_id: String::new(),
+            detail: detail.into(),
+        }
+    }
+
+    #[test]
+    fn a_version_is_whose_change_made_it() {
+        let mut records = vec![
+            record("former", "function.deploy", "version 2", 5),
+            record("ada", "function.create", "", 11),
+            record("grace", "function.deploy", "version 2", 21),
+            record("edsger", "function.activate", "version 1", 30),
+            record("edsger", "function.activate", "version 2", 31),
+            record(
+                "tony",
+                "function.settings",
+                "memory_mb, env, version 13",
+                41,
+            ),
+        ];
+        records.reverse();
+        let found = |number, seconds| author(&version(number, seconds), &records);
+        assert_eq!(found(1, 10).as_deref(), Some("ada"));
+        assert_eq!(found(2, 20).as_deref(), Some("grace"));
+        assert_eq!(found(13, 40).as_deref(), Some("tony"));
+        assert_eq!(found(3, 40), None);
+    }
 }

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use super::{id_of, is_alive};
 use crate::history::{Event, LiveHistogram};
 use crate::http::App;
-use crate::http::auth::{Allowed, Read};
+use crate::http::auth::{Allowed, Proof, Read};
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::model::{InstanceCounts, InvocationRecord, Stats};
@@ -58,7 +58,7 @@ pub struct StatsEvent {
     extensions(("x-errors" = json!(["not_found"]))),
 )]
 pub async fn events(
-    _: Allowed<Read>,
+    asked: Allowed<Read>,
     State(app): State<App>,
     Path(name): Path<String>,
 ) -> Result<Sse<impl Stream<Item = Result<SseEvent, Infallible>>>, Problem> {
@@ -73,6 +73,7 @@ pub async fn events(
         app,
         name,
         id,
+        proof: asked.proof,
     };
     let events = stream::unfold(feed, |mut feed| async move {
         let event = feed.next().await?;
@@ -91,6 +92,7 @@ struct Feed {
     app: App,
     name: String,
     id: i64,
+    proof: Proof,
 }
 
 impl Feed {
@@ -118,7 +120,7 @@ impl Feed {
     }
 
     async fn stats(&mut self) -> Option<SseEvent> {
-        if !is_alive(&self.app, &self.name, self.id) {
+        if !is_alive(&self.app, &self.name, self.id, &self.proof).await {
             return None;
         }
         let view = self.app.engine.get(&self.name).await.ok()?;

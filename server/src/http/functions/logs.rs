@@ -18,7 +18,7 @@ use tokio::time::Interval;
 use super::{id_of, is_alive};
 use crate::history::{Event, LogEntry, SearchText};
 use crate::http::App;
-use crate::http::auth::{Allowed, Read};
+use crate::http::auth::{Allowed, Proof, Read};
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
@@ -59,7 +59,7 @@ const ALIVE_CHECK: Duration = Duration::from_secs(1);
     extensions(("x-errors" = json!(["not_found", "invalid_field"]))),
 )]
 pub async fn logs(
-    _: Allowed<Read>,
+    asked: Allowed<Read>,
     State(app): State<App>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
@@ -100,6 +100,7 @@ pub async fn logs(
                 app,
                 name,
                 id,
+                proof: asked.proof,
             };
             Body::from_stream(first.chain(follower.lines()))
         }
@@ -197,6 +198,7 @@ struct Follower {
     app: App,
     name: String,
     id: i64,
+    proof: Proof,
 }
 
 impl Follower {
@@ -226,7 +228,7 @@ impl Follower {
                     Err(RecvError::Closed) => return None,
                 },
                 _ = self.ticks.tick() => {
-                    if !is_alive(&self.app, &self.name, self.id) {
+                    if !is_alive(&self.app, &self.name, self.id, &self.proof).await {
                         return None;
                     }
                 }

@@ -19,6 +19,7 @@ pub mod versions;
 use std::future::Future;
 
 use super::App;
+use super::auth::Proof;
 use super::problem::Problem;
 
 /// Row id of a function, or 404.
@@ -32,9 +33,10 @@ pub fn no_function(name: &str) -> Problem {
     Problem::not_found(format!("function {shown:?}"))
 }
 
-/// Whether a stream about this function should go on: it is still the same one, and the server is not draining.
-fn is_alive(app: &App, name: &str, id: i64) -> bool {
-    app.engine.ready() && app.engine.id_of(name) == Some(id)
+/// Whether a stream about this function should go on: it is still the same one, the server is not draining, and who asked
+/// for it still may.
+async fn is_alive(app: &App, name: &str, id: i64, proof: &Proof) -> bool {
+    app.engine.ready() && app.engine.id_of(name) == Some(id) && proof.holds(app).await
 }
 
 /// Runs a change on a task of its own, so that a client that hangs up leaves it either undone or complete.
