@@ -78,6 +78,3 @@ SELECT 'invocations', count(*), coalesce(sum(length(CAST(error AS BLOB))), 0) FR
 INSERT INTO history_sizes (kind, row_count, text_bytes) VALUES ('payloads', 0, 0);
 INSERT INTO history_sizes (kind, row_count, text_bytes)
 SELECT 'logs', count(*), coalesce(sum(length(CAST(text AS BLOB))), 0) FROM logs;
-
--- The oldest minutes of all functions.
-CREATE INDEX rollups_by_age ON rollups (minute);

@@ -79,6 +79,14 @@ impl Program {
         self.process.id()
     }
 
+    /// Asks it to end and waits until it has.
+    pub fn terminate(&mut self) -> anyhow::Result<()> {
+        let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).context("no process")?;
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        self.process.wait()?;
+        Ok(())
+    }
+
     /// Waits until it accepts connections.
     pub fn wait_for(&mut self, address: SocketAddr) -> anyhow::Result<()> {
         let deadline = Instant::now() + START;

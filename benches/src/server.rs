@@ -83,14 +83,16 @@ impl Runtime {
     }
 }
 
-/// A running server with an empty data directory.
+/// A running server, with an empty data directory unless it is given one.
 pub struct Server {
     program: Program,
     /// Where it listens.
     pub address: SocketAddr,
     /// Whether each template keeps a fork made ahead.
     pub has_spares: bool,
-    dir: tempfile::TempDir,
+    data: PathBuf,
+    /// Removed with the server, when it is its own.
+    _dir: Option<tempfile::TempDir>,
 }
 
 /// What switches spares off, so that a start without one can be measured.
@@ -100,9 +102,17 @@ impl Server {
     /// Starts it with further settings, given as environment variables.
     pub fn start(settings: &[(&str, &str)]) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
+        let data = dir.path().join("data");
+        let mut server = Self::start_in(data, settings)?;
+        server._dir = Some(dir);
+        Ok(server)
+    }
+
+    /// Starts it with a data directory that outlives it.
+    pub fn start_in(data: PathBuf, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
         let mut command = bound(executable()?)?;
         command
-            .env("HEARTH_DATA_DIR", dir.path().join("data"))
+            .env("HEARTH_DATA_DIR", &data)
             .env("HEARTH_LISTEN", "127.0.0.1:0")
             .env("HEARTH_ADMIN_TOKEN", TOKEN)
             .env("HEARTH_LOG", "error")
@@ -112,7 +122,8 @@ impl Server {
             program,
             address: crate::peers::parse(address.trim_end_matches('/'))?,
             has_spares: !settings.contains(&NO_SPARES),
-            dir,
+            data,
+            _dir: None,
         })
     }
 
@@ -123,7 +134,12 @@ impl Server {
 
     /// Its data directory.
     pub fn data(&self) -> PathBuf {
-        self.dir.path().join("data")
+        self.data.clone()
+    }
+
+    /// Stops it as a service manager does, so that it writes all it has in memory.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        self.program.terminate()
     }
 
     /// A call of the API with a JSON answer.

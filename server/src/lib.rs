@@ -25,4 +25,5 @@ pub mod channel;
 pub mod history;
 pub mod live;
 pub mod package;
+pub mod retention;
 pub mod store;

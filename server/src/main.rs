@@ -16,6 +16,7 @@ use hearth::history::History;
 use hearth::http::App;
 use hearth::live::Live;
 use hearth::people::People;
+use hearth::retention::Retainer;
 use hearth::sandbox::{self, Host};
 use hearth::scheduler::{Gate, Resources};
 use hearth::store::Store;
@@ -124,6 +125,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let app = App {
         engine: engine.clone(),
         store: store.clone(),
+        retention: Retainer::start(store.clone(), history.clone()).await?,
         live: Live::start(engine.clone(), history.clone(), data_dir.path.clone()),
         history,
         people,

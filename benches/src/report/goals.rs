@@ -80,6 +80,7 @@ fn all(documents: &Documents) -> Vec<Goal> {
     serving(documents, &mut goals);
     rings(documents, &mut goals);
     holding(documents, &mut goals);
+    looking(documents, &mut goals);
     goals
 }
 
@@ -261,4 +262,18 @@ fn holding(documents: &Documents, goals: &mut Vec<Goal>) {
         goal.floor = "the pages that a fork must write, and its page tables (not in PSS)".into();
         goals.push(goal);
     }
+}
+
+/// The slowest of the console's pages.
+fn looking(documents: &Documents, goals: &mut Vec<Goal>) {
+    let mut goal = Goal::new(
+        "each page of the console, 1,000 functions, 10 million invocations",
+        "p95 ≤ 50 ms",
+    );
+    goal.measured = documents.slowest("console").map(|slowest| {
+        let p95 = slowest.metrics.p95_ns;
+        let text = format!("slowest: {}, p95 {}", slowest.name, time(p95));
+        (text, p95 <= 50.0 * MS)
+    });
+    goals.push(goal);
 }

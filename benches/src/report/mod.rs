@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 
-use crate::results::{Document, Metrics};
+use crate::results::{Document, Measurement, Metrics};
 use crate::suites;
 
 /// The result files of one run.
@@ -39,6 +39,14 @@ impl Documents {
     /// Something that was timed.
     fn timed(&self, suite: &str, category: &str, name: &str) -> Option<&Metrics> {
         self.of(suite)?.timed(category, name)
+    }
+
+    /// The measurement of a suite with the highest 95th percentile.
+    fn slowest(&self, suite: &str) -> Option<&Measurement> {
+        let results = &self.of(suite)?.results;
+        results
+            .iter()
+            .max_by(|a, b| a.metrics.p95_ns.total_cmp(&b.metrics.p95_ns))
     }
 
     /// A figure.

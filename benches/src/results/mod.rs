@@ -6,5 +6,5 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use document::{Document, Metrics};
+pub use document::{Document, Measurement, Metrics};
 pub use samples::Samples;

@@ -1,6 +1,7 @@
 //! The suites, one result file each.
 
 pub mod bursts;
+pub mod console;
 pub mod memory;
 pub mod ring;
 pub mod starts;
@@ -14,12 +15,13 @@ use crate::scale::Scale;
 pub type Suite = fn(Scale, &mut Document) -> anyhow::Result<()>;
 
 /// All of them by name, in the order in which they run and stand in the report.
-pub const ALL: [(&str, Suite); 5] = [
+pub const ALL: [(&str, Suite); 6] = [
     ("ring", ring::run),
     ("starts", starts::run),
     ("warm", warm::run),
     ("bursts", bursts::run),
     ("memory", memory::run),
+    ("console", console::run),
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.

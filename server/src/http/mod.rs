@@ -21,6 +21,7 @@ mod path;
 pub mod problem;
 mod query;
 pub mod request_id;
+mod retention;
 mod router;
 pub mod spec;
 mod tokens;
@@ -38,6 +39,7 @@ use crate::engine::Engine;
 use crate::history::History;
 use crate::live::Live;
 use crate::people::People;
+use crate::retention::Retainer;
 use crate::store::Store;
 
 /// What every handler can reach. Cheap to clone.
@@ -49,6 +51,8 @@ pub struct App {
     pub store: Store,
     /// Finished invocations.
     pub history: History,
+    /// Removes what is too old.
+    pub retention: Retainer,
     /// Passwords, the first set-up, limits on log-ins.
     pub people: Arc<People>,
     /// What the console shows as it changes.

@@ -11,8 +11,8 @@ use utoipa_axum::routes;
 
 use super::problem::{Code, Problem};
 use super::{
-    App, audit, console, finish, functions, health, invocations, metrics, node, openapi, tokens,
-    trigger, users,
+    App, audit, console, finish, functions, health, invocations, metrics, node, openapi, retention,
+    tokens, trigger, users,
 };
 
 /// All documented routes.
@@ -44,6 +44,7 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(functions::events::events))
         .routes(routes!(functions::logs::logs))
         .routes(routes!(invocations::invocation))
+        .routes(routes!(retention::get, retention::patch))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::delete))
         .routes(routes!(users::list, users::create))

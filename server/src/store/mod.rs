@@ -42,6 +42,7 @@ use crate::model::{Caller, FunctionSpec};
 
 pub use audit::NewAudit;
 pub(crate) use history_batch::HistoryBatch;
+pub(crate) use removal::PIECE;
 pub(crate) use rollups::{QUARTER, RollupCounts, RollupRow};
 pub use saved_events::{MAX_SAVED_EVENTS, SavedEvent, Saving};
 pub(crate) use totals::ALL;

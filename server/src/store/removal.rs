@@ -8,7 +8,7 @@ use sqlx::{Sqlite, Transaction};
 
 use super::codes::{timestamp, unsigned};
 use super::sizes::{self, Size, Sizes};
-use super::{During, Store, StoreError};
+use super::{During, QUARTER, Store, StoreError};
 use jiff::Timestamp;
 
 /// Rows removed in one transaction. Removing an invocation touches five indexes, removing a line the search's.
@@ -215,27 +215,56 @@ impl Store {
         work.await.during("remove old log lines")
     }
 
-    /// Removes statistics of minutes before `before`, at most a piece. Returns how many.
-    pub(crate) async fn remove_rollups(&self, before: Timestamp) -> Result<u64, StoreError> {
+    /// Removes statistics of a function from before `before`, at most a piece. Returns how many rows.
+    pub(crate) async fn remove_statistics(
+        &self,
+        function: i64,
+        before: Timestamp,
+    ) -> Result<u64, StoreError> {
         let minute = before.as_second().div_euclid(60);
+        let quarter = minute.div_euclid(QUARTER);
         let work = async {
+            // Most functions have nothing to remove: looking does not need the writing connection.
+            let old = sqlx::query_scalar!(
+                "SELECT 1 FROM rollups WHERE function_id = ?1 AND minute < ?2 \
+                 UNION ALL SELECT 1 FROM rollup_quarters WHERE function_id = ?1 AND quarter < ?3 LIMIT 1",
+                function,
+                minute,
+                quarter
+            )
+            .fetch_optional(self.readers())
+            .await?;
+            if old.is_none() {
+                return Ok(0);
+            }
             let mut transaction = self.write().await?;
             let removed = sqlx::query!(
                 "DELETE FROM rollups WHERE id IN \
-                 (SELECT id FROM rollups WHERE minute < ?1 ORDER BY minute LIMIT ?2)",
+                 (SELECT id FROM rollups WHERE function_id = ?1 AND minute < ?2 ORDER BY minute LIMIT ?3)",
+                function,
                 minute,
                 PIECE
             )
             .execute(&mut *transaction)
             .await?
             .rows_affected();
+            let quarters = sqlx::query!(
+                "DELETE FROM rollup_quarters WHERE function_id = ?1 AND quarter IN \
+                 (SELECT quarter FROM rollup_quarters WHERE function_id = ?1 AND quarter < ?2 ORDER BY quarter LIMIT ?3)",
+                function,
+                quarter,
+                PIECE
+            )
+            .execute(&mut *transaction)
+            .await?
+            .rows_affected();
             transaction.commit().await?;
-            Ok(removed)
+            Ok(removed + quarters)
         };
         work.await.during("remove old statistics")
     }
 
-    /// When the oldest invocation was admitted, the oldest line written, and the oldest minute of statistics began.
+    /// When the oldest invocation was admitted and the oldest line written.
     pub(crate) async fn oldest(&self) -> Result<Oldest, StoreError> {
         let work = async {
             let invocation =
@@ -245,18 +274,32 @@ impl Store {
             let line = sqlx::query_scalar!("SELECT time_us FROM logs ORDER BY seq LIMIT 1")
                 .fetch_optional(self.readers())
                 .await?;
-            let minute = sqlx::query_scalar!("SELECT minute FROM rollups ORDER BY minute LIMIT 1")
-                .fetch_optional(self.readers())
-                .await?;
             Ok(Oldest {
                 invocation: invocation.map(timestamp).transpose()?,
                 line: line.map(timestamp).transpose()?,
-                minute: minute
-                    .map(|minute| timestamp(minute.saturating_mul(60_000_000)))
-                    .transpose()?,
             })
         };
         work.await.during("find the oldest of the history")
+    }
+
+    /// When the oldest statistics of any function begin.
+    pub(crate) async fn oldest_statistics(&self) -> Result<Option<Timestamp>, StoreError> {
+        // One look into each function's, because both are in the order of functions.
+        let work = async {
+            let minute = sqlx::query_scalar!(
+                r#"SELECT min(min(
+                       coalesce((SELECT min(minute) FROM rollups WHERE function_id = f.id), 9000000000),
+                       coalesce((SELECT min(quarter) * 15 FROM rollup_quarters WHERE function_id = f.id), 9000000000)
+                   )) AS "minute: i64" FROM functions f"#
+            )
+            .fetch_one(self.readers())
+            .await?;
+            minute
+                .filter(|minute| *minute < 9_000_000_000)
+                .map(|minute| timestamp(minute.saturating_mul(60_000_000)))
+                .transpose()
+        };
+        work.await.during("find the oldest statistics")
     }
 }
 
@@ -267,6 +310,4 @@ pub(crate) struct Oldest {
     pub invocation: Option<Timestamp>,
     /// When it was written.
     pub line: Option<Timestamp>,
-    /// When it began.
-    pub minute: Option<Timestamp>,
 }

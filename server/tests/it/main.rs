@@ -28,6 +28,7 @@ mod node;
 mod packages;
 mod people;
 mod restore;
+mod retention;
 mod runtime;
 mod saved_events;
 mod scopes;

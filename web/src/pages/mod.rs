@@ -16,6 +16,7 @@ mod logs;
 mod new;
 mod overview;
 mod people;
+mod retention;
 mod settings;
 mod setup;
 mod shared;
@@ -51,6 +52,10 @@ pub use overview::{
     CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
 };
 pub use people::{MadePassword, NewPerson, PeoplePage, PersonPage, PersonRow, RoleChoice};
+pub use retention::{
+    AmountView, PassView, RetentionForm, RetentionPage, RetentionPreview, RetentionPreviewPartial,
+    RetentionState, RetentionStatePartial,
+};
 pub use settings::{SettingsForm, SettingsPage};
 pub use setup::SetupPage;
 pub use shared::{

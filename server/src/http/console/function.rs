@@ -13,7 +13,6 @@ use crate::http::App;
 use crate::http::problem::Problem;
 use crate::model::{FunctionView, Right};
 
-use super::guard::is_htmx;
 use super::invocations;
 use super::invoke::Answered;
 use super::session::Viewer;

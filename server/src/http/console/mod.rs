@@ -34,6 +34,7 @@ mod palette;
 mod people;
 mod person;
 mod place;
+mod retention;
 mod session;
 mod settings;
 mod setup;
@@ -101,6 +102,8 @@ pub fn router(app: App) -> Router<App> {
             get(settings::page).post(settings::submit),
         )
         .route("/functions/{name}/delete", post(settings::delete))
+        .route("/retention", get(retention::page).post(retention::submit))
+        .route("/retention/preview", post(retention::preview))
         .route("/logout", post(session::logout))
         .route("/account", get(account::page))
         .route("/account/password", post(account::password))

@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 31] = [
+const ROUTES: [(&str, &str); 33] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -34,6 +34,8 @@ const ROUTES: [(&str, &str); 31] = [
     ("get", "/api/v1/tokens"),
     ("post", "/api/v1/tokens"),
     ("delete", "/api/v1/tokens/{id}"),
+    ("get", "/api/v1/retention"),
+    ("patch", "/api/v1/retention"),
     ("get", "/api/v1/users"),
     ("post", "/api/v1/users"),
     ("patch", "/api/v1/users/{name}"),

@@ -175,7 +175,7 @@ impl Fields {
     }
 
     /// Takes a whole number.
-    pub(super) fn integer(&mut self, rule: &IntegerRule) -> Result<Option<u32>, InvalidField> {
+    pub fn integer(&mut self, rule: &IntegerRule) -> Result<Option<u32>, InvalidField> {
         let IntegerRule { field, min, max } = *rule;
         let text = format!("a whole number from {min} to {max}");
         self.take(field, &text, "a number", |input| {

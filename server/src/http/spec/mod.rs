@@ -20,7 +20,7 @@ use crate::model::{
 
 pub use code::MAX_CODE_BYTES;
 pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunction};
-pub use fields::{Fields, Input, invalid};
+pub use fields::{Fields, Input, IntegerRule, invalid};
 pub use rules::is_function_name;
 pub use upload::{code_upload, json_fields, upload};
 

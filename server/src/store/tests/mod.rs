@@ -6,6 +6,7 @@ mod filters;
 mod functions;
 mod opening;
 mod people;
+mod retention;
 mod saved_events;
 mod search;
 mod tokens;

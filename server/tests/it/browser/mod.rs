@@ -10,6 +10,7 @@ mod changing;
 mod commands;
 mod deploying;
 mod editing;
+mod history;
 mod latency;
 mod live;
 mod pages;

@@ -1,0 +1,178 @@
+//! `/retention`: how long what happened is kept, how much of it there is, and what is being removed.
+
+use axum::Extension;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use hearth_web::pages::{
+    AmountView, FieldErrors, Moment, PassView, RetentionForm, RetentionPage, RetentionPreview,
+    RetentionPreviewPartial, RetentionState, RetentionStatePartial,
+};
+use hearth_web::respond;
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use crate::http::App;
+use crate::http::functions::to_the_end;
+use crate::http::problem::Problem;
+use crate::http::retention::changed;
+use crate::http::spec::{Fields, Input};
+use crate::model::{InvalidField, Retention, Right};
+use crate::retention::{Amount, Status, would_remove};
+
+use super::form::{Form, Submitted};
+use super::guard::{go, is_htmx, sentence};
+use super::outcome::Failure;
+use super::session::Viewer;
+
+/// What the last change did.
+#[derive(Debug, Default, Deserialize)]
+pub struct Notice {
+    #[serde(default)]
+    notice: String,
+}
+
+/// `GET /retention`: the page, or for htmx what is kept now.
+pub async fn page(
+    State(app): State<App>,
+    Extension(viewer): Extension<Viewer>,
+    Query(notice): Query<Notice>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    viewer.needs(Right::Admin)?;
+    let status = app.retention.status().await?;
+    if is_htmx(&headers) {
+        let state = state(&status);
+        return Ok(respond::partial(&RetentionStatePartial { state }));
+    }
+    let mut chrome = viewer.chrome();
+    chrome.notice = match notice.notice.as_str() {
+        "saved" => Some("Saved. What is too old or too much now is being removed.".to_owned()),
+        "unchanged" => Some("Nothing was changed.".to_owned()),
+        _ => None,
+    };
+    let page = RetentionPage {
+        chrome,
+        form: form_of(&status.settings),
+        state: state(&status),
+        preview: RetentionPreview::default(),
+        errors: FieldErrors::default(),
+    };
+    Ok(respond::page(StatusCode::OK, &page))
+}
+
+/// `POST /retention/preview`: what a change would remove at once. Changes nothing.
+pub async fn preview(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
+    submitted.viewer.needs(Right::Admin)?;
+    let status = app.retention.status().await?;
+    let Ok((settings, names)) = read(&submitted.form, &status.settings) else {
+        return Ok(respond::partial(&RetentionPreviewPartial {
+            preview: RetentionPreview::default(),
+        }));
+    };
+    let removed = would_remove(&status, &settings, Timestamp::now());
+    let preview = RetentionPreview {
+        changed: !names.is_empty(),
+        invocations: removed.invocations,
+        logs: removed.logs,
+    };
+    Ok(respond::partial(&RetentionPreviewPartial { preview }))
+}
+
+/// `POST /retention`.
+pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
+    let Submitted {
+        viewer,
+        form,
+        headers,
+    } = submitted;
+    viewer.needs(Right::Admin)?;
+    let now = app.retention.settings();
+    match read(&form, &now) {
+        Ok((_, names)) if names.is_empty() => {
+            viewer.audit().nothing_changed();
+            Ok(go(&headers, "/retention?notice=unchanged"))
+        }
+        Ok((settings, names)) => {
+            viewer.audit().detail(names.join(", "));
+            let retention = app.retention.clone();
+            to_the_end(async move { retention.change(settings).await }).await?;
+            Ok(go(&headers, "/retention?notice=saved"))
+        }
+        Err(error) if is_htmx(&headers) => {
+            Ok(Failure::field(error, RetentionForm::FIELDS).partial(RetentionForm::FIELDS))
+        }
+        Err(error) => {
+            let page = RetentionPage {
+                chrome: viewer.chrome(),
+                form: typed(&form),
+                state: state(&app.retention.status().await?),
+                preview: RetentionPreview::default(),
+                errors: FieldErrors::one(&error.field, sentence(&error.rule)),
+            };
+            Ok(respond::page(StatusCode::UNPROCESSABLE_ENTITY, &page))
+        }
+    }
+}
+
+fn read(form: &Form, now: &Retention) -> Result<(Retention, Vec<&'static str>), InvalidField> {
+    let mut fields = Fields::default();
+    for name in RetentionForm::FIELDS {
+        fields.add((*name).to_owned(), Input::Text(form.trimmed(name)))?;
+    }
+    changed(fields, now)
+}
+
+fn form_of(settings: &Retention) -> RetentionForm {
+    RetentionForm {
+        invocations_days: settings.invocations_days.to_string(),
+        invocations_mib: settings.invocations_mib.to_string(),
+        logs_days: settings.logs_days.to_string(),
+        logs_mib: settings.logs_mib.to_string(),
+        statistics_days: settings.statistics_days.to_string(),
+        audit_days: settings.audit_days.to_string(),
+        event_bytes: settings.event_bytes.to_string(),
+        result_bytes: settings.result_bytes.to_string(),
+    }
+}
+
+fn typed(form: &Form) -> RetentionForm {
+    RetentionForm {
+        invocations_days: form.trimmed("invocations_days"),
+        invocations_mib: form.trimmed("invocations_mib"),
+        logs_days: form.trimmed("logs_days"),
+        logs_mib: form.trimmed("logs_mib"),
+        statistics_days: form.trimmed("statistics_days"),
+        audit_days: form.trimmed("audit_days"),
+        event_bytes: form.trimmed("event_bytes"),
+        result_bytes: form.trimmed("result_bytes"),
+    }
+}
+
+fn state(status: &Status) -> RetentionState {
+    let now = Timestamp::now();
+    let moment = |at: Option<Timestamp>| at.map(|at| Moment { at, now });
+    let amount = |amount: &Amount, mib: u32| AmountView {
+        count: amount.count,
+        bytes: amount.bytes,
+        budget_bytes: u64::from(mib) << 20,
+        oldest: moment(amount.oldest),
+    };
+    let settings = &status.settings;
+    RetentionState {
+        invocations: amount(&status.invocations, settings.invocations_mib),
+        logs: amount(&status.logs, settings.logs_mib),
+        statistics_oldest: moment(status.statistics_oldest),
+        file_bytes: status.database.bytes,
+        free_bytes: status.database.free_bytes,
+        shrinks: status.database.shrinks,
+        pass: PassView {
+            running: status.pass.running,
+            stage: status.pass.stage,
+            removed: status.pass.removed,
+            expected: status.pass.expected,
+            finished: moment(status.pass.finished_at),
+            error: status.pass.error.clone(),
+        },
+    }
+}

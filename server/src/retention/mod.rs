@@ -1,0 +1,373 @@
+//! Removing what is older, or more, than the settings say; and making the database's file smaller afterwards.
+//!
+//! One task does it, a piece at a time: see [`crate::store`] for the pieces and [`policy`] for what is due. It rests after
+//! each piece for as long as the piece took, so that the history and deploys have the writing connection at least half of
+//! the time, and they get it first, because they wait in line while it rests. What a crash interrupts is due again at the
+//! next start.
+
+pub mod policy;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::sync::{Notify, watch};
+use utoipa::ToSchema;
+
+use crate::history::History;
+use crate::model::Retention;
+use crate::store::{PIECE, Store, StoreError};
+use policy::{Budget, Due, Kept};
+
+/// Under this name the settings are stored.
+const SETTING: &str = "retention";
+/// How long after the start the first pass is made: a start has other things to do.
+const FIRST_PASS: Duration = Duration::from_secs(10);
+/// Time between two passes.
+const PERIOD: Duration = Duration::from_secs(60);
+/// Shortest rest after a piece.
+const SHORTEST_REST: Duration = Duration::from_millis(1);
+/// Free space that stays in the file, bytes: new rows go there, and the file need not grow again for them.
+const SLACK: u64 = 4 << 20;
+
+/// What is kept, and what is being removed.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Status {
+    /// The settings.
+    pub settings: Retention,
+    /// Invocations with their events and results.
+    pub invocations: Amount,
+    /// Log lines with the index for their search.
+    pub logs: Amount,
+    /// Start of the oldest minute there are statistics of; null when there are none.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub statistics_oldest: Option<Timestamp>,
+    /// The database's file.
+    pub database: DatabaseFile,
+    /// The last removal, or the one that is under way.
+    pub pass: Pass,
+}
+
+/// How much there is of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Amount {
+    /// How many.
+    pub count: u64,
+    /// About how many bytes they take in the file, their indexes included: counted from rows and text, not measured.
+    pub bytes: u64,
+    /// When the oldest happened; null when there is none.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub oldest: Option<Timestamp>,
+}
+
+impl Amount {
+    fn kept(&self) -> Kept {
+        Kept {
+            rows: self.count,
+            bytes: self.bytes,
+            oldest: self.oldest,
+        }
+    }
+}
+
+/// The database's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DatabaseFile {
+    /// Its size, bytes, without its log.
+    pub bytes: u64,
+    /// Of it free for new rows, bytes.
+    pub free_bytes: u64,
+    /// Whether it becomes smaller when rows are removed. A large one of an earlier version only reuses the space.
+    pub shrinks: bool,
+}
+
+/// A removal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Pass {
+    /// Whether it is under way.
+    pub running: bool,
+    /// What it is at: `invocations`, `logs`, `statistics`, `audit` or `file`; null when it is not under way.
+    pub stage: Option<&'static str>,
+    /// Rows removed so far.
+    pub removed: u64,
+    /// About how many rows were to be removed when it began.
+    pub expected: u64,
+    /// When it began; null when there was none yet.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub finished_at: Option<Timestamp>,
+    /// Why it ended early.
+    pub error: Option<String>,
+}
+
+/// Keeps the history within its settings. Cheap to clone.
+#[derive(Clone)]
+pub struct Retainer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    history: History,
+    settings: ArcSwap<Retention>,
+    pass: watch::Sender<Pass>,
+    /// The settings were changed.
+    changed: Notify,
+}
+
+impl Retainer {
+    /// Reads the settings and begins to apply them in the background.
+    pub async fn start(store: Store, history: History) -> Result<Self, StoreError> {
+        let settings: Retention = store.setting(SETTING).await?.unwrap_or_default();
+        history.limit_payloads(settings.payloads());
+        let retainer = Self {
+            inner: Arc::new(Inner {
+                store,
+                history,
+                settings: ArcSwap::from_pointee(settings),
+                pass: watch::Sender::default(),
+                changed: Notify::new(),
+            }),
+        };
+        tokio::spawn(retainer.clone().run());
+        Ok(retainer)
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> Retention {
+        **self.inner.settings.load()
+    }
+
+    /// Changes the settings; they are applied at once, in the background.
+    pub async fn change(&self, settings: Retention) -> Result<(), StoreError> {
+        self.inner.store.set_setting(SETTING, &settings).await?;
+        self.inner.settings.store(Arc::new(settings));
+        self.inner.history.limit_payloads(settings.payloads());
+        self.inner.changed.notify_one();
+        Ok(())
+    }
+
+    /// What is kept, and what is being removed.
+    pub async fn status(&self) -> Result<Status, StoreError> {
+        let store = &self.inner.store;
+        let (invocations, logs) = self.amounts().await?;
+        let file = store.file_size().await?;
+        Ok(Status {
+            settings: self.settings(),
+            invocations,
+            logs,
+            statistics_oldest: store.oldest_statistics().await?,
+            database: DatabaseFile {
+                bytes: file.bytes,
+                free_bytes: file.free,
+                shrinks: file.shrinks,
+            },
+            pass: self.inner.pass.borrow().clone(),
+        })
+    }
+
+    /// How much there is of invocations and of log lines.
+    async fn amounts(&self) -> Result<(Amount, Amount), StoreError> {
+        let store = &self.inner.store;
+        let (sizes, oldest) = (store.sizes().await?, store.oldest().await?);
+        let invocations = Amount {
+            count: sizes.invocations.rows,
+            bytes: sizes.invocation_bytes(),
+            oldest: oldest.invocation,
+        };
+        let logs = Amount {
+            count: sizes.logs.rows,
+            bytes: sizes.log_bytes(),
+            oldest: oldest.line,
+        };
+        Ok((invocations, logs))
+    }
+
+    async fn run(self) {
+        let mut rest = FIRST_PASS;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(rest) => {}
+                () = self.inner.changed.notified() => {}
+            }
+            rest = PERIOD;
+            match self.pass().await {
+                Ok(()) => {}
+                Err(StoreError::Sqlx {
+                    source: sqlx::Error::PoolClosed,
+                    ..
+                }) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "old history could not be removed");
+                    self.update(|pass| pass.error = Some(error.to_string()));
+                }
+            }
+            self.update(|pass| {
+                pass.running = false;
+                pass.stage = None;
+                pass.finished_at = Some(Timestamp::now());
+            });
+        }
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Pass)) {
+        self.inner.pass.send_modify(change);
+    }
+
+    /// Removes all that is due.
+    async fn pass(&self) -> Result<(), StoreError> {
+        let (status, now) = (self.status().await?, Timestamp::now());
+        let expected = would_remove(&status, &status.settings, now);
+        self.update(|pass| {
+            *pass = Pass {
+                running: true,
+                expected: expected.invocations + expected.logs,
+                started_at: Some(now),
+                ..Pass::default()
+            };
+        });
+        self.remove_kind("invocations").await?;
+        self.remove_kind("logs").await?;
+        self.remove_statistics().await?;
+        self.remove_audit().await?;
+        self.shrink().await
+    }
+
+    /// Removes what is due of invocations or of log lines. The settings are read anew for each piece.
+    async fn remove_kind(&self, kind: &'static str) -> Result<(), StoreError> {
+        let store = &self.inner.store;
+        let of_invocations = kind == "invocations";
+        loop {
+            let begun = Instant::now();
+            let (invocations, logs) = self.amounts().await?;
+            let budgets = Budgets::of(&self.settings());
+            let (kept, budget) = match of_invocations {
+                true => (invocations.kept(), budgets.invocations),
+                false => (logs.kept(), budgets.logs),
+            };
+            let (before, most) = match policy::due(&kept, &budget, Timestamp::now()) {
+                None => return Ok(()),
+                Some(Due::Before(before)) => (before, PIECE),
+                Some(Due::Oldest(rows)) => {
+                    let rows = u32::try_from(rows).unwrap_or(PIECE);
+                    (Timestamp::MAX, rows.min(PIECE))
+                }
+            };
+            self.update(|pass| pass.stage = Some(kind));
+            let removed = match of_invocations {
+                true => store.remove_invocations(before, most).await?,
+                false => store.remove_lines(before, most).await?,
+            };
+            if removed == 0 {
+                return Ok(());
+            }
+            self.update(|pass| pass.removed += removed);
+            self.rest(begun).await;
+        }
+    }
+
+    /// Removes entries of the audit log that are too old.
+    async fn remove_audit(&self) -> Result<(), StoreError> {
+        let before = policy::cutoff(self.settings().audit_days, Timestamp::now());
+        loop {
+            let begun = Instant::now();
+            let store = &self.inner.store;
+            let removed = store.delete_audit_before(before, PIECE).await?;
+            if removed == 0 {
+                return Ok(());
+            }
+            self.update(|pass| {
+                pass.stage = Some("audit");
+                pass.removed += removed;
+            });
+            self.rest(begun).await;
+        }
+    }
+
+    /// Removes statistics of minutes that are too old.
+    async fn remove_statistics(&self) -> Result<(), StoreError> {
+        let store = &self.inner.store;
+        let before = policy::cutoff(self.settings().statistics_days, Timestamp::now());
+        for function in store.function_ids().await? {
+            loop {
+                let begun = Instant::now();
+                let removed = store.remove_statistics(function, before).await?;
+                if removed == 0 {
+                    break;
+                }
+                self.update(|pass| {
+                    pass.stage = Some("statistics");
+                    pass.removed += removed;
+                });
+                self.rest(begun).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives free pages of the file back.
+    async fn shrink(&self) -> Result<(), StoreError> {
+        let store = &self.inner.store;
+        let mut file = store.file_size().await?;
+        if !file.shrinks || file.free <= SLACK {
+            return Ok(());
+        }
+        self.update(|pass| pass.stage = Some("file"));
+        while file.free > SLACK {
+            let begun = Instant::now();
+            let after = store.shrink_step().await?;
+            if after.bytes >= file.bytes {
+                break;
+            }
+            file = after;
+            self.rest(begun).await;
+        }
+        store.truncate_log().await
+    }
+
+    /// Rests for as long as the piece took that began then.
+    async fn rest(&self, begun: Instant) {
+        tokio::time::sleep(begun.elapsed().max(SHORTEST_REST)).await;
+    }
+}
+
+/// The settings as the policy takes them.
+struct Budgets {
+    invocations: Budget,
+    logs: Budget,
+}
+
+impl Budgets {
+    fn of(settings: &Retention) -> Self {
+        let budget = |days, mib: u32| Budget {
+            days,
+            bytes: u64::from(mib) << 20,
+        };
+        Self {
+            invocations: budget(settings.invocations_days, settings.invocations_mib),
+            logs: budget(settings.logs_days, settings.logs_mib),
+        }
+    }
+}
+
+/// About how much would be removed under some settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WouldRemove {
+    /// Invocations.
+    pub invocations: u64,
+    /// Log lines.
+    pub logs: u64,
+}
+
+/// About how much would be removed at once under other settings.
+pub fn would_remove(status: &Status, settings: &Retention, now: Timestamp) -> WouldRemove {
+    let budgets = Budgets::of(settings);
+    WouldRemove {
+        invocations: policy::estimate(&status.invocations.kept(), &budgets.invocations, now),
+        logs: policy::estimate(&status.logs.kept(), &budgets.logs, now),
+    }
+}
