@@ -194,7 +194,20 @@ function setUpEvent() {
   );
 }
 
+/**
+ * Buttons of a form that lead elsewhere do so by `formaction` where no script runs. Here htmx sends them by `hx-post`, and
+ * must not see the former: it would send the whole form there whenever such a button had the focus last.
+ */
+function setUpFormActions() {
+  const strip = (root) => {
+    for (const button of root.querySelectorAll("[formaction][hx-post]")) button.removeAttribute("formaction");
+  };
+  strip(document);
+  document.addEventListener("htmx:afterSwap", () => strip(document));
+}
+
 export function setUpForms() {
+  setUpFormActions();
   setUpFieldErrors();
   setUpRows();
   setUpDrop();

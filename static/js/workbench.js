@@ -261,7 +261,9 @@ class Workbench {
       event.detail.target = document.getElementById("form-outcome");
       event.detail.swapOverride = "outerHTML";
     });
-    body.addEventListener("htmx:afterSwap", () => {
+    // Settled and not only swapped: until then the button is disabled and cannot have the focus.
+    body.addEventListener("htmx:afterSettle", () => {
+      if (dialog.open) return;
       document.getElementById("form-outcome").replaceChildren();
       editorOf(this.area)?.unmark();
       dialog.showModal();

@@ -224,18 +224,38 @@ impl Browser {
     }
 
     /// Ends the session.
-    pub async fn close(mut self) {
+    pub async fn close(self) {
         let _ = self.client.clone().close().await;
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
     }
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        // A test that failed has not closed its browser, and a browser outlives a chromedriver that is killed.
+        let browsers = children(self.driver.id());
         let _ = self.driver.kill();
         let _ = self.driver.wait();
+        for browser in browsers {
+            // One that was closed is gone by itself.
+            let _ = rustix::process::kill_process(browser, rustix::process::Signal::KILL);
+        }
     }
+}
+
+/// The processes that a process has started, whichever of its threads did.
+fn children(parent: u32) -> Vec<rustix::process::Pid> {
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task"));
+    tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|list| {
+            list.split_whitespace()
+                .filter_map(|pid| pid.parse().ok().and_then(rustix::process::Pid::from_raw))
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// Chromium's window is never narrower than 500 pixels: a phone has to be emulated.

@@ -81,7 +81,13 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
         .await;
     // The editor's own way to a review.
     browser.look("code-edited-desktop-light").await;
-    browser.click("#review-button").await;
+    // By keyboard: the focus is on this button when the dialog takes it.
+    browser
+        .find("#review-button")
+        .await
+        .send_keys(&Key::Enter)
+        .await
+        .expect("a key");
     browser
         .wait_for_text("#review-content", "changes 3 files")
         .await;
@@ -94,7 +100,12 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
     browser.look("code-review-phone-dark").await;
     widen(&browser).await;
     browser.prefer(false).await;
-    // The button has the focus.
+    browser
+        .wait_until(
+            "the button has the focus",
+            "return document.activeElement?.id === 'deploy-button';",
+        )
+        .await;
     browser
         .find("#deploy-button")
         .await
@@ -183,6 +194,15 @@ async fn an_import_error_is_shown_at_its_line() {
     // Another file is in the editor when the answer comes.
     browser.click("[data-file='main.py']").await;
     browser.click("#review-button").await;
+    browser.find("#review[open]").await;
+    // The dialog gives the focus back to the button that opened it: that button's address must not become the form's.
+    let again = "const [dialog, button] = ['review', 'review-button'].map((id) => document.getElementById(id)); \
+        dialog.close(); button.focus(); dialog.showModal();";
+    browser
+        .client
+        .execute(again, vec![])
+        .await
+        .expect("a script");
     browser.click("#review[open] #deploy-button").await;
     browser
         .wait_for_text("#form-outcome", "ModuleNotFoundError")
