@@ -5,7 +5,7 @@ use reqwest::multipart::Form;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::json;
 
-use crate::support::{Answer, Client, Server, TOKEN};
+use crate::support::{Answer, Client, Lines, Server, TOKEN};
 
 const ONE: &str = "def handler(event, context):\n    print('counting')\n    return 1\n";
 
@@ -547,4 +547,70 @@ async fn pages_are_closed_to_everything_foreign() {
     // Who does not ask for a page gets a problem.
     let api = server.client().get("/no/such/page").await;
     api.problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_pages_stream_sends_what_changed_and_ends_with_its_session_and_with_the_server() {
+    let mut server = Server::start();
+    let client = server.client();
+    client.deploy("one", ONE, json!({})).await;
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let path = "/live?overview=1&list=1&function=one&latency=one&window=1m";
+    let mut stream = Lines::open(browser.request(Method::GET, path)).await;
+    assert_eq!(stream.response.status(), 200);
+    let (first, _) = stream.event().await.expect("an event");
+    assert_eq!(first, "hello");
+    client.invoke("one", &json!({})).await.expect(200);
+    let mut seen = std::collections::BTreeSet::new();
+    loop {
+        let (name, data) = stream.event().await.expect("the stream goes on");
+        let counted = data["count"]["invocations"] == 1;
+        seen.insert(name);
+        if counted {
+            break;
+        }
+    }
+    for name in ["traffic", "latency", "values"] {
+        assert!(seen.contains(name), "{name} in {seen:?}");
+    }
+    // Nothing that did not change is sent again.
+    loop {
+        let (name, data) = stream.event().await.expect("the stream goes on");
+        if name == "values" && data.get("count").is_none() {
+            break;
+        }
+    }
+
+    let other = Browser::logged_in(&server, TOKEN).await;
+    let mut ended = Lines::open(other.request(Method::GET, "/live?overview=1")).await;
+    ended.event().await.expect("an event");
+    other.submit("/logout", &[]).await.expect(303);
+    while ended.event().await.is_some() {}
+
+    let stranger = Browser::new(&server);
+    stranger.get(path).await.expect(303);
+    browser.get("/live?latency=nope").await.expect(404);
+    browser.get("/live?latency=one&window=9y").await.expect(422);
+
+    server.terminate();
+    while stream.event().await.is_some() {}
+    assert!(server.wait().success());
+}
+
+#[tokio::test]
+async fn the_palette_finds_functions_by_name() {
+    let server = Server::start();
+    for name in ["thumbnail", "image-thumb", "other"] {
+        server.client().deploy(name, ONE, json!({})).await;
+    }
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let found = browser.get("/palette?q=Thumb").await.expect(200).json();
+    let names: Vec<_> = found
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|function| function["name"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(names, ["thumbnail", "image-thumb"]);
+    Browser::new(&server).get("/palette?q=a").await.expect(303);
 }

@@ -219,7 +219,9 @@ impl Browser {
 
     /// Whether the page is wider than the window: it must not be.
     pub async fn scrolls_sideways(&self) -> bool {
-        let script = "return document.documentElement.scrollWidth > window.innerWidth;";
+        // Not the window's inner width: a phone makes that as wide as what does not fit.
+        let script =
+            "return document.documentElement.scrollWidth > document.documentElement.clientWidth;";
         self.client.execute(script, vec![]).await.expect("a script") == json!(true)
     }
 

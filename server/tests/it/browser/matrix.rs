@@ -53,7 +53,7 @@ impl Browser {
     /// The elements that reach beyond the window's right edge, to find what makes a page too wide.
     async fn widest(&self) -> String {
         let script = "return Array.from(document.querySelectorAll('body *')) \
-            .filter((element) => element.getBoundingClientRect().right > window.innerWidth + 1) \
+            .filter((element) => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1) \
             .slice(0, 5).map((element) => element.outerHTML.slice(0, 120)).join('\\n');";
         let found = self.client.execute(script, vec![]).await.expect("a script");
         found.as_str().unwrap_or_default().to_owned()
