@@ -233,7 +233,7 @@ async fn changes_in_the_console_and_log_ins_are_recorded() {
             "token | admin | session.login |  | ",
             "token | admin | session.logout |  | ",
             "user | ada | function.create | one | ",
-            "user | ada | function.settings | one | memory_mb",
+            "user | ada | function.settings | one | memory_mb, version 2",
             "user | ada | function.activate | one | version 1",
             "user | ada | function.delete | one | ",
             "user | ada | user.create | bob | role viewer",

@@ -80,6 +80,7 @@ pub async fn save(
             return refuse(&app, &viewer, &name, &form, error, is_htmx(&headers)).await;
         }
     };
+    viewer.audit().detail(format!("\"{event_name}\""));
     let pick = format!("saved-{id}");
     if !is_htmx(&headers) {
         return Ok(go(&headers, &format!("/functions/{name}?pick={pick}")));
