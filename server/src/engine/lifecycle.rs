@@ -134,6 +134,12 @@ impl Engine {
             && !self.inner.draining.load(Ordering::Acquire)
     }
 
+    /// Whether it is stopping. Unlike [`Self::ready`] this says nothing about the functions: what only looks at them goes
+    /// on while they are reconciled.
+    pub fn is_draining(&self) -> bool {
+        self.inner.draining.load(Ordering::Acquire)
+    }
+
     /// Refuses new requests and changes from now on.
     pub fn begin_drain(&self) {
         self.inner.draining.store(true, Ordering::Release);

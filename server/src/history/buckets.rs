@@ -4,6 +4,7 @@
 use hdrhistogram::Histogram;
 
 use super::LiveHistogram;
+use super::codec::Counts;
 
 /// Upper bounds in µs, inclusive: 10^(k/8) rounded, without those that would repeat; the last is beyond the longest
 /// invocation (900 s) with its waiting time.
@@ -108,6 +109,13 @@ impl Buckets {
         for value in histogram.iter_recorded() {
             let middle = histogram.median_equivalent(value.value_iterated_to());
             self.record_many(middle, value.count_at_value());
+        }
+    }
+
+    /// Counts what was read of a histogram of the bounds of `like`, as above.
+    pub(super) fn add_counts(&mut self, counts: &Counts, like: &Histogram<u64>) {
+        for (value, count) in counts {
+            self.record_many(like.median_equivalent(*value), *count);
         }
     }
 

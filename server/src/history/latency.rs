@@ -11,7 +11,7 @@ use super::buckets::Buckets;
 use super::counters::{Counters, minute_at};
 use super::heat::{Heat, column_seconds};
 use super::merge::KEPT_MINUTES;
-use super::slice::{Slice, percentiles};
+use super::slice::{Decoded, Slice, percentiles};
 use super::slots::SLOT_S;
 use super::{History, unreadable};
 use crate::model::{Bar, Distribution, Latency};
@@ -90,13 +90,17 @@ impl LatencyReader {
         inner
             .store
             .each_rollup(function, first, |row| {
-                let mut one = Slice::new();
-                let added = one.add_row(&row).and_then(|()| sum.add(&one));
-                if let Err(error) = added {
-                    tracing::warn!(%error, function, minute = row.minute, "a rollup is left out");
-                } else if let Some((from, seconds)) = column_of(row.minute, column, started) {
+                let read = match Decoded::of(&row) {
+                    Ok(read) => read,
+                    Err(error) => {
+                        tracing::warn!(%error, function, minute = row.minute, "a rollup is left out");
+                        return;
+                    }
+                };
+                sum.add_read(&read);
+                if let Some((from, seconds)) = column_of(row.minute, column, started) {
                     let mut buckets = Buckets::default();
-                    buckets.add_histogram(one.total());
+                    buckets.add_counts(read.total(), sum.total());
                     heat.add(from, seconds, &buckets);
                 }
             })

@@ -6,6 +6,7 @@
 //! (`rollup`); statistics over a window are the sum of the stored minutes and those still in memory.
 
 mod buckets;
+mod codec;
 mod counters;
 mod failures;
 mod heat;

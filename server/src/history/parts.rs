@@ -1,11 +1,11 @@
 //! The totals of a span of time, divided by what kind of start the invocations had.
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, V2Serializer};
+use hdrhistogram::serialization::V2Serializer;
 
-use super::slice::{SliceError, empty, histogram, serialized};
+use super::codec::{self, Counts};
+use super::slice::{Decoded, SliceError, empty, serialized};
 use crate::model::StartRung;
-use crate::store::RollupRow;
 
 /// What is not warm. Each histogram is made when something is first counted in it: most minutes have no start, and need
 /// none of them.
@@ -50,45 +50,33 @@ impl Parts {
         Ok(())
     }
 
-    /// The parts of a stored rollup. One from before they were told apart is divided by its counts, where all its
+    /// Adds the parts of a stored rollup. One from before they were told apart is divided by its counts, where all its
     /// invocations were of one kind.
-    pub(super) fn of_row(
-        deserializer: &mut Deserializer,
-        row: &RollupRow,
-        total: &Histogram<u64>,
-    ) -> Result<Self, SliceError> {
+    pub(super) fn add_read(&mut self, row: &Decoded) {
         let [warm, cold @ ..] = row.counts.starts;
         let cold: u64 = cold.iter().sum();
         let unserved = row.counts.count.saturating_sub(warm + cold);
         let known = (cold == 0 || row.cold.is_some()) && (unserved == 0 || row.unserved.is_some());
-        let mut read = |blob: &Option<Vec<u8>>| {
-            blob.as_ref()
-                .map(|bytes| histogram(deserializer, bytes).map(Box::new))
-                .transpose()
-        };
-        let all = || Some(Box::new(total.clone()));
-        Ok(if known {
-            Self {
-                cold: read(&row.cold)?,
-                unserved: read(&row.unserved)?,
-                undivided: None,
-            }
-        } else if cold == row.counts.count {
-            Self {
-                cold: all(),
-                ..Self::default()
-            }
-        } else if unserved == row.counts.count {
-            Self {
-                unserved: all(),
-                ..Self::default()
-            }
+        let parts = if known {
+            [
+                (&mut self.cold, row.cold.as_ref()),
+                (&mut self.unserved, row.unserved.as_ref()),
+            ]
         } else {
-            Self {
-                undivided: all(),
-                ..Self::default()
+            let part = if cold == row.counts.count {
+                &mut self.cold
+            } else if unserved == row.counts.count {
+                &mut self.unserved
+            } else {
+                &mut self.undivided
+            };
+            return add(part, row.total());
+        };
+        for (part, counts) in parts {
+            if let Some(counts) = counts {
+                add(part, counts);
             }
-        })
+        }
     }
 
     /// As they are stored. With something undivided among them they are not told apart at all.
@@ -127,4 +115,8 @@ impl Parts {
         }
         warm
     }
+}
+
+fn add(part: &mut Option<Box<Histogram<u64>>>, counts: &Counts) {
+    codec::add(counts, part.get_or_insert_with(|| Box::new(empty())));
 }

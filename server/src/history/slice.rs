@@ -3,11 +3,12 @@
 //! The same type is the live minute, a rollup read back, and the sum over a window.
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
+use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 
 use crate::model::{Percentiles, StageStats, Stages, StartCounts, StartRung, Stats, Status};
 use crate::store::{RollupCounts, RollupRow};
 
+use super::codec::{self, Counts};
 use super::parts::Parts;
 
 /// Two significant digits: a percentile is at most 1 % above what was observed.
@@ -15,7 +16,7 @@ const DIGITS: u8 = 2;
 
 /// Longest duration the histograms tell apart, µs: 16 min, the longest run (15 min) with some waiting. What is longer
 /// counts as this long; the longest itself is kept exactly beside them.
-const HIGHEST: u64 = 16 * 60 * 1_000_000;
+pub(super) const HIGHEST: u64 = 16 * 60 * 1_000_000;
 
 /// Queue, start, send, run, recv, total.
 const STAGES: usize = 6;
@@ -26,10 +27,13 @@ pub(super) enum SliceError {
     /// The histogram could not be serialized.
     #[error("serialize a histogram: {0:?}")]
     Serialize(hdrhistogram::serialization::V2SerializeError),
-    /// The bytes are not a histogram.
-    #[error("read a histogram: {0}")]
-    Deserialize(hdrhistogram::serialization::DeserializeError),
-    /// The bytes are a histogram of other bounds.
+    /// The bytes are not a histogram of ours: another encoding, or other bounds.
+    #[error("read a histogram: it is not one of ours")]
+    Foreign,
+    /// The bytes are a histogram of ours, broken.
+    #[error("read a histogram: it is broken")]
+    Cut,
+    /// The histograms do not fit.
     #[error("add a histogram: {0}")]
     Add(hdrhistogram::errors::AdditionError),
 }
@@ -104,18 +108,17 @@ impl Slice {
 
     /// Adds a stored rollup: all of it or, when one of its histograms cannot be read, nothing.
     pub(super) fn add_row(&mut self, row: &RollupRow) -> Result<(), SliceError> {
-        let mut deserializer = Deserializer::new();
-        let mut read = Vec::with_capacity(STAGES);
-        for bytes in &row.stages {
-            read.push(histogram(&mut deserializer, bytes)?);
-        }
-        let parts = Parts::of_row(&mut deserializer, row, &read[TOTAL])?;
-        self.parts.add(&parts)?;
-        for (sum, histogram) in self.stages.iter_mut().zip(read) {
-            sum.add(histogram).map_err(SliceError::Add)?;
-        }
-        self.add_counts(&row.counts);
+        self.add_read(&Decoded::of(row)?);
         Ok(())
+    }
+
+    /// Adds what was read of a stored rollup.
+    pub(super) fn add_read(&mut self, row: &Decoded) {
+        for (sum, counts) in self.stages.iter_mut().zip(&row.stages) {
+            codec::add(counts, sum);
+        }
+        self.parts.add_read(row);
+        self.add_counts(&row.counts);
     }
 
     fn add_counts(&mut self, other: &RollupCounts) {
@@ -228,20 +231,40 @@ pub(super) fn serialized(
     Ok(bytes)
 }
 
-/// Reads a histogram; one that does not fit into ours is refused.
-pub(super) fn histogram(
-    deserializer: &mut Deserializer,
-    mut bytes: &[u8],
-) -> Result<Histogram<u64>, SliceError> {
-    let histogram: Histogram<u64> = deserializer
-        .deserialize(&mut bytes)
-        .map_err(SliceError::Deserialize)?;
-    if histogram.high() > HIGHEST {
-        return Err(SliceError::Add(
-            hdrhistogram::errors::AdditionError::OtherAddendValueExceedsRange,
-        ));
+/// A stored rollup, read: the counts of its histograms, which is little.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) counts: RollupCounts,
+    stages: [Counts; STAGES],
+    /// The totals of invocations that needed a start; none when there were none, or when nobody knows.
+    pub(super) cold: Option<Counts>,
+    /// Those of invocations that never got an instance; none as above.
+    pub(super) unserved: Option<Counts>,
+}
+
+impl Decoded {
+    /// Reads a rollup: all of it or, when one of its histograms cannot be read, nothing.
+    pub(super) fn of(row: &RollupRow) -> Result<Self, SliceError> {
+        let mut stages: [Counts; STAGES] = Default::default();
+        for (counts, bytes) in stages.iter_mut().zip(&row.stages) {
+            *counts = codec::read(bytes, HIGHEST)?;
+        }
+        let part = |bytes: &Option<Vec<u8>>| {
+            let bytes = bytes.as_deref();
+            bytes.map(|bytes| codec::read(bytes, HIGHEST)).transpose()
+        };
+        Ok(Self {
+            counts: row.counts,
+            stages,
+            cold: part(&row.cold)?,
+            unserved: part(&row.unserved)?,
+        })
     }
-    Ok(histogram)
+
+    /// The totals.
+    pub(super) fn total(&self) -> &Counts {
+        &self.stages[TOTAL]
+    }
 }
 
 #[cfg(test)]

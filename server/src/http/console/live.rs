@@ -132,7 +132,7 @@ impl Feed {
                 return Some(event);
             }
             self.samples.changed().await.ok()?;
-            if !self.app.engine.ready() || !self.is_alive().await {
+            if self.app.engine.is_draining() || !self.is_alive().await {
                 return None;
             }
             let sample = self.samples.borrow_and_update().clone();

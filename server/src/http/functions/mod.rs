@@ -36,7 +36,7 @@ pub fn no_function(name: &str) -> Problem {
 /// Whether a stream about this function should go on: it is still the same one, the server is not draining, and who asked
 /// for it still may.
 async fn is_alive(app: &App, name: &str, id: i64, proof: &Proof) -> bool {
-    app.engine.ready() && app.engine.id_of(name) == Some(id) && proof.holds(app).await
+    !app.engine.is_draining() && app.engine.id_of(name) == Some(id) && proof.holds(app).await
 }
 
 /// Runs a change on a task of its own, so that a client that hangs up leaves it either undone or complete.

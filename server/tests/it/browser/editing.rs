@@ -194,6 +194,15 @@ async fn an_import_error_is_shown_at_its_line() {
     // Another file is in the editor when the answer comes.
     browser.click("[data-file='main.py']").await;
     browser.click("#review-button").await;
+    browser.find("#review[open]").await;
+    // The dialog gives the focus back to the button that opened it: that button's address must not become the form's.
+    let again = "const [dialog, button] = ['review', 'review-button'].map((id) => document.getElementById(id)); \
+        dialog.close(); button.focus(); dialog.showModal();";
+    browser
+        .client
+        .execute(again, vec![])
+        .await
+        .expect("a script");
     browser.click("#review[open] #deploy-button").await;
     browser
         .wait_for_text("#form-outcome", "ModuleNotFoundError")
