@@ -16,7 +16,7 @@ use crate::server::{Runtime, Server};
 /// The function with the most invocations.
 pub const BUSY: &str = "fn-0001";
 /// One of those with few.
-pub const QUIET: &str = "fn-0999";
+pub const QUIET: &str = "fn-0015";
 /// A word of one line in a hundred thousand.
 pub const RARE_WORD: &str = "needle";
 /// A word of every line.
@@ -245,7 +245,7 @@ fn statements(extent: &Extent) -> Vec<String> {
                  printf('{FREQUENT_WORD} %d of customer %d was %s in %d us', received_us % 1000003, total_us % 977, \
                         CASE WHEN received_us % 100003 = 0 THEN '{RARE_WORD}' \
                              WHEN function_id > 1 AND received_us % 1009 = 0 THEN 'elsewhere' ELSE 'served' END, total_us) \
-             FROM invocations WHERE received_us / 7 % {one_line_in} = 0 ORDER BY received_us"
+             FROM invocations WHERE abs(random()) % {one_line_in} = 0 ORDER BY received_us"
         ),
         "DELETE FROM history_sizes; \
          INSERT INTO history_sizes SELECT 'invocations', count(*), coalesce(sum(octet_length(error)), 0) FROM invocations; \

@@ -150,7 +150,6 @@ pub fn all(server: &Server, data: &Data) -> anyhow::Result<Vec<Page>> {
     }
     pages.extend([
         Page::part("functions", "/functions"),
-        Page::part("function's head", format!("{busy}/head")),
         Page::part("last calls", format!("{busy}/history")),
         Page::part("invocations", format!("{busy}/invocations")),
         Page::part(
