@@ -114,6 +114,33 @@ async fn headers_that_are_not_the_functions_to_set_are_dropped() {
 }
 
 #[tokio::test]
+async fn a_page_that_a_console_user_opens_has_an_origin_of_its_own() {
+    let (_server, client) = evaluator().await;
+    let page = "{'headers': {'content-type': 'text/html', 'content-security-policy': \"img-src 'self'\"}, 'body': 'x'}";
+    let policies = |answer: &Answer| -> Vec<String> {
+        let all = answer.headers.get_all("content-security-policy");
+        all.iter()
+            .map(|value| value.to_str().unwrap().to_owned())
+            .collect()
+    };
+    let own = "img-src 'self'";
+    let answer = evaluate(&client, page).await.expect(200);
+    assert_eq!(policies(&answer), [own]);
+
+    let request = || client.request(Method::POST, "/fn/eval").body(page);
+    let logged_in = request().header("cookie", "a=1; hearth_session=whatever");
+    let answer = client.send(logged_in).await.expect(200);
+    let [first, second] = &policies(&answer)[..] else {
+        panic!("{:?}", answer.headers);
+    };
+    assert_eq!(first, own);
+    assert!(second.starts_with("sandbox ") && !second.contains("allow-same-origin"));
+
+    let worker = request().header("service-worker", "script");
+    client.send(worker).await.problem(403, "forbidden");
+}
+
+#[tokio::test]
 async fn a_response_that_http_cannot_carry_is_the_functions_error() {
     let (_server, client) = evaluator().await;
     for (expression, error_type) in [

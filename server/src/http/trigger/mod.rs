@@ -2,6 +2,7 @@
 //! streamed both ways.
 
 pub mod event;
+mod origin;
 mod response;
 
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub async fn trigger(State(app): State<App>, request: Request) -> Result<Respons
     let (mut parts, body) = request.into_parts();
     let (name, raw_path) = event::split(parts.uri.path());
     let (name, raw_path) = (Arc::<str>::from(name), raw_path.to_owned());
+    origin::refuse_service_worker(&parts.headers)?;
+    let from_console = origin::has_session(&parts.headers);
     admit(&app, &name, &mut parts.headers)?;
 
     let traceparent = parts
@@ -57,6 +60,9 @@ pub async fn trigger(State(app): State<App>, request: Request) -> Result<Respons
     };
     let mut response = answered.unwrap_or_else(IntoResponse::into_response);
     answer::stamp(response.headers_mut(), &meta, traceparent.as_deref());
+    if from_console {
+        origin::isolate(response.headers_mut());
+    }
     Ok(response)
 }
 
