@@ -7,8 +7,10 @@ import { onLive } from "./live.js";
 const TICK_MS = 250;
 /** What the stream told so far; a connection that is made again may have missed something. */
 let changes = 0;
-/** When each element was last refreshed, and what was told by then. A swapped-in element is fresh. */
+/** When each element was last refreshed, and what was told by then. */
 const refreshed = new WeakMap();
+/** What was told when a request began. What it brings may lack whatever was told since. */
+const begun = new WeakMap();
 
 function isSelecting(element) {
   const selection = document.getSelection();
@@ -42,7 +44,21 @@ function tick() {
   }
 }
 
+function onRequest(event) {
+  begun.set(event.detail.xhr, changes);
+}
+
+function onSwap(event) {
+  const told = begun.get(event.detail.xhr);
+  if (told === undefined) return;
+  for (const element of document.querySelectorAll("[data-poll]")) {
+    if (!refreshed.has(element)) refreshed.set(element, { now: performance.now(), changes: told });
+  }
+}
+
 export function setUpPolling() {
+  document.addEventListener("htmx:beforeRequest", onRequest);
+  document.addEventListener("htmx:afterSwap", onSwap);
   const changed = () => {
     changes += 1;
   };

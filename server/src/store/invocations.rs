@@ -12,8 +12,11 @@ use crate::model::{
 };
 
 /// How many rows are tried against what no index answers, piece after piece until the page is full. Together they bound
-/// what one request costs: 20,000 rows are some 20 ms. Small pieces first, because most filters are not that rare.
+/// what one request costs: some 20 ms. Small pieces first, because most filters are not that rare.
 const PIECES: [u32; 4] = [500, 1_500, 4_000, 14_000];
+
+/// The same where rows are read in the order of the table, which costs an eighth of finding each by an index.
+const PIECES_IN_ORDER: [u32; 4] = [500, 2_500, 12_000, 65_000];
 
 /// From here on an invocation is in the index of slow ones, µs. The same number is in the migration and in the queries below.
 const SLOW_US: u64 = 1_000_000;
@@ -226,7 +229,11 @@ impl Store {
         before: Option<InvocationId>,
         limit: u32,
     ) -> Result<Found, StoreError> {
-        self.invocations_in(&PIECES, function, filter, before, limit)
+        let pieces = match By::best(filter) {
+            (By::Time, _) => &PIECES_IN_ORDER,
+            _ => &PIECES,
+        };
+        self.invocations_in(pieces, function, filter, before, limit)
             .await
     }
 

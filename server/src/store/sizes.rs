@@ -9,12 +9,12 @@ use sqlx::{Sqlite, Transaction};
 use super::codes::{signed, unsigned};
 use super::{During, Store, StoreError};
 
-/// Bytes an invocation takes beside its error, its share of five indexes included: measured on ten million rows.
-const INVOCATION_BYTES: u64 = 190;
+/// Bytes an invocation takes beside its error, its share of the indexes included: measured on three million rows.
+const INVOCATION_BYTES: u64 = 130;
 /// Bytes an event with its result takes beside their text.
 const PAYLOAD_BYTES: u64 = 70;
 /// Bytes a log line takes beside its text, its share of two indexes included.
-const LINE_BYTES: u64 = 110;
+const LINE_BYTES: u64 = 100;
 /// Bytes a log line takes for each byte of its text, in tenths: the text itself and the index for its search.
 const LINE_TEXT_TENTHS: u64 = 19;
 

@@ -31,7 +31,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     let code = server.setup_code().await.expect("a code");
     let admin = Browser::start(DESKTOP, false).await;
     open(&admin, &server, "/").await;
-    admin.picture("login-fresh-desktop-light").await;
+    look(&admin, "login-fresh-desktop-light").await;
     admin.click("#to-setup").await;
     admin.fill("#code", "0000-0000-0000").await;
     admin.fill("#name", "ada").await;
@@ -39,7 +39,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     admin.fill("#repeat", PASSWORD).await;
     admin.click("#setup-submit").await;
     admin.wait_for_text("#error-code", "not the code").await;
-    admin.picture("setup-error-desktop-light").await;
+    look(&admin, "setup-error-desktop-light").await;
     admin.fill("#code", &code).await;
     admin.fill("#password", PASSWORD).await;
     admin.fill("#repeat", PASSWORD).await;
@@ -50,16 +50,16 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     admin.click("#add-person summary").await;
     admin.fill("#name", "bob").await;
     admin.click("#role-viewer").await;
-    admin.picture("people-add-desktop-light").await;
+    look(&admin, "people-add-desktop-light").await;
     admin.click("#add-person-button").await;
     let first_password = admin.text("#made-secret").await;
-    admin.picture("people-made-desktop-light").await;
+    look(&admin, "people-made-desktop-light").await;
     assert!(is_there(&admin, "#people [data-person=bob]").await);
 
     // Somebody guesses the admin's password on a phone, until nobody listens any more.
     let viewer = Browser::start(PHONE, true).await;
     open(&viewer, &server, "/").await;
-    viewer.picture("login-phone-dark").await;
+    look(&viewer, "login-phone-dark").await;
     loop {
         log_in(&viewer, "ada", "not-the-password").await;
         viewer
@@ -75,24 +75,23 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
         // The next answer is told from this one by its empty message.
         open(&viewer, &server, "/login").await;
     }
-    viewer.picture("login-limited-phone-dark").await;
+    look(&viewer, "login-limited-phone-dark").await;
     log_in(&viewer, "bob", &first_password).await;
     viewer.find("#logout").await;
     open(&viewer, &server, "/account").await;
     viewer.wait_for_text("#account-name", "bob").await;
-    viewer.picture("account-phone-dark").await;
-    assert!(!viewer.scrolls_sideways().await);
+    look(&viewer, "account-phone-dark").await;
     // What a viewer may not do is not offered, and refused.
     for offer in ["a[href='/people']", "a[href='/tokens']", "a[href='/new']"] {
         assert!(!is_there(&viewer, offer).await, "{offer}");
     }
     open(&viewer, &server, "/people").await;
     viewer.wait_for_text("main", "lacks the right").await;
-    viewer.picture("forbidden-phone-dark").await;
+    look(&viewer, "forbidden-phone-dark").await;
 
     // The viewer's session is ended from elsewhere.
     open(&admin, &server, "/people/bob").await;
-    admin.picture("person-desktop-light").await;
+    look(&admin, "person-desktop-light").await;
     admin.click("#sessions .row-action button").await;
     admin
         .wait_for_text("#notice", "The session has ended")
@@ -111,12 +110,12 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     admin
         .wait_for_text("#error-scope", "names of functions")
         .await;
-    admin.picture("tokens-error-desktop-light").await;
+    look(&admin, "tokens-error-desktop-light").await;
     admin.fill("#scope", "hello").await;
     admin.click("#add-token-button").await;
     let secret = admin.text("#made-secret").await;
     assert!(secret.starts_with("hth_"), "{secret}");
-    admin.picture("tokens-made-desktop-light").await;
+    look(&admin, "tokens-made-desktop-light").await;
     let token = server.client_with(Some(&secret));
     token.get("/api/v1/functions").await.expect(200);
     // A reload neither makes another one nor shows this one again.
@@ -128,7 +127,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     admin
         .click("#tokens tbody tr:first-child .ask summary")
         .await;
-    admin.picture("tokens-ask-desktop-light").await;
+    look(&admin, "tokens-ask-desktop-light").await;
     admin
         .click("#tokens tbody tr:first-child .ask button")
         .await;
@@ -145,7 +144,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     open(&admin, &server, "/people/ada").await;
     admin.click("#disable-button").await;
     admin.wait_for_text("#problem", "the last admin").await;
-    admin.picture("person-last-admin-desktop-light").await;
+    look(&admin, "person-last-admin-desktop-light").await;
 
     // All of it is in the log.
     open(&admin, &server, "/audit").await;
@@ -161,7 +160,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     ] {
         assert!(log.contains(action), "{action} is missing in {log}");
     }
-    admin.picture("audit-desktop-light").await;
+    look(&admin, "audit-desktop-light").await;
     admin.fill("#filter-target", "deploys").await;
     admin.click("#filter-button").await;
     admin.wait_for_text("#audit", "token.revoke").await;
@@ -177,14 +176,21 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     admin
         .wait_for_text("#notice", "Your password is changed")
         .await;
-    admin.picture("account-desktop-light").await;
+    look(&admin, "account-desktop-light").await;
     admin.close().await;
     viewer.close().await;
 }
 
 #[tokio::test]
-async fn the_pages_about_people_fit_a_phone_and_follow_the_colours() {
+async fn the_pages_about_people_are_sound_at_every_size_and_in_every_theme() {
     let server = Server::start();
+    let browser = Browser::start(DESKTOP, false).await;
+    browser
+        .pictures(
+            &server.url,
+            &[("login-fresh", "/login"), ("setup", "/setup")],
+        )
+        .await;
     user(&server, "ada", "admin").await;
     user(
         &server,
@@ -201,34 +207,69 @@ async fn the_pages_about_people_fit_a_phone_and_follow_the_colours() {
         .post("/api/v1/tokens", &limited)
         .await
         .expect(201);
-    for (size, dark, kind) in [
-        (PHONE, true, "phone-dark"),
-        (PHONE, false, "phone-light"),
-        (DESKTOP, true, "desktop-dark"),
-    ] {
-        let browser = Browser::start(size, dark).await;
-        open(&browser, &server, "/setup").await;
-        browser.picture(&format!("setup-done-{kind}")).await;
-        open(&browser, &server, "/login").await;
-        browser.click("#token-login summary").await;
-        browser.picture(&format!("login-token-{kind}")).await;
-        browser.fill("#login-token", TOKEN).await;
-        browser.click("#login-submit").await;
-        browser.find("#logout").await;
-        for (name, path) in [
-            ("account-token", "/account"),
-            ("people", "/people"),
-            ("person", "/people/ada"),
-            ("tokens", "/tokens"),
-            ("audit", "/audit"),
-        ] {
-            open(&browser, &server, path).await;
-            browser.picture(&format!("{name}-{kind}")).await;
-            assert!(
-                !browser.scrolls_sideways().await,
-                "{path} is wider than the window"
-            );
-        }
-        browser.close().await;
-    }
+    browser
+        .pictures(
+            &server.url,
+            &[("login-users", "/login"), ("setup-done", "/setup")],
+        )
+        .await;
+    open(&browser, &server, "/login").await;
+    browser.click("#token-login summary").await;
+    look(&browser, "login-token-desktop-light").await;
+    browser.fill("#login-token", TOKEN).await;
+    browser.click("#login-submit").await;
+    browser.find("#logout").await;
+    browser
+        .pictures(&server.url, &[("account-token", "/account")])
+        .await;
+    // Now as a user, who logs in from where the token was.
+    browser
+        .client
+        .delete_all_cookies()
+        .await
+        .expect("no session");
+    open(&browser, &server, "/login").await;
+    log_in(&browser, "ada", PASSWORD).await;
+    browser.find("#logout").await;
+    browser
+        .pictures(
+            &server.url,
+            &[
+                ("account", "/account"),
+                ("people", "/people"),
+                ("person", "/people/ada"),
+                (
+                    "person-other",
+                    "/people/a-user-with-quite-a-long-name@example.org",
+                ),
+                ("tokens", "/tokens"),
+                ("audit", "/audit"),
+                ("audit-nothing", "/audit?target=nothing"),
+            ],
+        )
+        .await;
+    // What the pages open, on a phone in the dark.
+    browser.resize(PHONE).await;
+    browser.prefer(true).await;
+    open(&browser, &server, "/people").await;
+    browser.click("#add-person summary").await;
+    browser.click("#first-typed").await;
+    look(&browser, "people-add-phone-dark").await;
+    open(&browser, &server, "/tokens").await;
+    browser
+        .click("#tokens tbody tr:first-child .ask summary")
+        .await;
+    browser.click("#add-token summary").await;
+    look(&browser, "tokens-add-phone-dark").await;
+    browser.fill("#name", "ci").await;
+    browser.click("#add-token-button").await;
+    browser.find("#made-secret").await;
+    look(&browser, "tokens-made-phone-dark").await;
+    browser.close().await;
+}
+
+/// The open page, whatever it was answered with: a refusal is an error to the browser's console.
+async fn look(browser: &Browser, name: &str) {
+    browser.console().await;
+    browser.look(name).await;
 }

@@ -103,7 +103,7 @@ async fn every_process_is_in_its_cgroups_with_its_limits() {
     )
     .await;
     for (pid, leaf, limit) in [
-        (template, "/template", 128 * MIB),
+        (template, "/template", 132 * MIB),
         (instance, "/cell-", 64 * MIB),
     ] {
         let (path, dir) = read(pid, "memory", &tag);
@@ -115,7 +115,7 @@ async fn every_process_is_in_its_cgroups_with_its_limits() {
         let sandbox = dir.parent().expect("a sandbox").to_owned();
         assert_eq!(
             value(&sandbox, &["memory.limit_in_bytes", "memory.max"]),
-            (192 * MIB).to_string()
+            (196 * MIB).to_string()
         );
         let (_, pids) = read(pid, "pids", &tag);
         assert!(["96", "64"].contains(&value(&pids, &["pids.max"]).as_str()));
