@@ -113,6 +113,8 @@ async function again() {
     }
     if (answer.status === 404) {
       mark("This is no longer there.");
+      // Or not yet: a server that was just started puts its functions back one by one.
+      timer = setTimeout(again, LONGEST_PAUSE_MS);
       return;
     }
   } catch {

@@ -590,6 +590,7 @@ async fn a_pages_stream_sends_what_changed_and_ends_with_its_session_and_with_th
     let stranger = Browser::new(&server);
     stranger.get(path).await.expect(303);
     browser.get("/live?latency=nope").await.expect(404);
+    browser.get("/live?function=nope").await.expect(404);
     browser.get("/live?latency=one&window=9y").await.expect(422);
 
     server.terminate();

@@ -58,6 +58,12 @@ pub async fn stream(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     viewer.needs(Right::Read)?;
+    // The page asks again when its stream ends, and then shall hear that the function is gone.
+    if let Some(name) = &topics.function
+        && app.engine.id_of(name).is_none()
+    {
+        return Err(no_function(name));
+    }
     let mut samples = app.live.watch();
     // The newest one is news.
     samples.mark_changed();
