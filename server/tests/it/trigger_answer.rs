@@ -116,7 +116,7 @@ async fn headers_that_are_not_the_functions_to_set_are_dropped() {
 #[tokio::test]
 async fn a_page_that_a_console_user_opens_has_an_origin_of_its_own() {
     let (_server, client) = evaluator().await;
-    let page = "{'headers': {'content-type': 'text/html', 'content-security-policy': \"img-src 'self'\"}, 'body': 'x'}";
+    let page = "{'statusCode': 200, 'headers': {'content-type': 'text/html', 'content-security-policy': \"img-src 'self'\"}, 'body': 'x'}";
     let policies = |answer: &Answer| -> Vec<String> {
         let all = answer.headers.get_all("content-security-policy");
         all.iter()
