@@ -127,7 +127,10 @@ async fn a_page_that_a_console_user_opens_has_an_origin_of_its_own() {
     let answer = evaluate(&client, page).await.expect(200);
     assert_eq!(policies(&answer), [own]);
 
-    let request = || client.request(Method::POST, "/fn/eval").body(page);
+    let request = || {
+        let request = client.request(Method::POST, "/fn/eval");
+        request.header("content-type", "text/plain").body(page)
+    };
     let logged_in = request().header("cookie", "a=1; hearth_session=whatever");
     let answer = client.send(logged_in).await.expect(200);
     let [first, second] = &policies(&answer)[..] else {
