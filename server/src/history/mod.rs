@@ -264,7 +264,7 @@ impl History {
     /// Invocations that pass a filter, newest first (by id, and so by admission). Sees everything recorded before the
     /// call, unless the disk needs more than a second for it. `before` is a `next` of an earlier page; `Ok(None)` when it
     /// is not one. `limit` 1 to 1000. A page with a `next` may be short, or empty: no index answers every filter, and one
-    /// call looks through some ten thousands at most.
+    /// call looks through some thousands at most.
     pub async fn list(
         &self,
         function: i64,

@@ -20,7 +20,7 @@ const DEFAULT_LIMIT: u32 = 50;
 /// A function's history, newest first.
 ///
 /// Pass a page's `next` as `before` to get the following one. A page with a `next` may be short, even empty, when a filter
-/// meets few: one answer looks through some ten thousands at most, and the next one goes on there. `logs` is empty
+/// meets few: one answer looks through some thousands at most, and the next one goes on there. `logs` is empty
 /// here; `GET /api/v1/invocations/{id}` has the lines.
 #[utoipa::path(
     get,
