@@ -11,9 +11,10 @@ use crate::process::{Program, bound, free_address};
 /// The interpreter of the distribution, which functions run on, too.
 pub const PYTHON: &str = "/usr/bin/python3";
 
-/// The Node.js that functions run on: scripts/lib.sh chooses it.
+/// The Node.js that functions run on: scripts/bench.sh tells. Not by the server's own setting, which takes a program that
+/// sandboxes see where it is; one that set-up has fetched is packaged with the runtime.
 pub fn node() -> PathBuf {
-    std::env::var_os("HEARTH_NODE").map_or_else(|| "/usr/bin/node".into(), PathBuf::from)
+    std::env::var_os("HEARTH_BENCH_NODE").map_or_else(|| "/usr/bin/node".into(), PathBuf::from)
 }
 
 /// A server that people know.

@@ -10,7 +10,7 @@ use std::process::Command;
 #[test]
 fn the_javascript_suite_passes() {
     let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/javascript");
-    let output = Command::new(harness::language::LANGUAGE.program)
+    let output = Command::new(harness::language::LANGUAGE.program())
         .arg("--test")
         .arg(&suite)
         .output()

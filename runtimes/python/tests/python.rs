@@ -10,7 +10,7 @@ use std::process::Command;
 #[test]
 fn the_python_suite_passes() {
     let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
-    let output = Command::new(harness::language::LANGUAGE.program)
+    let output = Command::new(harness::language::LANGUAGE.program())
         .args(["-B", "-m", "unittest", "discover", "-s"])
         .arg(&suite)
         .env("PYTHONPATH", harness::runtime_dir())

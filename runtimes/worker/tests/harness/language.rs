@@ -1,9 +1,13 @@
 //! What differs between the runtimes: how a template is started.
 
+use std::path::PathBuf;
+
 /// One runtime.
 pub struct Language {
-    /// The interpreter functions run on.
-    pub program: &'static str,
+    /// The distribution's interpreter.
+    distributions: &'static str,
+    /// Where set-up puts another one when that is too old, below the workspace's root.
+    fetched: Option<&'static str>,
     /// What comes before the bootstrap's name.
     pub flags: &'static [&'static str],
     /// The entry file in the runtime's directory.
@@ -12,16 +16,29 @@ pub struct Language {
     pub main: &'static str,
 }
 
+impl Language {
+    /// The interpreter functions run on: scripts/lib.sh chooses the same.
+    pub fn program(&self) -> PathBuf {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        self.fetched
+            .map(|path| PathBuf::from(root).join(path))
+            .filter(|path| path.is_file())
+            .unwrap_or_else(|| self.distributions.into())
+    }
+}
+
 /// The runtime of the crate that includes this file.
 pub const LANGUAGE: Language = match env!("CARGO_PKG_NAME").as_bytes() {
     b"hearth-python" => Language {
-        program: "/usr/bin/python3",
+        distributions: "/usr/bin/python3",
+        fetched: None,
         flags: &["-I"],
         bootstrap: "bootstrap.py",
         main: "main.py",
     },
     b"hearth-node" => Language {
-        program: "/usr/bin/node",
+        distributions: "/usr/bin/node",
+        fetched: Some(".tools/node/bin/node"),
         // The same as the server's (server/src/engine/runtimes/node.rs).
         flags: &[
             "--single-threaded",

@@ -133,7 +133,7 @@ impl Template {
         let (control, theirs) = seqpacket();
         let (stdout, stdout_end) = pipe();
         let (stderr, stderr_end) = pipe();
-        let mut command = Command::new(LANGUAGE.program);
+        let mut command = Command::new(LANGUAGE.program());
         command
             .args(LANGUAGE.flags)
             .arg(runtime_dir().join(LANGUAGE.bootstrap))
