@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::console::Browser;
 use crate::logins::{PASSWORD, user};
-use crate::support::{Client, Server, TOKEN};
+use crate::support::{Browser, Client, Server, TOKEN};
 
 const ONE: &str = "def handler(event, context):\n    return 1\n";
 const TWO: &str = "def handler(event, context):\n    return 2\n";
@@ -139,7 +138,7 @@ async fn changes_in_the_console_and_log_ins_are_recorded() {
         ("repeat", PASSWORD),
     ];
     let setup =
-        |fields: &[(&str, &str)]| ada.send(crate::console::encoded(ada.post("/setup"), fields));
+        |fields: &[(&str, &str)]| ada.send(crate::support::encoded(ada.post("/setup"), fields));
     setup(&fields).await.expect(401);
     let mut right = fields;
     right[0].1 = &code;

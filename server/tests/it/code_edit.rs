@@ -5,8 +5,7 @@ use std::time::Duration;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
-use crate::console::Browser;
-use crate::support::{Answer, Server, TOKEN, archive, deploy_form, eventually};
+use crate::support::{Answer, Browser, Server, TOKEN, archive, deploy_form, eventually};
 
 /// For what the server does in its own time; it asserts nothing.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use crate::console::{Browser, encoded};
-use crate::support::{Server, TOKEN};
+use crate::support::{Browser, Server, TOKEN, encoded};
 
 /// Long enough.
 pub const PASSWORD: &str = "a-long-enough-password";

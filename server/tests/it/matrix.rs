@@ -5,9 +5,8 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::access;
-use crate::console::Browser;
 use crate::logins::{PASSWORD, user};
-use crate::support::Server;
+use crate::support::{Browser, Server};
 
 const ONE: &str = "def handler(event, context):\n    return 1\n";
 /// Routes as they are written down in the server.

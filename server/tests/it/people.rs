@@ -2,9 +2,8 @@
 
 use serde_json::json;
 
-use crate::console::Browser;
 use crate::logins::{PASSWORD, user};
-use crate::support::{Server, TOKEN};
+use crate::support::{Browser, Server, TOKEN};
 
 #[tokio::test]
 async fn users_live_and_die_by_the_api() {
@@ -339,7 +338,7 @@ async fn every_page_and_refusal_has_the_security_headers() {
     let request = secure.post("/login").header("x-forwarded-proto", "https");
     let fields = [("name", "ada"), ("password", PASSWORD)];
     let answer = secure
-        .send(crate::console::encoded(request, &fields))
+        .send(crate::support::encoded(request, &fields))
         .await
         .expect(303);
     let cookie = answer.header("set-cookie");

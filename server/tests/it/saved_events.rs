@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use crate::console::Browser;
-use crate::support::{Server, TOKEN};
+use crate::support::{Browser, Server, TOKEN};
 
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 

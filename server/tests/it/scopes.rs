@@ -5,8 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::console::{Browser, encoded};
-use crate::support::{Client, Server, eventually};
+use crate::support::{Browser, Client, Server, encoded, eventually};
 
 const ONE: &str = "def handler(event, context):\n    return 1\n";
 

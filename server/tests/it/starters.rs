@@ -6,8 +6,7 @@ use hearth_web::starters::{EVENT_NAME, STARTERS, Starter};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::console::Browser;
-use crate::support::{Client, Server, TOKEN};
+use crate::support::{Browser, Client, Server, TOKEN};
 
 /// Deploys by the form, with the name it offers, and answers that name.
 async fn deploy(browser: &Browser, starter: &Starter) -> String {

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use crate::console::Browser;
-use crate::support::{Server, TOKEN};
+use crate::support::{Browser, Server, TOKEN};
 
 const ONE: &str = "def handler(event, context):\n    return 1\n";
 const TWO: &str = "def handler(event, context):\n    return 2\n";

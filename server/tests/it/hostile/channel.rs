@@ -1,13 +1,11 @@
 //! The channel: everything that a worker can write into memory it shares with the server, and every way to ring or not
 //! to ring.
 
-use std::time::Duration;
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Arena;
-use crate::support::Answer;
+use super::{Arena, host};
+use crate::support::{Answer, eventually};
 
 const CODE: &str = include_str!("channel.py");
 
@@ -155,7 +153,13 @@ async fn bells_that_never_stop_and_bells_that_are_full_disturb_nobody_else() {
 async fn who_stops_reading_is_ended_at_the_deadline() {
     let arena = Arena::new(CODE, json!({"timeout_ms": 1500, "max_concurrency": 1})).await;
     assert_eq!(arena.report("stop_reading").await, "stopping");
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    eventually("it has stopped", super::PATIENCE, || async {
+        host::processes_of(&arena.server, "attack")
+            .iter()
+            .any(|process| process.field("State").starts_with('T'))
+            .then_some(())
+    })
+    .await;
     let large = json!({"attack": "nothing", "padding": "x".repeat(1 << 20)});
     arena.send(&large).await.problem(504, "function_timeout");
     assert_eq!(arena.recovers("stopping").await, "fork");

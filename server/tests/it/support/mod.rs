@@ -4,6 +4,7 @@ mod client;
 mod proxy;
 mod raw;
 mod stream;
+mod visitor;
 mod zips;
 
 use std::io::{BufRead, BufReader};
@@ -17,6 +18,7 @@ pub use proxy::Proxy;
 pub use raw::{exchange, half_a_request};
 pub use stream::Lines;
 use tempfile::TempDir;
+pub use visitor::{Browser, encoded};
 pub use zips::{Entry, archive, handmade};
 
 /// The admin token of every test server.

@@ -1,0 +1,132 @@
+//! The console without scripts: a cookie, a CSRF token, and forms.
+
+use reqwest::header::HeaderMap;
+use reqwest::multipart::Form;
+use reqwest::{Method, RequestBuilder};
+
+use super::{Answer, Client, Server};
+
+/// A browser: a cookie and the CSRF token of the pages it has seen. It follows no redirect, so that tests see them.
+pub struct Browser {
+    client: Client,
+    http: reqwest::Client,
+    url: String,
+    pub cookie: String,
+    pub csrf: String,
+}
+
+impl Browser {
+    pub fn new(server: &Server) -> Self {
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .expect("a client");
+        Self {
+            client: server.client_with(None),
+            http,
+            url: server.url.clone(),
+            cookie: String::new(),
+            csrf: String::new(),
+        }
+    }
+
+    /// Logs in with a token.
+    pub async fn logged_in(server: &Server, token: &str) -> Self {
+        let mut browser = Self::new(server);
+        let form = encoded(browser.post("/login"), &[("token", token)]);
+        let answer = browser.send(form).await.expect(303);
+        browser.enter(&answer).await;
+        browser
+    }
+
+    /// Logs in as a user.
+    pub async fn of_user(server: &Server, name: &str, password: &str) -> Self {
+        let mut browser = Self::new(server);
+        let answer = browser.try_password(name, password).await.expect(303);
+        browser.enter(&answer).await;
+        browser
+    }
+
+    /// Submits the form for a name and a password.
+    pub async fn try_password(&self, name: &str, password: &str) -> Answer {
+        let fields = [("name", name), ("password", password)];
+        self.send(encoded(self.post("/login"), &fields)).await
+    }
+
+    /// Takes the session that an answer opens.
+    pub async fn enter(&mut self, answer: &Answer) {
+        self.cookie = session(&answer.headers);
+        let page = self.get("/account").await.expect(200).text();
+        self.csrf = page
+            .split_once("name=\"csrf\" value=\"")
+            .and_then(|(_, rest)| rest.split_once('"'))
+            .map(|(csrf, _)| csrf.to_owned())
+            .expect("a page with the session's CSRF token");
+    }
+
+    /// The session's CSRF token.
+    pub fn csrf(&self) -> &str {
+        &self.csrf
+    }
+
+    /// A request with the session's cookie.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http
+            .request(method, format!("{}{path}", self.url))
+            .header("cookie", &self.cookie)
+            .header("accept", "text/html")
+    }
+
+    /// POST, to be completed.
+    pub fn post(&self, path: &str) -> RequestBuilder {
+        self.request(Method::POST, path)
+    }
+
+    /// Sends a completed request.
+    pub async fn send(&self, request: RequestBuilder) -> Answer {
+        self.client.send(request).await
+    }
+
+    /// GET.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(self.request(Method::GET, path)).await
+    }
+
+    /// Submits a form with the session's CSRF token.
+    pub async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let mut form = Form::new().text("csrf", self.csrf.clone());
+        for (name, value) in fields {
+            form = form.text((*name).to_owned(), (*value).to_owned());
+        }
+        self.send(self.post(path).multipart(form)).await
+    }
+}
+
+/// Completes a request with a URL-encoded form, as a browser sends one without files.
+pub fn encoded(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+    let encode = |text: &str| -> String {
+        text.bytes()
+            .map(|byte| match byte.is_ascii_alphanumeric() {
+                true => char::from(byte).to_string(),
+                false => format!("%{byte:02X}"),
+            })
+            .collect()
+    };
+    let pairs: Vec<String> = fields
+        .iter()
+        .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
+        .collect();
+    request
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(pairs.join("&"))
+}
+
+/// The session of an answer's cookie.
+pub fn session(headers: &HeaderMap) -> String {
+    let cookie = headers["set-cookie"].to_str().expect("a cookie");
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    cookie.split(';').next().expect("a pair").to_owned()
+}
