@@ -44,6 +44,7 @@ static ASSETS: &[Asset] = assets! {
     "css/charts.css" => CSS,
     "css/components.css" => CSS,
     "css/forms.css" => CSS,
+    "css/function.css" => CSS,
     "css/history.css" => CSS,
     "css/invocation.css" => CSS,
     "css/menu.css" => CSS,
