@@ -15,6 +15,10 @@ use crate::frame::HeaderWords;
 use crate::layout::{HEADER_BYTES, LINE_BYTES, RingControl};
 use crate::region::Mapping;
 
+/// Most cache lines that are fetched or claimed ahead: half of what a processor's store buffer holds, so that claiming them
+/// delays nothing else, and enough for the header and 2 KiB.
+const AHEAD_LINES: usize = 33;
+
 /// The shared words of one ring; keeps the mapping alive.
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -165,6 +169,45 @@ impl Area {
         let to = self.span(offset, payload.len().next_multiple_of(BLOCK))?;
         // SAFETY: `span` checked the destination, and private memory does not overlap with the mapping.
         Ok(unsafe { checksum::copy_in(header, payload, to) })
+    }
+
+    /// Asks the processor for the first of the `len` bytes at `offset`, up to [`AHEAD_LINES`] lines of them, without waiting:
+    /// for bytes that the peer's processor has just written. A hint; what is outside the ring is left out.
+    ///
+    /// From the last line to the first. The processor guesses what is read next from the direction of what is read, and
+    /// upwards that is where the producer is about to write: each line fetched from there in vain it must take back.
+    #[inline]
+    pub(crate) fn prefetch(&self, offset: u64, len: u64) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        for line in self.lines(offset, len).rev() {
+            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: `lines` are in the ring, and prefetching accesses nothing in the sense of the memory model.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast_const().cast()) };
+        }
+    }
+
+    /// Writes something to each of the lines of `len` bytes at `offset`, up to [`AHEAD_LINES`] lines, so that this processor
+    /// has them to itself when they are written in earnest. The processor's prefetch for writing does not do: where it
+    /// holds a copy already, which it mostly does, it stays a copy.
+    ///
+    /// # Safety
+    /// The caller is the ring's producer and the bytes are free.
+    #[inline]
+    pub(crate) unsafe fn claim(&mut self, offset: u64, len: u64) {
+        // Downwards, for the reason that `prefetch` gives.
+        for line in self.lines(offset, len).rev() {
+            // SAFETY: `lines` are in the ring and aligned, and the caller vouches that they are the producer's.
+            unsafe { line.cast::<u64>().write_volatile(0) };
+        }
+    }
+
+    /// The addresses of the lines of `len` bytes at `offset` that lie in the ring, but not more than [`AHEAD_LINES`].
+    #[inline]
+    fn lines(&self, offset: u64, len: u64) -> impl DoubleEndedIterator<Item = *mut u8> + use<> {
+        let len = len.min((AHEAD_LINES * BLOCK) as u64) as usize;
+        let base = self.span(offset, len).unwrap_or(core::ptr::null_mut());
+        let count = if base.is_null() { 0 } else { len / BLOCK };
+        (0..count).map(move |line| base.wrapping_add(line * BLOCK))
     }
 
     /// `len` bytes to be filled in place.

@@ -19,6 +19,8 @@ pub struct Sender {
     ring: Producer<Control>,
     area: Area,
     max_payload: u32,
+    /// Payload of the last frame: what [`Sender::warm_up`] takes for the next one's.
+    last_len: u32,
     broken: Option<Violation>,
 }
 
@@ -38,6 +40,7 @@ impl Sender {
             ring: Producer::new(control, u64::from(capacity)),
             area,
             max_payload: max_payload(capacity),
+            last_len: 0,
             broken: None,
         }
     }
@@ -117,6 +120,19 @@ impl Sender {
     #[inline]
     pub fn bell_needed(&mut self) -> bool {
         self.ring.take_consumer_waiting()
+    }
+
+    /// Takes the cache lines where the next frame will lie back from the peer's processor, provided that it will be about as
+    /// long as the last one. For a side that has nothing to do until the peer has answered: it saves the next
+    /// [`Sender::try_send`] what the peer's processor takes to give them up, some 10 ns each.
+    #[inline]
+    pub fn warm_up(&mut self) {
+        let (pad, frame) = self.span_of(self.last_len);
+        if self.ring.free_seen() >= pad + frame {
+            let at = self.offset_after(pad);
+            // SAFETY: this is the ring's producer, and these bytes are free.
+            unsafe { self.area.claim(at, frame) };
+        }
     }
 
     /// Announces that this side is about to sleep until a frame of `len` bytes of payload, or the largest frame if that
@@ -222,6 +238,7 @@ impl Sender {
         self.area
             .write_header(self.offset_after(pad), header.to_words())?;
         self.ring.publish(pad + frame_bytes(header.len));
+        self.last_len = header.len;
         Ok(())
     }
 
