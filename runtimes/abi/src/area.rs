@@ -171,21 +171,6 @@ impl Area {
         Ok(unsafe { checksum::copy_in(header, payload, to) })
     }
 
-    /// Asks the processor for the first of the `len` bytes at `offset`, up to [`AHEAD_LINES`] lines of them, without waiting:
-    /// for bytes that the peer's processor has just written. A hint; what is outside the ring is left out.
-    ///
-    /// From the last line to the first. The processor guesses what is read next from the direction of what is read, and
-    /// upwards that is where the producer is about to write: each line fetched from there in vain it must take back.
-    #[inline]
-    pub(crate) fn prefetch(&self, offset: u64, len: u64) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        for line in self.lines(offset, len).rev() {
-            use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: `lines` are in the ring, and prefetching accesses nothing in the sense of the memory model.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast_const().cast()) };
-        }
-    }
-
     /// Writes something to each of the lines of `len` bytes at `offset`, up to [`AHEAD_LINES`] lines, so that this processor
     /// has them to itself when they are written in earnest. The processor's prefetch for writing does not do: where it
     /// holds a copy already, which it mostly does, it stays a copy.

@@ -58,7 +58,7 @@ impl Receiver {
     /// Whether [`Receiver::try_recv`] has anything to say: for looking often, at the cost of one shared word.
     #[inline]
     pub fn is_ready(&mut self) -> bool {
-        self.broken.is_some() || self.published() != Ok(0)
+        self.broken.is_some() || self.ring.available() != Ok(0)
     }
 
     /// Whether the peer's bell must be rung: asked after releasing, once for any number of frames. It takes the peer's
@@ -93,17 +93,6 @@ impl Receiver {
         *self.broken.get_or_insert(violation)
     }
 
-    /// Published bytes. What is new is fetched at once, all lines together, and not one after the other as it is read.
-    #[inline]
-    fn published(&mut self) -> Result<u64, Violation> {
-        let seen = self.ring.available_seen();
-        let published = self.ring.available()?;
-        if seen == 0 && published > 0 {
-            self.area.prefetch(self.ring.offset(), published);
-        }
-        Ok(published)
-    }
-
     /// Skips filler and checks the header of the frame behind it; whether there is one. At most two rounds: filler leads to the ring's
     /// start, and there it is a violation.
     #[inline]
@@ -112,7 +101,7 @@ impl Receiver {
             return Err(violation);
         }
         loop {
-            let published = self.published()?;
+            let published = self.ring.available()?;
             if published == 0 {
                 return Ok(false);
             }

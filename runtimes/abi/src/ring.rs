@@ -208,12 +208,6 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
         Ok(self.head.wrapping_sub(self.tail))
     }
 
-    /// Published bytes as last seen, without looking at the shared words.
-    #[inline]
-    pub fn available_seen(&self) -> u64 {
-        self.head.wrapping_sub(self.tail)
-    }
-
     /// Gives the oldest `bytes` back to the producer, at once or together with later ones. The caller has found them
     /// published and is done with them.
     #[inline]
