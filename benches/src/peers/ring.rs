@@ -113,10 +113,15 @@ pub fn send(endpoint: &mut Endpoint, kind: Kind, payload: &[u8]) -> anyhow::Resu
 /// One frame in, looking until it is there.
 pub fn receive(endpoint: &mut Endpoint, copy: &mut Vec<u8>) -> anyhow::Result<()> {
     copy.clear();
+    let mut waited = false;
     let mut frame = loop {
         match endpoint.rx.try_recv()? {
             Some(frame) => break frame,
-            None => spin_loop(),
+            None if waited => spin_loop(),
+            None => {
+                endpoint.tx.warm_up();
+                waited = true;
+            }
         }
     };
     frame.copy_to(copy)?;

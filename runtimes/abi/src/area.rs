@@ -9,15 +9,15 @@
 use core::ops::Deref;
 use std::sync::Arc;
 
-use crate::checksum::{self, BLOCK, Summed};
+use crate::checksum::{self, BLOCK, Summed, whole_blocks};
 use crate::error::Violation;
 use crate::frame::HeaderWords;
 use crate::layout::{HEADER_BYTES, LINE_BYTES, RingControl};
 use crate::region::Mapping;
 
-/// Most cache lines that are fetched or claimed ahead: half of what a processor's store buffer holds, so that claiming them
-/// delays nothing else, and enough for the header and 2 KiB.
-const AHEAD_LINES: usize = 33;
+/// Most cache lines that are claimed ahead: a header's and 2 KiB. It is half of what a processor's store buffer holds (64 on
+/// Zen 4, 72 on Golden Cove), so that looking for the peer's answer does not wait for them.
+const CLAIM_LINES: usize = 33;
 
 /// The shared words of one ring; keeps the mapping alive.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Area {
         into: &mut Vec<u8>,
         header: Summed,
     ) -> Result<u32, Violation> {
-        let blocks = len.next_multiple_of(BLOCK);
+        let blocks = whole_blocks(len);
         let from = self.span(offset, blocks)?;
         into.reserve(blocks);
         let spare = &mut into.spare_capacity_mut()[..blocks];
@@ -166,33 +166,29 @@ impl Area {
         payload: &[u8],
         header: Summed,
     ) -> Result<u32, Violation> {
-        let to = self.span(offset, payload.len().next_multiple_of(BLOCK))?;
+        let to = self.span(offset, whole_blocks(payload.len()))?;
         // SAFETY: `span` checked the destination, and private memory does not overlap with the mapping.
         Ok(unsafe { checksum::copy_in(header, payload, to) })
     }
 
-    /// Writes something to each of the lines of `len` bytes at `offset`, up to [`AHEAD_LINES`] lines, so that this processor
-    /// has them to itself when they are written in earnest. The processor's prefetch for writing does not do: where it
-    /// holds a copy already, which it mostly does, it stays a copy.
+    /// Writes a word to each cache line of the `len` bytes at `offset`, but to [`CLAIM_LINES`] at most, so that this
+    /// processor has the lines to itself when they are written in earnest. A prefetch for writing would not do: while this
+    /// processor has an old copy, as it mostly does after its own prefetcher's guess, it stays shared.
+    ///
+    /// From the last line to the first: the prefetcher follows the direction of what is used, and upwards it would fetch
+    /// copies of the lines that are claimed next.
     ///
     /// # Safety
     /// The caller is the ring's producer and the bytes are free.
-    #[inline]
-    pub(crate) unsafe fn claim(&mut self, offset: u64, len: u64) {
-        // Downwards, for the reason that `prefetch` gives.
-        for line in self.lines(offset, len).rev() {
-            // SAFETY: `lines` are in the ring and aligned, and the caller vouches that they are the producer's.
-            unsafe { line.cast::<u64>().write_volatile(0) };
+    pub(crate) unsafe fn claim(&mut self, offset: u64, len: u64) -> Result<(), Violation> {
+        let lines = usize::try_from(len).map_or(CLAIM_LINES, |len| CLAIM_LINES.min(len / BLOCK));
+        let at = self.span(offset, lines * BLOCK)?.cast::<[u64; BLOCK / 8]>();
+        for line in (0..lines).rev() {
+            // SAFETY: `span` checked that the lines lie there, and the caller vouches that they are the producer's. Nobody
+            // reads the word, so the write is volatile lest it be left out.
+            unsafe { at.add(line).cast::<u64>().write_volatile(0) };
         }
-    }
-
-    /// The addresses of the lines of `len` bytes at `offset` that lie in the ring, but not more than [`AHEAD_LINES`].
-    #[inline]
-    fn lines(&self, offset: u64, len: u64) -> impl DoubleEndedIterator<Item = *mut u8> + use<> {
-        let len = len.min((AHEAD_LINES * BLOCK) as u64) as usize;
-        let base = self.span(offset, len).unwrap_or(core::ptr::null_mut());
-        let count = if base.is_null() { 0 } else { len / BLOCK };
-        (0..count).map(move |line| base.wrapping_add(line * BLOCK))
+        Ok(())
     }
 
     /// `len` bytes to be filled in place.

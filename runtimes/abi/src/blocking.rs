@@ -159,6 +159,7 @@ impl Blocking {
     /// Waits until there may be a frame: looks for a while where that pays, then sleeps.
     fn wait_for_data(&mut self) -> Result<(), AbiError> {
         if let Some(budget) = self.patience.budget() {
+            self.endpoint.tx.warm_up();
             let found = look(budget, || self.endpoint.rx.is_ready());
             self.patience.learn(found);
             if found {

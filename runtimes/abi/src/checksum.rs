@@ -16,6 +16,13 @@ use crate::fold::Fold;
 /// Bytes that are summed at once.
 pub const BLOCK: usize = 64;
 
+/// `len` bytes up to a whole block.
+#[inline]
+pub(crate) const fn whole_blocks(len: usize) -> usize {
+    // See `frame_bytes` for why not `next_multiple_of`. No slice is so long that this wraps.
+    len.wrapping_add(BLOCK - 1) & !(BLOCK - 1)
+}
+
 /// What is summed of a header: its words before the one with the checksum.
 pub(crate) type Summed = [u64; 3];
 

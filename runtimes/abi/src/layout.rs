@@ -66,7 +66,8 @@ pub const fn max_payload(ring_bytes: u32) -> u32 {
 #[must_use]
 #[inline]
 pub const fn frame_bytes(payload: u32) -> u64 {
-    (FRAME_HEADER_BYTES as u64 + payload as u64).next_multiple_of(FRAME_ALIGN)
+    // By the mask, which is two instructions; `next_multiple_of` compiles to seven, and this is asked six times for a frame.
+    (FRAME_HEADER_BYTES as u64 + payload as u64 + (FRAME_ALIGN - 1)) & !(FRAME_ALIGN - 1)
 }
 
 /// Whether a ring may have this size.
@@ -140,7 +141,7 @@ pub struct RingControl {
 
 const _: () = {
     assert!(size_of::<RegionHeader>() == LINE_BYTES && align_of::<RegionHeader>() == LINE_BYTES);
-    assert!(FRAME_HEADER_BYTES as u64 == FRAME_ALIGN);
+    assert!(FRAME_HEADER_BYTES as u64 == FRAME_ALIGN && FRAME_ALIGN.is_power_of_two());
     assert!((MIN_RING_BYTES as usize).is_multiple_of(HEADER_BYTES));
     assert!(FRAME_ALIGN as usize == crate::checksum::BLOCK);
     // The longest frame and filler for it, beside what is kept back.

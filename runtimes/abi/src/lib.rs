@@ -20,6 +20,9 @@
 //!
 //! [`Blocking`] does all this for a worker.
 //!
+//! **How to look instead.** A side that expects its peer soon calls [`Sender::warm_up`] and then [`Receiver::is_ready`] again
+//! and again ([`patience`]): while it waits, it makes the place of its next frame ready.
+//!
 //! Read in this order: [`layout`] (what lies where), [`ring`] (positions and wake-ups; the part that loom
 //! models), [`frame`] and [`message`] (what travels), then the two ends [`Sender`] and [`Receiver`].
 //!

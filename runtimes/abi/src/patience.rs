@@ -68,7 +68,8 @@ impl Patience {
 
 /// Calls `found` until it answers `true`, for `budget` at most.
 pub fn look(budget: Duration, mut found: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
+    // The clock is read only once the first looks were in vain: a peer that spins answers before.
+    let mut begun = None;
     loop {
         for _ in 0..LOOKS {
             if found() {
@@ -76,6 +77,7 @@ pub fn look(budget: Duration, mut found: impl FnMut() -> bool) -> bool {
             }
             spin_loop();
         }
+        let begun = *begun.get_or_insert_with(Instant::now);
         sched_yield();
         if begun.elapsed() >= budget {
             return found();

@@ -122,16 +122,17 @@ impl Sender {
         self.ring.take_consumer_waiting()
     }
 
-    /// Takes the cache lines where the next frame will lie back from the peer's processor, provided that it will be about as
-    /// long as the last one. For a side that has nothing to do until the peer has answered: it saves the next
-    /// [`Sender::try_send`] what the peer's processor takes to give them up, some 10 ns each.
-    #[inline]
+    /// Takes the cache lines where the next frame will lie, if it will be about as long as the last one, back from the peer's
+    /// processor. For a side that is about to look for the peer's answer and has nothing else to do meanwhile: its next
+    /// frame then goes out without the waiting for each line (about 5 to 40 ns, by where the two processors are), which was
+    /// half of a round trip.
     pub fn warm_up(&mut self) {
         let (pad, frame) = self.span_of(self.last_len);
-        if self.ring.free_seen() >= pad + frame {
+        if self.broken.is_none() && self.ring.free_seen() >= pad + frame {
             let at = self.offset_after(pad);
             // SAFETY: this is the ring's producer, and these bytes are free.
-            unsafe { self.area.claim(at, frame) };
+            let claimed = unsafe { self.area.claim(at, frame) };
+            debug_assert!(claimed.is_ok(), "the place lies in the ring");
         }
     }
 

@@ -120,8 +120,9 @@ impl Host {
         self.sent = violation;
     }
 
-    /// Goes through the motions of sleeping, and asks whether to ring.
+    /// Goes through the motions of looking and of sleeping, and asks whether to ring.
     fn sleep(&mut self, len: usize) {
+        self.endpoint.tx.warm_up();
         let _ = (
             self.endpoint.rx.prepare_wait(),
             self.endpoint.tx.prepare_wait(len),

@@ -35,6 +35,7 @@ enum Step {
     DropGrant { len: usize },
     Receive { how: u8 },
     Sleep { len: usize },
+    WarmUp,
 }
 
 fn step() -> impl Strategy<Value = (bool, Step)> {
@@ -47,6 +48,7 @@ fn step() -> impl Strategy<Value = (bool, Step)> {
         1 => (0..1_729_usize).prop_map(|len| Step::DropGrant { len }),
         8 => any::<u8>().prop_map(|how| Step::Receive { how }),
         2 => len.prop_map(|len| Step::Sleep { len }),
+        2 => Just(Step::WarmUp),
     ];
     (any::<bool>(), step)
 }
@@ -94,6 +96,7 @@ impl Pair<'_> {
             Step::DropGrant { len } => drop(self.tx.try_reserve(len).expect("a legal length")),
             Step::Receive { how } => self.receive(how),
             Step::Sleep { len } => self.sleep(len),
+            Step::WarmUp => self.tx.warm_up(),
         }
     }
 

@@ -241,6 +241,7 @@ impl HostChannel {
             return Ok(received);
         }
         if busy && let Some(budget) = self.patience.budget() {
+            self.endpoint.tx.warm_up();
             let found = look(budget, || self.endpoint.rx.is_ready());
             self.patience.learn(found);
         }

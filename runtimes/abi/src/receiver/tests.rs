@@ -86,6 +86,34 @@ fn a_grant_is_filled_and_read_in_place() {
     assert_eq!(unsafe { frame.payload() }, Ok(b"some".as_slice()));
 }
 
+/// Around the ring's end, in a ring that is too full, and with frames that are longer than what is claimed.
+#[test]
+fn warming_up_changes_nothing() {
+    let (mut host, mut worker) = Region::anonymous(MIN_RING_BYTES);
+    for round in 0..200_usize {
+        let size = [0, 1, 64, 500, 1728][round % 5];
+        let payload = vec![round as u8; size];
+        let sent = |endpoint: &mut Endpoint| {
+            endpoint
+                .tx
+                .try_send(Kind::RequestEvent, Flags::NONE, &ID, &payload)
+                .expect("legal")
+        };
+        host.tx.warm_up();
+        let mut frames = 0;
+        while sent(&mut host) {
+            host.tx.warm_up();
+            frames += 1;
+        }
+        host.tx.warm_up();
+        assert!(frames >= 1);
+        for _ in 0..frames {
+            assert_eq!(receive(&mut worker).expect("a frame").2, payload);
+        }
+        assert_eq!(receive(&mut worker), None);
+    }
+}
+
 #[test]
 fn what_cannot_be_sent_is_a_typed_error() {
     let (mut host, mut worker) = Region::anonymous(MIN_RING_BYTES);
