@@ -52,6 +52,18 @@ impl Goal {
         };
         self
     }
+
+    /// How fast the machine was meanwhile, in ns, beside what the goal was set with.
+    fn speed(mut self, found: Option<&Metrics>) -> Self {
+        if let Some(found) = found {
+            self.floor += &format!(
+                "; yardstick {}, {} where the goal was set",
+                time(found.median_ns),
+                time(ring::YARDSTICK_GOAL_NS)
+            );
+        }
+        self
+    }
 }
 
 /// The table.
@@ -201,7 +213,8 @@ fn rings(documents: &Documents, goals: &mut Vec<Goal>) {
                 format!("p50 ≤ {}", time(limit)),
             )
             .limits(found, limit, None)
-            .floor("two copies, p50", found, floor.map(|floor| floor.median_ns)),
+            .floor("two copies, p50", found, floor.map(|floor| floor.median_ns))
+            .speed(documents.timed("ring", ring::YARDSTICK, size)),
         );
     }
     let found = documents.timed("ring", transports::TWO_PROCESSES, transports::RING_SPINNING);
@@ -213,7 +226,8 @@ fn rings(documents: &Documents, goals: &mut Vec<Goal>) {
                 "one cache line there and back, p50",
                 found,
                 line.map(|line| line.median_ns),
-            ),
+            )
+            .speed(documents.timed("ring", ring::YARDSTICK, transports::RING_SPINNING)),
     );
 }
 

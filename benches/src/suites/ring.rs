@@ -30,6 +30,12 @@ const TURN: usize = 100;
 pub const ROUND_TRIP: &str = "round trip in one thread, by payload (means of 64)";
 /// The category of the floor.
 pub const COPIES: &str = "floor: the payload copied in and out, no ring (means of 64)";
+/// The category of the yardstick, which tells how fast this machine was just then. The goals were set where it takes
+/// [`YARDSTICK_GOAL_NS`].
+pub const YARDSTICK: &str =
+    "yardstick: two crc32fast checksums of 1 KB, beside each row (means of 64)";
+/// The yardstick where the ring's goals were set, in ns.
+pub const YARDSTICK_GOAL_NS: f64 = 124.0;
 /// The category of the checksums.
 pub const SUMS: &str = "both checksums alone (means of 64)";
 /// The category of the bells.
@@ -44,6 +50,19 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     }
     bells(scale.pick(10_000, 200), document)?;
     super::transports::run(scale, document)
+}
+
+/// Samples of the yardstick: a processor's speed has phases of seconds, so each row has its own, taken in turn with it.
+pub fn yardstick(samples: usize, found: &mut Samples) {
+    let payload = [7_u8; 1 << 10];
+    for _ in 0..samples {
+        let begun = Instant::now();
+        for _ in 0..BATCH {
+            black_box(crc32fast::hash(black_box(&payload)));
+            black_box(crc32fast::hash(black_box(&payload)));
+        }
+        found.push(begun.elapsed());
+    }
 }
 
 /// What waking costs the side that rings, with nobody asleep.
@@ -76,6 +95,7 @@ fn one_size(scale: Scale, size: usize, name: &str, document: &mut Document) -> a
 
     let mut round_trips = Samples::batches(BATCH);
     let (mut copies, mut sums) = (Samples::batches(BATCH), Samples::batches(BATCH));
+    let mut speed = Samples::batches(BATCH);
     // Large payloads take a hundred times as long as small ones.
     let samples = scale.pick(if size > 4 << 10 { 5_000 } else { 20_000 }, 200);
     while round_trips.len() < samples {
@@ -104,9 +124,11 @@ fn one_size(scale: Scale, size: usize, name: &str, document: &mut Document) -> a
             }
             sums.push(begun.elapsed());
         }
+        yardstick(TURN, &mut speed);
     }
     let whole = document.add(ROUND_TRIP, name, round_trips);
     document.add(COPIES, name, copies);
+    document.add(YARDSTICK, name, speed);
     let sums = document.add(SUMS, name, sums);
     document.figure(SHARE, name, 100.0 * sums / whole, "%");
     Ok(())

@@ -12,6 +12,7 @@ use crate::peers::Peer;
 use crate::peers::ring::{Sleeping, Spinning};
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
+use crate::suites::ring::{YARDSTICK, yardstick};
 
 /// Bytes of a message.
 pub const PAYLOAD: usize = 1024;
@@ -19,6 +20,10 @@ pub const PAYLOAD: usize = 1024;
 const TURN: usize = 250;
 /// Round trips in a sample of the spinning ring, which are as short as reading the clock.
 const SPIN_BATCH: usize = 64;
+/// Turns of what spins.
+const SPIN_TURNS: usize = 10;
+/// Samples of the spinning ring that do not count, in each turn: several times around the ring.
+const SPIN_WARM_UP: usize = 20;
 
 /// The category of round trips between processes.
 pub const TWO_PROCESSES: &str = "round trip of 1 KB, two processes";
@@ -67,8 +72,7 @@ impl<F: FnMut() -> anyhow::Result<()>> Way for Batch<F> {
 /// Measures all ways. The peers that spin come first and are gone before the others begin: they would take a core away.
 pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let samples = scale.pick(10_000, 250);
-    cache_line(samples, document)?;
-    spinning_ring(samples, document)?;
+    spinning(samples, document)?;
 
     let (_unix, path) = Peer::Unix.start()?;
     let (_tcp, tcp) = Peer::Tcp.start()?;
@@ -116,18 +120,35 @@ fn interleaved(
     Ok(())
 }
 
-fn spinning_ring(samples: usize, document: &mut Document) -> anyhow::Result<()> {
-    let mut ring = Spinning::start()?;
-    let payload = [7_u8; PAYLOAD];
-    let mut copy = Vec::with_capacity(PAYLOAD);
-    let mut found = Samples::batches(SPIN_BATCH);
-    Batch(|| ring.echo(&payload, &mut copy)).turn(samples, &mut found)?;
-    document.add(TWO_PROCESSES, RING_SPINNING, found);
+/// The ring whose sides spin, the floor below it and the yardstick, in turns: how fast two processors talk depends on where
+/// in the machine the two are just then and where the memory lies, so each turn has a peer and a ring of its own.
+fn spinning(samples: usize, document: &mut Document) -> anyhow::Result<()> {
+    let mut lines = Samples::batches(SPIN_BATCH);
+    let mut echoes = Samples::batches(SPIN_BATCH);
+    let mut speed = Samples::batches(SPIN_BATCH);
+    for _ in 0..SPIN_TURNS {
+        cache_line(samples / SPIN_TURNS, &mut lines)?;
+        spinning_ring(samples / SPIN_TURNS, &mut echoes)?;
+        yardstick(samples / SPIN_TURNS, &mut speed);
+    }
+    document.add(TWO_PROCESSES, CACHE_LINE, lines);
+    document.add(TWO_PROCESSES, RING_SPINNING, echoes);
+    document.add(YARDSTICK, RING_SPINNING, speed);
     Ok(())
 }
 
+fn spinning_ring(samples: usize, found: &mut Samples) -> anyhow::Result<()> {
+    let mut ring = Spinning::start()?;
+    let payload = [7_u8; PAYLOAD];
+    let mut copy = Vec::with_capacity(PAYLOAD);
+    let mut echo = Batch(|| ring.echo(&payload, &mut copy));
+    // The peer is still starting, and the ring's pages are new.
+    echo.turn(SPIN_WARM_UP, &mut Samples::default())?;
+    echo.turn(samples, found)
+}
+
 /// Two threads that hand a number to and fro.
-fn cache_line(samples: usize, document: &mut Document) -> anyhow::Result<()> {
+fn cache_line(samples: usize, found: &mut Samples) -> anyhow::Result<()> {
     let ball = Arc::new(AtomicU64::new(0));
     let other = ball.clone();
     let player = std::thread::spawn(move || {
@@ -143,7 +164,6 @@ fn cache_line(samples: usize, document: &mut Document) -> anyhow::Result<()> {
             }
         }
     });
-    let mut found = Samples::batches(SPIN_BATCH);
     let mut next = 1;
     Batch(|| {
         ball.store(next, Ordering::Release);
@@ -153,11 +173,10 @@ fn cache_line(samples: usize, document: &mut Document) -> anyhow::Result<()> {
         next += 2;
         Ok(())
     })
-    .turn(samples, &mut found)?;
+    .turn(samples, found)?;
     ball.store(u64::MAX, Ordering::Release);
     player
         .join()
         .map_err(|_| anyhow::anyhow!("the other thread panicked"))?;
-    document.add(TWO_PROCESSES, CACHE_LINE, found);
     Ok(())
 }

@@ -148,10 +148,10 @@ impl Area {
         let blocks = whole_blocks(len);
         let from = self.span(offset, blocks)?;
         into.reserve(blocks);
-        let spare = &mut into.spare_capacity_mut()[..blocks];
         // SAFETY: `span` checked the source; `reserve` made at least `blocks` bytes of spare capacity, which the copy
         // initialises before the length covers `len` of them. Private memory does not overlap with the mapping.
         unsafe {
+            let spare = into.spare_capacity_mut().get_unchecked_mut(..blocks);
             let sum = checksum::copy_out(header, from, spare);
             into.set_len(into.len() + len);
             Ok(sum)

@@ -165,14 +165,11 @@ impl Sender {
 
     #[inline]
     fn bounded(&self, len: usize) -> Result<u32, AbiError> {
-        let max = self.max_payload;
-        u32::try_from(len)
-            .ok()
-            .filter(|&len| len <= max)
-            .ok_or(AbiError::TooLarge {
-                len,
-                max: max as usize,
-            })
+        let max = self.max_payload as usize;
+        if len > max {
+            return Err(AbiError::TooLarge { len, max });
+        }
+        Ok(len as u32)
     }
 
     /// Bytes of filler and of frame that `len` bytes of payload take at the present position.
