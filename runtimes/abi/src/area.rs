@@ -97,19 +97,15 @@ impl Area {
     /// The address of `len` bytes at `offset`, all inside the ring.
     #[inline]
     fn span(&self, offset: u64, len: usize) -> Result<*mut u8, Violation> {
-        let outside = Violation::OutsideRing {
-            offset,
-            len: len as u64,
-        };
-        let (offset, capacity) = (
-            usize::try_from(offset).map_err(|_| outside)?,
-            self.capacity as usize,
-        );
-        if offset > capacity || len > capacity - offset {
-            return Err(outside);
+        let end = offset.checked_add(len as u64);
+        if end.is_none_or(|end| end > u64::from(self.capacity)) {
+            return Err(Violation::OutsideRing {
+                offset,
+                len: len as u64,
+            });
         }
         // SAFETY: `new` checked that `capacity` bytes lie in the mapping, and `offset` is at most `capacity`.
-        Ok(unsafe { self.base.add(offset) })
+        Ok(unsafe { self.base.add(offset as usize) })
     }
 
     /// Copies a header out.
