@@ -15,7 +15,9 @@ const INTRODUCTIONS: [(&str, &str); 6] = [
         "ring",
         "The shared-memory ring alone, then a round trip of 1 KB by every way that two parts of a program talk. Where a \
          sample is the mean of 64 repetitions, reading the clock would count otherwise; a percentile is then one of such \
-         means. HTTP and gRPC build, serialise and parse their message on both sides; sockets and the ring carry bytes.",
+         means. HTTP and gRPC build, serialise and parse their message on both sides; sockets and the ring carry bytes. A \
+         processor's speed, and how far two of them are apart, has phases: the yardstick beside a row says in which it was \
+         measured.",
     ),
     (
         "starts",
