@@ -29,7 +29,11 @@ const DRAIN_BYTES: usize = 512;
 
 /// One end of a doorbell, non-blocking unless it is [for sleeping](Bell::for_sleeping).
 #[derive(Debug)]
-pub struct Bell(OwnedFd);
+pub struct Bell {
+    fd: OwnedFd,
+    /// [`Bell::wait`] sleeps in `read` itself.
+    for_sleeping: bool,
+}
 
 impl Bell {
     /// A bell for both sides: an eventfd. Only between sides that trust each other; see the module's text.
@@ -38,7 +42,8 @@ impl Bell {
     /// The system refuses the descriptor.
     pub fn new() -> Result<Self, AbiError> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        fd.map(Self).map_err(|errno| AbiError::os("eventfd", errno))
+        fd.map(Self::from)
+            .map_err(|errno| AbiError::os("eventfd", errno))
     }
 
     /// A bell of two ends, which share no state that one side could turn against the other: the first end is for
@@ -48,7 +53,7 @@ impl Bell {
     /// The system refuses the descriptors.
     pub fn pair() -> Result<(Self, Self), AbiError> {
         let ends = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
-        ends.map(|(sleep, ring)| (Self(ring), Self(sleep)))
+        ends.map(|(sleep, ring)| (Self::from(ring), Self::from(sleep)))
             .map_err(|errno| AbiError::os("pipe2", errno))
     }
 
@@ -58,7 +63,7 @@ impl Bell {
     /// # Errors
     /// [`AbiError::PeerGone`] when nobody holds the other end of a pair.
     pub fn ring(&self) -> Result<(), AbiError> {
-        match retry_on_intr(|| write(&self.0, &RING)) {
+        match retry_on_intr(|| write(&self.fd, &RING)) {
             // Full: rung often enough.
             Ok(_) | Err(Errno::AGAIN) => Ok(()),
             Err(Errno::PIPE) => Err(AbiError::PeerGone),
@@ -73,7 +78,7 @@ impl Bell {
     /// [`AbiError::PeerGone`] when nobody holds the other end of a pair and all rings are taken.
     pub fn drain(&self) -> Result<bool, AbiError> {
         let mut taken = [0; DRAIN_BYTES];
-        match retry_on_intr(|| read(&self.0, &mut taken)) {
+        match retry_on_intr(|| read(&self.fd, &mut taken)) {
             Ok(0) => Err(AbiError::PeerGone),
             Ok(_) => Ok(true),
             Err(Errno::AGAIN) => Ok(false),
@@ -88,11 +93,14 @@ impl Bell {
     /// The system refuses.
     pub fn for_sleeping(self) -> Result<Self, AbiError> {
         let blocking = || {
-            let flags = fcntl_getfl(&self.0)?;
-            fcntl_setfl(&self.0, flags - OFlags::NONBLOCK)
+            let flags = fcntl_getfl(&self.fd)?;
+            fcntl_setfl(&self.fd, flags - OFlags::NONBLOCK)
         };
         blocking().map_err(|errno| AbiError::os("fcntl", errno))?;
-        Ok(self)
+        Ok(Self {
+            for_sleeping: true,
+            ..self
+        })
     }
 
     /// Sleeps until the bell is rung, and takes the rings. Signals do not end the sleep.
@@ -100,29 +108,37 @@ impl Bell {
     /// # Errors
     /// [`AbiError::PeerGone`] when nobody holds the other end of a pair.
     pub fn wait(&self) -> Result<(), AbiError> {
-        while !self.drain()? {
-            let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
-            retry_on_intr(|| poll(&mut fds, None)).map_err(|errno| AbiError::os("poll", errno))?;
+        loop {
+            if !self.for_sleeping {
+                let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
+                retry_on_intr(|| poll(&mut fds, None))
+                    .map_err(|errno| AbiError::os("poll", errno))?;
+            }
+            if self.drain()? {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 }
 
 impl From<OwnedFd> for Bell {
     fn from(fd: OwnedFd) -> Self {
-        Self(fd)
+        Self {
+            fd,
+            for_sleeping: false,
+        }
     }
 }
 
 impl From<Bell> for OwnedFd {
     fn from(bell: Bell) -> Self {
-        bell.0
+        bell.fd
     }
 }
 
 impl AsFd for Bell {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.fd.as_fd()
     }
 }
 
