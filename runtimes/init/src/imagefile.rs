@@ -166,7 +166,7 @@ fn number(bytes: &[u8], at: &mut usize) -> io::Result<u64> {
 }
 
 /// Writes a varint.
-fn write_number(out: &mut Vec<u8>, mut value: u64) {
+pub fn write_number(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;

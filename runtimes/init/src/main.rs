@@ -12,6 +12,7 @@
 mod confine;
 mod dump;
 mod dynmods;
+mod enter;
 mod error;
 mod imagefile;
 mod inject;
@@ -20,8 +21,10 @@ mod pid1;
 mod probe;
 mod restore;
 mod rootfs;
+mod rpc;
 mod run_criu;
 mod seccomp;
+mod standby;
 mod sys;
 
 use std::io::Write as _;

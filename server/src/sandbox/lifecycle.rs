@@ -47,6 +47,9 @@ impl Thread {
         spec: SandboxSpec,
         reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
     ) {
+        let Some((spec, reply)) = self.restore_into_standby(spec, reply) else {
+            return;
+        };
         let key = self.next;
         self.next += 1;
         let limit = spec.restore.as_ref().map(|source| source.limit);
@@ -123,6 +126,7 @@ impl Thread {
             }
             match serde_json::from_slice(&buffer[..length]) {
                 Ok(Report::Spawned) => self.spawned(key, fds.pop()),
+                Ok(Report::Standby) => self.standby_ready(key),
                 Ok(Report::Ready { control_inode }) => self.ready(key, fds.pop(), control_inode),
                 Ok(Report::Failed { step, detail }) => {
                     self.fail(key, SandboxError::Step { step, detail });
@@ -154,7 +158,10 @@ impl Thread {
         if live.destroying {
             live.kill();
         }
-        if let Some(builder) = live.builder.take() {
+        // A standby's builder is needed once more.
+        if live.standby.is_none()
+            && let Some(builder) = live.builder.take()
+        {
             self.later(RETRY.0, 0, Job::Reap(builder));
         }
         if let Err(error) = watched {
@@ -174,6 +181,7 @@ impl Thread {
         let Some(Waiting { reply, ends }) = live.waiting.take() else {
             return;
         };
+        let builder = live.builder.take();
         let dumpable = match dumpable(&control, control_inode, &ends, live.init.as_ref()) {
             Ok(dumpable) => dumpable,
             Err(error) => {
@@ -197,11 +205,16 @@ impl Thread {
         };
         // When nobody waits any more, the sandbox is dropped here, and its drop has it destroyed.
         drop(reply.send(Ok(sandbox)));
+        // That of a former standby ends by now.
+        if let Some(builder) = builder {
+            self.later(RETRY.0, 0, Job::Reap(builder));
+        }
         self.fill_pool(key);
     }
 
     /// The sandbox cannot be made: says so and removes what there is of it.
     pub(super) fn fail(&mut self, key: Key, error: SandboxError) {
+        self.lose_standby(key, Some(&error));
         if let Some(live) = self.live.get_mut(&key)
             && let Some(Waiting { reply, .. }) = live.waiting.take()
         {
@@ -248,7 +261,11 @@ impl Thread {
         live.ended.send_replace(Some(how));
         live.gone = true;
         live.control = None;
-        if live.destroying {
+        let destroying = live.destroying;
+        // Nobody else knows of a standby.
+        if self.lose_standby(key, None) {
+            self.destroy(key, None);
+        } else if destroying {
             self.remove_sandbox(key, 0);
         }
     }
@@ -262,10 +279,21 @@ impl Thread {
             return;
         };
         live.destroyed.extend(reply);
+        let mut builder = None;
         if !std::mem::replace(&mut live.destroying, true) {
             live.kill();
+            // With PID 1 killed or on its way, a standby's builder is of no use.
+            if live.standby.take().is_some() && live.init.is_some() || live.gone {
+                live.kill_builder();
+                builder = live.builder.take();
+            }
         }
-        if live.gone {
+        let gone = live.gone;
+        self.lose_standby(key, None);
+        if let Some(builder) = builder {
+            self.later(Duration::ZERO, 0, Job::Reap(builder));
+        }
+        if gone {
             self.remove_sandbox(key, 0);
         }
     }

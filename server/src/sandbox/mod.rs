@@ -10,6 +10,7 @@
 //! - [`limits`]: how much a sandbox may use. [`cgroup`]: who enforces it, v1 and v2.
 //! - [`probe`]: what the host can do. [`launch`]: starts `hearth-init`, which builds the sandbox and is its PID 1.
 //! - [`thread`]: owns the sandboxes' state; [`lifecycle`]: how it changes. [`mailbox`]: what it can be told. [`attach`]: moves instances into cells.
+//! - [`standby`]: sandboxes made ahead, for restores.
 //!
 //! `server/docs/sandbox.md` says what is contained how.
 
@@ -21,6 +22,7 @@ mod limits;
 mod live;
 mod mailbox;
 mod probe;
+mod standby;
 mod thread;
 
 use std::fs;
@@ -41,6 +43,7 @@ use self::cgroup::{Leaf, Tag, Top};
 use self::live::Ended;
 use self::mailbox::{Key, Mailbox, Message};
 pub use self::probe::find_init;
+pub use self::standby::{Counts as StandbyCounts, StandbySpec};
 use crate::model::Network;
 
 /// Cells kept prepared in each sandbox, so that a start need not wait for one. Each costs the kernel some ten KiB.
@@ -159,6 +162,7 @@ pub struct Host(Arc<HostInner>);
 struct HostInner {
     mailbox: Mailbox,
     capabilities: Vec<Capability>,
+    standbys: StandbyCounts,
 }
 
 impl Drop for HostInner {
@@ -204,12 +208,31 @@ impl Host {
         capabilities.extend(probe::cgroup(init, &top, &dir));
 
         let attach = attach::start().map_err(failed("thread"))?;
-        let mailbox =
-            thread::start(init.to_owned(), dir, top, attach, criu).map_err(failed("thread"))?;
+        let standbys = StandbyCounts::default();
+        let counts = standbys.clone();
+        let mailbox = thread::start(init.to_owned(), dir, top, attach, criu, counts)
+            .map_err(failed("thread"))?;
         Ok(Self(Arc::new(HostInner {
             mailbox,
             capabilities,
+            standbys,
         })))
+    }
+
+    /// Sees to it that there is a sandbox made ahead for restores of this runtime; not waited for. Does nothing without a
+    /// CRIU.
+    pub fn keep_standby(&self, spec: StandbySpec) {
+        self.0.mailbox.send(Message::KeepStandby(Box::new(spec)));
+    }
+
+    /// Ends all sandboxes that were made ahead; not waited for.
+    pub fn end_standbys(&self) {
+        self.0.mailbox.send(Message::EndStandbys);
+    }
+
+    /// Sandboxes made ahead: how many are ready, and how many restores have taken.
+    pub fn standbys(&self) -> &StandbyCounts {
+        &self.0.standbys
     }
 
     /// What was probed.

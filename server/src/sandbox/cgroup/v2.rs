@@ -108,6 +108,11 @@ pub fn prepare_top(top: &Directories) -> io::Result<()> {
     put(&top.memory, SUBTREE_CONTROL, "+memory +pids +cpu")
 }
 
+/// Controllers for the leaves of a sandbox, before there are any.
+pub fn prepare_sandbox(sandbox: &Directories) -> io::Result<()> {
+    put(&sandbox.memory, SUBTREE_CONTROL, "+memory +pids")
+}
+
 pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {
     let dir = &sandbox.memory;
     limit_memory(dir, limits.memory)?;
@@ -116,8 +121,7 @@ pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {
         dir,
         "cpu.max",
         format!("{} {CPU_PERIOD_US}", limits.cpu_quota_us),
-    )?;
-    put(dir, SUBTREE_CONTROL, "+memory +pids")
+    )
 }
 
 /// Limits memory, and forbids swap where there is any.
