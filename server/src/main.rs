@@ -110,6 +110,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         busy_poll: config.busy_poll(),
         images,
         spares: config.spares == Switch::On,
+        standbys: config.standbys == Switch::On,
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
     let people = Arc::new(People::default());

@@ -136,8 +136,8 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
         .map_err(|error| JailError::Control(error.into()))?
         .st_ino;
     let (template, restored) = match restorer {
-        // 8a. The template comes out of its image, by CRIU, which needs what step 7 takes away; it is stopped until PID
-        //     1 is done.
+        // 8a. The template comes out of its image, by CRIU, which needs what step 7 takes away and so starts before it; the
+        //     template is stopped until PID 1 is done.
         Some(restorer) => {
             let ends = restore::Ends {
                 control: &template_control,
@@ -145,6 +145,8 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
                 stderr: &order.stderr,
             };
             let criu = restorer.start(&ends)?;
+            // 7. For PID 1 already: what it has it keeps for now, and CRIU has its own.
+            confine::lock_capabilities()?;
             let outside = match (&standby, &spec.assignment) {
                 (Some(standby), _) => {
                     pid1::send(control, &Report::Standby, &[]).map_err(JailError::Control)?;
@@ -156,9 +158,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
             let Some(outside) = outside else {
                 return Ok(()); // nobody is left who would need it
             };
-            let template = restorer.restore(criu, &outside, &ends)?;
-            confine::lock_capabilities()?;
-            (template, true)
+            (restorer.restore(criu, &outside, &ends)?, true)
         }
         None => {
             // 7. From here on no program start and no change of user can give capabilities, and most can never be had

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use hearth_init::criu::{CriuProgram, IMAGE, IMAGE_LINK, Outside, RESTORE_LOG, SERVE, WORK};
-use hearth_init::{INNER_UID, JailSpec, TEMPLATE_PID};
+use hearth_init::{INNER_UID, JailSpec, TEMPLATE_PID, wire};
 use rustix::fs::{AtFlags, Gid, Uid};
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
@@ -27,6 +27,9 @@ use crate::{confine, inject, rpc, seccomp};
 
 /// What CRIU found out about the kernel, in its work directory.
 const NOTES: &str = "criu.kdat";
+
+/// Longest answer of CRIU's that is looked at, bytes: a success is a dozen.
+const MAX_ANSWER: usize = 256;
 
 /// What takes the place of the descriptors that led outside.
 pub struct Ends<'a> {
@@ -144,29 +147,38 @@ impl Restorer {
             (ends.stderr.as_raw_fd(), stderr),
         ];
         let request = rpc::restore_request(&self.criu.images_path(), RESTORE_LOG, &inherit);
-        // One that has ended already says why by its status. It answers before it ends, so the socket stays until then.
-        let asked = rustix::net::send(&socket, &request, SendFlags::NOSIGNAL);
-        let status = loop {
-            match rustix::process::waitpid(Some(criu), WaitOptions::empty()) {
-                Err(rustix::io::Errno::INTR) => {}
-                other => break other.map_err(|errno| JailError::restore(errno.into()))?,
-            }
-        };
-        match status.and_then(|(_, status)| status.exit_status()) {
-            Some(0) if asked.is_ok() => {}
-            Some(126 | 127) => {
-                return Err(JailError::Restore("CRIU could not be started".into()));
-            }
-            _ => return Err(JailError::Restore(self.criu.errors(RESTORE_LOG))),
+        // One that has ended already says why by its status.
+        let answer = rustix::net::send(&socket, &request, SendFlags::NOSIGNAL)
+            .map_err(io::Error::from)
+            .and_then(|_| {
+                let mut answer = [0; MAX_ANSWER];
+                let (length, _) = wire::receive(&socket, &mut answer)?;
+                rpc::succeeded(&answer[..length])
+            });
+        if !matches!(answer, Ok(true)) {
+            return Err(self.failure(wait_for(criu)?));
         }
-        // The system call filter, which is not part of the image.
-        for pid in processes() {
+        // The system call filter, which is not part of the image. While CRIU ends, on another core.
+        for pid in processes().into_iter().filter(|pid| *pid != criu) {
             inject::install_filters(pid, &filters).map_err(|error| {
                 JailError::Restore(format!("installing the system call filter: {error}"))
             })?;
         }
+        // It has rights that nothing may have which is looked at from here on.
+        match wait_for(criu)? {
+            Some(0) => {}
+            other => return Err(self.failure(other)),
+        }
         inspect()?;
         Pid::from_raw(TEMPLATE_PID).ok_or_else(|| JailError::Restore("no template".into()))
+    }
+
+    /// Why a CRIU that ended with this status has not restored.
+    fn failure(&self, status: Option<i32>) -> JailError {
+        match status {
+            Some(126 | 127) => JailError::Restore("CRIU could not be started".into()),
+            _ => JailError::Restore(self.criu.errors(RESTORE_LOG)),
+        }
     }
 
     fn become_criu(&self, ends: &Ends<'_>, ears: &OwnedFd) -> Result<io::Error, JailError> {
@@ -199,6 +211,14 @@ impl Restorer {
             .stderr(Stdio::null())
             .exec())
     }
+}
+
+/// Waits for a child's end, and returns its exit status if it exited.
+fn wait_for(child: Pid) -> Result<Option<i32>, JailError> {
+    let ended =
+        rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(child), WaitOptions::empty()))
+            .map_err(|errno| JailError::restore(errno.into()))?;
+    Ok(ended.and_then(|(_, status)| status.exit_status()))
 }
 
 /// The CRIU that a sandbox is to be restored with, and its directory.

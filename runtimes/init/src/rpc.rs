@@ -1,12 +1,13 @@
-//! What is said to a CRIU that was started ahead (`criu swrk FD`): one request to restore, as one datagram. CRIU answers
-//! by its exit status, too, so nothing is read back.
+//! What is said to a CRIU that was started ahead (`criu swrk FD`), and what it says: one request to restore and one
+//! answer, each a datagram.
 //!
-//! Format: CRIU's `images/rpc.proto` (`criu_req`, `criu_opts`, `inherit_fd`). Whatever is known when CRIU starts stands on
+//! Format: CRIU's `images/rpc.proto` (`criu_req`, `criu_opts`, `inherit_fd`, `criu_resp`). Whatever is known when CRIU starts stands on
 //! its command line instead, which it obeys in this mode, too.
 
+use std::io;
 use std::os::fd::RawFd;
 
-use crate::imagefile::write_number;
+use crate::imagefile::{Value, find, write_number};
 
 /// `criu_req`: its type, here RESTORE, and options.
 const TYPE: (u64, u64) = (1, 2);
@@ -21,6 +22,9 @@ const LOG_FILE: u64 = 10;
 const INHERIT: u64 = 27;
 const INHERIT_NAME: u64 = 1;
 const INHERIT_FD: u64 = 2;
+
+/// `criu_resp`: whether it worked.
+const SUCCESS: u64 = 2;
 
 /// The request to restore from a directory, whose path has to be a symbolic link. Each of `inherit` is a descriptor of
 /// CRIU's and the name of what it takes the place of.
@@ -43,6 +47,15 @@ pub fn restore_request(images: &str, log: &str, inherit: &[(RawFd, String)]) -> 
     request
 }
 
+/// Whether an answer says that the request was carried out. CRIU parses what is hostile, and its word is no more than
+/// that: what it has done is looked at afterwards.
+pub fn succeeded(answer: &[u8]) -> io::Result<bool> {
+    Ok(matches!(
+        find(answer, SUCCESS)?,
+        Some((Value::Number(1), _))
+    ))
+}
+
 /// A field of wire type 0.
 fn number(out: &mut Vec<u8>, (field, value): (u64, u64)) {
     write_number(out, field << 3);
@@ -58,7 +71,18 @@ fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::restore_request;
+    use super::{restore_request, succeeded};
+
+    #[test]
+    fn answers_as_criu_sends_them() {
+        let done = b"\x08\x02\x10\x01\x22\x03\x08\xe8\x07";
+        assert!(succeeded(done).unwrap());
+        let failed =
+            b"\x08\x02\x10\x00\x22\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x38\x38";
+        assert!(!succeeded(failed).unwrap());
+        assert!(!succeeded(b"").unwrap());
+        assert!(succeeded(b"\x08").is_err());
+    }
 
     #[test]
     fn as_a_protobuf_library_writes_it() {

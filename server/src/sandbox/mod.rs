@@ -43,7 +43,7 @@ use self::cgroup::{Leaf, Tag, Top};
 use self::live::Ended;
 use self::mailbox::{Key, Mailbox, Message};
 pub use self::probe::find_init;
-pub use self::standby::{Counts as StandbyCounts, StandbySpec};
+pub use self::standby::{StandbyBoard, StandbySpec};
 use crate::model::Network;
 
 /// Cells kept prepared in each sandbox, so that a start need not wait for one. Each costs the kernel some ten KiB.
@@ -162,7 +162,7 @@ pub struct Host(Arc<HostInner>);
 struct HostInner {
     mailbox: Mailbox,
     capabilities: Vec<Capability>,
-    standbys: StandbyCounts,
+    standbys: StandbyBoard,
 }
 
 impl Drop for HostInner {
@@ -208,9 +208,9 @@ impl Host {
         capabilities.extend(probe::cgroup(init, &top, &dir));
 
         let attach = attach::start().map_err(failed("thread"))?;
-        let standbys = StandbyCounts::default();
-        let counts = standbys.clone();
-        let mailbox = thread::start(init.to_owned(), dir, top, attach, criu, counts)
+        let standbys = StandbyBoard::default();
+        let board = standbys.clone();
+        let mailbox = thread::start(init.to_owned(), dir, top, attach, criu, board)
             .map_err(failed("thread"))?;
         Ok(Self(Arc::new(HostInner {
             mailbox,
@@ -230,8 +230,8 @@ impl Host {
         self.0.mailbox.send(Message::EndStandbys);
     }
 
-    /// Sandboxes made ahead: how many are ready, and how many restores have taken.
-    pub fn standbys(&self) -> &StandbyCounts {
+    /// What sandboxes made ahead there are.
+    pub fn standbys(&self) -> &StandbyBoard {
         &self.0.standbys
     }
 

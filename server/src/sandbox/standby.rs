@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use tokio::sync::oneshot;
 
@@ -41,25 +42,45 @@ pub struct StandbySpec {
     pub runtime_name: &'static str,
 }
 
-/// How many there are and were. Cheap to clone; all clones count the same.
+/// What there is and was, for others to see. Cheap to clone; all clones show the same.
 #[derive(Debug, Clone, Default)]
-pub struct Counts(Arc<[AtomicU64; 2]>);
+pub struct StandbyBoard(Arc<Board>);
 
-impl Counts {
-    /// Those that are ready.
-    pub fn ready(&self) -> u64 {
-        self.0[0].load(Ordering::Relaxed)
+#[derive(Debug, Default)]
+struct Board {
+    /// Runtimes that have one, and whether it is ready.
+    kept: Mutex<Vec<(&'static str, bool)>>,
+    used: AtomicU64,
+}
+
+impl StandbyBoard {
+    /// Whether there is one for this runtime, or will be in a moment.
+    pub fn has(&self, runtime_name: &str) -> bool {
+        self.0
+            .kept
+            .lock()
+            .iter()
+            .any(|(name, _)| *name == runtime_name)
     }
 
-    /// Those that restores have taken.
+    /// How many are ready.
+    pub fn ready(&self) -> usize {
+        self.0
+            .kept
+            .lock()
+            .iter()
+            .filter(|(_, ready)| *ready)
+            .count()
+    }
+
+    /// How many restores have taken.
     pub fn used(&self) -> u64 {
-        self.0[1].load(Ordering::Relaxed)
+        self.0.used.load(Ordering::Relaxed)
     }
 }
 
 struct Kept {
     key: Key,
-    made: Instant,
     ready: bool,
     runtime_dir: PathBuf,
 }
@@ -69,13 +90,13 @@ struct Kept {
 pub(super) struct Standbys {
     kept: HashMap<&'static str, Kept>,
     failed: Option<Instant>,
-    counts: Counts,
+    board: StandbyBoard,
 }
 
 impl Standbys {
-    pub(super) fn new(counts: Counts) -> Self {
+    pub(super) fn new(board: StandbyBoard) -> Self {
         Self {
-            counts,
+            board,
             ..Self::default()
         }
     }
@@ -84,13 +105,13 @@ impl Standbys {
     fn forget(&mut self, key: Key) -> bool {
         let before = self.kept.len();
         self.kept.retain(|_, kept| kept.key != key);
-        self.count();
+        self.show();
         self.kept.len() < before
     }
 
-    fn count(&self) {
-        let ready = self.kept.values().filter(|kept| kept.ready).count();
-        self.counts.0[0].store(ready as u64, Ordering::Relaxed);
+    fn show(&self) {
+        let kept = self.kept.iter().map(|(name, kept)| (*name, kept.ready));
+        *self.board.0.kept.lock() = kept.collect();
     }
 }
 
@@ -100,12 +121,8 @@ impl Thread {
         if self.closing || self.criu.is_none() {
             return;
         }
-        if let Some(kept) = self.standbys.kept.get(spec.runtime_name) {
-            let (key, fresh) = (kept.key, kept.made.elapsed() < MAX_AGE);
-            if fresh && kept.runtime_dir == spec.runtime_dir {
-                return;
-            }
-            self.destroy(key, None);
+        if self.standbys.kept.contains_key(spec.runtime_name) {
+            return;
         }
         let failed = self.standbys.failed;
         if failed.is_some_and(|at| at.elapsed() < AFTER_FAILURE) {
@@ -127,12 +144,13 @@ impl Thread {
                 self.live.insert(key, live);
                 let kept = Kept {
                     key,
-                    made: Instant::now(),
                     ready: false,
                     runtime_dir: spec.runtime_dir.clone(),
                 };
                 self.standbys.kept.insert(spec.runtime_name, kept);
+                self.standbys.show();
                 self.later(SETUP_PATIENCE, 0, Job::GiveUpStandby(key));
+                self.later(MAX_AGE, 0, Job::ReplaceStandby(key));
             }
             Err(error) => self.standby_failed(&error),
         }
@@ -144,7 +162,14 @@ impl Thread {
         for kept in kept.filter(|kept| kept.key == key) {
             kept.ready = true;
         }
-        self.standbys.count();
+        self.standbys.show();
+    }
+
+    /// It is old. Whoever wants one will ask for another.
+    pub(super) fn replace_standby(&mut self, key: Key) {
+        if self.standbys.forget(key) {
+            self.destroy(key, None);
+        }
     }
 
     pub(super) fn give_up_standby(&mut self, key: Key) {
@@ -196,7 +221,7 @@ impl Thread {
             Ok(ends) => {
                 live.waiting = Some(Waiting { reply, ends });
                 self.standbys.forget(key);
-                self.standbys.counts.0[1].fetch_add(1, Ordering::Relaxed);
+                self.standbys.board.0.used.fetch_add(1, Ordering::Relaxed);
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
                 None
             }

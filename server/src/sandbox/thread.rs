@@ -20,7 +20,7 @@ use super::attach::Attach;
 use super::cgroup::{Leaf, Top};
 use super::live::Live;
 use super::mailbox::{Key, Mailbox, Message};
-use super::standby::{Counts, Standbys};
+use super::standby::{StandbyBoard, Standbys};
 use super::{CELL_POOL, SandboxError};
 
 /// A sandbox that is not ready after this long is given up. Building one takes milliseconds; protects callers from a
@@ -44,6 +44,7 @@ pub(super) enum Job {
     RemoveSandbox(Key),
     GiveUpStarting(Key),
     GiveUpStandby(Key),
+    ReplaceStandby(Key),
     /// A restore had this long.
     GiveUpRestoring(Key, Duration),
 }
@@ -82,7 +83,7 @@ pub fn start(
     top: Top,
     attach: mpsc::Sender<Attach>,
     criu: Option<CriuProgram>,
-    counts: Counts,
+    board: StandbyBoard,
 ) -> io::Result<Mailbox> {
     let (mailbox, messages, bell) = Mailbox::new()?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -97,7 +98,7 @@ pub fn start(
         epoll,
         live: HashMap::new(),
         next: 0,
-        standbys: Standbys::new(counts),
+        standbys: Standbys::new(board),
         jobs: Vec::new(),
         closing: false,
         closed: Vec::new(),
@@ -272,6 +273,7 @@ impl Thread {
                 Job::RemoveSandbox(key) => self.remove_sandbox(key, tries),
                 Job::GiveUpRestoring(key, limit) => self.give_up_restoring(key, limit),
                 Job::GiveUpStandby(key) => self.give_up_standby(key),
+                Job::ReplaceStandby(key) => self.replace_standby(key),
                 Job::GiveUpStarting(key) => {
                     if let Some(live) = self.live.get_mut(&key)
                         && (live.waiting.is_some() || live.builder.is_some())

@@ -49,6 +49,8 @@ pub struct Resources {
     pub images: Images,
     /// Whether each template keeps a fork made ahead.
     pub spares: bool,
+    /// Whether sandboxes are made ahead for restores.
+    pub standbys: bool,
 }
 
 /// Tells deployments apart at the gates.

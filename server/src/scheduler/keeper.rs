@@ -15,6 +15,7 @@ use super::Deployment;
 use super::policy::estimate::{Frequency, Mean};
 use super::policy::keep::{self, Kept, Rung, StartCosts};
 use super::policy::pressure::{HostMemory, excess};
+use super::standby;
 use crate::instance::Template;
 use crate::model::StartRung;
 use crate::sandbox::MemoryUse;
@@ -138,6 +139,13 @@ impl Keeper {
             })
             .collect();
         let excess = excess(used, self.budget, host);
+        let sleeping = deployments
+            .iter()
+            .zip(&kept)
+            .filter_map(|(deployment, kept)| {
+                (kept.restorable && deployment.slot.up().is_none()).then_some(deployment)
+            });
+        standby::keep(deployments, sleeping, excess == 0);
         for deployment in deployments {
             deployment.allow_spare(excess == 0);
         }
