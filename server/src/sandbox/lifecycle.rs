@@ -14,7 +14,7 @@ use super::launch::TemplateEnds;
 use super::live::{Live, Waiting};
 use super::mailbox::Key;
 use super::thread::{Job, RETRIES, RETRY, SETUP_PATIENCE, Thread};
-use super::{Dumpable, Sandbox, SandboxError, SandboxSpec};
+use super::{Dumpable, RESTORE_STEP, Sandbox, SandboxError, SandboxSpec};
 
 /// The server waits for no template.
 fn unblocked(socket: OwnedFd) -> io::Result<OwnedFd> {
@@ -47,9 +47,16 @@ impl Thread {
         spec: SandboxSpec,
         reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
     ) {
-        let Some((spec, reply)) = self.restore_into_standby(spec, reply) else {
-            return;
-        };
+        if let Some((spec, reply)) = self.restore_into_standby(spec, reply) {
+            self.create_anew(spec, reply);
+        }
+    }
+
+    fn create_anew(
+        &mut self,
+        spec: SandboxSpec,
+        reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
+    ) {
         let key = self.next;
         self.next += 1;
         let limit = spec.restore.as_ref().map(|source| source.limit);
@@ -80,7 +87,11 @@ impl Thread {
             let _ = reply.send(Err(SandboxError::step("epoll", error)));
             live.control = None;
         } else {
-            live.waiting = Some(Waiting { reply, ends });
+            live.waiting = Some(Waiting {
+                reply,
+                ends,
+                anew: None,
+            });
         }
         let unwatched = live.control.is_none();
         self.live.insert(key, live);
@@ -102,7 +113,7 @@ impl Thread {
         if live.waiting.is_some() {
             let (limit, said) = (limit.as_millis(), live.criu_said());
             let detail = format!("not done within {limit} ms; {said}");
-            self.fail(key, SandboxError::step("restore", detail));
+            self.fail(key, SandboxError::step(RESTORE_STEP, detail));
         }
     }
 
@@ -178,7 +189,7 @@ impl Thread {
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
-        let Some(Waiting { reply, ends }) = live.waiting.take() else {
+        let Some(Waiting { reply, ends, .. }) = live.waiting.take() else {
             return;
         };
         let builder = live.builder.take();
@@ -212,16 +223,28 @@ impl Thread {
         self.fill_pool(key);
     }
 
-    /// The sandbox cannot be made: says so and removes what there is of it.
+    /// The sandbox cannot be made: says so and removes what there is of it. When it was made ahead and the restore itself
+    /// has not failed, another is made instead.
     pub(super) fn fail(&mut self, key: Key, error: SandboxError) {
         self.lose_standby(key, Some(&error));
-        if let Some(live) = self.live.get_mut(&key)
-            && let Some(Waiting { reply, .. }) = live.waiting.take()
-        {
-            // It may not be waited for any more.
-            let _ = reply.send(Err(error));
-        }
+        let live = self.live.get_mut(&key);
+        let waiting = live.and_then(|live| live.waiting.take());
         self.destroy(key, None);
+        match waiting {
+            Some(Waiting {
+                reply,
+                anew: Some(spec),
+                ..
+            }) if !error.is_of_restore() => {
+                tracing::warn!(%error, "a sandbox made ahead failed");
+                self.create_anew(*spec, reply);
+            }
+            Some(Waiting { reply, .. }) => {
+                // It may not be waited for any more.
+                let _ = reply.send(Err(error));
+            }
+            None => {}
+        }
     }
 
     /// Init's socket has ended. PID 1's pidfd says when it is gone; without one there is only the builder.
@@ -262,6 +285,10 @@ impl Thread {
         live.gone = true;
         live.control = None;
         let destroying = live.destroying;
+        if live.waiting.is_some() {
+            // Its builder may live, and so its socket.
+            self.fail_silent_init(key);
+        }
         // Nobody else knows of a standby.
         if self.lose_standby(key, None) {
             self.destroy(key, None);
@@ -282,11 +309,12 @@ impl Thread {
         let mut builder = None;
         if !std::mem::replace(&mut live.destroying, true) {
             live.kill();
-            // With PID 1 killed or on its way, a standby's builder is of no use.
-            if live.standby.take().is_some() && live.init.is_some() || live.gone {
+            // A standby's builder is still there, and of no use without PID 1.
+            if live.init.is_some() || live.gone {
                 live.kill_builder();
                 builder = live.builder.take();
             }
+            live.standby = None;
         }
         let gone = live.gone;
         self.lose_standby(key, None);

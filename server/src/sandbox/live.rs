@@ -72,6 +72,8 @@ pub struct Waiting {
     pub reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
     /// The server's ends of what the template has.
     pub ends: TemplateEnds,
+    /// What is made anew when this was a standby and fails as a sandbox.
+    pub anew: Option<Box<SandboxSpec>>,
 }
 
 impl Live {

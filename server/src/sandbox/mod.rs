@@ -48,6 +48,8 @@ use crate::model::Network;
 
 /// Cells kept prepared in each sandbox, so that a start need not wait for one. Each costs the kernel some ten KiB.
 const CELL_POOL: usize = 4;
+/// The step of `hearth-init` in which CRIU is at work.
+const RESTORE_STEP: &str = "restore";
 
 /// Why a sandbox could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +80,11 @@ impl SandboxError {
             step: step.to_owned(),
             detail: detail.to_string(),
         }
+    }
+
+    /// Whether it was restoring that failed, or took too long.
+    fn is_of_restore(&self) -> bool {
+        matches!(self, Self::Step { step, .. } if step == RESTORE_STEP)
     }
 
     /// The thread that makes sandboxes has ended.

@@ -219,7 +219,8 @@ impl Thread {
         };
         match live.assign(spec.clone()) {
             Ok(ends) => {
-                live.waiting = Some(Waiting { reply, ends });
+                let anew = Some(Box::new(spec));
+                live.waiting = Some(Waiting { reply, ends, anew });
                 self.standbys.forget(key);
                 self.standbys.board.0.used.fetch_add(1, Ordering::Relaxed);
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));

@@ -18,14 +18,18 @@ macro_rules! by_both_rungs {
 
             #[tokio::test]
             async fn restored() {
-                if let Some(arena) = Arena::restored($code, $settings, Ahead(false)).await {
+                if let Some(arena) =
+                    Arena::restored($code, $settings, crate::hostile::Ahead(false)).await
+                {
                     super::$attacks(arena).await;
                 }
             }
 
             #[tokio::test]
             async fn restored_into_a_standby() {
-                if let Some(arena) = Arena::restored($code, $settings, Ahead(true)).await {
+                if let Some(arena) =
+                    Arena::restored($code, $settings, crate::hostile::Ahead(true)).await
+                {
                     super::$attacks(arena).await;
                 }
             }
