@@ -21,8 +21,8 @@ pub enum Message {
     ),
     /// Make a standby, unless there is one for that runtime.
     KeepStandby(Box<StandbySpec>),
-    /// End all standbys.
-    EndStandbys,
+    /// End that of a runtime.
+    EndStandby(&'static str),
     /// Make a cell at once.
     Cell(Key, oneshot::Sender<Result<Leaf, SandboxError>>),
     /// Prepare cells for later.

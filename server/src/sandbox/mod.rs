@@ -232,9 +232,9 @@ impl Host {
         self.0.mailbox.send(Message::KeepStandby(Box::new(spec)));
     }
 
-    /// Ends all sandboxes that were made ahead; not waited for.
-    pub fn end_standbys(&self) {
-        self.0.mailbox.send(Message::EndStandbys);
+    /// Ends the sandbox that was made ahead for this runtime; not waited for.
+    pub fn end_standby(&self, runtime_name: &'static str) {
+        self.0.mailbox.send(Message::EndStandby(runtime_name));
     }
 
     /// What sandboxes made ahead there are.

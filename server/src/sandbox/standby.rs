@@ -54,13 +54,9 @@ struct Board {
 }
 
 impl StandbyBoard {
-    /// Whether there is one for this runtime, or will be in a moment.
-    pub fn has(&self, runtime_name: &str) -> bool {
-        self.0
-            .kept
-            .lock()
-            .iter()
-            .any(|(name, _)| *name == runtime_name)
+    /// Runtimes that have one, or will have in a moment.
+    pub fn runtimes(&self) -> Vec<&'static str> {
+        self.0.kept.lock().iter().map(|(name, _)| *name).collect()
     }
 
     /// How many are ready.
@@ -194,11 +190,17 @@ impl Thread {
         tracing::warn!(%error, "no sandbox made ahead; restores make their own");
     }
 
-    /// Ends all standbys.
+    /// Ends that of a runtime.
+    pub(super) fn end_standby(&mut self, runtime_name: &str) {
+        if let Some(kept) = self.standbys.kept.get(runtime_name) {
+            self.destroy(kept.key, None);
+        }
+    }
+
+    /// Ends all.
     pub(super) fn end_standbys(&mut self) {
-        let keys: Vec<_> = self.standbys.kept.values().map(|kept| kept.key).collect();
-        for key in keys {
-            self.destroy(key, None);
+        for name in self.standbys.board.runtimes() {
+            self.end_standby(name);
         }
     }
 

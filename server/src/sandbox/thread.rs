@@ -163,7 +163,7 @@ impl Thread {
         match message {
             Message::Create(spec, reply) => self.create(*spec, reply),
             Message::KeepStandby(spec) => self.keep_standby(&spec),
-            Message::EndStandbys => self.end_standbys(),
+            Message::EndStandby(runtime_name) => self.end_standby(runtime_name),
             Message::Cell(key, reply) => {
                 let made = match self.live.get_mut(&key) {
                     Some(live) if !live.destroying => live

@@ -1,29 +1,31 @@
 //! Sandboxes made ahead for restores: one for each runtime of which some function sleeps and has an image. The keeper
 //! decides twice a second, and so one that a restore has taken is replaced some moments later, when no start is under way.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Deployment;
 use super::deployment::Resources;
-use crate::model::Runtime;
+use crate::engine::runtimes::RuntimeFiles;
 use crate::sandbox::StandbySpec;
 
-/// Keeps them, or, while memory is short, none. `sleeping` are the deployments that the next call restores.
+/// Keeps those, and ends all others; none is kept while memory is short. `sleeping` are the deployments that the next call
+/// restores.
 pub(super) fn keep<'a>(
+    resources: &Resources,
     all: &[Arc<Deployment>],
     sleeping: impl Iterator<Item = &'a Arc<Deployment>>,
     allowed: bool,
 ) {
-    let Some(resources) = all.first().map(|deployment| &deployment.resources) else {
-        return;
-    };
-    let wanted: HashSet<Runtime> = sleeping.map(|deployment| deployment.spec.runtime).collect();
-    if !resources.standbys || !allowed || wanted.is_empty() {
-        if resources.host.standbys().ready() > 0 {
-            resources.host.end_standbys();
-        }
-        return;
+    let wanted: HashMap<&'static str, &RuntimeFiles> = sleeping
+        .filter(|_| resources.standbys && allowed)
+        .map(|deployment| resources.runtimes.get(deployment.spec.runtime))
+        .map(|files| (files.name, files))
+        .collect();
+    let host = &resources.host;
+    let kept = host.standbys().runtimes();
+    for name in kept.iter().filter(|name| !wanted.contains_key(*name)) {
+        host.end_standby(name);
     }
     let starting = |deployment: &Arc<Deployment>| {
         let counts = deployment.counts();
@@ -32,21 +34,15 @@ pub(super) fn keep<'a>(
     if all.iter().any(starting) {
         return;
     }
-    for runtime in wanted {
-        keep_one(resources, runtime);
+    for (name, files) in wanted {
+        if !kept.contains(&name) {
+            let uid_base = resources.uids.take();
+            host.keep_standby(StandbySpec {
+                id: format!("standby-{uid_base}"),
+                uid_base,
+                runtime_dir: files.dir.clone(),
+                runtime_name: name,
+            });
+        }
     }
-}
-
-fn keep_one(resources: &Resources, runtime: Runtime) {
-    let files = resources.runtimes.get(runtime);
-    if resources.host.standbys().has(files.name) {
-        return;
-    }
-    let uid_base = resources.uids.take();
-    resources.host.keep_standby(StandbySpec {
-        id: format!("standby-{uid_base}"),
-        uid_base,
-        runtime_dir: files.dir.clone(),
-        runtime_name: files.name,
-    });
 }

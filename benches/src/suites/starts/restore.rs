@@ -1,5 +1,6 @@
-//! Restores, one after the other: from nothing to READY of an instance, sandbox included, beside the whole boot of the
-//! same function, interleaved.
+//! Restores, one after the other: from nothing to READY of an instance, sandbox included, into a sandbox made ahead and
+//! with nothing made ahead, beside the whole boot of the same function, interleaved. The sandbox made ahead is replaced in
+//! the pause between two, as the server does when no start is under way.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use hearth::instance::{FunctionKey, Instance, Template};
 use hearth::sandbox::{self, RestoreSource, SandboxSpec};
 
 use super::workshop::Workshop;
-use super::{RESTORE_TO_READY, RESTORES};
+use super::{RESTORE_ANEW, RESTORE_TO_READY, RESTORES};
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
 use crate::server::Runtime;
@@ -85,11 +86,11 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     }
     document.add(
         RESTORES,
-        "python3: CRIU restore up to the running template, into a sandbox made ahead",
+        "python3: CRIU restore up to the running template, sandbox made ahead",
         sandboxes,
     );
     document.add(RESTORES, RESTORE_TO_READY, ahead);
-    document.add(RESTORES, "python3: the same with nothing made ahead", anew);
+    document.add(RESTORES, RESTORE_ANEW, anew);
     document.add(
         RESTORES,
         "python3: sandbox, boot and import up to READY of an instance",

@@ -80,7 +80,6 @@ async fn each_restore_takes_one_and_another_is_made() {
 
     // Nobody needs one any more.
     client.delete("/api/v1/functions/hello").await.expect(204);
-    client.deploy("other", HELLO, json!({})).await;
     eventually("the standby's end", PATIENCE, || async {
         let node = client.get("/api/v1/node").await.expect(200).json();
         (node["standbys"] == json!(0)).then_some(())
