@@ -17,6 +17,7 @@ mod error;
 mod imagefile;
 mod inject;
 mod jail;
+mod mounts;
 mod pid1;
 mod probe;
 mod restore;

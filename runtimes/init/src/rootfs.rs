@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use hearth_init::criu::KDAT;
 use hearth_init::{Assignment, INNER_UID, JailSpec};
 use rustix::fs::{Mode, OFlags};
-use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags};
 
 use crate::error::JailError;
-use crate::sys;
+use crate::mounts::{detached, mount_sealed};
 
 /// Directories of the root, parents first.
 const DIRECTORIES: &[&str] = &[
@@ -179,33 +179,6 @@ pub fn complete(
     };
     write().map_err(JailError::mount(format!("writing /{HOSTS}")))?;
     mount_sealed(&function.code_dir, &spec.root.join(CODE))
-}
-
-/// Mounts one more directory of the host, read-only, nosuid and nodev from the first moment on, and returns it.
-pub fn mount_sealed(source: &Path, target: &Path) -> Result<OwnedFd, JailError> {
-    let mount = detached(source)?;
-    sys::seal_mount(&mount).map_err(JailError::mount(format!(
-        "making {} read-only",
-        source.display()
-    )))?;
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-    rustix::mount::move_mount(&mount, "", rustix::fs::CWD, target, flags).map_err(
-        JailError::mount(format!(
-            "mounting {} on {}",
-            source.display(),
-            target.display()
-        )),
-    )?;
-    Ok(mount)
-}
-
-/// A mount of its own for a directory, attached nowhere yet.
-fn detached(dir: &Path) -> Result<OwnedFd, JailError> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    rustix::mount::open_tree(rustix::fs::CWD, dir, flags).map_err(JailError::mount(format!(
-        "copying the mount of {}",
-        dir.display()
-    )))
 }
 
 fn passwd() -> String {

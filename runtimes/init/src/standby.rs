@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::enter::{self, Sizes};
 use crate::error::JailError;
+use crate::mounts::mount_sealed;
 use crate::restore::{Started, give_image};
 use crate::rootfs;
 
@@ -97,7 +98,7 @@ impl Standby {
         let images = rustix::fs::open(&restore.images, flags, Mode::empty())
             .map_err(|errno| JailError::restore(errno.into()))?;
         give_image(&images, spec.uid_base)?;
-        rootfs::mount_sealed(&restore.images, &dir.join(IMAGE))?;
+        mount_sealed(&restore.images, &dir.join(IMAGE))?;
         let settled = Settled {
             sizes: Sizes::of(&function),
             hostname: function.hostname,

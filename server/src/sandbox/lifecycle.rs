@@ -102,6 +102,8 @@ impl Thread {
             if let Some(limit) = limit {
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
             }
+            // While the sandbox is being made, so that its first start finds a cell.
+            self.fill_pool(key);
         }
     }
 

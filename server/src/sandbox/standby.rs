@@ -226,6 +226,7 @@ impl Thread {
                 self.standbys.forget(key);
                 self.standbys.board.0.used.fetch_add(1, Ordering::Relaxed);
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
+                self.fill_pool(key);
                 None
             }
             Err(error) => {

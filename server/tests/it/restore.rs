@@ -185,6 +185,9 @@ async fn a_start_of_a_node_function_is_a_restore() {
     let mut values = Vec::new();
     for round in 0..3 {
         kill_template(&server, &client, "hello").await;
+        if round > 0 {
+            standby(&client).await;
+        }
         let answer = client.invoke("hello", &json!(round)).await.expect(200);
         assert_eq!(answer.header("x-hearth-start"), "restore");
         let answer = answer.json();
@@ -195,6 +198,7 @@ async fn a_start_of_a_node_function_is_a_restore() {
     }
     values.dedup();
     assert_eq!(values.len(), 3, "random numbers repeat: {values:?}");
+    assert!(standbys_used(&client).await >= 2);
 }
 
 #[tokio::test]
