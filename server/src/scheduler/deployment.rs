@@ -12,6 +12,7 @@ use super::decisions::Decisions;
 use super::gate::Gate;
 use super::keeper::Worth;
 use super::lease::{Handed, Origin};
+use super::policy::level::PER_CORE;
 use super::pool::{Counts, Limits, Pool};
 use crate::criu::Images;
 use crate::engine::Package;
@@ -51,6 +52,8 @@ pub struct Resources {
     pub spares: bool,
     /// Whether sandboxes are made ahead for restores.
     pub standbys: bool,
+    /// Processors of this host.
+    pub cores: u32,
 }
 
 /// Tells deployments apart at the gates.
@@ -102,6 +105,7 @@ impl Deployment {
                 .max_concurrency
                 .saturating_mul(QUEUE_PER_INSTANCE)
                 .max(QUEUE_MIN),
+            level: resources.cores.saturating_mul(PER_CORE),
             idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
         };
         let learned = former.map(|former| former.pool.lock().learned());
