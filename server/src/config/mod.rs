@@ -108,7 +108,7 @@ pub struct Config {
     pub spares: Switch,
 
     /// Whether a sandbox is kept made ahead for each runtime of which a function without a template has an image, so that
-    /// its restore need not make one. It takes about three MiB.
+    /// its restore need not make one. It takes about five MiB.
     #[arg(
         long,
         env = "HEARTH_STANDBYS",

@@ -148,7 +148,7 @@ async fn one_that_hangs_costs_the_restore_only() {
     call(&client, "boot").await;
     let image = function(&client, "hello").await["image"].clone();
     let note = image["note"].as_str().unwrap_or_default();
-    assert!(note.contains("not done within 250 ms"), "{image}");
+    assert!(note.contains("not done within"), "{image}");
     kill_template(&server, &client, "hello").await;
     standby(&client).await;
     call(&client, "restore").await;
