@@ -179,12 +179,14 @@ mod tests {
         prepare_top(&top).expect("prepare");
         assert_eq!(read(top.memory.join("cpu.weight")), "100");
 
-        let group = Group {
+        let mut group = Group {
             directories: top.join("f-1"),
             template: top.memory.join("f-1/template"),
-            limits: limits(),
+            limits: None,
         };
         group.create().expect("create");
+        assert!(group.cell(1).is_err(), "a standby has no instances");
+        group.limit(&limits()).expect("limit");
         let sandbox = &group.directories.memory;
         assert_eq!(read(sandbox.join("memory.max")), "1000");
         assert_eq!(read(sandbox.join("pids.max")), "96");
