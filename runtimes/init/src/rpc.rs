@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn as_a_protobuf_library_writes_it() {
         let inherit = [(3, "socket:[7]".to_owned())];
-        let expected = b"\x08\x02\x12\x2f\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\xa2\x04\x04/img\x48\x02\x52\x05r.log\
+        let expected = b"\x08\x02\x12\x2c\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\xa2\x04\x04/img\x48\x02\x52\x05r.log\
             \xda\x01\x0e\x0a\x0asocket:[7]\x10\x03";
         assert_eq!(restore_request("/img", "r.log", &inherit), expected);
     }
