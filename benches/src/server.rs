@@ -167,6 +167,22 @@ impl Server {
         Ok(available(&node["capabilities"][name]))
     }
 
+    /// Waits until it has a sandbox made ahead for a restore, or needs none because no function sleeps any more.
+    pub fn wait_for_standby(&self, name: &str) -> anyhow::Result<()> {
+        let is_asleep = || -> anyhow::Result<bool> {
+            let function = self.function(name)?;
+            Ok(function["state"] == "asleep" && function["image"]["bytes"].is_u64())
+        };
+        let deadline = Instant::now() + PATIENCE;
+        while is_asleep()? && self.call("GET", "/node", &Value::Null)?["standbys"] == 0 {
+            if Instant::now() > deadline {
+                bail!("no sandbox was made ahead");
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
     /// Deploys a function with further settings.
     pub fn deploy(
         &self,

@@ -115,6 +115,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         busy_poll: config.busy_poll(),
         images,
         spares: config.spares == Switch::On,
+        standbys: config.standbys == Switch::On,
         cores: scheduler::cores(),
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;

@@ -1,6 +1,6 @@
 //! What the template is confined by, one function for each mechanism: capabilities, resource limits, Landlock.
 
-use hearth_init::JailSpec;
+use hearth_init::Assignment;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath,
     PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
@@ -23,8 +23,9 @@ const LOCKED_MEMORY: u64 = 8 << 20;
 const PENDING_SIGNALS: u64 = 1024;
 /// The newest Landlock whose rights were looked at one by one for what follows; older kernels get what they know.
 const LANDLOCK_ABI: ABI = ABI::V6;
-/// Beneath these a process may read and execute, and nothing else.
-const READABLE: &[&str] = &["/usr", "/opt/hearth", "/var/task", "/etc", "/proc"];
+/// Beneath these a process may read and execute, and nothing else. `/var` has the code in it and nothing besides: a
+/// standby's rules are made before the code is mounted, and a rule for what a mount covers does not hold.
+const READABLE: &[&str] = &["/usr", "/opt/hearth", "/var", "/etc", "/proc"];
 /// Devices a process may read and write.
 const DEVICES: &[&str] = &[
     "/dev/null",
@@ -74,15 +75,15 @@ pub fn keep_capabilities(keep: CapabilitySet) -> Result<(), JailError> {
 }
 
 /// Sets the limits that hold for each process. None is raised: the server may lack the right to.
-pub fn limit_resources(spec: &JailSpec) -> Result<(), JailError> {
+pub fn limit_resources(function: &Assignment) -> Result<(), JailError> {
     let limits = [
         ("core", Resource::Core, same(CORE)),
         ("nofile", Resource::Nofile, OPEN_FILES),
-        ("fsize", Resource::Fsize, same(spec.max_file_bytes)),
+        ("fsize", Resource::Fsize, same(function.max_file_bytes)),
         ("memlock", Resource::Memlock, same(LOCKED_MEMORY)),
         ("sigpending", Resource::Sigpending, same(PENDING_SIGNALS)),
         ("msgqueue", Resource::Msgqueue, (0, 0)),
-        ("nproc", Resource::Nproc, same(spec.max_processes)),
+        ("nproc", Resource::Nproc, same(function.max_processes)),
         ("nice", Resource::Nice, (0, 0)),
         ("rtprio", Resource::Rtprio, (0, 0)),
     ];
@@ -153,7 +154,7 @@ fn landlock_rules(criu: Option<&Criu>) -> Result<RulesetStatus, Box<dyn std::err
     allow("/dev/shm", all & !AccessFs::Execute)?;
     if let Some(criu) = criu {
         let read = AccessFs::from_read(LANDLOCK_ABI);
-        for (dir, access) in [(&criu.dir, read), (&criu.images, read), (&criu.work, all)] {
+        for (dir, access) in [(&criu.dir, read), (criu.images(), read), (&criu.work, all)] {
             (&mut rules).add_rule(PathBeneath::new(dir, access))?;
         }
     }

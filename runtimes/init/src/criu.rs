@@ -28,8 +28,6 @@ pub struct CriuProgram {
 pub struct RestoreSpec {
     /// Host directory of CRIU's image files.
     pub images: PathBuf,
-    /// Existing host directory where CRIU writes its log.
-    pub work: PathBuf,
     /// What is put in the place of the descriptors that led out of the sandbox when it was dumped.
     pub outside: Outside,
 }
@@ -61,8 +59,14 @@ pub struct DumpSpec {
     pub control_peer: u64,
 }
 
-/// CRIU's command that restores.
-pub const RESTORE: &str = "restore";
+/// CRIU's command that waits for a request on the socket whose number follows, and restores.
+pub const SERVE: &str = "swrk";
+/// Directory in that of a restoring CRIU where it writes its log.
+pub const WORK: &str = "work";
+/// Directory beside it where a standby's image is mounted.
+pub const IMAGE: &str = "image";
+/// A link beside that which leads there: CRIU takes no path to an image but a link.
+pub const IMAGE_LINK: &str = "image-link";
 /// CRIU's log in a work directory.
 pub const RESTORE_LOG: &str = "restore.log";
 /// The same of a dump.

@@ -48,10 +48,11 @@ fn dump() -> Result<(), String> {
     enter(&sandbox)?;
     refuse_what_an_image_would_lose()?;
 
-    let mut command = criu
-        .command("dump", DUMP_LOG)
-        .map_err(|error| error.to_string())?;
+    let mut command = criu.command(false).map_err(|error| error.to_string())?;
     command
+        .args(["dump", "--images-dir", &criu.images_path()])
+        // Errors and warnings: all that is ever shown.
+        .args(["-v2", "--log-file", DUMP_LOG])
         .args(["--tree", &TEMPLATE_PID.to_string(), "--ext-unix-sk"])
         // The sandbox ends with its template, and so would CRIU, which is in its pid namespace, before it is done.
         .arg("--leave-stopped")
@@ -70,7 +71,7 @@ fn dump() -> Result<(), String> {
     if !status.success() {
         return Err(criu.errors(DUMP_LOG));
     }
-    adapt(&criu.images).map_err(|error| format!("adapting the image: {error}"))
+    adapt(criu.images()).map_err(|error| format!("adapting the image: {error}"))
 }
 
 /// One datagram on standard input: the [`DumpSpec`] as a file, and PID 1's pidfd.

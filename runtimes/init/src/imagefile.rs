@@ -23,9 +23,12 @@ const SECCOMP: [u64; 2] = [11, 12];
 const COMMON_MAGIC: [u32; 2] = [0x5456_4319, 0x5510_5940];
 
 /// One field of a message: its number, and its value with the place where it stands.
-enum Value<'a> {
+pub enum Value<'a> {
+    /// Wire type 0.
     Number(u64),
+    /// Wire type 2.
     Bytes(&'a [u8]),
+    /// Any other.
     Other,
 }
 
@@ -115,7 +118,7 @@ fn word(file: &[u8], at: usize) -> io::Result<u32> {
 }
 
 /// Finds a field of a message, with the bytes it takes, tag included.
-fn find(message: &[u8], wanted: u64) -> io::Result<Option<(Value<'_>, Range<usize>)>> {
+pub fn find(message: &[u8], wanted: u64) -> io::Result<Option<(Value<'_>, Range<usize>)>> {
     let mut at = 0;
     while at < message.len() {
         let (number, value, place) = next_field(message, &mut at)?;
@@ -166,7 +169,7 @@ fn number(bytes: &[u8], at: &mut usize) -> io::Result<u64> {
 }
 
 /// Writes a varint.
-fn write_number(out: &mut Vec<u8>, mut value: u64) {
+pub fn write_number(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;

@@ -16,22 +16,20 @@ use hearth_init::{
     INNER_UID, JailSpec, MAX_REPORT, Report, START, START_FDS, TEMPLATE_CONTROL_FD, TEMPLATE_PID,
     wire,
 };
-use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{DumpableBehavior, Pid, Signal};
 use rustix::thread::CapabilitySet;
 
+use crate::enter::{Sizes, enter_root};
 use crate::error::JailError;
-use crate::restore::{self, Restore};
+use crate::restore::{self, Restorer};
+use crate::standby::Standby;
 use crate::sys::{self, Fork};
 use crate::{confine, pid1, rootfs};
 
 /// Badness of PID 1 and template for the kernel's out-of-memory killer, in thousandths of all memory; instances get
 /// more when they are attached to their cells. Protects the server, whose own is 0.
 const OOM_SCORE: &str = "100";
-
-/// Smallest page of the supported machines, in bytes: what a file in memory takes at least, if it has content.
-const PAGE: u64 = 4096;
 
 /// What the server sends to stage 0.
 struct Order {
@@ -83,24 +81,29 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
         rustix::fs::fchown(pipe, Some(owner), Some(group))
             .map_err(JailError::privileges("giving the pipes to the template"))?;
     }
-    //    An image to be restored is opened while it is in sight.
-    let restore = match (&spec.criu, &spec.restore) {
-        (Some(criu), Some(restore)) => Some(Restore::prepare(criu, restore, spec.uid_base)?),
-        (None, Some(_)) => return Err(JailError::Spec("an image and no CRIU".into())),
-        (_, None) => None,
-    };
     // 3. The root, in a mount namespace of this process alone.
     sys::unshare_mounts().map_err(JailError::mount("a mount namespace"))?;
     rootfs::open_up(&spec.root)?;
-    rootfs::build(spec)?;
+    let writable = rootfs::build(spec)?;
+    let standby = writable.map(Standby::new).transpose()?;
+    //    CRIU and an image to be restored are opened while they are in sight.
+    let restorer = match &spec.assignment {
+        None => Some(Restorer::ahead(spec)?),
+        Some(function) => match &function.restore {
+            Some(restore) => Some(Restorer::of_image(spec, &restore.images)?),
+            None => None,
+        },
+    };
     // 4. New user, mount, pid, ipc, uts, net and cgroup namespaces. The child is PID 1 in them and the server's child.
     //    The network namespace is empty and its loopback stays down: the system call filter allows Unix sockets only.
     let (mut mapped, map) = io::pipe().map_err(JailError::Control)?;
     if let Fork::Parent(pid, pidfd) =
         sys::fork_into_namespaces(true).map_err(JailError::Namespaces)?
     {
-        // 5. Two users exist inside: root is uid_base, the template uid_base + 1. Stage 0 ends here.
-        return map_users(control, pid, pidfd, map, spec.uid_base);
+        // 5. Two users exist inside: root is uid_base, the template uid_base + 1. Stage 0 ends here, unless there is no
+        //    function yet.
+        map_users(control, pid, pidfd, map, spec.uid_base)?;
+        return standby.map_or(Ok(()), |standby| standby.attend(control, spec));
     }
 
     // ---- PID 1: root inside the sandbox only ----
@@ -109,15 +112,18 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
         return Ok(()); // stage 0 failed, and has told the server so
     }
     drop(mapped);
+    let standby = standby.map(Standby::inside);
     become_inner_root()?;
     // The server may have died before this; then the control socket has ended, which PID 1 sees as soon as it listens.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(JailError::privileges("dying with the server"))?;
     rustix::process::setsid().map_err(JailError::privileges("a session"))?;
-    rustix::system::sethostname(spec.hostname.as_bytes())
-        .map_err(JailError::privileges("the host name"))?;
+    if let Some(function) = &spec.assignment {
+        rustix::system::sethostname(function.hostname.as_bytes())
+            .map_err(JailError::privileges("the host name"))?;
+    }
     // 6. /proc, /tmp and /dev/shm of its own; the prepared root becomes the root, and the host's tree is let go.
-    enter_root(spec)?;
+    enter_root(spec.assignment.as_ref().map(Sizes::of))?;
     //    The template's control socket: made here, in the sandbox's network namespace.
     let (server_end, template_control) = socketpair(
         AddressFamily::UNIX,
@@ -129,18 +135,30 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     let control_inode = rustix::fs::fstat(&template_control)
         .map_err(|error| JailError::Control(error.into()))?
         .st_ino;
-    let (template, restored) = match restore {
-        // 8a. The template comes out of its image, by CRIU, which needs what step 7 takes away; it is stopped until PID
-        //     1 is done.
-        Some(restore) => {
+    let (template, restored) = match restorer {
+        // 8a. The template comes out of its image, by CRIU, which needs what step 7 takes away and so starts before it; the
+        //     template is stopped until PID 1 is done.
+        Some(restorer) => {
             let ends = restore::Ends {
                 control: &template_control,
                 stdout: &order.stdout,
                 stderr: &order.stderr,
             };
-            let template = restore.run(&ends)?;
+            let criu = restorer.start(&ends)?;
+            // 7. For PID 1 already: what it has it keeps for now, and CRIU has its own.
             confine::lock_capabilities()?;
-            (template, true)
+            let outside = match (&standby, &spec.assignment) {
+                (Some(standby), _) => {
+                    pid1::send(control, &Report::Standby, &[]).map_err(JailError::Control)?;
+                    standby.wait(&criu)?
+                }
+                (None, Some(function)) => function.restore.as_ref().map(|image| image.outside),
+                (None, None) => None,
+            };
+            let Some(outside) = outside else {
+                return Ok(()); // nobody is left who would need it
+            };
+            (restorer.restore(criu, &outside, &ends)?, true)
         }
         None => {
             // 7. From here on no program start and no change of user can give capabilities, and most can never be had
@@ -149,6 +167,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
             (boot(&mut order, &template_control)?, false)
         }
     };
+    drop(standby);
     drop(template_control);
     drop(order);
     // 9. PID 1 keeps the one capability it needs, to kill the sandbox's other user's processes, and can get no other.
@@ -194,9 +213,11 @@ fn boot(order: &mut Order, control: &OwnedFd) -> Result<Pid, JailError> {
 /// The template's side of the fork: an ordinary user that can gain nothing, and then the interpreter. Returns only when
 /// something failed.
 fn template(order: &mut Order, control: &OwnedFd) -> JailError {
-    let program = order.spec.argv.first().cloned().unwrap_or_default();
+    let Some(function) = &order.spec.assignment else {
+        return JailError::Spec("no function".into());
+    };
+    let program = function.argv.first().cloned().unwrap_or_default();
     let mut start = || -> Result<io::Error, JailError> {
-        let spec = &order.spec;
         // 10. A session of its own, so that it can be restored without PID 1's; uid 1000 without capabilities, for good.
         rustix::process::setsid().map_err(JailError::privileges("the template's session"))?;
         let uid = rustix::thread::Uid::from_raw(INNER_UID);
@@ -207,7 +228,7 @@ fn template(order: &mut Order, control: &OwnedFd) -> JailError {
             .map_err(JailError::id_map("becoming user 1000"))?;
         give_up_privileges(CapabilitySet::empty())?;
         // 11. Limits that hold for each process.
-        confine::limit_resources(spec)?;
+        confine::limit_resources(function)?;
         // 12. Standard streams and the control socket; every other descriptor closes at exec.
         let null = File::open("/dev/null").map_err(JailError::Control)?;
         rustix::stdio::dup2_stdin(&null).map_err(|e| JailError::Control(e.into()))?;
@@ -222,9 +243,9 @@ fn template(order: &mut Order, control: &OwnedFd) -> JailError {
         rustix::io::dup2(control, &mut order.slot).map_err(|e| JailError::Control(e.into()))?;
         crate::seccomp::install(&filters)?;
         Ok(Command::new(&program)
-            .args(spec.argv.iter().skip(1))
+            .args(function.argv.iter().skip(1))
             .env_clear()
-            .envs(spec.env.iter().map(|(name, value)| (name, value)))
+            .envs(function.env.iter().map(|(name, value)| (name, value)))
             .exec())
     };
     match start() {
@@ -260,7 +281,9 @@ fn receive_order(control: &OwnedFd, slot: OwnedFd) -> Result<Order, JailError> {
         .map_err(JailError::Control)?;
     let spec: JailSpec =
         serde_json::from_slice(&text).map_err(|error| JailError::Spec(error.to_string()))?;
-    if spec.argv.is_empty() {
+    if let Some(function) = &spec.assignment
+        && function.argv.is_empty()
+    {
         return Err(JailError::Spec("no program".into()));
     }
     Ok(Order {
@@ -297,50 +320,6 @@ fn become_inner_root() -> Result<(), JailError> {
         .map_err(JailError::id_map("becoming group 0 inside"))?;
     rustix::thread::set_thread_res_uid(uid, uid, uid)
         .map_err(JailError::id_map("becoming user 0 inside"))
-}
-
-/// Mounts what is the sandbox's own and makes the working directory the root.
-fn enter_root(spec: &JailSpec) -> Result<(), JailError> {
-    // The mounts copied from stage 0 are locked, the root's among them, and a locked mount cannot become the root: a
-    // copy of the whole tree, laid over it, can.
-    let tree = rustix::mount::open_tree(
-        rustix::fs::CWD,
-        ".",
-        OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::AT_RECURSIVE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC,
-    )
-    .map_err(JailError::mount("copying the root's mounts"))?;
-    rustix::mount::move_mount(
-        &tree,
-        "",
-        rustix::fs::CWD,
-        ".",
-        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
-    )
-    .map_err(JailError::mount("mounting the root"))?;
-    rustix::process::fchdir(&tree).map_err(JailError::mount("entering the root"))?;
-    drop(tree);
-
-    let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    // While the host's /proc is still in sight: the kernel gives no less restricted view than one already there.
-    rustix::mount::mount("proc", "proc", "proc", flags | MountFlags::NOEXEC, None)
-        .map_err(JailError::mount("mounting /proc"))?;
-    let tmpfs = |path: &str, bytes: u64, flags| {
-        // A file without content takes memory, too: as many files as pages.
-        let files = bytes / PAGE;
-        let options = std::ffi::CString::new(format!("mode=1777,size={bytes},nr_inodes={files}"))
-            .map_err(|error| JailError::Spec(error.to_string()))?;
-        rustix::mount::mount("tmpfs", path, "tmpfs", flags, options.as_c_str())
-            .map_err(JailError::mount(format!("mounting /{path}")))
-    };
-    tmpfs("tmp", spec.tmp_bytes, flags)?;
-    tmpfs("dev/shm", spec.shm_bytes, flags | MountFlags::NOEXEC)?;
-
-    rustix::process::pivot_root(".", ".").map_err(JailError::mount("pivot_root"))?;
-    rustix::mount::unmount(".", UnmountFlags::DETACH)
-        .map_err(JailError::mount("letting go of the host's tree"))?;
-    rustix::process::chdir("/").map_err(JailError::mount("entering the new root"))
 }
 
 /// Keeps `keep` and nothing else, for good.

@@ -1,9 +1,9 @@
 //! What the server and `hearth-init` say to each other.
 //!
 //! `hearth-init` is the jail and PID 1 of a sandbox. The server starts it with one end of a SEQPACKET socket pair as
-//! its standard input, and sends one [`START`] datagram with four descriptors. Every later datagram from the server is
-//! a one-byte command ([`SWEEP`]); every datagram to the server is a [`Report`] in JSON. The end of the socket means
-//! that the other side is gone.
+//! its standard input, and sends one [`START`] datagram with its descriptors. A standby, which is started without a
+//! function, gets one later, with [`ASSIGN`]. Every other datagram from the server is a one-byte command ([`SWEEP`]);
+//! every datagram to the server is a [`Report`] in JSON. The end of the socket means that the other side is gone.
 
 #![deny(unsafe_code)]
 
@@ -18,6 +18,8 @@ use criu::{CriuProgram, RestoreSpec};
 
 /// First datagram to init: comes with the descriptors of [`START_FDS`].
 pub const START: u8 = b'S';
+/// To a standby: the function it is for. Comes with the [`Assignment`] as JSON in a memfd.
+pub const ASSIGN: u8 = b'A';
 /// Command to PID 1: kill every process that was reparented to it, which is what dead instances leave behind.
 pub const SWEEP: u8 = b'W';
 /// The template finds its control socket under this number.
@@ -39,16 +41,29 @@ pub struct JailSpec {
     pub root: PathBuf,
     /// `cgroup.procs` (or v1 `cgroup.procs`) files into which init writes itself before it does anything else.
     pub cgroup_procs: Vec<PathBuf>,
-    /// Host name inside.
-    pub hostname: String,
     /// Host uid and gid of PID 1 (0 inside); the next one is that of template and instances (1000 inside).
     pub uid_base: u32,
-    /// Host directory bound read-only to `/var/task`.
-    pub code_dir: PathBuf,
     /// Host directory bound read-only to `/opt/hearth/<runtime_name>`.
     pub runtime_dir: PathBuf,
     /// Directory name below `/opt/hearth`.
     pub runtime_name: String,
+    /// The CRIU by which the template is to be dumped or restored. For a dump, the root holds its notes on the kernel.
+    pub criu: Option<CriuProgram>,
+    /// Existing host directory of a CRIU that restores: its log goes to [`criu::WORK`] in it, and a standby's image is
+    /// mounted on [`criu::IMAGE`].
+    pub criu_dir: Option<PathBuf>,
+    /// The function. Without one this is a standby: a sandbox that is made ahead for a function that is yet to come, with
+    /// CRIU started in it. Needs `criu` and `criu_dir` then.
+    pub assignment: Option<Assignment>,
+}
+
+/// The function a sandbox is for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Host name inside.
+    pub hostname: String,
+    /// Host directory bound read-only to `/var/task`.
+    pub code_dir: PathBuf,
     /// Program and arguments of the template, as seen inside; the program is an absolute path.
     pub argv: Vec<String>,
     /// The template's whole environment.
@@ -61,9 +76,7 @@ pub struct JailSpec {
     pub max_processes: u64,
     /// Largest file in bytes (`RLIMIT_FSIZE`).
     pub max_file_bytes: u64,
-    /// The CRIU by which the template is to be dumped or restored. For a dump, the root holds its notes on the kernel.
-    pub criu: Option<CriuProgram>,
-    /// Restore the template from an image instead of starting `argv`. Needs `criu`.
+    /// Restore the template from an image instead of starting `argv`. Needs `criu` and `criu_dir`.
     pub restore: Option<RestoreSpec>,
 }
 
@@ -73,6 +86,8 @@ pub struct JailSpec {
 pub enum Report {
     /// PID 1 exists; comes with its pidfd. It is a child of the server.
     Spawned,
+    /// A standby is complete, and waits for [`ASSIGN`].
+    Standby,
     /// The template's program runs. Comes with the server's end of its control socket, which was made in the sandbox's
     /// network namespace: CRIU sees no socket of another one.
     Ready {

@@ -12,16 +12,20 @@
 mod confine;
 mod dump;
 mod dynmods;
+mod enter;
 mod error;
 mod imagefile;
 mod inject;
 mod jail;
+mod mounts;
 mod pid1;
 mod probe;
 mod restore;
 mod rootfs;
+mod rpc;
 mod run_criu;
 mod seccomp;
+mod standby;
 mod sys;
 
 use std::io::Write as _;

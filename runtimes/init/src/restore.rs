@@ -6,23 +6,30 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Stdio;
 
-use hearth_init::criu::{CriuProgram, Outside, RESTORE, RESTORE_LOG, RestoreSpec};
-use hearth_init::{INNER_UID, TEMPLATE_PID};
+use hearth_init::criu::{CriuProgram, IMAGE, IMAGE_LINK, Outside, RESTORE_LOG, SERVE, WORK};
+use hearth_init::{INNER_UID, JailSpec, TEMPLATE_PID, wire};
 use rustix::fs::{AtFlags, Gid, Uid};
 use rustix::io::FdFlags;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::error::JailError;
 use crate::run_criu::{Criu, pipes};
+use crate::seccomp::Filters;
 use crate::sys::{self, Fork};
-use crate::{confine, inject, seccomp};
+use crate::{confine, inject, rpc, seccomp};
 
 /// What CRIU found out about the kernel, in its work directory.
 const NOTES: &str = "criu.kdat";
+
+/// Longest answer of CRIU's that is looked at, bytes: a success is a dozen.
+const MAX_ANSWER: usize = 256;
 
 /// What takes the place of the descriptors that led outside.
 pub struct Ends<'a> {
@@ -34,47 +41,76 @@ pub struct Ends<'a> {
     pub stderr: &'a OwnedFd,
 }
 
-/// An image within reach of the sandbox.
-pub struct Restore {
+/// A CRIU within reach of the sandbox, for one restore.
+pub struct Restorer {
     criu: Criu,
-    outside: Outside,
 }
 
-impl Restore {
-    /// Opens everything while the host's files are in sight, and gives image and log to the sandbox's root user `owner`,
-    /// who is to read and write them.
-    pub fn prepare(criu: &CriuProgram, spec: &RestoreSpec, owner: u32) -> Result<Self, JailError> {
-        let kdat = &criu.kdat;
-        let criu = Criu::open(criu, &spec.images, &spec.work).map_err(JailError::restore)?;
-        let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
+/// A CRIU that has started, and waits to be told what to restore.
+pub struct Started {
+    pid: Pid,
+    /// Its ears; readable when it has ended.
+    pub socket: OwnedFd,
+    filters: Filters,
+}
+
+impl Restorer {
+    /// Opens everything while the host's files are in sight, and gives image and log to the sandbox's root user, who is to
+    /// read and write them.
+    pub fn of_image(spec: &JailSpec, images: &Path) -> Result<Self, JailError> {
+        let (program, dir) = criu_of(spec)?;
+        let work = dir.join(WORK);
+        let criu = Criu::open(program, images, &work).map_err(JailError::restore)?;
+        give_image(criu.images(), spec.uid_base)?;
+        Self::with_notes(criu, program, &work, spec.uid_base)
+    }
+
+    /// The same for an image that will be mounted on [`IMAGE`] later. Opens what the calling process's own mounts show:
+    /// only those lead to what is mounted on them later.
+    pub fn ahead(spec: &JailSpec) -> Result<Self, JailError> {
+        let (program, dir) = criu_of(spec)?;
+        let make = || -> io::Result<()> {
+            // The directories on the way here are the server's alone.
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
+            fs::create_dir(dir.join(IMAGE))?;
+            std::os::unix::fs::symlink(IMAGE, dir.join(IMAGE_LINK))
+        };
+        make().map_err(JailError::restore)?;
+        let criu = Criu::open_ahead(program, dir).map_err(JailError::restore)?;
+        Self::with_notes(criu, program, &dir.join(WORK), spec.uid_base)
+    }
+
+    fn with_notes(
+        criu: Criu,
+        program: &CriuProgram,
+        work: &Path,
+        owner: u32,
+    ) -> Result<Self, JailError> {
         let give = || -> io::Result<()> {
-            for entry in rustix::fs::Dir::read_from(&criu.images)? {
-                let entry = entry?;
-                let name = entry.file_name();
-                if name != c".." {
-                    let flags = AtFlags::SYMLINK_NOFOLLOW;
-                    rustix::fs::chownat(&criu.images, name, user, group, flags)?;
-                }
-            }
-            let notes = spec.work.join(NOTES);
-            fs::copy(kdat, &notes)?;
+            let notes = work.join(NOTES);
+            fs::copy(&program.kdat, &notes)?;
             std::os::unix::fs::chown(&notes, Some(owner), Some(owner))?;
+            let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
             Ok(rustix::fs::fchown(&criu.work, user, group)?)
         };
         give().map_err(JailError::restore)?;
-        Ok(Self {
-            criu,
-            outside: spec.outside,
-        })
+        Ok(Self { criu })
     }
 
-    /// Restores. The template and what else is in the image is stopped then and has run nothing yet.
-    pub fn run(self, ends: &Ends<'_>) -> Result<Pid, JailError> {
-        let criu = match sys::fork().map_err(JailError::Namespaces)? {
+    /// Starts CRIU, which needs nothing of the image for that.
+    pub fn start(&self, ends: &Ends<'_>) -> Result<Started, JailError> {
+        let (socket, ears) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(|errno| JailError::restore(errno.into()))?;
+        let pid = match sys::fork().map_err(JailError::Namespaces)? {
             Fork::Parent(pid, _) => pid,
             Fork::Child => {
                 // Only returns when it fails; the log, which PID 1 looks at, may not even exist then.
-                let status = if self.become_criu(ends).is_err() {
+                let status = if self.become_criu(ends, &ears).is_err() {
                     126
                 } else {
                     127
@@ -82,72 +118,132 @@ impl Restore {
                 std::process::exit(status);
             }
         };
-        // While CRIU is at work, on another core.
+        // While CRIU starts, on another core.
         let filters = seccomp::compile()?;
-        let status = loop {
-            match rustix::process::waitpid(Some(criu), WaitOptions::empty()) {
-                Err(rustix::io::Errno::INTR) => {}
-                other => break other.map_err(|errno| JailError::restore(errno.into()))?,
-            }
-        };
-        match status.and_then(|(_, status)| status.exit_status()) {
-            Some(0) => {}
-            Some(126 | 127) => {
-                return Err(JailError::Restore("CRIU could not be started".into()));
-            }
-            _ => return Err(JailError::Restore(self.criu.errors(RESTORE_LOG))),
+        Ok(Started {
+            pid,
+            socket,
+            filters,
+        })
+    }
+
+    /// Restores. The template and what else is in the image is stopped then and has run nothing yet.
+    pub fn restore(
+        &self,
+        started: Started,
+        outside: &Outside,
+        ends: &Ends<'_>,
+    ) -> Result<Pid, JailError> {
+        let Started {
+            pid: criu,
+            socket,
+            filters,
+        } = started;
+        let [stdout, stderr] = pipes(outside);
+        let control = format!("socket:[{}]", outside.control);
+        let inherit = [
+            (ends.control.as_raw_fd(), control),
+            (ends.stdout.as_raw_fd(), stdout),
+            (ends.stderr.as_raw_fd(), stderr),
+        ];
+        let request = rpc::restore_request(&self.criu.images_path(), RESTORE_LOG, &inherit);
+        // One that has ended already says why by its status.
+        let answer = rustix::net::send(&socket, &request, SendFlags::NOSIGNAL)
+            .map_err(io::Error::from)
+            .and_then(|_| {
+                let mut answer = [0; MAX_ANSWER];
+                let (length, _) = wire::receive(&socket, &mut answer)?;
+                rpc::succeeded(&answer[..length])
+            });
+        if !matches!(answer, Ok(true)) {
+            return Err(self.failure(wait_for(criu)?));
         }
-        // 2. The system call filter, which is not part of the image.
-        for pid in processes() {
+        // The system call filter, which is not part of the image. While CRIU ends, on another core.
+        for pid in processes().into_iter().filter(|pid| *pid != criu) {
             inject::install_filters(pid, &filters).map_err(|error| {
                 JailError::Restore(format!("installing the system call filter: {error}"))
             })?;
+        }
+        // It has rights that nothing may have which is looked at from here on.
+        match wait_for(criu)? {
+            Some(0) => {}
+            other => return Err(self.failure(other)),
         }
         inspect()?;
         Pid::from_raw(TEMPLATE_PID).ok_or_else(|| JailError::Restore("no template".into()))
     }
 
-    fn become_criu(&self, ends: &Ends<'_>) -> Result<io::Error, JailError> {
+    /// Why a CRIU that ended with this status has not restored.
+    fn failure(&self, status: Option<i32>) -> JailError {
+        match status {
+            Some(126 | 127) => JailError::Restore("CRIU could not be started".into()),
+            _ => JailError::Restore(self.criu.errors(RESTORE_LOG)),
+        }
+    }
+
+    fn become_criu(&self, ends: &Ends<'_>, ears: &OwnedFd) -> Result<io::Error, JailError> {
         confine::restrict_files(Some(&self.criu))?;
-        let mut command = self
-            .criu
-            .command(RESTORE, RESTORE_LOG)
-            .map_err(JailError::restore)?;
-        let notes = format!("/proc/self/fd/{}", self.criu.work.as_raw_fd());
-        command.env("XDG_RUNTIME_DIR", notes).args([
-            // Root of the sandbox only: what the host's alone may do is done another way or left out. CRIU then looks for
-            // its notes where the variable says.
-            "--unprivileged",
-            "--restore-detached",
-            // The template becomes PID 1's child.
-            "--restore-sibling",
-            "--leave-stopped",
-            "--ext-unix-sk",
-            // The files that a template maps are the distribution's and the version's own; reading each one's build id
-            // costs a millisecond.
-            "--file-validation",
-            "filesize",
-        ]);
-        let [stdout, stderr] = pipes(&self.outside);
-        let control = format!("socket:[{}]", self.outside.control);
-        for (fd, name) in [
-            (ends.control, control),
-            (ends.stdout, stdout),
-            (ends.stderr, stderr),
-        ] {
+        for fd in [ends.control, ends.stdout, ends.stderr, ears] {
             rustix::io::fcntl_setfd(fd, FdFlags::empty())
                 .map_err(|errno| JailError::restore(errno.into()))?;
-            command.args([
-                "--inherit-fd",
-                &format!("fd[{}]:{name}", fd.as_fd().as_raw_fd()),
-            ]);
         }
+        let mut command = self.criu.command(true).map_err(JailError::restore)?;
+        let notes = format!("/proc/self/fd/{}", self.criu.work.as_raw_fd());
         Ok(command
+            .env("XDG_RUNTIME_DIR", notes)
+            .args([
+                // Root of the sandbox only: what the host's alone may do is done another way or left out. CRIU then looks
+                // for its notes where the variable says.
+                "--unprivileged",
+                "--restore-detached",
+                // The template becomes PID 1's child.
+                "--restore-sibling",
+                "--leave-stopped",
+                "--ext-unix-sk",
+                // The files that a template maps are the distribution's and the version's own; reading each one's build id
+                // costs a millisecond.
+                "--file-validation",
+                "filesize",
+            ])
+            .args([SERVE, &ears.as_raw_fd().to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .exec())
     }
+}
+
+/// Waits for a child's end, and returns its exit status if it exited.
+fn wait_for(child: Pid) -> Result<Option<i32>, JailError> {
+    let ended =
+        rustix::io::retry_on_intr(|| rustix::process::waitpid(Some(child), WaitOptions::empty()))
+            .map_err(|errno| JailError::restore(errno.into()))?;
+    Ok(ended.and_then(|(_, status)| status.exit_status()))
+}
+
+/// The CRIU that a sandbox is to be restored with, and its directory.
+fn criu_of(spec: &JailSpec) -> Result<(&CriuProgram, &Path), JailError> {
+    match (&spec.criu, &spec.criu_dir) {
+        (Some(program), Some(dir)) => Ok((program, dir)),
+        _ => Err(JailError::Spec("something to restore and no CRIU".into())),
+    }
+}
+
+/// Gives the files of an image to the sandbox's root user `owner`.
+pub fn give_image(images: &OwnedFd, owner: u32) -> Result<(), JailError> {
+    let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
+    let give = || -> io::Result<()> {
+        for entry in rustix::fs::Dir::read_from(images)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name != c".." {
+                let flags = AtFlags::SYMLINK_NOFOLLOW;
+                rustix::fs::chownat(images, name, user, group, flags)?;
+            }
+        }
+        Ok(())
+    };
+    give().map_err(JailError::restore)
 }
 
 /// Lets what was restored run.

@@ -5,15 +5,19 @@
 //! inside can make it writable again or take it away to see what is below.
 
 use std::ffi::CString;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use hearth_init::criu::KDAT;
-use hearth_init::{INNER_UID, JailSpec};
+use hearth_init::{Assignment, INNER_UID, JailSpec};
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags};
 
 use crate::error::JailError;
+use crate::mounts::{detached, mount_sealed};
 
 /// Directories of the root, parents first.
 const DIRECTORIES: &[&str] = &[
@@ -49,8 +53,17 @@ const ROOT_FILES: u32 = 256;
 
 const NSSWITCH: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
 
+/// Where the function's code is.
+pub const CODE: &str = "var/task";
+/// The only file of the root that depends on the function.
+const HOSTS: &str = "etc/hosts";
+
 /// Fills `spec.root`, mounts everything that the host gives to it, seals it and makes it the working directory.
-pub fn build(spec: &JailSpec) -> Result<(), JailError> {
+///
+/// A standby's root lacks the function's code and host name. Returns what they are put in with: the root as a mount that
+/// can be written to and is attached nowhere. What is mounted in that root in this namespace appears in all copies of it,
+/// and is locked there like all else.
+pub fn build(spec: &JailSpec) -> Result<Option<OwnedFd>, JailError> {
     rustix::mount::mount_change(
         "/",
         MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
@@ -91,11 +104,16 @@ pub fn build(spec: &JailSpec) -> Result<(), JailError> {
     root.file("etc/passwd", passwd())?;
     root.file("etc/group", format!("root:x:0:\nsandbox:x:{INNER_UID}:\n"))?;
     root.file("etc/nsswitch.conf", NSSWITCH)?;
-    root.file("etc/hosts", hosts(&spec.hostname))?;
+    let function = spec.assignment.as_ref();
+    root.file(
+        HOSTS,
+        function.map_or_else(String::new, |function| hosts(&function.hostname)),
+    )?;
     for device in DEVICES {
         root.file(&format!("dev/{device}"), "")?;
     }
-    if let (Some(criu), None) = (&spec.criu, &spec.restore) {
+    let is_booted = function.is_some_and(|function| function.restore.is_none());
+    if let (Some(criu), true) = (&spec.criu, is_booted) {
         root.directory("run")?;
         let notes = fs::read(&criu.kdat).map_err(JailError::mount("reading CRIU's notes"))?;
         root.file(KDAT, &notes)?;
@@ -126,14 +144,41 @@ pub fn build(spec: &JailSpec) -> Result<(), JailError> {
             sealed | MountFlags::NOEXEC,
         )?;
     }
-    root.bind(&spec.code_dir, "var/task", sealed | MountFlags::NODEV)?;
+    if let Some(function) = function {
+        root.bind(&function.code_dir, CODE, sealed | MountFlags::NODEV)?;
+    }
     root.bind(
         &spec.runtime_dir,
         &format!("opt/hearth/{}", spec.runtime_name),
         sealed | MountFlags::NODEV,
     )?;
+    let writable = match function {
+        None => Some(detached(&spec.root)?),
+        Some(_) => None,
+    };
     root.seal("", sealed | MountFlags::NODEV)?;
-    rustix::process::chdir(&spec.root).map_err(JailError::mount("entering the root"))
+    if writable.is_some() {
+        rustix::mount::mount_change(&spec.root, MountPropagationFlags::SHARED)
+            .map_err(JailError::mount("sharing the root with the sandbox's"))?;
+    }
+    rustix::process::chdir(&spec.root).map_err(JailError::mount("entering the root"))?;
+    Ok(writable)
+}
+
+/// Puts the function's code and host name into a standby's root, `writable` being what [`build`] returned. Returns the
+/// code's directory.
+pub fn complete(
+    spec: &JailSpec,
+    function: &Assignment,
+    writable: &OwnedFd,
+) -> Result<OwnedFd, JailError> {
+    let write = || -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let file = rustix::fs::openat(writable, HOSTS, flags, Mode::empty())?;
+        File::from(file).write_all(hosts(&function.hostname).as_bytes())
+    };
+    write().map_err(JailError::mount(format!("writing /{HOSTS}")))?;
+    mount_sealed(&function.code_dir, &spec.root.join(CODE))
 }
 
 fn passwd() -> String {
@@ -185,7 +230,7 @@ impl Root<'_> {
                 .create_new(true)
                 .mode(0o644)
                 .open(self.at(name))?;
-            std::io::Write::write_all(&mut file, content.as_ref())
+            file.write_all(content.as_ref())
         };
         write().map_err(JailError::mount(format!("writing /{name}")))?;
         self.own(name)

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::process::Command;
 
-use hearth_init::criu::{CriuProgram, Outside, RESTORE, last_words};
+use hearth_init::criu::{CriuProgram, IMAGE_LINK, Outside, WORK, last_words};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
 
@@ -17,8 +17,10 @@ pub struct Criu {
     program: CriuProgram,
     /// Where the program is.
     pub dir: OwnedFd,
-    /// The image files.
-    pub images: OwnedFd,
+    /// Beneath it are the image files.
+    images: OwnedFd,
+    /// Whether the image files are not in that directory, but will be mounted where [`IMAGE_LINK`] in it leads.
+    later: bool,
     /// Where it writes its log.
     pub work: OwnedFd,
 }
@@ -41,12 +43,37 @@ impl Criu {
             program: program.clone(),
             dir: open(&program.dir, OFlags::PATH)?,
             images: open(images, OFlags::RDONLY)?,
+            later: false,
             work: open(work, OFlags::RDONLY)?,
         })
     }
 
-    /// The command, up to its first own argument. The descriptors stay open across its start from here on.
-    pub fn command(&self, action: &str, log: &str) -> io::Result<Command> {
+    /// The same for image files that will be mounted where [`IMAGE_LINK`] in the directory `dir` leads, where [`WORK`] is, too.
+    pub fn open_ahead(program: &CriuProgram, dir: &Path) -> io::Result<Self> {
+        Ok(Self {
+            later: true,
+            ..Self::open(program, dir, &dir.join(WORK))?
+        })
+    }
+
+    /// The directory beneath which the image files are or will be.
+    pub fn images(&self) -> &OwnedFd {
+        &self.images
+    }
+
+    /// Path of the image files, for CRIU: a link, since it takes no other.
+    pub fn images_path(&self) -> String {
+        let dir = format!("/proc/self/fd/{}", self.images.as_raw_fd());
+        if self.later {
+            format!("{dir}/{IMAGE_LINK}")
+        } else {
+            dir
+        }
+    }
+
+    /// The command for a dump or, with `light`, a restore, with the options of both. The descriptors stay open across its
+    /// start from here on.
+    pub fn command(&self, light: bool) -> io::Result<Command> {
         for fd in [&self.dir, &self.images, &self.work] {
             rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
         }
@@ -57,7 +84,7 @@ impl Criu {
             Some((loader, libraries)) => {
                 let mut command = Command::new(at(loader));
                 let mut path = at(libraries);
-                if let (Some(light), RESTORE) = (&self.program.light, action) {
+                if let (Some(light), true) = (&self.program.light, light) {
                     path = at(light);
                     path.push(":");
                     path.push(at(libraries));
@@ -72,13 +99,8 @@ impl Criu {
         };
         command
             .env_clear()
-            .arg(action)
-            .arg("--images-dir")
-            .arg(format!("/proc/self/fd/{}", self.images.as_raw_fd()))
             .arg("--work-dir")
             .arg(format!("/proc/self/fd/{}", self.work.as_raw_fd()))
-            // Errors and warnings: all that is ever shown, and a debug log costs milliseconds.
-            .args(["-v2", "--log-file", log])
             // The sandbox's cgroup is made by the server, and its network is empty.
             .args(["--manage-cgroups=ignore", "--network-lock", "skip"]);
         Ok(command)

@@ -117,6 +117,40 @@ pub fn unshare_mounts() -> io::Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })
 }
 
+/// Makes a mount read-only, nosuid and nodev, before it is attached anywhere.
+pub fn seal_mount(mount: &OwnedFd) -> io::Result<()> {
+    /// `struct mount_attr`, its first version.
+    #[repr(C)]
+    struct Attributes {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        user_namespace: u64,
+    }
+    const RDONLY: u64 = 1;
+    const NOSUID: u64 = 2;
+    const NODEV: u64 = 4;
+    let attributes = Attributes {
+        set: RDONLY | NOSUID | NODEV,
+        clear: 0,
+        propagation: 0,
+        user_namespace: 0,
+    };
+    // SAFETY: the kernel reads an empty path and as many bytes of `attributes` as it is told, both of which outlive the
+    // call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const attributes,
+            size_of::<Attributes>(),
+        )
+    };
+    check(result as i32)
+}
+
 /// Leaves the session keyring that came from the server's own login session, so that none of its keys shows in
 /// `/proc/keys`. A kernel without keyrings has nothing to hide.
 pub fn forget_session_keyring() {

@@ -107,6 +107,16 @@ pub struct Config {
     )]
     pub spares: Switch,
 
+    /// Whether a sandbox is kept made ahead for each runtime of which a function without a template has an image, so that
+    /// its restore need not make one. It takes about five MiB.
+    #[arg(
+        long,
+        env = "HEARTH_STANDBYS",
+        default_value = "on",
+        value_name = "on|off"
+    )]
+    pub standbys: Switch,
+
     /// MiB that templates, idle instances and images may take together; half of the host's memory when absent.
     #[arg(long, env = "HEARTH_MEMORY_BUDGET_MB", value_name = "MIB")]
     pub memory_budget_mb: Option<u64>,

@@ -18,6 +18,8 @@ const LEVELS: usize = 5;
 const PROGRAM: &str = "usr/sbin/criu";
 /// Libraries without code in a private copy, for restores.
 const LIGHT: &str = "light";
+/// The first one that is told in a request where the image is.
+const MINIMUM: (u32, u32) = (3, 19);
 /// Where a distribution installs it.
 const SYSTEM: [&str; 3] = ["/usr/sbin/criu", "/usr/bin/criu", "/usr/local/sbin/criu"];
 /// Setting that names one.
@@ -50,6 +52,11 @@ impl Criu {
         let kdat = dir.join("criu.kdat");
         let mut program = program(setting, kdat).map_err(CriuError::Unavailable)?;
         let version = version(&program, None).map_err(CriuError::Unavailable)?;
+        if !is_new_enough(&version) {
+            let (major, minor) = MINIMUM;
+            let reason = format!("CRIU {version} is too old; {major}.{minor} or newer is needed");
+            return Err(CriuError::Unavailable(reason));
+        }
         program.light = program
             .dir
             .join(LIGHT)
@@ -175,6 +182,16 @@ fn command_line(program: &CriuProgram, light: Option<&str>) -> Vec<PathBuf> {
     }
 }
 
+/// Whether a version is [`MINIMUM`] or later.
+fn is_new_enough(version: &str) -> bool {
+    let mut numbers = version.split(['.', '-']).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= MINIMUM,
+        (Some(Ok(major)), _) => major > MINIMUM.0,
+        _ => false,
+    }
+}
+
 fn version(program: &CriuProgram, light: Option<&str>) -> Result<String, String> {
     let line = command_line(program, light);
     let (first, rest) = line.split_first().ok_or("no program")?;
@@ -194,4 +211,19 @@ fn version(program: &CriuProgram, light: Option<&str>) -> Result<String, String>
             let said = said.lines().next().unwrap_or("nothing").to_owned();
             format!("{} does not say its version: {said}", first.display())
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_new_enough;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        for version in ["3.19", "3.19.1", "4.0", "4.1.1", "4.1-dev", "10.2", "5"] {
+            assert!(is_new_enough(version), "{version}");
+        }
+        for version in ["3.17.1", "3.18", "2.20", "3", "", "unknown"] {
+            assert!(!is_new_enough(version), "{version}");
+        }
+    }
 }

@@ -120,7 +120,7 @@ impl Engine {
             for deployment in &deployments {
                 deployment.tick(now);
             }
-            let held = keeper.round(&deployments, now).await;
+            let held = keeper.round(&self.inner.resources, &deployments, now).await;
             *self.inner.held.lock() = held;
         }
     }

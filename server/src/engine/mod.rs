@@ -26,7 +26,7 @@ pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest
 
 use crate::history::History;
 use crate::model::{FunctionView, VersionView};
-use crate::sandbox::Capability;
+use crate::sandbox::{Capability, StandbyBoard};
 use crate::scheduler::{Held, Resources};
 use crate::store::Store;
 use registry::Registry;
@@ -111,6 +111,11 @@ impl Engine {
             budget: self.inner.resources.memory_budget,
             ..held
         }
+    }
+
+    /// Sandboxes made ahead for restores.
+    pub fn standbys(&self) -> &StandbyBoard {
+        self.inner.resources.host.standbys()
     }
 
     /// Capabilities of this node for `GET /api/v1/node`: name → `{"available": bool, "reason": "…"|null, "version": …?}`.

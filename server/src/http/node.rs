@@ -32,6 +32,10 @@ pub struct Node {
     pub memory_budget_bytes: u64,
     /// Of it, what they take.
     pub memory_kept_bytes: u64,
+    /// Sandboxes made ahead that wait for a restore.
+    pub standbys: usize,
+    /// Restores that took one, since the server started.
+    pub standbys_used: u64,
     /// By name (criu, xdp, sk_msg, cgroup, userns, landlock …) whether Hearth can use it: `available`, `reason` (why not,
     /// or null), `version` (where it has one). `runtimes` holds the same for each language runtime.
     #[schema(value_type = Object, example = json!({
@@ -54,6 +58,7 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
     let host = rustix::system::uname();
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let held = app.engine.held();
+    let standbys = app.engine.standbys();
     Json(Node {
         version: env!("CARGO_PKG_VERSION"),
         uptime_s: app.started.elapsed().as_secs(),
@@ -64,6 +69,8 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
         memory_available_bytes: meminfo(&memory, "MemAvailable"),
         memory_budget_bytes: held.budget,
         memory_kept_bytes: held.used,
+        standbys: standbys.ready(),
+        standbys_used: standbys.used(),
         capabilities: app.engine.capabilities(),
     })
 }

@@ -66,9 +66,8 @@ impl WorkerEnds {
 }
 
 impl Kit {
-    /// `uid` is the worker's on the host: its log pipes are its own, so that it can open `/dev/stdout` by name.
+    /// For a worker that is not known yet: see [`Self::give`].
     pub(super) fn new(
-        uid: u32,
         busy_poll: Duration,
         function: &FunctionKey,
         history: &History,
@@ -83,8 +82,8 @@ impl Kit {
         rustix::io::ioctl_fionbio(&server, true)?;
         // The kernel then tells the sender's real pid with each message.
         sockopt::set_socket_passcred(&server, true)?;
-        let (stdout, stdout_end) = log_pipe(uid)?;
-        let (stderr, stderr_end) = log_pipe(uid)?;
+        let (stdout, stdout_end) = log_pipe()?;
+        let (stderr, stderr_end) = log_pipe()?;
         Ok(Self {
             channel,
             worker: Worker::Ends(WorkerEnds {
@@ -100,6 +99,17 @@ impl Kit {
 }
 
 impl Kit {
+    /// Gives the log pipes to the worker, whose uid on the host this is, so that it can open `/dev/stdout` by name.
+    pub(super) fn give(&self, uid: u32) -> rustix::io::Result<()> {
+        let Worker::Ends(ends) = &self.worker else {
+            return Ok(());
+        };
+        for pipe in [&ends.stdout, &ends.stderr] {
+            fchown(pipe, Some(Uid::from_raw(uid)), Some(Gid::from_raw(uid)))?;
+        }
+        Ok(())
+    }
+
     /// Tells the worker that it is wanted: a spare, which waits for that, or a fork that has yet to be made.
     pub(super) fn go(&self) -> rustix::io::Result<()> {
         rustix::net::send(
@@ -112,9 +122,8 @@ impl Kit {
 }
 
 /// A pipe whose read end does not block (ours) and whose write end does (the function's).
-fn log_pipe(uid: u32) -> Result<(OwnedFd, OwnedFd), StartError> {
+fn log_pipe() -> Result<(OwnedFd, OwnedFd), StartError> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&read, true)?;
-    fchown(&write, Some(Uid::from_raw(uid)), Some(Gid::from_raw(uid)))?;
     Ok((read, write))
 }

@@ -260,8 +260,13 @@ impl Template {
         function: &FunctionKey,
         history: &History,
     ) -> Result<Arc<Self>, BootError> {
-        let mut sandbox = host.create(spec).await?;
+        // The restore is asked for first, and what its first instance needs is made meanwhile.
+        let (sandbox, kit) = tokio::join!(host.create(spec), async {
+            Kit::new(busy_poll, function, history)
+        });
+        let mut sandbox = sandbox?;
         let (control, _logs) = connect(&mut sandbox, function, history)?;
+        let uid = sandbox.worker_uid();
         let template = Self::up(
             control,
             sandbox,
@@ -269,6 +274,8 @@ impl Template {
             runtime.to_owned(),
             StartRung::Restore,
         );
+        // Should it have failed, the first start will say why.
+        *template.kit.lock() = kit.ok().filter(|kit| kit.give(uid).is_ok());
         template.prepare(function, history, Duration::ZERO);
         Ok(template)
     }
@@ -354,7 +361,9 @@ impl Template {
         function: &FunctionKey,
         history: &History,
     ) -> Result<Kit, StartError> {
-        Kit::new(self.sandbox.worker_uid(), self.busy_poll, function, history)
+        let kit = Kit::new(self.busy_poll, function, history)?;
+        kit.give(self.sandbox.worker_uid())?;
+        Ok(kit)
     }
 
     /// Commands a fork that takes over `fds`; the answer is READY on the fork's own socket, or a message here.

@@ -80,7 +80,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// A file that exists in memory only: the environment of a function is secret, and may be larger than a datagram.
-fn in_memory(content: &[u8]) -> io::Result<File> {
+pub fn in_memory(content: &[u8]) -> io::Result<File> {
     let mut file = File::from(rustix::fs::memfd_create(
         "hearth-jail",
         MemfdFlags::CLOEXEC,

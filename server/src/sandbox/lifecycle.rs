@@ -14,7 +14,7 @@ use super::launch::TemplateEnds;
 use super::live::{Live, Waiting};
 use super::mailbox::Key;
 use super::thread::{Job, RETRIES, RETRY, SETUP_PATIENCE, Thread};
-use super::{Dumpable, Sandbox, SandboxError, SandboxSpec};
+use super::{Dumpable, RESTORE_STEP, Sandbox, SandboxError, SandboxSpec};
 
 /// The server waits for no template.
 fn unblocked(socket: OwnedFd) -> io::Result<OwnedFd> {
@@ -43,6 +43,16 @@ fn dumpable(
 
 impl Thread {
     pub(super) fn create(
+        &mut self,
+        spec: SandboxSpec,
+        reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
+    ) {
+        if let Some((spec, reply)) = self.restore_into_standby(spec, reply) {
+            self.create_anew(spec, reply);
+        }
+    }
+
+    fn create_anew(
         &mut self,
         spec: SandboxSpec,
         reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
@@ -77,7 +87,11 @@ impl Thread {
             let _ = reply.send(Err(SandboxError::step("epoll", error)));
             live.control = None;
         } else {
-            live.waiting = Some(Waiting { reply, ends });
+            live.waiting = Some(Waiting {
+                reply,
+                ends,
+                anew: None,
+            });
         }
         let unwatched = live.control.is_none();
         self.live.insert(key, live);
@@ -88,6 +102,8 @@ impl Thread {
             if let Some(limit) = limit {
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
             }
+            // While the sandbox is being made, so that its first start finds a cell.
+            self.fill_pool(key);
         }
     }
 
@@ -99,7 +115,7 @@ impl Thread {
         if live.waiting.is_some() {
             let (limit, said) = (limit.as_millis(), live.criu_said());
             let detail = format!("not done within {limit} ms; {said}");
-            self.fail(key, SandboxError::step("restore", detail));
+            self.fail(key, SandboxError::step(RESTORE_STEP, detail));
         }
     }
 
@@ -123,6 +139,7 @@ impl Thread {
             }
             match serde_json::from_slice(&buffer[..length]) {
                 Ok(Report::Spawned) => self.spawned(key, fds.pop()),
+                Ok(Report::Standby) => self.standby_ready(key),
                 Ok(Report::Ready { control_inode }) => self.ready(key, fds.pop(), control_inode),
                 Ok(Report::Failed { step, detail }) => {
                     self.fail(key, SandboxError::Step { step, detail });
@@ -154,7 +171,10 @@ impl Thread {
         if live.destroying {
             live.kill();
         }
-        if let Some(builder) = live.builder.take() {
+        // A standby's builder is needed once more.
+        if live.standby.is_none()
+            && let Some(builder) = live.builder.take()
+        {
             self.later(RETRY.0, 0, Job::Reap(builder));
         }
         if let Err(error) = watched {
@@ -171,9 +191,10 @@ impl Thread {
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
-        let Some(Waiting { reply, ends }) = live.waiting.take() else {
+        let Some(Waiting { reply, ends, .. }) = live.waiting.take() else {
             return;
         };
+        let builder = live.builder.take();
         let dumpable = match dumpable(&control, control_inode, &ends, live.init.as_ref()) {
             Ok(dumpable) => dumpable,
             Err(error) => {
@@ -197,18 +218,35 @@ impl Thread {
         };
         // When nobody waits any more, the sandbox is dropped here, and its drop has it destroyed.
         drop(reply.send(Ok(sandbox)));
+        // That of a former standby ends by now.
+        if let Some(builder) = builder {
+            self.later(RETRY.0, 0, Job::Reap(builder));
+        }
         self.fill_pool(key);
     }
 
-    /// The sandbox cannot be made: says so and removes what there is of it.
+    /// The sandbox cannot be made: says so and removes what there is of it. When it was made ahead and the restore itself
+    /// has not failed, another is made instead.
     pub(super) fn fail(&mut self, key: Key, error: SandboxError) {
-        if let Some(live) = self.live.get_mut(&key)
-            && let Some(Waiting { reply, .. }) = live.waiting.take()
-        {
-            // It may not be waited for any more.
-            let _ = reply.send(Err(error));
-        }
+        self.lose_standby(key, Some(&error));
+        let live = self.live.get_mut(&key);
+        let waiting = live.and_then(|live| live.waiting.take());
         self.destroy(key, None);
+        match waiting {
+            Some(Waiting {
+                reply,
+                anew: Some(spec),
+                ..
+            }) if !error.is_of_restore() => {
+                tracing::warn!(%error, "a sandbox made ahead failed");
+                self.create_anew(*spec, reply);
+            }
+            Some(Waiting { reply, .. }) => {
+                // It may not be waited for any more.
+                let _ = reply.send(Err(error));
+            }
+            None => {}
+        }
     }
 
     /// Init's socket has ended. PID 1's pidfd says when it is gone; without one there is only the builder.
@@ -248,7 +286,15 @@ impl Thread {
         live.ended.send_replace(Some(how));
         live.gone = true;
         live.control = None;
-        if live.destroying {
+        let destroying = live.destroying;
+        if live.waiting.is_some() {
+            // Its builder may live, and so its socket.
+            self.fail_silent_init(key);
+        }
+        // Nobody else knows of a standby.
+        if self.lose_standby(key, None) {
+            self.destroy(key, None);
+        } else if destroying {
             self.remove_sandbox(key, 0);
         }
     }
@@ -262,10 +308,22 @@ impl Thread {
             return;
         };
         live.destroyed.extend(reply);
+        let mut builder = None;
         if !std::mem::replace(&mut live.destroying, true) {
             live.kill();
+            // A standby's builder is still there, and of no use without PID 1.
+            if live.init.is_some() || live.gone {
+                live.kill_builder();
+                builder = live.builder.take();
+            }
+            live.standby = None;
         }
-        if live.gone {
+        let gone = live.gone;
+        self.lose_standby(key, None);
+        if let Some(builder) = builder {
+            self.later(Duration::ZERO, 0, Job::Reap(builder));
+        }
+        if gone {
             self.remove_sandbox(key, 0);
         }
     }

@@ -1,5 +1,7 @@
 //! How much a sandbox may use. Pure arithmetic over named limits.
 
+use std::sync::LazyLock;
+
 use super::SandboxSpec;
 
 const MIB: u64 = 1 << 20;
@@ -87,11 +89,15 @@ impl Limits {
         }
     }
 
-    /// The limits on this machine.
+    /// The limits on this machine, which is asked once: finding out how many cores there are reads a dozen files.
     pub fn here(spec: &SandboxSpec) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-        let info = rustix::system::sysinfo();
-        let physical = (info.totalram as u64).saturating_mul(u64::from(info.mem_unit));
+        static MACHINE: LazyLock<(u64, u64)> = LazyLock::new(|| {
+            let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+            let info = rustix::system::sysinfo();
+            let physical = (info.totalram as u64).saturating_mul(u64::from(info.mem_unit));
+            (cores, physical)
+        });
+        let (cores, physical) = *MACHINE;
         Self::new(spec, cores, physical)
     }
 }

@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
 
-use hearth_init::criu::{CriuProgram, RESTORE_LOG, RestoreSpec, last_words};
-use hearth_init::{JailSpec, SWEEP, wire};
+use hearth_init::criu::{CriuProgram, RESTORE_LOG, RestoreSpec, WORK, last_words};
+use hearth_init::{ASSIGN, Assignment, JailSpec, SWEEP, wire};
 use parking_lot::Mutex;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 use tokio::sync::{oneshot, watch};
 
 use super::cgroup::{Group, Leaf};
-use super::launch::{TemplateEnds, launch};
+use super::launch::{TemplateEnds, in_memory, launch};
 use super::limits::Limits;
 use super::thread::Thread;
-use super::{Sandbox, SandboxError, SandboxSpec};
+use super::{Sandbox, SandboxError, SandboxSpec, StandbySpec};
 
-/// Directory of a restored sandbox beside its root, where CRIU writes its log.
-const CRIU_WORK: &str = "criu";
+/// Directory beside a restored sandbox's root that is CRIU's.
+const CRIU_DIR: &str = "criu";
 
 /// The end of a sandbox. Taken down before its cgroups are removed, with what they knew.
 #[derive(Debug, Clone)]
@@ -42,10 +42,12 @@ pub struct Live {
     pub uid: u32,
     /// Init's control socket, until it ends.
     pub control: Option<OwnedFd>,
-    /// The process that builds the sandbox, until it is reaped.
+    /// The process that builds the sandbox, until it is reaped. A standby's stays until that has its function.
     pub builder: Option<Child>,
     /// PID 1, from its start until it is reaped.
     pub init: Option<OwnedFd>,
+    /// The ends to hand over, as long as it is a standby.
+    pub standby: Option<TemplateEnds>,
     /// Who waits for it to be made, and the ends to hand over.
     pub waiting: Option<Waiting>,
     /// How the template ended, as init told it.
@@ -70,6 +72,8 @@ pub struct Waiting {
     pub reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
     /// The server's ends of what the template has.
     pub ends: TemplateEnds,
+    /// What is made anew when this was a standby and fails as a sandbox.
+    pub anew: Option<Box<SandboxSpec>>,
 }
 
 impl Live {
@@ -79,58 +83,60 @@ impl Live {
         name: &str,
         spec: SandboxSpec,
     ) -> Result<(Self, TemplateEnds), SandboxError> {
-        let Thread {
-            init,
-            dir: run,
-            top,
-            criu,
-            ..
-        } = thread;
-        check(&spec)?;
+        check(&[&spec.id, spec.runtime_name])?;
         let limits = Limits::here(&spec);
-        let group = top
-            .sandbox(name, &limits)
-            .map_err(|error| SandboxError::step("cgroup", error))?;
-        let dir = run.join(name);
-        let uid = spec.uid_base + 1;
-        let root = dir.join("root");
-        let launched = make_directory(&dir)
-            .and_then(|()| make_directory(&root))
-            .and_then(|()| match &spec.restore {
-                Some(_) => make_directory(&dir.join(CRIU_WORK)),
-                None => Ok(()),
-            })
-            .map_err(|error| SandboxError::step("directory", error))
-            .and_then(|()| {
-                launch(init, &jail_spec(spec, &dir, &limits, &group, criu.as_ref()))
-                    .map_err(|error| SandboxError::step("launch", error))
-            });
-        let launched = match launched {
-            Ok(launched) => launched,
-            Err(error) => {
-                // Nothing runs; what cannot be removed now is cleared at the next start.
-                let _ = group.remove();
-                let _ = fs::remove_dir_all(&dir);
-                return Err(error);
-            }
+        let criu = thread
+            .criu
+            .as_ref()
+            .filter(|_| spec.dumpable || spec.restore.is_some());
+        let site = Site {
+            name,
+            uid_base: spec.uid_base,
+            criu,
+            restores: spec.restore.is_some(),
+            limits: Some(&limits),
         };
-        let live = Self {
-            group,
-            dir,
-            uid,
-            control: Some(launched.control),
-            builder: Some(launched.builder),
-            init: None,
-            waiting: None,
-            template_end: None,
-            ended: watch::Sender::new(None),
-            pool: Arc::default(),
-            cells: 0,
-            gone: false,
-            destroying: false,
-            destroyed: Vec::new(),
+        site.launch(thread, |mut jail| {
+            jail.runtime_dir = spec.runtime_dir.clone();
+            jail.runtime_name = spec.runtime_name.to_owned();
+            jail.assignment = Some(assignment(spec, &limits));
+            jail
+        })
+    }
+
+    /// The same for a standby, which waits for a function.
+    pub fn start_standby(
+        thread: &Thread,
+        name: &str,
+        spec: &StandbySpec,
+    ) -> Result<Self, SandboxError> {
+        check(&[&spec.id, spec.runtime_name])?;
+        let site = Site {
+            name,
+            uid_base: spec.uid_base,
+            criu: thread.criu.as_ref(),
+            restores: true,
+            limits: None,
         };
-        Ok((live, launched.template))
+        let (mut live, ends) = site.launch(thread, |mut jail| {
+            jail.runtime_dir = spec.runtime_dir.clone();
+            jail.runtime_name = spec.runtime_name.to_owned();
+            jail
+        })?;
+        live.standby = Some(ends);
+        Ok(live)
+    }
+
+    /// Gives a standby its function: what it may use first, then the rest.
+    pub fn assign(&mut self, spec: SandboxSpec) -> io::Result<TemplateEnds> {
+        let limits = Limits::here(&spec);
+        self.group.limit(&limits)?;
+        let control = self.control.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let order = in_memory(&serde_json::to_vec(&assignment(spec, &limits))?)?;
+        wire::send(control, &[ASSIGN], &[order.as_fd()])?;
+        self.standby
+            .take()
+            .ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     /// Makes a cell.
@@ -169,7 +175,7 @@ impl Live {
 
     /// What the CRIU that restores into it has said up to now, in one line.
     pub fn criu_said(&self) -> String {
-        let log = self.dir.join(CRIU_WORK).join(RESTORE_LOG);
+        let log = self.dir.join(CRIU_DIR).join(WORK).join(RESTORE_LOG);
         match fs::File::open(log).and_then(|log| last_words(&log)) {
             Ok(said) if !said.is_empty() => format!("CRIU said: {said}"),
             Ok(_) => "CRIU had not said anything".to_owned(),
@@ -214,23 +220,95 @@ impl Live {
     }
 }
 
+/// Where a sandbox is made, and with what.
+struct Site<'a> {
+    name: &'a str,
+    uid_base: u32,
+    criu: Option<&'a CriuProgram>,
+    /// Whether CRIU is to restore into it.
+    restores: bool,
+    limits: Option<&'a Limits>,
+}
+
+impl Site<'_> {
+    /// Makes the cgroups and the directory and starts `hearth-init` with what `complete` makes of a specification without
+    /// runtime and function.
+    fn launch(
+        self,
+        thread: &Thread,
+        complete: impl FnOnce(JailSpec) -> JailSpec,
+    ) -> Result<(Live, TemplateEnds), SandboxError> {
+        let group = thread
+            .top
+            .sandbox(self.name, self.limits)
+            .map_err(|error| SandboxError::step("cgroup", error))?;
+        let dir = thread.dir.join(self.name);
+        let (root, criu_dir) = (dir.join("root"), dir.join(CRIU_DIR));
+        let mut dirs = vec![dir.clone(), root.clone()];
+        if self.restores {
+            dirs.extend([criu_dir.clone(), criu_dir.join(WORK)]);
+        }
+        let launched = dirs
+            .iter()
+            .try_for_each(|dir| make_directory(dir))
+            .map_err(|error| SandboxError::step("directory", error))
+            .and_then(|()| {
+                let jail = complete(JailSpec {
+                    root,
+                    cgroup_procs: group.procs_of_init(),
+                    uid_base: self.uid_base,
+                    runtime_dir: PathBuf::new(),
+                    runtime_name: String::new(),
+                    criu: self.criu.cloned(),
+                    criu_dir: self.restores.then_some(criu_dir),
+                    assignment: None,
+                });
+                launch(&thread.init, &jail).map_err(|error| SandboxError::step("launch", error))
+            });
+        let launched = match launched {
+            Ok(launched) => launched,
+            Err(error) => {
+                // Nothing runs; what cannot be removed now is cleared at the next start.
+                let _ = group.remove();
+                let _ = fs::remove_dir_all(&dir);
+                return Err(error);
+            }
+        };
+        let live = Live {
+            group,
+            dir,
+            uid: self.uid_base + 1,
+            control: Some(launched.control),
+            builder: Some(launched.builder),
+            init: None,
+            standby: None,
+            waiting: None,
+            template_end: None,
+            ended: watch::Sender::new(None),
+            pool: Arc::default(),
+            cells: 0,
+            gone: false,
+            destroying: false,
+            destroyed: Vec::new(),
+        };
+        Ok((live, launched.template))
+    }
+}
+
 /// Names become paths here.
-fn check(spec: &SandboxSpec) -> Result<(), SandboxError> {
-    let plain = |name: &str| {
+fn check(names: &[&str]) -> Result<(), SandboxError> {
+    let plain = |name: &&str| {
         !name.is_empty()
             && name
                 .bytes()
                 .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
     };
-    if plain(&spec.id) && plain(spec.runtime_name) {
+    if names.iter().all(plain) {
         Ok(())
     } else {
         Err(SandboxError::step(
             "specification",
-            format!(
-                "the names {:?} and {:?} must be of a-z, 0-9 and -",
-                spec.id, spec.runtime_name
-            ),
+            format!("the names {names:?} must be of a-z, 0-9 and -"),
         ))
     }
 }
@@ -239,21 +317,10 @@ fn make_directory(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(dir)
 }
 
-fn jail_spec(
-    spec: SandboxSpec,
-    dir: &Path,
-    limits: &Limits,
-    group: &Group,
-    criu: Option<&CriuProgram>,
-) -> JailSpec {
-    JailSpec {
-        root: dir.join("root"),
-        cgroup_procs: group.procs_of_init(),
+fn assignment(spec: SandboxSpec, limits: &Limits) -> Assignment {
+    Assignment {
         hostname: spec.hostname,
-        uid_base: spec.uid_base,
         code_dir: spec.code_dir,
-        runtime_dir: spec.runtime_dir,
-        runtime_name: spec.runtime_name.to_owned(),
         argv: spec.argv,
         env: spec.env,
         tmp_bytes: limits.tmp,
@@ -261,12 +328,8 @@ fn jail_spec(
         max_processes: limits.pids,
         // No file can be larger than the memory it is in.
         max_file_bytes: limits.cell_memory,
-        criu: criu
-            .filter(|_| spec.dumpable || spec.restore.is_some())
-            .cloned(),
         restore: spec.restore.map(|source| RestoreSpec {
             images: source.images,
-            work: dir.join(CRIU_WORK),
             outside: source.outside,
         }),
     }

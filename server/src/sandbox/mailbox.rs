@@ -7,7 +7,7 @@ use rustix::event::EventfdFlags;
 use tokio::sync::oneshot;
 
 use super::cgroup::Leaf;
-use super::{Sandbox, SandboxError, SandboxSpec};
+use super::{Sandbox, SandboxError, SandboxSpec, StandbySpec};
 
 /// A sandbox, as the thread counts them; never used twice.
 pub type Key = u64;
@@ -19,6 +19,10 @@ pub enum Message {
         Box<SandboxSpec>,
         oneshot::Sender<Result<Sandbox, SandboxError>>,
     ),
+    /// Make a standby, unless there is one for that runtime.
+    KeepStandby(Box<StandbySpec>),
+    /// End that of a runtime.
+    EndStandby(&'static str),
     /// Make a cell at once.
     Cell(Key, oneshot::Sender<Result<Leaf, SandboxError>>),
     /// Prepare cells for later.

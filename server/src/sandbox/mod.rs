@@ -10,6 +10,7 @@
 //! - [`limits`]: how much a sandbox may use. [`cgroup`]: who enforces it, v1 and v2.
 //! - [`probe`]: what the host can do. [`launch`]: starts `hearth-init`, which builds the sandbox and is its PID 1.
 //! - [`thread`]: owns the sandboxes' state; [`lifecycle`]: how it changes. [`mailbox`]: what it can be told. [`attach`]: moves instances into cells.
+//! - [`standby`]: sandboxes made ahead, for restores.
 //!
 //! `server/docs/sandbox.md` says what is contained how.
 
@@ -21,6 +22,7 @@ mod limits;
 mod live;
 mod mailbox;
 mod probe;
+mod standby;
 mod thread;
 
 use std::fs;
@@ -41,10 +43,13 @@ use self::cgroup::{Leaf, Tag, Top};
 use self::live::Ended;
 use self::mailbox::{Key, Mailbox, Message};
 pub use self::probe::find_init;
+pub use self::standby::{StandbyBoard, StandbySpec};
 use crate::model::Network;
 
 /// Cells kept prepared in each sandbox, so that a start need not wait for one. Each costs the kernel some ten KiB.
 const CELL_POOL: usize = 4;
+/// The step of `hearth-init` in which CRIU is at work.
+const RESTORE_STEP: &str = "restore";
 
 /// Why a sandbox could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +80,11 @@ impl SandboxError {
             step: step.to_owned(),
             detail: detail.to_string(),
         }
+    }
+
+    /// Whether it was restoring that failed, or took too long.
+    fn is_of_restore(&self) -> bool {
+        matches!(self, Self::Step { step, .. } if step == RESTORE_STEP)
     }
 
     /// The thread that makes sandboxes has ended.
@@ -159,6 +169,7 @@ pub struct Host(Arc<HostInner>);
 struct HostInner {
     mailbox: Mailbox,
     capabilities: Vec<Capability>,
+    standbys: StandbyBoard,
 }
 
 impl Drop for HostInner {
@@ -204,12 +215,31 @@ impl Host {
         capabilities.extend(probe::cgroup(init, &top, &dir));
 
         let attach = attach::start().map_err(failed("thread"))?;
-        let mailbox =
-            thread::start(init.to_owned(), dir, top, attach, criu).map_err(failed("thread"))?;
+        let standbys = StandbyBoard::default();
+        let board = standbys.clone();
+        let mailbox = thread::start(init.to_owned(), dir, top, attach, criu, board)
+            .map_err(failed("thread"))?;
         Ok(Self(Arc::new(HostInner {
             mailbox,
             capabilities,
+            standbys,
         })))
+    }
+
+    /// Sees to it that there is a sandbox made ahead for restores of this runtime; not waited for. Does nothing without a
+    /// CRIU.
+    pub fn keep_standby(&self, spec: StandbySpec) {
+        self.0.mailbox.send(Message::KeepStandby(Box::new(spec)));
+    }
+
+    /// Ends the sandbox that was made ahead for this runtime; not waited for.
+    pub fn end_standby(&self, runtime_name: &'static str) {
+        self.0.mailbox.send(Message::EndStandby(runtime_name));
+    }
+
+    /// What sandboxes made ahead there are.
+    pub fn standbys(&self) -> &StandbyBoard {
+        &self.0.standbys
     }
 
     /// What was probed.

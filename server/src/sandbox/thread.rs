@@ -20,6 +20,7 @@ use super::attach::Attach;
 use super::cgroup::{Leaf, Top};
 use super::live::Live;
 use super::mailbox::{Key, Mailbox, Message};
+use super::standby::{StandbyBoard, Standbys};
 use super::{CELL_POOL, SandboxError};
 
 /// A sandbox that is not ready after this long is given up. Building one takes milliseconds; protects callers from a
@@ -42,6 +43,8 @@ pub(super) enum Job {
     RemoveCell(Key, Leaf),
     RemoveSandbox(Key),
     GiveUpStarting(Key),
+    GiveUpStandby(Key),
+    ReplaceStandby(Key),
     /// A restore had this long.
     GiveUpRestoring(Key, Duration),
 }
@@ -65,6 +68,7 @@ pub(super) struct Thread {
     pub(super) epoll: OwnedFd,
     pub(super) live: HashMap<Key, Live>,
     pub(super) next: Key,
+    pub(super) standbys: Standbys,
     jobs: Vec<Scheduled>,
     /// No sandbox will be asked for any more: the thread ends with the last one.
     pub(super) closing: bool,
@@ -79,6 +83,7 @@ pub fn start(
     top: Top,
     attach: mpsc::Sender<Attach>,
     criu: Option<CriuProgram>,
+    board: StandbyBoard,
 ) -> io::Result<Mailbox> {
     let (mailbox, messages, bell) = Mailbox::new()?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -93,6 +98,7 @@ pub fn start(
         epoll,
         live: HashMap::new(),
         next: 0,
+        standbys: Standbys::new(board),
         jobs: Vec::new(),
         closing: false,
         closed: Vec::new(),
@@ -156,6 +162,8 @@ impl Thread {
     fn handle(&mut self, message: Message) {
         match message {
             Message::Create(spec, reply) => self.create(*spec, reply),
+            Message::KeepStandby(spec) => self.keep_standby(&spec),
+            Message::EndStandby(runtime_name) => self.end_standby(runtime_name),
             Message::Cell(key, reply) => {
                 let made = match self.live.get_mut(&key) {
                     Some(live) if !live.destroying => live
@@ -175,7 +183,10 @@ impl Thread {
             }
             Message::Release(key, leaf) => self.remove_cell(key, leaf, 0),
             Message::Destroy(key, reply) => self.destroy(key, reply),
-            Message::Orphaned => self.closing = true,
+            Message::Orphaned => {
+                self.closing = true;
+                self.end_standbys();
+            }
             Message::Shutdown(reply) => {
                 self.closing = true;
                 self.closed.push(reply);
@@ -261,6 +272,8 @@ impl Thread {
                 Job::RemoveCell(key, leaf) => self.remove_cell(key, leaf, tries),
                 Job::RemoveSandbox(key) => self.remove_sandbox(key, tries),
                 Job::GiveUpRestoring(key, limit) => self.give_up_restoring(key, limit),
+                Job::GiveUpStandby(key) => self.give_up_standby(key),
+                Job::ReplaceStandby(key) => self.replace_standby(key),
                 Job::GiveUpStarting(key) => {
                     if let Some(live) = self.live.get_mut(&key)
                         && (live.waiting.is_some() || live.builder.is_some())

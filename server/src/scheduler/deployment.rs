@@ -50,6 +50,8 @@ pub struct Resources {
     pub images: Images,
     /// Whether each template keeps a fork made ahead.
     pub spares: bool,
+    /// Whether sandboxes are made ahead for restores.
+    pub standbys: bool,
     /// Processors of this host.
     pub cores: u32,
 }

@@ -11,10 +11,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Deployment;
 use super::policy::estimate::{Frequency, Mean};
 use super::policy::keep::{self, Kept, Rung, StartCosts};
 use super::policy::pressure::{HostMemory, excess};
+use super::standby;
+use super::{Deployment, Resources};
 use crate::instance::Template;
 use crate::model::StartRung;
 use crate::sandbox::MemoryUse;
@@ -126,7 +127,12 @@ impl Keeper {
     }
 
     /// One round: measures some, and lets go of what is too much. To be called every now and then.
-    pub async fn round(&mut self, deployments: &[Arc<Deployment>], now: Instant) -> Held {
+    pub async fn round(
+        &mut self,
+        resources: &Resources,
+        deployments: &[Arc<Deployment>],
+        now: Instant,
+    ) -> Held {
         let host = self.measure(deployments, now).await;
         let mut used = 0_u64;
         let kept: Vec<Kept> = deployments
@@ -138,6 +144,13 @@ impl Keeper {
             })
             .collect();
         let excess = excess(used, self.budget, host);
+        let sleeping = deployments
+            .iter()
+            .zip(&kept)
+            .filter_map(|(deployment, kept)| {
+                (kept.restorable && deployment.slot.up().is_none()).then_some(deployment)
+            });
+        standby::keep(resources, deployments, sleeping, excess == 0);
         for deployment in deployments {
             deployment.allow_spare(excess == 0);
         }

@@ -14,6 +14,7 @@ mod lease;
 pub mod policy;
 pub mod pool;
 mod snapshot;
+mod standby;
 mod starting;
 
 pub use boot::{BootFailure, TemplateStatus};

@@ -1,6 +1,7 @@
 //! The `restore` rung, with a real CRIU: templates become images and come out of them again, as confined as before.
 
 mod confinement;
+mod standby;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,27 @@ pub(crate) async fn available(client: &Client) -> bool {
     }
     eprintln!("SKIPPED: no CRIU on this host: {}", criu["reason"]);
     false
+}
+
+/// A server that has sandboxes made ahead for restores, or not.
+pub(crate) fn server(ahead: bool) -> Server {
+    let switch = if ahead { "on" } else { "off" };
+    Server::start_with(&[("HEARTH_STANDBYS", switch)])
+}
+
+/// Waits until a sandbox was made ahead.
+pub(crate) async fn standby(client: &Client) {
+    eventually("a standby", PATIENCE, || async {
+        let node = client.get("/api/v1/node").await.expect(200).json();
+        (node["standbys"] == json!(1)).then_some(())
+    })
+    .await;
+}
+
+/// How many restores took one.
+async fn standbys_used(client: &Client) -> u64 {
+    let node = client.get("/api/v1/node").await.expect(200).json();
+    node["standbys_used"].as_u64().expect("a number")
 }
 
 async fn function(client: &Client, name: &str) -> Value {
@@ -163,6 +185,9 @@ async fn a_start_of_a_node_function_is_a_restore() {
     let mut values = Vec::new();
     for round in 0..3 {
         kill_template(&server, &client, "hello").await;
+        if round > 0 {
+            standby(&client).await;
+        }
         let answer = client.invoke("hello", &json!(round)).await.expect(200);
         assert_eq!(answer.header("x-hearth-start"), "restore");
         let answer = answer.json();
@@ -173,6 +198,7 @@ async fn a_start_of_a_node_function_is_a_restore() {
     }
     values.dedup();
     assert_eq!(values.len(), 3, "random numbers repeat: {values:?}");
+    assert!(standbys_used(&client).await >= 2);
 }
 
 #[tokio::test]
@@ -252,10 +278,10 @@ exec "$lib"/ld-linux* --library-path "$lib" "$here/copy/usr/sbin/criu" "$@""#
     } else {
         return None;
     };
-    // Its arguments begin with: restore --images-dir DIR --work-dir DIR.
+    // Its arguments begin with: --work-dir DIR. A restore's end with: swrk FD.
     let script = format!(
-        "#!/bin/sh\nhere=${{0%/*}}\nif [ \"$1\" = restore ]; then\n  \
-         echo '(00.1) Error (criu/stuck.c:1): waits for nothing' >\"$5/restore.log\"\n  exec sleep 1000\nfi\n{real}\n"
+        "#!/bin/sh\nhere=${{0%/*}}\ncase \"$*\" in *' swrk '*)\n  \
+         echo '(00.1) Error (criu/stuck.c:1): waits for nothing' >\"$2/restore.log\"\n  exec sleep 1000\nesac\n{real}\n"
     );
     let program = dir.join("criu");
     std::fs::write(&program, script).unwrap();

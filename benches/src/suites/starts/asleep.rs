@@ -15,19 +15,42 @@ use crate::server::{Runtime, Server, event, invocation};
 pub const CATEGORY: &str = "first HTTP request to a function asleep, 1 KB";
 /// What switches images off, so that the rung below can be measured.
 const NO_IMAGES: [(&str, &str); 1] = [("HEARTH_CRIU", "off")];
+/// What switches sandboxes made ahead off.
+const NO_STANDBYS: [(&str, &str); 1] = [("HEARTH_STANDBYS", "off")];
+
+/// What a request finds besides the image.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ahead {
+    /// A sandbox made ahead, if there is an image.
+    Sandbox,
+    Nothing,
+}
 
 /// Measures with images and without.
 pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let with_images = Server::start(&[])?;
     match with_images.capability("criu")? {
-        Ok(()) => measure(&with_images, scale, document)?,
+        Ok(()) => {
+            measure(&with_images, Ahead::Sandbox, scale, document)?;
+            drop(with_images);
+            measure(
+                &Server::start(&NO_STANDBYS)?,
+                Ahead::Nothing,
+                scale,
+                document,
+            )?;
+        }
         Err(reason) => document.skip("starts by restore", reason),
     }
-    drop(with_images);
-    measure(&Server::start(&NO_IMAGES)?, scale, document)
+    measure(&Server::start(&NO_IMAGES)?, Ahead::Nothing, scale, document)
 }
 
-fn measure(server: &Server, scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+fn measure(
+    server: &Server,
+    ahead: Ahead,
+    scale: Scale,
+    document: &mut Document,
+) -> anyhow::Result<()> {
     let settings = json!({ "idle_timeout_s": 1, "template_idle_timeout_s": 1 });
     for runtime in Runtime::ALL {
         if server.runtime(runtime)?.is_err() {
@@ -46,6 +69,9 @@ fn measure(server: &Server, scale: Scale, document: &mut Document) -> anyhow::Re
             }
             for name in &names {
                 let call = invocation(name, &event(1024));
+                if ahead == Ahead::Sandbox {
+                    server.wait_for_standby(name)?;
+                }
                 let mut connection = Connection::open(server.address)?;
                 // One that was called again before it slept, or made ready ahead, took another rung.
                 if let Some(first) = request_one(&mut connection, &call)? {
@@ -54,8 +80,13 @@ fn measure(server: &Server, scale: Scale, document: &mut Document) -> anyhow::Re
             }
         }
         for (rung, samples) in found {
-            if rung != "fork" && document.timed(CATEGORY, &title(runtime, &rung)).is_none() {
-                document.add(CATEGORY, &title(runtime, &rung), samples);
+            let title = match (rung.as_str(), ahead) {
+                ("restore", Ahead::Sandbox) => title(runtime, "restore, sandbox made ahead"),
+                ("restore", Ahead::Nothing) => title(runtime, "restore, nothing made ahead"),
+                (rung, _) => title(runtime, rung),
+            };
+            if rung != "fork" && document.timed(CATEGORY, &title).is_none() {
+                document.add(CATEGORY, &title, samples);
             }
         }
         for name in &names {

@@ -1,5 +1,6 @@
-//! Restores, one after the other: from nothing to READY of an instance, sandbox included, beside the whole boot of the
-//! same function, interleaved.
+//! Restores, one after the other: from nothing to READY of an instance, sandbox included, into a sandbox made ahead and
+//! with nothing made ahead, beside the whole boot of the same function, interleaved. The sandbox made ahead is replaced in
+//! the pause between two, as the server does when no start is under way.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use hearth::instance::{FunctionKey, Instance, Template};
 use hearth::sandbox::{self, RestoreSource, SandboxSpec};
 
 use super::workshop::Workshop;
-use super::{RESTORE_TO_READY, RESTORES};
+use super::{RESTORE_ANEW, RESTORE_TO_READY, RESTORES};
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
 use crate::server::Runtime;
@@ -50,19 +51,32 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     drop(template);
 
     let mut sandboxes = Samples::default();
-    let (mut restores, mut boots) = (Samples::default(), Samples::default());
+    let (mut ahead, mut anew) = (Samples::default(), Samples::default());
+    let mut boots = Samples::default();
     for round in 0..scale.pick(111, 4) {
+        workshop.stand_by(runtime).await?;
+        tokio::time::sleep(PAUSE).await;
+        let used = workshop.host.standbys().used();
         let begun = Instant::now();
-        let mut spec = workshop.spec(runtime, &code);
-        spec.dumpable = true;
-        let template = restored(&workshop, spec, &image)
+        let template = restored(&workshop, workshop.spec(runtime, &code), &image)
             .await
             .context("a restore")?;
         sandboxes.push(begun.elapsed());
         start(&workshop, &template).await?;
-        restores.push(begun.elapsed());
+        ahead.push(begun.elapsed());
+        anyhow::ensure!(workshop.host.standbys().used() == used + 1, "no standby");
+        drop(template);
+        tokio::time::sleep(PAUSE).await;
+
+        let begun = Instant::now();
+        let template = restored(&workshop, workshop.spec(runtime, &code), &image)
+            .await
+            .context("a restore without a standby")?;
+        start(&workshop, &template).await?;
+        anew.push(begun.elapsed());
         drop(template);
         if round % PER_BOOT == 0 {
+            tokio::time::sleep(PAUSE).await;
             let begun = Instant::now();
             let template = workshop.boot(workshop.spec(runtime, &code)).await?;
             start(&workshop, &template).await?;
@@ -72,10 +86,11 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     }
     document.add(
         RESTORES,
-        "python3: CRIU restore up to the running template",
+        "python3: CRIU restore up to the running template, sandbox made ahead",
         sandboxes,
     );
-    document.add(RESTORES, RESTORE_TO_READY, restores);
+    document.add(RESTORES, RESTORE_TO_READY, ahead);
+    document.add(RESTORES, RESTORE_ANEW, anew);
     document.add(
         RESTORES,
         "python3: sandbox, boot and import up to READY of an instance",

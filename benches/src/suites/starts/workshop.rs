@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser as _;
 use hearth::config::Config;
@@ -10,7 +10,7 @@ use hearth::engine::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::history::History;
 use hearth::instance::{FunctionKey, Template, TemplateConfig};
 use hearth::model::Network;
-use hearth::sandbox::{self, Host, SandboxSpec};
+use hearth::sandbox::{self, Host, SandboxSpec, StandbySpec};
 use hearth::store::Store;
 use hearth_init::criu::CriuProgram;
 use tempfile::TempDir;
@@ -19,6 +19,9 @@ use crate::server::{Runtime, executable};
 
 /// Memory of an instance, as the API's default.
 const MEMORY_MB: u32 = 128;
+
+/// Longest wait for something that takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A sandbox host, a history and the runtimes, in a directory of their own.
 pub struct Workshop {
@@ -87,6 +90,24 @@ impl Workshop {
             dumpable: false,
             restore: None,
         }
+    }
+
+    /// Has a sandbox made ahead, and waits until it is there.
+    pub async fn stand_by(&self, runtime: Runtime) -> anyhow::Result<()> {
+        let uid_base = self.uids.take();
+        let files = self.files(runtime);
+        self.host.keep_standby(StandbySpec {
+            id: format!("standby-{uid_base}"),
+            uid_base,
+            runtime_dir: files.dir.clone(),
+            runtime_name: files.name,
+        });
+        let waiting = Instant::now();
+        while self.host.standbys().ready() == 0 {
+            anyhow::ensure!(waiting.elapsed() < PATIENCE, "no sandbox was made ahead");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok(())
     }
 
     /// Boots a template in a sandbox.

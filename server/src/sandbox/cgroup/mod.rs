@@ -130,15 +130,19 @@ impl Top {
         self.0.version
     }
 
-    /// Makes the cgroups of a sandbox, its template's leaf included.
-    pub fn sandbox(&self, name: &str, limits: &Limits) -> io::Result<Group> {
+    /// Makes the cgroups of a sandbox, its template's leaf included. A standby's limits come later.
+    pub fn sandbox(&self, name: &str, limits: Option<&Limits>) -> io::Result<Group> {
         let directories = self.0.join(name);
-        let group = Group {
+        let mut group = Group {
             template: directories.memory.join(TEMPLATE),
             directories,
-            limits: limits.clone(),
+            limits: None,
         };
-        group.create().inspect_err(|_| {
+        let made = group.create().and_then(|()| match limits {
+            Some(limits) => group.limit(limits),
+            None => Ok(()),
+        });
+        made.inspect_err(|_| {
             // Best effort: what is left is cleared at the next start.
             let _ = group.remove();
         })?;
@@ -156,19 +160,28 @@ impl Top {
 pub struct Group {
     directories: Directories,
     template: PathBuf,
-    limits: Limits,
+    /// None as long as it is a standby's.
+    limits: Option<Limits>,
 }
 
 impl Group {
     fn create(&self) -> io::Result<()> {
         self.directories.create()?;
-        match self.directories.version {
-            Version::V1 => v1::limit_sandbox(&self.directories, &self.limits)?,
-            Version::V2 => v2::limit_sandbox(&self.directories, &self.limits)?,
+        if self.directories.version == Version::V2 {
+            v2::prepare_sandbox(&self.directories)?;
         }
-        let template = self.template();
-        fs::create_dir(&template.dir).map_err(|error| about(&template.dir, &error))?;
-        template.limit_memory(self.limits.template_memory)
+        fs::create_dir(&self.template).map_err(|error| about(&self.template, &error))
+    }
+
+    /// Sets the limits, once.
+    pub fn limit(&mut self, limits: &Limits) -> io::Result<()> {
+        match self.directories.version {
+            Version::V1 => v1::limit_sandbox(&self.directories, limits)?,
+            Version::V2 => v2::limit_sandbox(&self.directories, limits)?,
+        }
+        self.template().limit_memory(limits.template_memory)?;
+        self.limits = Some(limits.clone());
+        Ok(())
     }
 
     /// The leaf of PID 1 and template.
@@ -192,17 +205,19 @@ impl Group {
 
     /// Makes the leaf of one instance.
     pub fn cell(&self, number: u64) -> io::Result<Leaf> {
+        let limits = self.limits.as_ref();
+        let limits = limits.ok_or_else(|| io::Error::other("a standby has no instances"))?;
         let leaf = Leaf {
             version: self.directories.version,
             dir: self.directories.memory.join(format!("cell-{number}")),
         };
         fs::create_dir(&leaf.dir).map_err(|error| about(&leaf.dir, &error))?;
-        let limited =
-            leaf.limit_memory(self.limits.cell_memory)
-                .and_then(|()| match leaf.version {
-                    Version::V1 => Ok(()),
-                    Version::V2 => v2::limit_cell(&leaf.dir),
-                });
+        let limited = leaf
+            .limit_memory(limits.cell_memory)
+            .and_then(|()| match leaf.version {
+                Version::V1 => Ok(()),
+                Version::V2 => v2::limit_cell(&leaf.dir),
+            });
         limited.inspect_err(|_| {
             // Cleared with the sandbox, if not now.
             let _ = fs::remove_dir(&leaf.dir);

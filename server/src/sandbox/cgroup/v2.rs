@@ -108,6 +108,11 @@ pub fn prepare_top(top: &Directories) -> io::Result<()> {
     put(&top.memory, SUBTREE_CONTROL, "+memory +pids +cpu")
 }
 
+/// Controllers for the leaves of a sandbox, before there are any.
+pub fn prepare_sandbox(sandbox: &Directories) -> io::Result<()> {
+    put(&sandbox.memory, SUBTREE_CONTROL, "+memory +pids")
+}
+
 pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {
     let dir = &sandbox.memory;
     limit_memory(dir, limits.memory)?;
@@ -116,8 +121,7 @@ pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {
         dir,
         "cpu.max",
         format!("{} {CPU_PERIOD_US}", limits.cpu_quota_us),
-    )?;
-    put(dir, SUBTREE_CONTROL, "+memory +pids")
+    )
 }
 
 /// Limits memory, and forbids swap where there is any.
@@ -175,12 +179,14 @@ mod tests {
         prepare_top(&top).expect("prepare");
         assert_eq!(read(top.memory.join("cpu.weight")), "100");
 
-        let group = Group {
+        let mut group = Group {
             directories: top.join("f-1"),
             template: top.memory.join("f-1/template"),
-            limits: limits(),
+            limits: None,
         };
         group.create().expect("create");
+        assert!(group.cell(1).is_err(), "a standby has no instances");
+        group.limit(&limits()).expect("limit");
         let sandbox = &group.directories.memory;
         assert_eq!(read(sandbox.join("memory.max")), "1000");
         assert_eq!(read(sandbox.join("pids.max")), "96");

@@ -4,8 +4,8 @@
 //! The Python side of each group is the file of the same name: `handler` calls the function that `event["attack"]`
 //! names. What an attack could do and what it was refused comes back as its result.
 
-/// A test whose attacks are made by an instance of a booted template and by one of a restored template: the same must
-/// hold for both. `$attacks` takes the [`Arena`] that these make of the code and the settings.
+/// A test whose attacks are made by an instance of a booted template and by one of a restored template, into a sandbox
+/// that was made for it and into one that was made ahead: the same must hold for all. `$attacks` takes the [`Arena`] that these make of the code and the settings.
 macro_rules! by_both_rungs {
     ($attacks:ident, $code:expr, $settings:expr) => {
         mod $attacks {
@@ -18,7 +18,18 @@ macro_rules! by_both_rungs {
 
             #[tokio::test]
             async fn restored() {
-                if let Some(arena) = Arena::restored($code, $settings).await {
+                if let Some(arena) =
+                    Arena::restored($code, $settings, crate::hostile::Ahead(false)).await
+                {
+                    super::$attacks(arena).await;
+                }
+            }
+
+            #[tokio::test]
+            async fn restored_into_a_standby() {
+                if let Some(arena) =
+                    Arena::restored($code, $settings, crate::hostile::Ahead(true)).await
+                {
                     super::$attacks(arena).await;
                 }
             }
@@ -57,6 +68,9 @@ const SECRET: &str = "the-second-functions-secret";
 /// Every attack file begins with this.
 const PRELUDE: &str = include_str!("prelude.py");
 
+/// Whether a restore finds a sandbox made ahead.
+struct Ahead(bool);
+
 /// A server with a hostile function (`attack`) and one that is in use all the while (`steady`).
 struct Arena {
     server: Server,
@@ -68,7 +82,11 @@ struct Arena {
 impl Arena {
     /// Deploys both functions and begins to call the second one.
     async fn new(code: &str, settings: Value) -> Self {
-        let arena = Self::without_attacker().await;
+        Self::on(Server::start(), code, settings).await
+    }
+
+    async fn on(server: Server, code: &str, settings: Value) -> Self {
+        let arena = Self::with_witness(server).await;
         arena
             .client
             .deploy("attack", &format!("{PRELUDE}\n{code}"), settings)
@@ -77,20 +95,29 @@ impl Arena {
     }
 
     /// The same, with the hostile function's template out of an image, where the host has a CRIU that works.
-    async fn restored(code: &str, settings: Value) -> Option<Self> {
-        let arena = Self::new(code, settings).await;
+    async fn restored(code: &str, settings: Value, ahead: Ahead) -> Option<Self> {
+        let server = restore::server(ahead.0);
+        let arena = Self::on(server, code, settings).await;
         if !restore::available(&arena.client).await {
             return None;
         }
         restore::image_of(&arena.client, "attack").await;
         restore::kill_template(&arena.server, &arena.client, "attack").await;
+        if ahead.0 {
+            restore::standby(&arena.client).await;
+        }
         assert_eq!(arena.recovers("its template's end").await, "restore");
+        let node = arena.client.get("/api/v1/node").await.expect(200).json();
+        assert_eq!(node["standbys_used"], u64::from(ahead.0));
         Some(arena)
     }
 
     /// Deploys the second function only.
     async fn without_attacker() -> Self {
-        let server = Server::start();
+        Self::with_witness(Server::start()).await
+    }
+
+    async fn with_witness(server: Server) -> Self {
         let client = server.client();
         let steady =
             format!("SECRET = '{SECRET}-code'\ndef handler(event, context):\n    return event\n");

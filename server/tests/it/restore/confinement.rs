@@ -1,8 +1,11 @@
 //! A restored instance has what a booted one has, property by property, and may do what a booted one may.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
-use super::{available, image_of, kill_template};
+use super::{available, image_of, is_template, kill_template, standby, standbys_used};
 use crate::support::Server;
 
 /// Reports what the kernel says of the process, and what becomes of things it must not do.
@@ -34,7 +37,8 @@ def mounts():
         kind, source, options = after.split(" ", 2)
         # Not numbers and not where the root is on the host, which every sandbox has of its own.
         found.append([fields[4], fields[5], fields[6:], kind, re.sub(r"[ug]id=\d+", "", options.strip()) if kind == "tmpfs" else ""])
-    return found
+    # A standby's code is mounted last.
+    return sorted(found)
 
 def outcome(act):
     try:
@@ -107,7 +111,7 @@ def handler(event, context):
         "cgroup": re.sub(r"cell-\d+", "cell", open("/proc/self/cgroup").read()).replace("/../cell", "/").replace("/template", "/"),
         "environment": dict(os.environ),
         "directory": os.getcwd(),
-        "host": os.uname().nodename,
+        "host": [os.uname().nodename, open("/etc/hosts").read()],
         "interfaces": open("/proc/net/dev").read().count(":"),
         "processes": len([name for name in os.listdir("/proc") if name.isdigit()]),
         "space": [(s.f_blocks * s.f_frsize, s.f_files) for s in map(os.statvfs, ("/tmp", "/dev/shm"))],
@@ -120,7 +124,16 @@ def handler(event, context):
 
 #[tokio::test]
 async fn a_restored_instance_is_confined_as_a_booted_one() {
-    let server = Server::start();
+    confined_as_booted(false).await;
+}
+
+#[tokio::test]
+async fn an_instance_restored_into_a_standby_is_confined_as_a_booted_one() {
+    confined_as_booted(true).await;
+}
+
+async fn confined_as_booted(ahead: bool) {
+    let server = super::server(ahead);
     let client = server.client();
     if !available(&client).await {
         return;
@@ -132,7 +145,11 @@ async fn a_restored_instance_is_confined_as_a_booted_one() {
     assert_eq!(answer.header("x-hearth-start"), "fork");
     let mut booted = answer.json();
     image_of(&client, "probe").await;
+    let limits = limits_of(template(&server, "probe"));
     kill_template(&server, &client, "probe").await;
+    if ahead {
+        standby(&client).await;
+    }
     let answer = client.invoke("probe", &json!(1)).await.expect(200);
     assert_eq!(
         answer.header("x-hearth-start"),
@@ -140,7 +157,9 @@ async fn a_restored_instance_is_confined_as_a_booted_one() {
         "{}",
         answer.text()
     );
+    assert_eq!(standbys_used(&client).await, u64::from(ahead));
     let mut restored = answer.json();
+    assert_eq!(limits_of(template(&server, "probe")), limits);
 
     for report in [&mut booted, &mut restored] {
         let namespaces = report["namespaces"].take();
@@ -158,4 +177,48 @@ async fn a_restored_instance_is_confined_as_a_booted_one() {
     for (name, value) in booted.as_object().expect("a report") {
         assert_eq!(&restored[name], value, "{name} differs after a restore");
     }
+}
+
+/// Host pid of the function's template.
+fn template(server: &Server, name: &str) -> u32 {
+    let mut all = crate::lifecycle::descendants(server.pid()).into_iter();
+    all.find(|pid| is_template(*pid, name)).expect("a template")
+}
+
+/// What the cgroups of a process allow it, in all hierarchies, and those above it within the sandbox.
+fn limits_of(pid: u32) -> BTreeMap<String, String> {
+    const FILES: [&str; 8] = [
+        "memory.max",
+        "memory.swap.max",
+        "memory.limit_in_bytes",
+        "memory.memsw.limit_in_bytes",
+        "pids.max",
+        "cpu.max",
+        "cpu.cfs_quota_us",
+        "cpu.cfs_period_us",
+    ];
+    let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("its cgroups");
+    let mut limits = BTreeMap::new();
+    for line in text.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next().unwrap(), fields.next().unwrap());
+        for mount in ["", "unified"]
+            .into_iter()
+            .chain([controllers])
+            .chain(controllers.split(','))
+        {
+            let dir = Path::new("/sys/fs/cgroup")
+                .join(mount)
+                .join(path.trim_start_matches('/'));
+            for (level, dir) in [("leaf", dir.as_path()), ("sandbox", dir.parent().unwrap())] {
+                for file in FILES {
+                    if let Ok(limit) = std::fs::read_to_string(dir.join(file)) {
+                        limits.insert(format!("{level} {controllers} {file}"), limit);
+                    }
+                }
+            }
+        }
+    }
+    assert!(!limits.is_empty(), "{text}");
+    limits
 }

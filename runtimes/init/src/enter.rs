@@ -1,0 +1,106 @@
+//! What PID 1 mounts for itself: the root that stage 0 built becomes its root, with `/proc`, `/tmp` and `/dev/shm` of the
+//! sandbox's own.
+
+use std::ffi::{CStr, CString};
+
+use hearth_init::Assignment;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::error::JailError;
+
+/// Smallest page of the supported machines, in bytes: what a file in memory takes at least, if it has content.
+const PAGE: u64 = 4096;
+/// Nothing in it is a device or gives rights.
+const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
+
+/// Sizes of the file systems in memory that a function may write to, bytes.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Sizes {
+    tmp: u64,
+    shm: u64,
+}
+
+impl Sizes {
+    /// Those of a standby, until it has a function: hardly any, and not 0, which would be no limit.
+    const STANDBY: Self = Self {
+        tmp: 16 * PAGE,
+        shm: 16 * PAGE,
+    };
+
+    /// Those that a function has.
+    pub fn of(function: &Assignment) -> Self {
+        Self {
+            tmp: function.tmp_bytes,
+            shm: function.shm_bytes,
+        }
+    }
+
+    /// Mounts them, or changes their sizes, by a function of path, flags and options.
+    fn apply(
+        self,
+        mount: impl Fn(&str, MountFlags, &CStr) -> rustix::io::Result<()>,
+    ) -> Result<(), JailError> {
+        for (path, bytes, flags) in [
+            ("tmp", self.tmp, FLAGS),
+            ("dev/shm", self.shm, FLAGS | MountFlags::NOEXEC),
+        ] {
+            // A file without content takes memory, too: as many files as pages.
+            let files = bytes / PAGE;
+            let options = CString::new(format!("mode=1777,size={bytes},nr_inodes={files}"))
+                .map_err(|error| JailError::Spec(error.to_string()))?;
+            mount(path, flags, &options).map_err(JailError::mount(format!("mounting /{path}")))?;
+        }
+        Ok(())
+    }
+}
+
+/// Mounts what is the sandbox's own and makes the working directory the root. A standby's sizes come later.
+pub fn enter_root(sizes: Option<Sizes>) -> Result<(), JailError> {
+    // The mounts copied from stage 0 are locked, the root's among them, and a locked mount cannot become the root: a
+    // copy of the whole tree, laid over it, can.
+    let tree = rustix::mount::open_tree(
+        rustix::fs::CWD,
+        ".",
+        OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::AT_RECURSIVE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC,
+    )
+    .map_err(JailError::mount("copying the root's mounts"))?;
+    rustix::mount::move_mount(
+        &tree,
+        "",
+        rustix::fs::CWD,
+        ".",
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+    )
+    .map_err(JailError::mount("mounting the root"))?;
+    rustix::process::fchdir(&tree).map_err(JailError::mount("entering the root"))?;
+    drop(tree);
+
+    // While the host's /proc is still in sight: the kernel gives no less restricted view than one already there.
+    let flags = FLAGS | MountFlags::NOEXEC;
+    rustix::mount::mount("proc", "proc", "proc", flags, None)
+        .map_err(JailError::mount("mounting /proc"))?;
+    let sizes = sizes.unwrap_or(Sizes::STANDBY);
+    sizes.apply(|path, flags, options| {
+        rustix::mount::mount("tmpfs", path, "tmpfs", flags, options)
+    })?;
+
+    rustix::process::pivot_root(".", ".").map_err(JailError::mount("pivot_root"))?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH)
+        .map_err(JailError::mount("letting go of the host's tree"))?;
+    rustix::process::chdir("/").map_err(JailError::mount("entering the new root"))
+}
+
+/// A standby has its function: gives `/tmp` and `/dev/shm` their sizes, and lets nothing be mounted from outside any more.
+pub fn settle(sizes: Sizes) -> Result<(), JailError> {
+    rustix::mount::mount_change(
+        "/",
+        MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
+    )
+    .map_err(JailError::mount("making all mounts private"))?;
+    sizes.apply(|path, flags, options| rustix::mount::mount_remount(path, flags, options))
+}
