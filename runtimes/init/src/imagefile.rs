@@ -1,5 +1,5 @@
 //! The image files of CRIU's that are changed after a dump: which namespaces processes shared, the system call filter of
-//! each thread, and how its memory is mapped ([`populate`]).
+//! each thread, and how its memory is mapped and filled ([`memory`], [`populate`], [`huge`]).
 //!
 //! An image file is a magic number or two (4 bytes each) and then entries: a length (u32) and a protobuf message. Format:
 //! CRIU's `images/inventory.proto` and `images/core.proto` (`task_kobj_ids_entry`, `thread_core_entry`).
@@ -7,6 +7,8 @@
 use std::io;
 use std::ops::Range;
 
+pub mod huge;
+mod memory;
 mod populate;
 
 pub use populate::populated;
@@ -180,7 +182,49 @@ fn odd(what: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use super::memory::{END, FLAGS, START, VMA};
     use super::*;
+
+    pub const PAGE: u64 = 4096;
+
+    /// An image file of these entries.
+    pub fn file(entries: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = b"\x19\x43\x56\x54\0\0\0\0".to_vec();
+        for entry in entries {
+            file.extend_from_slice(&(entry.len() as u32).to_le_bytes());
+            file.extend_from_slice(entry);
+        }
+        file
+    }
+
+    /// A message of these fields.
+    pub fn message(fields: &[(u64, u64)]) -> Vec<u8> {
+        let mut message = Vec::new();
+        for (field, number) in fields {
+            write_number(&mut message, field << 3);
+            write_number(&mut message, *number);
+        }
+        message
+    }
+
+    /// Mappings of ten pages each, one after the other.
+    pub fn mm(flags: &[u64]) -> Vec<u8> {
+        let mut mm = message(&[(1, 7)]);
+        for (index, flags) in (1..).zip(flags) {
+            let start = index * 10 * PAGE;
+            let vma = message(&[
+                (START, start),
+                (END, start + 10 * PAGE),
+                (5, 3),
+                (FLAGS, *flags),
+                (7, 513),
+            ]);
+            write_number(&mut mm, VMA << 3 | 2);
+            write_number(&mut mm, vma.len() as u64);
+            mm.extend_from_slice(&vma);
+        }
+        file(&[mm])
+    }
 
     /// As CRIU 4.1.1 wrote them: the inventory has one magic number and the others two.
     const INVENTORY: &[u8] = b"\x16\x31\x31\x58\x1e\0\0\0\x08\x02\x10\x01\x1a\x18\x08\x01\x10\x01\x18\x01\x20\x01\x28\x01\x30\x02\x38\x03\x40\x04\x48\x06\x50\x07\x58\x08\x60\x05";

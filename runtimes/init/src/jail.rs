@@ -138,15 +138,15 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
                 stdout: &order.stdout,
                 stderr: &order.stderr,
             };
-            let template = restore.run(&ends)?;
+            let (template, used) = restore.run(&ends)?;
             confine::lock_capabilities()?;
-            (template, true)
+            (template, Some(used))
         }
         None => {
             // 7. From here on no program start and no change of user can give capabilities, and most can never be had
             //    again.
             confine::lock_capabilities()?;
-            (boot(&mut order, &template_control)?, false)
+            (boot(&mut order, &template_control)?, None)
         }
     };
     drop(template_control);
@@ -159,7 +159,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(JailError::privileges("dying with the server"))?;
 
-    if restored {
+    if restored.is_some() {
         restore::resume();
     }
     pid1::send(
@@ -169,6 +169,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     )
     .map_err(JailError::Control)?;
     drop(server_end);
+    drop(restored);
     pid1::serve(control, template).map_err(JailError::Control)
 }
 

@@ -9,10 +9,12 @@
 
 #![deny(unsafe_code)]
 
+mod adapt;
 mod confine;
 mod dump;
 mod dynmods;
 mod error;
+mod fill;
 mod imagefile;
 mod inject;
 mod jail;

@@ -17,6 +17,7 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::error::JailError;
+use crate::fill::{Fillings, Mapped};
 use crate::run_criu::{Criu, pipes};
 use crate::sys::{self, Fork};
 use crate::{confine, inject, seccomp};
@@ -38,6 +39,7 @@ pub struct Ends<'a> {
 pub struct Restore {
     criu: Criu,
     outside: Outside,
+    fillings: Fillings,
 }
 
 impl Restore {
@@ -47,13 +49,17 @@ impl Restore {
         let kdat = &criu.kdat;
         let criu = Criu::open(criu, &spec.images, &spec.work).map_err(JailError::restore)?;
         let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
-        let give = || -> io::Result<()> {
+        let mut fillings = Fillings::default();
+        let mut give = || -> io::Result<()> {
             for entry in rustix::fs::Dir::read_from(&criu.images)? {
                 let entry = entry?;
                 let name = entry.file_name();
                 if name != c".." {
                     let flags = AtFlags::SYMLINK_NOFOLLOW;
                     rustix::fs::chownat(&criu.images, name, user, group, flags)?;
+                }
+                if let Ok(name) = name.to_str() {
+                    fillings.add(&criu.images, name)?;
                 }
             }
             let notes = spec.work.join(NOTES);
@@ -65,11 +71,13 @@ impl Restore {
         Ok(Self {
             criu,
             outside: spec.outside,
+            fillings,
         })
     }
 
-    /// Restores. The template and what else is in the image is stopped then and has run nothing yet.
-    pub fn run(self, ends: &Ends<'_>) -> Result<Pid, JailError> {
+    /// Restores. The template and what else is in the image is stopped then and has run nothing yet. What is returned
+    /// with it is of no more use.
+    pub fn run(self, ends: &Ends<'_>) -> Result<(Pid, Mapped), JailError> {
         let criu = match sys::fork().map_err(JailError::Namespaces)? {
             Fork::Parent(pid, _) => pid,
             Fork::Child => {
@@ -84,6 +92,7 @@ impl Restore {
         };
         // While CRIU is at work, on another core.
         let filters = seccomp::compile()?;
+        let fillings = self.fillings.map().map_err(JailError::restore)?;
         let status = loop {
             match rustix::process::waitpid(Some(criu), WaitOptions::empty()) {
                 Err(rustix::io::Errno::INTR) => {}
@@ -97,14 +106,24 @@ impl Restore {
             }
             _ => return Err(JailError::Restore(self.criu.errors(RESTORE_LOG))),
         }
-        // 2. The system call filter, which is not part of the image.
-        for pid in processes() {
-            inject::install_filters(pid, &filters).map_err(|error| {
-                JailError::Restore(format!("installing the system call filter: {error}"))
+        // 2. The rest of their memory, and the system call filter, which is not part of the image.
+        let processes = processes();
+        if !fillings.are_all_of(&processes) {
+            return Err(JailError::Restore("memory of no process".into()));
+        }
+        for pid in processes {
+            inject::with_stopped(pid, |process| {
+                fillings.fill(pid, process)?;
+                process.install_filters(&filters)
+            })
+            .map_err(|error| {
+                JailError::Restore(format!("filling memory and installing the filter: {error}"))
             })?;
         }
         inspect()?;
-        Pid::from_raw(TEMPLATE_PID).ok_or_else(|| JailError::Restore("no template".into()))
+        let template = Pid::from_raw(TEMPLATE_PID);
+        let template = template.ok_or_else(|| JailError::Restore("no template".into()))?;
+        Ok((template, fillings))
     }
 
     fn become_criu(&self, ends: &Ends<'_>) -> Result<io::Error, JailError> {
