@@ -8,19 +8,13 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, __file__.rpartition("/")[0] or ".")
 
-# `multiprocessing` runs this file again, under another name, in the processes that it spawns.
-if __name__ == "__main__":
-    import hearth_runtime  # found through the line above
-
-    # Before nearly all objects are made.
-    hearth_runtime.lay_out_arenas()
-
-from hearth_worker import atfork  # noqa: E402
+from hearth_worker import atfork  # noqa: E402  (found through the line above)
 
 # Before the first import that registers a handler.
 atfork.install()
 
 from hearth_worker import template  # noqa: E402
 
+# `multiprocessing` runs this file again, under another name, in the processes that it spawns.
 if __name__ == "__main__":
     template.main()

@@ -2,8 +2,8 @@
 //!
 //! CRIU ran outside the sandbox's user namespace and noted it as one to be made: every process's note is made to say what
 //! CRIU's own says. The system call filter is taken out: CRIU could not finish under it, and only the host's root may
-//! suspend it. PID 1 installs its own instead. And memory is laid out to be filled fast: what can be large pages goes to a
-//! file of its own, other mappings that are full are marked to be filled at once.
+//! suspend it. PID 1 installs its own instead. And memory is to be filled fast: most of it is laid aside for PID 1, and
+//! other mappings that are full are marked to be filled at once.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt as _;
 use rustix::fs::{Mode, OFlags};
 
 use crate::imagefile;
-use crate::imagefile::huge::{self, Split};
+use crate::imagefile::aside::{self, Split};
 
 /// Piece in which pages are copied, in bytes.
 const PIECE: u64 = 1 << 20;
@@ -40,11 +40,11 @@ pub fn adapt(images: &OwnedFd) -> io::Result<()> {
             write(images, &name, &changed)?;
         } else if let Some(pid) = number(&name, "mm-") {
             let notes = format!("pagemap-{pid}.img");
-            let (mut mm, mut pagemap) = (read(images, &name)?, read(images, &notes)?);
-            if let Some(split) = huge::split(&mm, &pagemap, page)? {
+            let (mm, mut pagemap) = (read(images, &name)?, read(images, &notes)?);
+            if let Some(split) = aside::split(&mm, &pagemap, page)? {
                 take(images, pid, &split)?;
                 write(images, &notes, &split.pagemap)?;
-                (mm, pagemap) = (split.mm, split.pagemap);
+                pagemap = split.pagemap;
             }
             write(images, &name, &imagefile::populated(&mm, &pagemap, page)?)?;
         }
@@ -57,36 +57,32 @@ fn number<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     name.strip_prefix(prefix)?.strip_suffix(".img")
 }
 
-/// Takes large pages out of the pages file.
+/// Lays memory aside.
 fn take(images: &OwnedFd, pid: &str, split: &Split) -> io::Result<()> {
     let pages = format!("pages-{}.img", split.pages_file);
     let from = open(images, &pages, OFlags::RDONLY)?;
     let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let large = open(images, &huge::name(pid), new)?;
-    large.write_all_at(&split.head(), 0)?;
-    // What is not written is zero.
-    large.set_len(split.size())?;
-    for (bytes, place) in &split.taken {
-        copy(&from, bytes, &large, *place)?;
-    }
+    let aside = open(images, &aside::name(pid), new)?;
+    aside.write_all_at(&split.contents.head(), 0)?;
+    copy(&from, &split.taken, &aside, split.contents.begin)?;
     let rest = open(images, REWRITTEN, new)?;
-    let mut place = 0;
-    for bytes in &split.kept {
-        copy(&from, bytes, &rest, place)?;
-        place += bytes.end - bytes.start;
-    }
+    copy(&from, &split.kept, &rest, 0)?;
     Ok(rustix::fs::renameat(images, REWRITTEN, images, &pages)?)
 }
 
-/// Copies bytes of one file to another.
-fn copy(from: &File, bytes: &Range<u64>, to: &File, place: u64) -> io::Result<()> {
-    let mut piece = vec![0; PIECE.min(bytes.end - bytes.start) as usize];
-    let mut at = bytes.start;
-    while at < bytes.end {
-        let length = PIECE.min(bytes.end - at) as usize;
-        from.read_exact_at(&mut piece[..length], at)?;
-        to.write_all_at(&piece[..length], place + (at - bytes.start))?;
-        at += length as u64;
+/// Copies pieces of one file to another, where they follow each other.
+fn copy(from: &File, pieces: &[Range<u64>], to: &File, mut place: u64) -> io::Result<()> {
+    let mut buffer = vec![0; PIECE as usize];
+    for piece in pieces {
+        let mut at = piece.start;
+        while at < piece.end {
+            let length = PIECE.min(piece.end - at);
+            let bytes = &mut buffer[..length as usize];
+            from.read_exact_at(bytes, at)?;
+            to.write_all_at(bytes, place)?;
+            at += length;
+            place += length;
+        }
     }
     Ok(())
 }
@@ -116,11 +112,12 @@ mod tests {
         let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         let bytes: Vec<u8> = (0..3 * PIECE + 17).map(|at| (at % 251) as u8).collect();
         from.write_all_at(&bytes, 0).unwrap();
-        copy(&from, &(5..2 * PIECE + 9), &to, 3).unwrap();
-        let mut copied = vec![0; 2 * PIECE as usize + 4];
+        copy(&from, &[5..2 * PIECE + 9, 1..2], &to, 3).unwrap();
+        let mut copied = vec![0; 2 * PIECE as usize + 5];
         to.read_exact_at(&mut copied, 3).unwrap();
-        assert_eq!(copied, bytes[5..2 * PIECE as usize + 9]);
-        assert_eq!(to.metadata().unwrap().len(), 2 * PIECE + 7);
-        assert!(copy(&from, &(0..4 * PIECE), &to, 0).is_err());
+        assert_eq!(copied[..copied.len() - 1], bytes[5..2 * PIECE as usize + 9]);
+        assert_eq!(copied.last(), Some(&1));
+        assert_eq!(to.metadata().unwrap().len(), 3 + copied.len() as u64);
+        assert!(copy(&from, &[0..4 * PIECE], &to, 0).is_err());
     }
 }

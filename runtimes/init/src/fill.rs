@@ -1,32 +1,31 @@
-//! Filling the memory of a restored process with large pages, from the file that was laid aside for it when the image was
-//! made ([`huge`]).
+//! Filling the memory of a restored process from the file that was laid aside for it when the image was made
+//! ([`aside`]).
 //!
-//! CRIU asks for large pages only when memory is filled already, and a process can be advised only by itself. So PID 1
-//! has the stopped process ask for them and then writes what belongs there: a fault for each 2 MiB in place of one for
-//! each 4 KiB. The advice is taken back in the end: what the process does with that memory later shall cost what it costs
-//! in one that was booted.
+//! CRIU would have each page of a mapping cleared and looked up once more before it is read: nearly twice the work. PID 1
+//! hands the kernel the pages with their content ([`Missing`]). Where the kernel refuses that, it writes them as a
+//! debugger would.
 
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Pid;
 
-use crate::imagefile::huge;
+use crate::imagefile::aside::{self, Contents};
 use crate::inject::Stopped;
 use crate::sys::MappedFile;
+use crate::uffd::Missing;
 
-/// The files of an image with large pages, opened.
+/// The files of an image with memory that was laid aside, opened.
 #[derive(Debug, Default)]
 pub struct Fillings(Vec<(i32, File)>);
 
 impl Fillings {
     /// Opens `name` if it is one of them.
     pub fn add(&mut self, images: &OwnedFd, name: &str) -> io::Result<()> {
-        if let Some(pid) = huge::pid(name) {
+        if let Some(pid) = aside::pid(name) {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let file = rustix::fs::openat(images, name, flags, Mode::empty())?;
             self.0.push((pid, File::from(file)));
@@ -35,19 +34,17 @@ impl Fillings {
     }
 
     /// Brings them within reach, which takes a moment.
-    pub fn map(self) -> io::Result<Mapped> {
-        let map = |(pid, file): (i32, File)| {
+    pub fn map(&self) -> io::Result<Mapped> {
+        let page = rustix::param::page_size() as u64;
+        let map = |(pid, file): &(i32, File)| {
             let size = file.metadata()?.len();
-            let parts = huge::contents(size, |buffer, at| file.read_exact_at(buffer, at))?;
             Ok(Filling {
-                pid,
-                file: MappedFile::new(&file, size)?,
-                parts,
+                pid: *pid,
+                file: MappedFile::new(file, size)?,
+                contents: Contents::read(size, page, |buffer, at| file.read_exact_at(buffer, at))?,
             })
         };
-        Ok(Mapped(
-            self.0.into_iter().map(map).collect::<io::Result<_>>()?,
-        ))
+        Ok(Mapped(self.0.iter().map(map).collect::<io::Result<_>>()?))
     }
 }
 
@@ -59,28 +56,17 @@ pub struct Mapped(Vec<Filling>);
 struct Filling {
     pid: i32,
     file: MappedFile,
-    /// Addresses of the process, and where in the file their content begins.
-    parts: Vec<(Range<u64>, u64)>,
+    contents: Contents,
 }
 
 impl Mapped {
     /// Fills what belongs to this process.
     pub fn fill(&self, pid: Pid, process: &Stopped<'_>) -> io::Result<()> {
         let pid = pid.as_raw_nonzero().get();
-        let Some(filling) = self.0.iter().find(|filling| filling.pid == pid) else {
-            return Ok(());
-        };
-        for (range, begin) in &filling.parts {
-            // A kernel without large pages fills small ones.
-            let _ = process.advise(range, libc::MADV_HUGEPAGE);
-            process.write(
-                range.start,
-                &filling.file,
-                *begin..begin + (range.end - range.start),
-            )?;
-            let _ = process.advise(range, libc::MADV_NOHUGEPAGE);
+        match self.0.iter().find(|filling| filling.pid == pid) {
+            Some(filling) => filling.fill(process),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Whether each of them belongs to one of these processes.
@@ -90,5 +76,30 @@ impl Mapped {
                 .iter()
                 .any(|pid| pid.as_raw_nonzero().get() == filling.pid)
         })
+    }
+}
+
+impl Filling {
+    fn fill(&self, process: &Stopped<'_>) -> io::Result<()> {
+        let missing = self.registered(process);
+        let mut next = self.contents.begin;
+        for run in &self.contents.runs {
+            let bytes = next..next + (run.end - run.start);
+            next = bytes.end;
+            match &missing {
+                Ok(missing) => missing.fill(run.start, &self.file, bytes)?,
+                // A kernel without it, or a rule against it: the slower way.
+                Err(_) => process.write(run.start, &self.file, bytes)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn registered(&self, process: &Stopped<'_>) -> io::Result<Missing> {
+        let missing = process.missing_pages()?;
+        for mapping in &self.contents.mappings {
+            missing.register(mapping)?;
+        }
+        Ok(missing)
     }
 }

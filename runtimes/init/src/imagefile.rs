@@ -1,5 +1,5 @@
 //! The image files of CRIU's that are changed after a dump: which namespaces processes shared, the system call filter of
-//! each thread, and how its memory is mapped and filled ([`memory`], [`populate`], [`huge`]).
+//! each thread, and how its memory is mapped and filled ([`memory`], [`populate`], [`aside`]).
 //!
 //! An image file is a magic number or two (4 bytes each) and then entries: a length (u32) and a protobuf message. Format:
 //! CRIU's `images/inventory.proto` and `images/core.proto` (`task_kobj_ids_entry`, `thread_core_entry`).
@@ -7,7 +7,7 @@
 use std::io;
 use std::ops::Range;
 
-pub mod huge;
+pub mod aside;
 mod memory;
 mod populate;
 

@@ -1,5 +1,5 @@
-//! Having processes that are stopped and have not run yet do what only they can: install the system call filter, ask for
-//! large pages. The only module beside `sys` with `unsafe`.
+//! Having processes that are stopped and have not run yet do what only they can: install the system call filter, have
+//! its memory filled. Besides `sys` and `uffd` the only module with `unsafe`.
 //!
 //! The kernel lets a thread install a filter only in itself. PID 1 therefore traces the stopped process, has it make the
 //! calls that install the filter, and puts back what it was: registers and the few bytes of code that were replaced. All
@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::seccomp::Filters;
 use crate::sys::MappedFile;
+use crate::uffd::{self, Missing};
 
 /// Memory that is mapped in the process for the filters while they are installed, in bytes: two programs of at most 4096
 /// instructions of 8 bytes, and what points to them.
@@ -97,13 +98,13 @@ pub struct Stopped<'a> {
 }
 
 impl Stopped<'_> {
-    /// Has it give the kernel advice on memory.
-    pub fn advise(&self, range: &Range<u64>, advice: libc::c_int) -> io::Result<()> {
-        let length = range.end - range.start;
-        let arguments = [range.start, length, advice as u64, 0, 0, 0];
-        self.traced
-            .call(&self.saved, libc::SYS_madvise, arguments)
-            .map(drop)
+    /// Access to its pages that are not there yet. The process itself keeps none.
+    pub fn missing_pages(&self) -> io::Result<Missing> {
+        let call = |number, arguments| self.traced.call(&self.saved, number, arguments);
+        let fd = call(libc::SYS_userfaultfd, [uffd::FLAGS, 0, 0, 0, 0, 0])?;
+        let copy = uffd::descriptor_of(self.traced.pid, fd);
+        call(libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
+        Missing::new(copy?)
     }
 
     /// Writes these bytes of a file to its memory, which it may write to itself.

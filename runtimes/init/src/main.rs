@@ -25,6 +25,7 @@ mod rootfs;
 mod run_criu;
 mod seccomp;
 mod sys;
+mod uffd;
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -77,10 +77,20 @@ impl Mapping {
     }
 }
 
-/// The file `mm-PID.img` with each `vma_entry` replaced by those that `change` makes of it.
+/// The mappings in `mm-PID.img`.
+pub fn mappings(mm: &[u8]) -> io::Result<Vec<Mapping>> {
+    let mut mappings = Vec::new();
+    with_mappings(mm, |vma| {
+        mappings.push(Mapping::read(vma)?);
+        Ok(Vec::new()) // the changed file is of no use
+    })?;
+    Ok(mappings)
+}
+
+/// The file `mm-PID.img` with each `vma_entry` replaced by what `change` makes of it.
 pub fn with_mappings(
     mm: &[u8],
-    mut change: impl FnMut(&[u8]) -> io::Result<Vec<Vec<u8>>>,
+    mut change: impl FnMut(&[u8]) -> io::Result<Vec<u8>>,
 ) -> io::Result<Vec<u8>> {
     let (start, end) = entry(mm)?;
     let message = &mm[start..end];
@@ -90,11 +100,10 @@ pub fn with_mappings(
         let (field, value, place) = next_field(message, &mut at)?;
         match value {
             Value::Bytes(vma) if field == VMA => {
-                for vma in change(vma)? {
-                    write_number(&mut changed, VMA << 3 | 2);
-                    write_number(&mut changed, vma.len() as u64);
-                    changed.extend_from_slice(&vma);
-                }
+                let vma = change(vma)?;
+                write_number(&mut changed, VMA << 3 | 2);
+                write_number(&mut changed, vma.len() as u64);
+                changed.extend_from_slice(&vma);
             }
             _ => changed.extend_from_slice(&message[place]),
         }

@@ -26,11 +26,10 @@ pub fn populated(mm: &[u8], pagemap: &[u8], page: u64) -> io::Result<Vec<u8>> {
         let (flags, size) = (mapping.flags, mapping.size());
         let plain = flags & KIND == PRIVATE && flags & NEVER == 0;
         let full = size > 0 && pagemap.covered(&mapping.range) >= size / 4 * QUARTERS;
-        Ok(vec![if plain && full {
-            with_numbers(vma, &[(FLAGS, flags | POPULATE)])?
-        } else {
-            vma.to_vec()
-        }])
+        if plain && full {
+            return with_numbers(vma, &[(FLAGS, flags | POPULATE)]);
+        }
+        Ok(vma.to_vec())
     })
 }
 
