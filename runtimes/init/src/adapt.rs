@@ -31,6 +31,10 @@ pub fn adapt(images: &OwnedFd) -> io::Result<()> {
             names.push(name.to_owned());
         }
     }
+    let mut written = Vec::new();
+    for name in names.iter().filter(|name| name.starts_with("core-")) {
+        written.extend(imagefile::written_by_kernel(&read(images, name)?)?);
+    }
     for name in names {
         if name.starts_with("ids-") {
             let changed = imagefile::with_user_namespace(&read(images, &name)?, outer)?;
@@ -41,7 +45,7 @@ pub fn adapt(images: &OwnedFd) -> io::Result<()> {
         } else if let Some(pid) = number(&name, "mm-") {
             let notes = format!("pagemap-{pid}.img");
             let (mm, mut pagemap) = (read(images, &name)?, read(images, &notes)?);
-            if let Some(split) = aside::split(&mm, &pagemap, page)? {
+            if let Some(split) = aside::split(&mm, &pagemap, page, &written)? {
                 take(images, pid, &split)?;
                 write(images, &notes, &split.pagemap)?;
                 pagemap = split.pagemap;

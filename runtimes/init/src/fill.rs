@@ -86,11 +86,12 @@ impl Filling {
         for run in &self.contents.runs {
             let bytes = next..next + (run.end - run.start);
             next = bytes.end;
-            match &missing {
-                Ok(missing) => missing.fill(run.start, &self.file, bytes)?,
+            let filled = match &missing {
+                Ok(missing) => missing.fill(run.start, &self.file, bytes),
                 // A kernel without it, or a rule against it: the slower way.
-                Err(_) => process.write(run.start, &self.file, bytes)?,
-            }
+                Err(_) => process.write(run.start, &self.file, bytes),
+            };
+            filled.map_err(|error| io::Error::new(error.kind(), format!("{run:x?}: {error}")))?;
         }
         Ok(())
     }

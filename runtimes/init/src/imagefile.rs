@@ -21,6 +21,9 @@ const USER_NS_ID: u64 = 10;
 const THREAD_CORE: u64 = 5;
 /// Fields of `thread_core_entry`: the mode of the system call filter, and which one it is.
 const SECCOMP: [u64; 2] = [11, 12];
+/// Field of `thread_core_entry` that holds an `rseq_entry`, and field of that with the address.
+const RSEQ: u64 = 15;
+const RSEQ_ADDRESS: u64 = 1;
 /// The first magic number of an image file that has a second one.
 const COMMON_MAGIC: [u32; 2] = [0x5456_4319, 0x5510_5940];
 
@@ -79,6 +82,21 @@ pub fn without_filter(file: &[u8]) -> io::Result<Vec<u8>> {
     changed.extend_from_slice(&core);
     changed.extend_from_slice(&message[place.end..]);
     with_message(file, start, end, &changed)
+}
+
+/// Where the thread of `core-TID.img` has the kernel write which processor it is on (`rseq(2)`), each time it goes on.
+pub fn written_by_kernel(file: &[u8]) -> io::Result<Option<u64>> {
+    let (start, end) = entry(file)?;
+    let Some((Value::Bytes(core), _)) = find(&file[start..end], THREAD_CORE)? else {
+        return Err(odd("no thread_core"));
+    };
+    let Some((Value::Bytes(rseq), _)) = find(core, RSEQ)? else {
+        return Ok(None);
+    };
+    match find(rseq, RSEQ_ADDRESS)? {
+        Some((Value::Number(address), _)) => Ok(Some(address).filter(|address| *address != 0)),
+        _ => Ok(None),
+    }
 }
 
 /// The file with another message in its first entry.
@@ -252,6 +270,18 @@ mod tests {
         assert_eq!(without_filter(&without).unwrap(), without);
         for length in 0..core.len() {
             assert!(without_filter(&core[..length]).is_err());
+        }
+    }
+
+    #[test]
+    fn finds_what_the_kernel_writes() {
+        // thread_core { seccomp_mode 2, rseq_entry { address 0x1234, length 32 } }
+        let core = b"\x19\x43\x56\x54\x47\x38\x05\x55\x0b\0\0\0\x2a\x09\x58\x02\x7a\x05\x08\xb4\x24\x10\x20";
+        assert_eq!(written_by_kernel(core).unwrap(), Some(0x1234));
+        let without = b"\x19\x43\x56\x54\x47\x38\x05\x55\x04\0\0\0\x2a\x02\x58\x02";
+        assert_eq!(written_by_kernel(without).unwrap(), None);
+        for length in 0..core.len() {
+            assert!(written_by_kernel(&core[..length]).is_err());
         }
     }
 

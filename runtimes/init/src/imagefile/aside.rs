@@ -1,8 +1,8 @@
 //! Memory that CRIU does not fill: taken out of its files and laid aside in a file of its own, from which PID 1 fills it
 //! when CRIU is done. PID 1 can do it for little more than half of the cost.
 //!
-//! Only memory without a file is taken, and only where no flag nor advice asks for a special treatment. Whatever else
-//! there is, is left to CRIU.
+//! Only memory without a file is taken, and only where no flag nor advice asks for a special treatment, and nothing is
+//! written before PID 1's turn comes. Whatever else there is, is left to CRIU.
 //!
 //! ```text
 //! aside-PID.img   "HEARTHA1", number of mappings, number of runs; first and last address of each mapping; the same of
@@ -69,8 +69,9 @@ pub struct Split {
     pub contents: Contents,
 }
 
-/// Splits an image, or returns nothing when there is nothing to be taken.
-pub fn split(mm: &[u8], pagemap: &[u8], page: u64) -> io::Result<Option<Split>> {
+/// Splits an image, or returns nothing when there is nothing to be taken. Of `written` are the addresses where the kernel
+/// writes when a thread goes on.
+pub fn split(mm: &[u8], pagemap: &[u8], page: u64, written: &[u64]) -> io::Result<Option<Split>> {
     let pagemap = Pagemap::read(pagemap, page)?;
     // What is not in the pages file as it is, CRIU gets from elsewhere.
     let ascending = pagemap
@@ -88,6 +89,7 @@ pub fn split(mm: &[u8], pagemap: &[u8], page: u64) -> io::Result<Option<Split>> 
         .into_iter()
         .filter(is_plain)
         .map(|mapping| mapping.range)
+        .filter(|range| !written.iter().any(|address| range.contains(address)))
         .filter(|range| pagemap.covered(range) > 0)
         .collect();
     plain.sort_unstable_by_key(|range| range.start);
@@ -327,7 +329,7 @@ mod tests {
         ]);
         // One run goes over three mappings.
         let pagemap = pagemap(&[2..4, 5..25, 29..31, 33..34, 45..46]);
-        let split = split(&mm, &pagemap, PAGE).unwrap().unwrap();
+        let split = split(&mm, &pagemap, PAGE, &[]).unwrap().unwrap();
         check(&pagemap, &split);
         assert_eq!(split.pages_file, 3);
         let expected = [2..4, 5..10, 10..20, 30..31, 33..34].map(pages);
@@ -338,8 +340,9 @@ mod tests {
 
     #[test]
     fn what_is_not_plain_memory_stays() {
-        let of =
-            |mapping, runs: &[Range<u64>]| split(&mm(&[mapping]), &pagemap(runs), PAGE).unwrap();
+        let of = |mapping, runs: &[Range<u64>]| {
+            split(&mm(&[mapping]), &pagemap(runs), PAGE, &[]).unwrap()
+        };
         assert!(of(plain(0..9), &[0..9]).is_some());
         assert_eq!(of(plain(0..9), &[]), None);
         let with = |flags: libc::c_int| (0..9, flags as u64, READ_WRITE, ORDINARY, 0);
@@ -360,10 +363,20 @@ mod tests {
         // Pages of an earlier image, and pages in no order.
         let parent = [message(&[(1, 1)]), message(&[(1, BASE), (2, 9), (3, 1)])];
         assert_eq!(
-            split(&mm(&[plain(0..9)]), &file(&parent), PAGE).unwrap(),
+            split(&mm(&[plain(0..9)]), &file(&parent), PAGE, &[]).unwrap(),
             None
         );
         assert_eq!(of(plain(0..9), &[4..6, 0..2]), None);
+    }
+
+    #[test]
+    fn what_the_kernel_writes_stays() {
+        let mm = mm(&[plain(0..9), plain(20..29)]);
+        let pagemap = pagemap(&[0..9, 20..29]);
+        let inside = pages(3..4).start + 0x120;
+        let split = split(&mm, &pagemap, PAGE, &[inside]).unwrap().unwrap();
+        check(&pagemap, &split);
+        assert_eq!(split.contents.mappings, [pages(20..29)]);
     }
 
     #[test]
@@ -393,7 +406,7 @@ mod tests {
                 runs.push(run);
             }
             let pagemap = pagemap(&runs);
-            if let Some(split) = split(&mm(&mappings), &pagemap, PAGE).unwrap() {
+            if let Some(split) = split(&mm(&mappings), &pagemap, PAGE, &[]).unwrap() {
                 check(&pagemap, &split);
             }
         }
@@ -402,7 +415,9 @@ mod tests {
     #[test]
     fn a_file_that_is_none_is_refused() {
         let pagemap = pagemap(&[2..4, 5..9]);
-        let split = split(&mm(&[plain(0..9)]), &pagemap, PAGE).unwrap().unwrap();
+        let split = split(&mm(&[plain(0..9)]), &pagemap, PAGE, &[])
+            .unwrap()
+            .unwrap();
         let (head, size) = (split.contents.head(), split.contents.size());
         assert_eq!(size, 7 * PAGE);
         assert!(read(&head, size).is_ok());
@@ -431,10 +446,10 @@ mod tests {
     fn cut_files_are_errors() {
         let (mm, pagemap) = (mm(&[plain(0..9)]), pagemap(&[]));
         for length in 0..mm.len() {
-            assert!(split(&mm[..length], &pagemap, PAGE).is_err());
+            assert!(split(&mm[..length], &pagemap, PAGE, &[]).is_err());
         }
         for length in 0..pagemap.len() {
-            assert!(split(&mm, &pagemap[..length], PAGE).is_err());
+            assert!(split(&mm, &pagemap[..length], PAGE, &[]).is_err());
         }
     }
 
