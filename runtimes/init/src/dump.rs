@@ -23,7 +23,7 @@ use crate::adapt::adapt;
 use crate::run_criu::{Criu, pipes};
 use crate::sys::{self, Fork};
 
-/// System call filters of a template: those of `seccomp::Filters`.
+/// System call filters of a template: those of `seccomp::FILTERS`.
 const FILTERS: &str = "2";
 
 /// What `hearth-init dump` prints.

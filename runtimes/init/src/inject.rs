@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt as _;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use crate::seccomp::Filters;
+use crate::seccomp::FILTERS;
 use crate::sys::MappedFile;
 use crate::uffd::{self, Missing};
 
@@ -136,8 +136,8 @@ impl Stopped<'_> {
     }
 
     /// Installs the filters in all threads of the process.
-    pub fn install_filters(&self, filters: &Filters) -> io::Result<()> {
-        self.traced.install(&self.saved, filters)
+    pub fn install_filters(&self) -> io::Result<()> {
+        self.traced.install(&self.saved)
     }
 }
 
@@ -162,12 +162,12 @@ impl Traced {
         Ok(traced)
     }
 
-    fn install(&self, saved: &arch::Registers, filters: &Filters) -> io::Result<()> {
+    fn install(&self, saved: &arch::Registers) -> io::Result<()> {
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         let access = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let map = [0, SCRATCH, access, flags, u64::MAX, 0];
         let scratch = self.call(saved, libc::SYS_mmap, map)?;
-        for program in filters.in_order() {
+        for program in FILTERS {
             let bytes: Vec<u8> = program
                 .iter()
                 .flat_map(|step| {

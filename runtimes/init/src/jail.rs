@@ -218,10 +218,9 @@ fn template(order: &mut Order, control: &OwnedFd) -> JailError {
         // 13. Files: Landlock says again what the mounts say, and holds where a mount would not.
         confine::restrict_files(None)?;
         // 14. System calls: the last step, since it forbids most of the above.
-        let filters = crate::seccomp::compile()?;
         sys::close_on_exec_from(3).map_err(JailError::Control)?;
         rustix::io::dup2(control, &mut order.slot).map_err(|e| JailError::Control(e.into()))?;
-        crate::seccomp::install(&filters)?;
+        crate::seccomp::install()?;
         Ok(Command::new(&program)
             .args(spec.argv.iter().skip(1))
             .env_clear()

@@ -20,7 +20,7 @@ use crate::error::JailError;
 use crate::fill::{Fillings, Mapped};
 use crate::run_criu::{Criu, pipes};
 use crate::sys::{self, Fork};
-use crate::{confine, inject, seccomp};
+use crate::{confine, inject};
 
 /// What CRIU found out about the kernel, in its work directory.
 const NOTES: &str = "criu.kdat";
@@ -91,7 +91,6 @@ impl Restore {
             }
         };
         // While CRIU is at work, on another core.
-        let filters = seccomp::compile()?;
         let fillings = self.fillings.map().map_err(JailError::restore)?;
         let status = loop {
             match rustix::process::waitpid(Some(criu), WaitOptions::empty()) {
@@ -114,7 +113,7 @@ impl Restore {
         for pid in processes {
             inject::with_stopped(pid, |process| {
                 fillings.fill(pid, process)?;
-                process.install_filters(&filters)
+                process.install_filters()
             })
             .map_err(|error| {
                 JailError::Restore(format!("filling memory and installing the filter: {error}"))
