@@ -1,5 +1,5 @@
-//! Has the kernel fill mappings in one go when they are made. Each page that CRIU reads into a new mapping costs a fault
-//! otherwise, and there are thousands.
+//! Has the kernel fill mappings in one go when they are made, where their memory is not laid aside. Each page that CRIU
+//! reads into a new mapping costs a fault otherwise.
 //!
 //! CRIU hands the flags of a mapping to `mmap(2)` as they are.
 
@@ -8,10 +8,7 @@ use std::io;
 use super::memory::{FLAGS, Mapping, Pagemap, with_mappings, with_numbers};
 
 const POPULATE: u64 = libc::MAP_POPULATE as u64;
-/// What a mapping has to be of to be filled: a file that is written to in memory only (a program's data) counts.
-const PRIVATE: u64 = libc::MAP_PRIVATE as u64;
-/// The part of the flags that says so.
-const KIND: u64 = libc::MAP_TYPE as u64;
+const PRIVATE_ANONYMOUS: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
 /// Not filled: a stack, which is larger than what is in use of it, and what is locked, which the kernel fills by itself.
 const NEVER: u64 = (libc::MAP_GROWSDOWN | libc::MAP_LOCKED | libc::MAP_NORESERVE) as u64;
 /// A mapping is filled when at least this part of it, in quarters, is in the image: the rest becomes memory that was
@@ -24,7 +21,7 @@ pub fn populated(mm: &[u8], pagemap: &[u8], page: u64) -> io::Result<Vec<u8>> {
     with_mappings(mm, |vma| {
         let mapping = Mapping::read(vma)?;
         let (flags, size) = (mapping.flags, mapping.size());
-        let plain = flags & KIND == PRIVATE && flags & NEVER == 0;
+        let plain = flags & PRIVATE_ANONYMOUS == PRIVATE_ANONYMOUS && flags & NEVER == 0;
         let full = size > 0 && pagemap.covered(&mapping.range) >= size / 4 * QUARTERS;
         if plain && full {
             return with_numbers(vma, &[(FLAGS, flags | POPULATE)]);
@@ -38,30 +35,28 @@ mod tests {
     use super::*;
     use crate::imagefile::tests::{PAGE, file, message, mm};
 
-    const ANONYMOUS: u64 = PRIVATE | libc::MAP_ANONYMOUS as u64;
-
     #[test]
-    fn full_private_mappings_are_marked_and_no_others() {
-        let stack = ANONYMOUS | libc::MAP_GROWSDOWN as u64;
-        let shared = libc::MAP_SHARED as u64;
-        let before = mm(&[ANONYMOUS, ANONYMOUS, ANONYMOUS, stack, shared, PRIVATE]);
+    fn full_anonymous_mappings_are_marked_and_no_others() {
+        const PLAIN: u64 = PRIVATE_ANONYMOUS;
+        let stack = PLAIN | libc::MAP_GROWSDOWN as u64;
+        let file_backed = libc::MAP_PRIVATE as u64;
+        let before = mm(&[PLAIN, PLAIN, PLAIN, stack, file_backed]);
         // All of the first, half of the second, the third in two parts, all of the others.
         let pagemap = file(&[
             message(&[(1, 1)]),
             message(&[(1, 10 * PAGE), (2, 15), (4, 4)]),
             message(&[(1, 30 * PAGE), (5, 4)]),
-            message(&[(1, 35 * PAGE), (2, 35), (5, 35)]),
+            message(&[(1, 35 * PAGE), (2, 25), (5, 25)]),
         ]);
         let after = populated(&before, &pagemap, PAGE).unwrap();
-        let filled = ANONYMOUS | POPULATE;
-        let expected = [filled, ANONYMOUS, filled, stack, shared, PRIVATE | POPULATE];
-        assert_eq!(after, mm(&expected));
+        let filled = PLAIN | POPULATE;
+        assert_eq!(after, mm(&[filled, PLAIN, filled, stack, file_backed]));
         assert_eq!(populated(&after, &pagemap, PAGE).unwrap(), after);
     }
 
     #[test]
     fn cut_files_are_errors() {
-        let (mm, pagemap) = (mm(&[ANONYMOUS]), file(&[message(&[(1, 1)])]));
+        let (mm, pagemap) = (mm(&[PRIVATE_ANONYMOUS]), file(&[message(&[(1, 1)])]));
         for length in 0..mm.len() {
             assert!(populated(&mm[..length], &pagemap, PAGE).is_err());
         }
