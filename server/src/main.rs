@@ -18,9 +18,10 @@ use hearth::live::Live;
 use hearth::people::People;
 use hearth::retention::Retainer;
 use hearth::sandbox::{self, Host};
-use hearth::scheduler::{Gate, Resources};
+use hearth::scheduler::{self, Gate, Resources};
 use hearth::store::Store;
 use hearth::{admin, http, serve};
+use hearth_abi::turns::{Wake, take_short_turns};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -43,6 +44,10 @@ fn main() -> ExitCode {
         .init();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .on_thread_start(|| {
+            // Where the kernel does not let it, it works all the same.
+            let _ = take_short_turns(Wake::Due);
+        })
         .build()
     {
         Ok(runtime) => runtime,
@@ -110,6 +115,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         busy_poll: config.busy_poll(),
         images,
         spares: config.spares == Switch::On,
+        cores: scheduler::cores(),
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
     let people = Arc::new(People::default());

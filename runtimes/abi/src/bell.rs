@@ -15,6 +15,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -26,7 +27,7 @@ const RING: [u8; 8] = 1u64.to_ne_bytes();
 /// Bytes taken at once. An eventfd gives eight; a pipe gives what is there, normally one ring.
 const DRAIN_BYTES: usize = 512;
 
-/// One end of a doorbell, non-blocking.
+/// One end of a doorbell, non-blocking unless it is [for sleeping](Bell::for_sleeping).
 #[derive(Debug)]
 pub struct Bell(OwnedFd);
 
@@ -80,18 +81,30 @@ impl Bell {
         }
     }
 
+    /// The same end, made to sleep in `read` itself: one system call for each sleep instead of two. For the end of a pair
+    /// on which its holder does nothing but [`Bell::wait`]: [`Bell::drain`] would sleep as well.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn for_sleeping(self) -> Result<Self, AbiError> {
+        let blocking = || {
+            let flags = fcntl_getfl(&self.0)?;
+            fcntl_setfl(&self.0, flags - OFlags::NONBLOCK)
+        };
+        blocking().map_err(|errno| AbiError::os("fcntl", errno))?;
+        Ok(self)
+    }
+
     /// Sleeps until the bell is rung, and takes the rings. Signals do not end the sleep.
     ///
     /// # Errors
     /// [`AbiError::PeerGone`] when nobody holds the other end of a pair.
     pub fn wait(&self) -> Result<(), AbiError> {
-        loop {
+        while !self.drain()? {
             let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
             retry_on_intr(|| poll(&mut fds, None)).map_err(|errno| AbiError::os("poll", errno))?;
-            if self.drain()? {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 }
 
@@ -115,8 +128,6 @@ impl AsFd for Bell {
 
 #[cfg(all(test, not(miri)))]
 mod tests {
-    use rustix::fs::{OFlags, fcntl_setfl};
-
     use super::*;
 
     #[test]
@@ -139,6 +150,21 @@ mod tests {
         // Nobody sleeps and the pipe fills up.
         (0..50_000).for_each(|_| ring.ring().expect("a full bell has been rung"));
         sleep.wait().expect("rung");
+    }
+
+    #[test]
+    fn an_end_for_sleeping_sleeps_until_it_is_rung() {
+        let (ring, sleep) = Bell::pair().expect("a pair");
+        let sleep = sleep.for_sleeping().expect("flags");
+        std::thread::scope(|scope| {
+            let woken = scope.spawn(|| sleep.wait());
+            ring.ring().expect("open");
+            assert!(woken.join().expect("no panic").is_ok());
+            let woken = scope.spawn(|| sleep.wait());
+            drop(ring);
+            let ended = woken.join().expect("no panic");
+            assert!(matches!(ended, Err(AbiError::PeerGone)));
+        });
     }
 
     #[test]

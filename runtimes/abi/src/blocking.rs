@@ -44,6 +44,11 @@ impl Blocking {
         &mut self.endpoint
     }
 
+    /// Whether this side may look for a message before it sleeps on it; from the start it may.
+    pub fn may_look(&mut self, allowed: bool) {
+        self.patience.allow(allowed);
+    }
+
     /// Wakes the peer if it sleeps: for use after sending or receiving through [`Blocking::endpoint`].
     ///
     /// # Errors

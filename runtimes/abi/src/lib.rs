@@ -63,6 +63,9 @@ mod region;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod sender;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
+pub mod turns;
 
 pub use error::{AbiError, Violation};
 pub use frame::{Flags, FrameHeader, Kind};

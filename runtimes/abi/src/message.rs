@@ -65,21 +65,31 @@ pub struct RequestHead {
     pub deadline_unix_us: u64,
     /// What caused the invocation.
     pub trigger: Trigger,
+    /// Whether the host has a processor to spare for an instance that looks for its next request before it sleeps. When
+    /// all are at work, who looks delays its own peer.
+    pub spare_core: bool,
     /// Sent as zero, ignored when read: room for a later version.
-    reserved: [u8; 6],
+    reserved: [u8; 5],
 }
 
 const _: () = assert!(size_of::<RequestHead>() == REQUEST_HEAD_BYTES);
 
 impl RequestHead {
-    /// A head.
+    /// A head, of a host without a processor to spare.
     #[must_use]
     pub const fn new(deadline_unix_us: u64, trigger: Trigger) -> Self {
         Self {
             deadline_unix_us,
             trigger,
-            reserved: [0; 6],
+            spare_core: false,
+            reserved: [0; 5],
         }
+    }
+
+    /// The same with [`RequestHead::spare_core`] as given.
+    #[must_use]
+    pub const fn with_spare_core(self, spare_core: bool) -> Self {
+        Self { spare_core, ..self }
     }
 
     /// The frame's payload. A `traceparent` longer than [`MAX_TRACEPARENT_BYTES`] is not a valid one and is left out.
@@ -91,6 +101,7 @@ impl RequestHead {
         let mut payload = Vec::with_capacity(REQUEST_HEAD_BYTES + text.len());
         payload.extend_from_slice(&self.deadline_unix_us.to_le_bytes());
         payload.extend_from_slice(&(self.trigger as u16).to_le_bytes());
+        payload.push(u8::from(self.spare_core));
         payload.extend_from_slice(&self.reserved);
         payload.extend_from_slice(text.as_bytes());
         payload
@@ -107,12 +118,12 @@ impl RequestHead {
         if text.len() > MAX_TRACEPARENT_BYTES {
             return Err(HeadError::Length(payload.len()));
         }
-        let [d0, d1, d2, d3, d4, d5, d6, d7, t0, t1, ..] = *head;
+        let [d0, d1, d2, d3, d4, d5, d6, d7, t0, t1, spare_core, ..] = *head;
         let deadline = u64::from_le_bytes([d0, d1, d2, d3, d4, d5, d6, d7]);
         let trigger = Trigger::try_from(u16::from_le_bytes([t0, t1]))?;
         let text = str::from_utf8(text).map_err(|_| HeadError::TraceParent)?;
         Ok((
-            Self::new(deadline, trigger),
+            Self::new(deadline, trigger).with_spare_core(spare_core != 0),
             (!text.is_empty()).then_some(text),
         ))
     }
@@ -142,6 +153,8 @@ mod tests {
     #[test]
     fn a_request_head_survives_its_bytes() {
         let head = RequestHead::new(0x1122_3344_5566_7788, Trigger::Schedule);
+        let busy = head.with_spare_core(true);
+        assert_eq!(RequestHead::decode(&busy.encode(None)), Ok((busy, None)));
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         assert_eq!(
             RequestHead::decode(&head.encode(Some(trace))),

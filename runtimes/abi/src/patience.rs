@@ -26,6 +26,8 @@ const LOOKS: u32 = 16;
 #[derive(Debug, Clone)]
 pub struct Patience {
     limit: Duration,
+    /// Whether there is a processor for it.
+    allowed: bool,
     /// Sleeps without looking after the last look in vain.
     skipped_last: u32,
     /// How many of them are left.
@@ -38,14 +40,21 @@ impl Patience {
     pub const fn new(limit: Duration) -> Self {
         Self {
             limit,
+            allowed: true,
             skipped_last: 0,
             skip: 0,
         }
     }
 
+    /// Whether looking is worth anything now: it is not where all processors are at work, since what is looked for waits
+    /// for one then. What was learned stays.
+    pub fn allow(&mut self, allowed: bool) {
+        self.allowed = allowed;
+    }
+
     /// For how long to look now. `None`: sleep at once.
     pub fn budget(&mut self) -> Option<Duration> {
-        if self.limit.is_zero() {
+        if self.limit.is_zero() || !self.allowed {
             return None;
         }
         if self.skip > 0 {
@@ -117,6 +126,15 @@ mod tests {
             assert!(patience.budget().is_some());
             patience.learn(true);
         }
+    }
+
+    #[test]
+    fn nobody_looks_who_is_not_allowed_to() {
+        let mut patience = Patience::new(Duration::from_micros(50));
+        patience.allow(false);
+        assert_eq!(patience.budget(), None);
+        patience.allow(true);
+        assert!(patience.budget().is_some());
     }
 
     #[test]

@@ -15,6 +15,8 @@ def _default(value):
 
 
 _decode = json.JSONDecoder().decode
+# What that calls between looking for blanks, before and behind, with a regular expression.
+_scan = json.JSONDecoder().scan_once
 _encode = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default
 ).encode
@@ -25,6 +27,12 @@ def decode(text):
     thousands of digits).
     """
     try:
+        try:
+            value, end = _scan(text, 0)
+            if end == len(text):
+                return value
+        except StopIteration:
+            pass
         return _decode(text)
     except Exception as error:
         raise Fault("Runtime.UnmarshalError", f"Unable to unmarshal input: {error}") from None

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use hearth_abi::turns::{Wake, take_short_turns};
 use hearth_abi::{AbiError, Bell, Blocking, Flags, HeadError, Kind, Region, RequestHead, Trigger};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -75,10 +76,12 @@ impl Channel {
     /// It is no channel of this version.
     pub fn open(parts: Parts) -> Result<Self, ChannelError> {
         let region = Region::attach(parts.channel.as_fd())?;
+        // Where the kernel does not let it, it works all the same.
+        let _ = take_short_turns(Wake::Patient);
         Ok(Self {
             blocking: Blocking::new(
                 region.worker(),
-                Bell::from(parts.worker_bell),
+                Bell::from(parts.worker_bell).for_sleeping()?,
                 Bell::from(parts.host_bell),
             ),
             ready: parts.ready,
@@ -165,7 +168,6 @@ impl Channel {
     /// # Errors
     /// The channel broke.
     pub fn receive(&mut self) -> Result<Option<Head>, ChannelError> {
-        self.check_owner()?;
         for buffer in [&mut self.event, &mut self.body] {
             buffer.clear();
             buffer.shrink_to(KEPT_BUFFER_BYTES);
@@ -203,6 +205,8 @@ impl Channel {
             traceparent: traceparent.map(str::to_owned),
         };
         self.body.clear();
+        // For the wait after this request; the rest of it is on its way.
+        self.blocking.may_look(head.head.spare_core);
         receive_message(&mut self.blocking, Kind::RequestEvent, &mut self.event)?;
         if head.head.trigger == Trigger::Http {
             receive_message(&mut self.blocking, Kind::RequestBody, &mut self.body)?;

@@ -204,7 +204,7 @@ impl Config {
 
     /// The busy poll that makes sense here: on a single core whoever looks keeps away what it looks for.
     pub fn busy_poll(&self) -> Duration {
-        let several = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+        let several = crate::scheduler::cores() > 1;
         if several {
             Duration::from_micros(self.busy_poll_us.into())
         } else {

@@ -172,7 +172,7 @@ impl Running {
     /// waits for the thread that looks for an answer.
     fn has_spare_core(&self) -> bool {
         let inner = &self.0.inner;
-        inner.running.load(Ordering::Relaxed) * 2 <= inner.cores
+        inner.running.load(Ordering::Relaxed) * 2 <= u64::from(inner.resources.cores)
     }
 }
 

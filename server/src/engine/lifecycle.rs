@@ -16,10 +16,6 @@ use crate::store::Store;
 /// How often a drain looks whether it is done.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 impl Engine {
     /// Puts what is stored back in service. Functions answer at once: one whose template is not up yet waits for it.
     ///
@@ -44,7 +40,6 @@ impl Engine {
                 creating: parking_lot::Mutex::default(),
                 packages,
                 running: AtomicU64::new(0),
-                cores: cores() as u64,
                 draining: AtomicBool::new(false),
                 reconciled: AtomicBool::new(false),
                 held: parking_lot::Mutex::default(),
@@ -88,7 +83,9 @@ impl Engine {
 
     /// Boots the templates of all stored functions, as many at a time as there are cores.
     async fn reconcile(self, functions: Vec<Arc<Function>>) {
-        let permits = Arc::new(tokio::sync::Semaphore::new(cores()));
+        let permits = Arc::new(tokio::sync::Semaphore::new(
+            self.inner.resources.cores as usize,
+        ));
         let mut boots = tokio::task::JoinSet::new();
         for function in functions {
             let permits = permits.clone();

@@ -47,8 +47,6 @@ struct Inner {
     packages: code::Packages,
     /// Invocations under way.
     running: AtomicU64,
-    /// Processors of this host.
-    cores: u64,
     draining: AtomicBool,
     reconciled: AtomicBool,
     /// Memory that is kept, as the last round of the keeper found it.

@@ -59,7 +59,7 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
         uptime_s: app.started.elapsed().as_secs(),
         hostname: host.nodename().to_string_lossy().into_owned(),
         kernel: host.release().to_string_lossy().into_owned(),
-        cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        cpus: crate::scheduler::cores() as usize,
         memory_total_bytes: meminfo(&memory, "MemTotal"),
         memory_available_bytes: meminfo(&memory, "MemAvailable"),
         memory_budget_bytes: held.budget,

@@ -12,6 +12,7 @@ use super::decisions::Decisions;
 use super::gate::Gate;
 use super::keeper::Worth;
 use super::lease::{Handed, Origin};
+use super::policy::level::PER_CORE;
 use super::pool::{Counts, Limits, Pool};
 use crate::criu::Images;
 use crate::engine::Package;
@@ -49,6 +50,8 @@ pub struct Resources {
     pub images: Images,
     /// Whether each template keeps a fork made ahead.
     pub spares: bool,
+    /// Processors of this host.
+    pub cores: u32,
 }
 
 /// Tells deployments apart at the gates.
@@ -100,6 +103,7 @@ impl Deployment {
                 .max_concurrency
                 .saturating_mul(QUEUE_PER_INSTANCE)
                 .max(QUEUE_MIN),
+            level: resources.cores.saturating_mul(PER_CORE),
             idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
         };
         let learned = former.map(|former| former.pool.lock().learned());

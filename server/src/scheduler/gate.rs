@@ -26,9 +26,8 @@ pub struct Place {
 impl Default for Gate {
     /// A gate as wide as this host's cores can use.
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self(Arc::new(Mutex::new(StartQueue::new(
-            cores * STARTS_PER_CORE,
+            super::cores() as usize * STARTS_PER_CORE,
         ))))
     }
 }

@@ -22,3 +22,10 @@ pub use gate::Gate;
 pub use housekeeping::TICK;
 pub use keeper::{Held, Keeper};
 pub use lease::{Lease, LeaseError};
+
+/// Processors that this process may use.
+#[must_use]
+pub fn cores() -> u32 {
+    std::thread::available_parallelism()
+        .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
+}

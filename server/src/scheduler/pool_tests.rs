@@ -22,6 +22,7 @@ fn limits(max: u32, min: u32, queue: u32) -> Limits {
         max,
         min,
         queue,
+        level: u32::MAX,
         idle_timeout: Duration::from_secs(10),
     }
 }
@@ -314,13 +315,97 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     )
 }
 
+/// Two instances at work and two idle, of a function that runs that long; two are enough to keep the cores busy.
+fn half_idle(run: Duration, now: Instant) -> Pool<u32, u32> {
+    let limits = Limits {
+        level: 2,
+        ..limits(4, 4, 3)
+    };
+    let mut pool = Pool::new(limits, now, learned(run, now));
+    assert_eq!(pool.starts_due(now).all(), 4);
+    for instance in 1..=4 {
+        assert_eq!(pool.started(instance, now), None);
+    }
+    for instance in [4, 3] {
+        assert_eq!(pool.acquire(now), Acquired::Leased(instance));
+    }
+    pool
+}
+
+#[test]
+fn a_short_call_waits_for_a_busy_instance_when_the_cores_are_busy() {
+    let now = Instant::now();
+    let mut pool = half_idle(SHORT, now);
+    assert_eq!(pool.acquire(now), Acquired::Wait);
+    pool.enqueue(0).unwrap();
+    assert_eq!(pool.lend_idle(now), None);
+    assert_eq!(pool.starts_due(now).all(), 0);
+    assert!(pool.alarm(now).is_some(), "it is looked after");
+    assert_eq!(pool.release(4, now, SHORT), Some((0, 4)));
+    assert_eq!(pool.release(4, now, SHORT), None);
+    assert_eq!(pool.acquire(now), Acquired::Leased(4), "a core is free");
+}
+
+#[test]
+fn a_long_call_gets_the_idle_instance() {
+    let now = Instant::now();
+    let mut pool = half_idle(LONG, now);
+    assert_eq!(pool.acquire(now), Acquired::Leased(2));
+    // Three at work, each half as fast as two: that says nothing of what two take.
+    for (instance, took) in [(4, SHORT), (3, SHORT * 100)] {
+        pool.release(instance, now, took);
+        assert_eq!(pool.acquire(now), Acquired::Leased(instance));
+    }
+}
+
+#[test]
+fn idle_instances_are_used_when_those_at_work_are_lost_or_stuck() {
+    let now = Instant::now();
+    let mut lost = half_idle(SHORT, now);
+    lost.enqueue(0).unwrap();
+    lost.discard(now, SHORT);
+    assert_eq!(lost.acquire(now), Acquired::Wait, "nobody is overtaken");
+    assert_eq!(lost.lend_idle(now), Some((0, 2)));
+    assert_eq!(lost.lend_idle(now), None);
+
+    let mut stuck = half_idle(SHORT, now);
+    stuck.enqueue(0).unwrap();
+    stuck.enqueue(1).unwrap();
+    let at = stuck.alarm(now).unwrap();
+    assert_eq!(stuck.alarm(now), None, "it is set");
+    stuck.look_again(at);
+    assert_eq!(stuck.lend_idle(at), Some((0, 2)));
+    assert_eq!(stuck.lend_idle(at), Some((1, 1)));
+    assert_eq!(stuck.lend_idle(at), None);
+}
+
+#[test]
+fn a_long_queue_is_given_idle_instances() {
+    let now = Instant::now();
+    let mut pool = half_idle(SHORT, now);
+    for request in 0..3 {
+        assert_eq!(pool.acquire(now), Acquired::Wait);
+        pool.enqueue(request).unwrap();
+    }
+    assert_eq!(pool.lend_idle(now), Some((0, 2)));
+    assert_eq!(pool.lend_idle(now), None, "the queue has room again");
+}
+
 proptest! {
-    /// Whatever happens: never more instances than allowed, no request beside room to start that is never looked at again, never an idle instance beside a waiting request, never a
-    /// waiting request that nothing will serve, and requests are served in the order in which they came.
+    /// Whatever happens: never more instances than allowed, no request beside room to start or an idle instance that is never
+    /// looked at again, never a waiting request that nothing will serve, and requests are served in the order in which they
+    /// came.
     #[test]
-    fn nobody_is_forgotten(max in 1_u32..5, min in 0_u32..3, queue in 0_u32..5, steps in steps()) {
+    fn nobody_is_forgotten(
+        max in 1_u32..5,
+        min in 0_u32..3,
+        queue in 0_u32..5,
+        level in 1_u32..5,
+        steps in steps(),
+    ) {
         let start = Instant::now();
-        let mut pool: Pool<u32, u32> = Pool::new(limits(max, min.min(max), queue), start, None);
+        let limits = Limits { level, ..limits(max, min.min(max), queue) };
+        let mut pool: Pool<u32, u32> = Pool::new(limits, start, None);
         let (mut clock, mut instances, mut requests) = (start, 0, 0);
         let mut busy = Vec::new();
         let (mut last_served, mut alarm) = (None, None);
@@ -391,12 +476,16 @@ proptest! {
                 }
                 _ => {}
             }
+            while let Some(given) = pool.lend_idle(clock) {
+                serve(Some(given), &mut busy);
+            }
             pool.starts_due(clock);
             alarm = pool.alarm(clock).or(alarm);
             let counts = pool.counts();
             prop_assert_eq!(counts.busy as usize, busy.len());
             prop_assert!(counts.idle + counts.busy + counts.starting <= max);
-            prop_assert!(counts.idle == 0 || counts.queued == 0);
+            let held_back = counts.idle > 0 && counts.queued > 0;
+            prop_assert!(!held_back || counts.busy >= level && counts.queued <= queue && alarm.is_some());
             prop_assert!(counts.queued == 0 || counts.busy + counts.starting > 0);
             let backing_off = pool.is_backing_off(clock);
             prop_assert!(backing_off || counts.live() + counts.starting >= min.min(max));

@@ -281,3 +281,32 @@ async fn decisions_outlive_a_version_and_are_shown_everywhere() {
     assert_eq!(function["keep_warm"], true, "it is stored");
     assert_eq!(function["template_idle_timeout_s"], 7200);
 }
+
+/// Instances that are at work at a time are few while a function is short. When its calls are long all of a sudden, and
+/// cannot end before all of them run, all instances there are must be put to work.
+#[tokio::test]
+async fn a_function_that_was_short_gets_all_its_instances_when_its_calls_turn_long() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let all = 2 * cores + 3;
+    let server = Server::start();
+    let client = server.client();
+    // /tmp is common to the instances of a version.
+    let code = "import os, time, uuid\n\
+        def handler(event, context):\n\
+        \x20   if event:\n\
+        \x20       open(f'/tmp/here-{uuid.uuid4()}', 'x').close()\n\
+        \x20   while len([name for name in os.listdir('/tmp') if name.startswith('here-')]) < event:\n\
+        \x20       time.sleep(0.01)\n\
+        \x20   return event\n";
+    let settings = json!({"min_instances": all, "max_concurrency": all, "timeout_ms": 20_000});
+    client.deploy("meets", code, settings).await;
+    eventually("its instances are up", PATIENCE, || async {
+        let idle = function(&client, "meets").await["instances"]["idle"].as_u64();
+        (idle == Some(all as u64)).then_some(())
+    })
+    .await;
+    for _ in 0..10 {
+        burst(&client, "meets", 2 * all, json!(0)).await;
+    }
+    burst(&client, "meets", all, json!(all)).await;
+}

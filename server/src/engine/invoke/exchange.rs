@@ -135,8 +135,9 @@ impl Exchange {
         let id = self.record.id.0;
         let remaining = Duration::from_millis(self.timeout_ms.into());
         let deadline = Timestamp::now().as_microsecond().cast_unsigned() + micros(remaining);
-        let head =
-            RequestHead::new(deadline, trigger_code(self.record.trigger)).encode(traceparent);
+        let head = RequestHead::new(deadline, trigger_code(self.record.trigger))
+            .with_spare_core(self.running.has_spare_core())
+            .encode(traceparent);
         let deadline = self.deadline;
         let channel = &mut self.lease()?.channel;
         let sending = async {

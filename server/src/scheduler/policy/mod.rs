@@ -3,6 +3,7 @@
 //!
 //! - [`estimate`]: what is learned of a function: how long it runs, what its starts cost, how often it is called.
 //! - [`burst`]: how many instances to start for those who wait.
+//! - [`level`]: how many of the instances that there are work at a time.
 //! - [`starts`]: how many starts of all functions may be under way, and whose turn it is.
 //! - [`periodic`]: when a function that is called at regular times will be called next.
 //! - [`keep`]: what to let go when memory is short. [`pressure`]: how short it is.
@@ -12,6 +13,7 @@
 pub mod burst;
 pub mod estimate;
 pub mod keep;
+pub mod level;
 pub mod periodic;
 pub mod pressure;
 pub mod starts;

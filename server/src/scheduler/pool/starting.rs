@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Pool;
 use crate::scheduler::policy::burst::{Queue, patience, starts_wanted};
+use crate::scheduler::policy::level::STALL;
 
 /// Shortest pause before the queue is looked at again: the resolution of the runtime's timers.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
@@ -23,7 +24,8 @@ pub struct Due {
 }
 
 impl<I, W> Pool<I, W> {
-    fn queue(&self) -> Queue {
+    #[inline]
+    pub(super) fn queue(&self) -> Queue {
         let (since, seen) = self.seen;
         Queue {
             waiting: self.counts().queued,
@@ -34,6 +36,14 @@ impl<I, W> Pool<I, W> {
             } else {
                 Duration::ZERO
             },
+        }
+    }
+
+    /// Starts that pay for who waits. None do while an idle instance is there that nobody is given.
+    fn wanted(&self) -> u32 {
+        match self.idle.is_empty() {
+            true => starts_wanted(&self.load, self.queue()),
+            false => 0,
         }
     }
 
@@ -49,8 +59,7 @@ impl<I, W> Pool<I, W> {
         let for_requests = if backing_off && self.busy + self.starting > 0 {
             0
         } else {
-            let wanted = starts_wanted(&self.load, self.queue());
-            wanted.saturating_sub(self.starting).min(room)
+            self.wanted().saturating_sub(self.starting).min(room)
         };
         let for_minimum = if backing_off {
             0
@@ -65,10 +74,10 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// Whether requests wait that one start more might serve.
+    /// Whether requests wait that one start more might serve, or an instance that is idle.
     #[inline]
     pub fn may_start(&self) -> bool {
-        !self.waiting.is_empty() && self.total() < self.limits.max
+        !self.waiting.is_empty() && (self.total() < self.limits.max || !self.idle.is_empty())
     }
 
     /// Whether requests wait that no start is under way for.
@@ -76,13 +85,16 @@ impl<I, W> Pool<I, W> {
         self.waiting.len() > self.starting as usize
     }
 
-    /// When to call [`Self::look_again`], if that has to be arranged: when nothing has ended by then, one start more
-    /// pays. `None` when it is arranged already, or cannot bring anything.
+    /// When to call [`Self::look_again`], if that has to be arranged: when nothing has ended by then, one start more, or
+    /// one that is idle, pays. `None` when it is arranged already, or cannot bring anything.
     pub fn alarm(&mut self, now: Instant) -> Option<Instant> {
         if !self.may_start() || self.busy == 0 {
             return None;
         }
-        let pays = self.progress + patience(&self.load, self.queue(), self.starting)?;
+        let pays = match self.idle.is_empty() {
+            true => self.progress + patience(&self.load, self.queue(), self.starting)?,
+            false => self.progress + STALL,
+        };
         let at = pays
             .max(self.retry_at.unwrap_or(now))
             .max(now + LEAST_PAUSE);
@@ -112,7 +124,7 @@ impl<I, W> Pool<I, W> {
         let missing = self
             .minimum(now)
             .saturating_sub(self.total() - self.starting);
-        let wanted = starts_wanted(&self.load, self.queue()).max(missing);
+        let wanted = self.wanted().max(missing);
         if self.starting > wanted {
             self.starting -= 1;
             return false;
@@ -152,7 +164,7 @@ impl<I, W> Pool<I, W> {
         let someone_waits = !self.waiting.is_empty();
         let pause = RETRY_FAILED * if someone_waits { 1 } else { 1 << doublings };
         self.retry_at = Some(now + pause);
-        if self.starting == 0 && self.busy == 0 {
+        if self.starting == 0 && self.busy == 0 && self.idle.is_empty() {
             self.waiting.drain(..).collect()
         } else {
             Vec::new()

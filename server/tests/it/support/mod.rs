@@ -204,6 +204,8 @@ pub fn command(data_dir: &Path) -> Command {
         .env("HEARTH_LISTEN", "127.0.0.1:0")
         .env("HEARTH_DATA_DIR", data_dir)
         .env("HEARTH_ADMIN_TOKEN", TOKEN)
+        // The tests keep the machine busier than a server should be.
+        .env("HEARTH_RESTORE_TIMEOUT_MS", RESTORE_TIMEOUT_MS)
         .env(
             "HEARTH_LOG",
             std::env::var("HEARTH_TEST_LOG").unwrap_or_else(|_| "warn".into()),
@@ -211,6 +213,9 @@ pub fn command(data_dir: &Path) -> Command {
         .stdin(Stdio::null());
     command
 }
+
+/// For restores that a test waits for: they fall to a boot otherwise.
+const RESTORE_TIMEOUT_MS: &str = "10000";
 
 /// Polls until `probe` answers, up to `limit`: for what the server does in its own time.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(
