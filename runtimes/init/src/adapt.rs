@@ -122,6 +122,6 @@ mod tests {
         assert_eq!(copied[..copied.len() - 1], bytes[5..2 * PIECE as usize + 9]);
         assert_eq!(copied.last(), Some(&1));
         assert_eq!(to.metadata().unwrap().len(), 3 + copied.len() as u64);
-        assert!(copy(&from, &[0..4 * PIECE], &to, 0).is_err());
+        assert!(copy(&from, std::slice::from_ref(&(0..4 * PIECE)), &to, 0).is_err());
     }
 }

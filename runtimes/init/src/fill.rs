@@ -2,7 +2,7 @@
 //! ([`aside`]).
 //!
 //! CRIU would have each page of a mapping cleared and looked up once more before it is read: nearly twice the work. PID 1
-//! hands the kernel the pages with their content ([`Missing`]). Where the kernel refuses that, it writes them as a
+//! hands the kernel the pages with their content ([`uffd`](crate::uffd)). Where the kernel refuses that, it writes them as a
 //! debugger would.
 
 use std::fs::File;
@@ -16,7 +16,6 @@ use rustix::process::Pid;
 use crate::imagefile::aside::{self, Contents};
 use crate::inject::Stopped;
 use crate::sys::MappedFile;
-use crate::uffd::Missing;
 
 /// The files of an image with memory that was laid aside, opened.
 #[derive(Debug, Default)]
@@ -81,26 +80,22 @@ impl Mapped {
 
 impl Filling {
     fn fill(&self, process: &Stopped<'_>) -> io::Result<()> {
-        let missing = self.registered(process);
+        let mappings = &self.contents.mappings;
+        let missing = process.missing_pages()?.filter(|missing| {
+            let registered = |mapping| missing.register(mapping).is_ok();
+            mappings.iter().all(registered)
+        });
         let mut next = self.contents.begin;
         for run in &self.contents.runs {
             let bytes = next..next + (run.end - run.start);
             next = bytes.end;
             let filled = match &missing {
-                Ok(missing) => missing.fill(run.start, &self.file, bytes),
+                Some(missing) => missing.fill(run.start, &self.file, bytes),
                 // A kernel without it, or a rule against it: the slower way.
-                Err(_) => process.write(run.start, &self.file, bytes),
+                None => process.write(run.start, &self.file, bytes),
             };
             filled.map_err(|error| io::Error::new(error.kind(), format!("{run:x?}: {error}")))?;
         }
         Ok(())
-    }
-
-    fn registered(&self, process: &Stopped<'_>) -> io::Result<Missing> {
-        let missing = process.missing_pages()?;
-        for mapping in &self.contents.mappings {
-            missing.register(mapping)?;
-        }
-        Ok(missing)
     }
 }

@@ -98,13 +98,15 @@ pub struct Stopped<'a> {
 }
 
 impl Stopped<'_> {
-    /// Access to its pages that are not there yet. The process itself keeps none.
-    pub fn missing_pages(&self) -> io::Result<Missing> {
+    /// Access to its pages that are not there yet, if the kernel grants any. The process itself keeps none.
+    pub fn missing_pages(&self) -> io::Result<Option<Missing>> {
         let call = |number, arguments| self.traced.call(&self.saved, number, arguments);
-        let fd = call(libc::SYS_userfaultfd, [uffd::FLAGS, 0, 0, 0, 0, 0])?;
+        let Ok(fd) = call(libc::SYS_userfaultfd, [uffd::FLAGS, 0, 0, 0, 0, 0]) else {
+            return Ok(None);
+        };
         let copy = uffd::descriptor_of(self.traced.pid, fd);
         call(libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
-        Missing::new(copy?)
+        Ok(copy.and_then(Missing::new).ok())
     }
 
     /// Writes these bytes of a file to its memory, which it may write to itself.
