@@ -8,23 +8,22 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hearth_init::criu::{DUMP_LOG, DumpSpec, KDAT, last_errors};
 use hearth_init::{TEMPLATE_PID, wire};
-use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::process::WaitOptions;
 use serde::Serialize;
 
-use crate::imagefile;
+use crate::adapt::adapt;
 use crate::run_criu::{Criu, pipes};
 use crate::sys::{self, Fork};
 
-/// System call filters of a template: those of `seccomp::Filters`.
+/// System call filters of a template: those of `seccomp::FILTERS`.
 const FILTERS: &str = "2";
 
 /// What `hearth-init dump` prints.
@@ -176,45 +175,4 @@ fn refuse_what_an_image_would_lose() -> Result<(), String> {
 
 fn enter(sandbox: &OwnedFd) -> Result<(), String> {
     sys::enter_namespaces(sandbox).map_err(|error| format!("entering the sandbox: {error}"))
-}
-
-/// Makes the image one that can be restored inside a sandbox.
-///
-/// CRIU ran outside the sandbox's user namespace and noted it as one to be made: every process's note is made to say what
-/// CRIU's own says. And the system call filter is taken out: CRIU could not finish under it, and only the host's root may
-/// suspend it. PID 1 installs its own instead. Mappings that are full are marked to be filled at once.
-fn adapt(images: &OwnedFd) -> io::Result<()> {
-    let read = |name: &str| -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        open(images, name, OFlags::RDONLY)?.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let outer = imagefile::user_namespace_of_criu(&read("inventory.img")?)?;
-    for entry in rustix::fs::Dir::read_from(images)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().to_str() else {
-            continue;
-        };
-        let changed = if name.starts_with("ids-") {
-            imagefile::with_user_namespace(&read(name)?, outer)?
-        } else if name.starts_with("core-") {
-            imagefile::without_filter(&read(name)?)?
-        } else if name.starts_with("mm-") {
-            let pagemap = read(&name.replacen("mm-", "pagemap-", 1))?;
-            imagefile::populated(&read(name)?, &pagemap, rustix::param::page_size() as u64)?
-        } else {
-            continue;
-        };
-        open(images, name, OFlags::WRONLY | OFlags::TRUNC)?.write_all_at(&changed, 0)?;
-    }
-    Ok(())
-}
-
-fn open(dir: &OwnedFd, name: &str, flags: OFlags) -> io::Result<File> {
-    Ok(File::from(rustix::fs::openat(
-        dir,
-        name,
-        flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-        Mode::empty(),
-    )?))
 }

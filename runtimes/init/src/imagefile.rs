@@ -1,5 +1,5 @@
 //! The image files of CRIU's that are changed after a dump: which namespaces processes shared, the system call filter of
-//! each thread, and how its memory is mapped ([`populate`]).
+//! each thread, and how its memory is mapped and filled ([`memory`], [`populate`], [`aside`]).
 //!
 //! An image file is a magic number or two (4 bytes each) and then entries: a length (u32) and a protobuf message. Format:
 //! CRIU's `images/inventory.proto` and `images/core.proto` (`task_kobj_ids_entry`, `thread_core_entry`).
@@ -7,6 +7,8 @@
 use std::io;
 use std::ops::Range;
 
+pub mod aside;
+mod memory;
 mod populate;
 
 pub use populate::populated;
@@ -19,6 +21,9 @@ const USER_NS_ID: u64 = 10;
 const THREAD_CORE: u64 = 5;
 /// Fields of `thread_core_entry`: the mode of the system call filter, and which one it is.
 const SECCOMP: [u64; 2] = [11, 12];
+/// Field of `thread_core_entry` that holds an `rseq_entry`, and field of that with the address.
+const RSEQ: u64 = 15;
+const RSEQ_ADDRESS: u64 = 1;
 /// The first magic number of an image file that has a second one.
 const COMMON_MAGIC: [u32; 2] = [0x5456_4319, 0x5510_5940];
 
@@ -80,6 +85,21 @@ pub fn without_filter(file: &[u8]) -> io::Result<Vec<u8>> {
     changed.extend_from_slice(&core);
     changed.extend_from_slice(&message[place.end..]);
     with_message(file, start, end, &changed)
+}
+
+/// Where the thread of `core-TID.img` has the kernel write which processor it is on (`rseq(2)`), each time it goes on.
+pub fn written_by_kernel(file: &[u8]) -> io::Result<Option<u64>> {
+    let (start, end) = entry(file)?;
+    let Some((Value::Bytes(core), _)) = find(&file[start..end], THREAD_CORE)? else {
+        return Err(odd("no thread_core"));
+    };
+    let Some((Value::Bytes(rseq), _)) = find(core, RSEQ)? else {
+        return Ok(None);
+    };
+    match find(rseq, RSEQ_ADDRESS)? {
+        Some((Value::Number(address), _)) => Ok(Some(address).filter(|address| *address != 0)),
+        _ => Ok(None),
+    }
 }
 
 /// The file with another message in its first entry.
@@ -183,7 +203,49 @@ fn odd(what: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use super::memory::{END, FLAGS, START, VMA};
     use super::*;
+
+    pub const PAGE: u64 = 4096;
+
+    /// An image file of these entries.
+    pub fn file(entries: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = b"\x19\x43\x56\x54\0\0\0\0".to_vec();
+        for entry in entries {
+            file.extend_from_slice(&(entry.len() as u32).to_le_bytes());
+            file.extend_from_slice(entry);
+        }
+        file
+    }
+
+    /// A message of these fields.
+    pub fn message(fields: &[(u64, u64)]) -> Vec<u8> {
+        let mut message = Vec::new();
+        for (field, number) in fields {
+            write_number(&mut message, field << 3);
+            write_number(&mut message, *number);
+        }
+        message
+    }
+
+    /// Mappings of ten pages each, one after the other.
+    pub fn mm(flags: &[u64]) -> Vec<u8> {
+        let mut mm = message(&[(1, 7)]);
+        for (index, flags) in (1..).zip(flags) {
+            let start = index * 10 * PAGE;
+            let vma = message(&[
+                (START, start),
+                (END, start + 10 * PAGE),
+                (5, 3),
+                (FLAGS, *flags),
+                (7, 513),
+            ]);
+            write_number(&mut mm, VMA << 3 | 2);
+            write_number(&mut mm, vma.len() as u64);
+            mm.extend_from_slice(&vma);
+        }
+        file(&[mm])
+    }
 
     /// As CRIU 4.1.1 wrote them: the inventory has one magic number and the others two.
     const INVENTORY: &[u8] = b"\x16\x31\x31\x58\x1e\0\0\0\x08\x02\x10\x01\x1a\x18\x08\x01\x10\x01\x18\x01\x20\x01\x28\x01\x30\x02\x38\x03\x40\x04\x48\x06\x50\x07\x58\x08\x60\x05";
@@ -211,6 +273,18 @@ mod tests {
         assert_eq!(without_filter(&without).unwrap(), without);
         for length in 0..core.len() {
             assert!(without_filter(&core[..length]).is_err());
+        }
+    }
+
+    #[test]
+    fn finds_what_the_kernel_writes() {
+        // thread_core { seccomp_mode 2, rseq_entry { address 0x1234, length 32 } }
+        let core = b"\x19\x43\x56\x54\x47\x38\x05\x55\x0b\0\0\0\x2a\x09\x58\x02\x7a\x05\x08\xb4\x24\x10\x20";
+        assert_eq!(written_by_kernel(core).unwrap(), Some(0x1234));
+        let without = b"\x19\x43\x56\x54\x47\x38\x05\x55\x04\0\0\0\x2a\x02\x58\x02";
+        assert_eq!(written_by_kernel(without).unwrap(), None);
+        for length in 0..core.len() {
+            assert!(written_by_kernel(&core[..length]).is_err());
         }
     }
 

@@ -1,5 +1,5 @@
-//! Installing the system call filter in processes that are stopped and have not run yet: the only module beside `sys`
-//! with `unsafe`.
+//! Having processes that are stopped and have not run yet do what only they can: install the system call filter, have
+//! its memory filled. Besides `sys` and `uffd` the only module with `unsafe`.
 //!
 //! The kernel lets a thread install a filter only in itself. PID 1 therefore traces the stopped process, has it make the
 //! calls that install the filter, and puts back what it was: registers and the few bytes of code that were replaced. All
@@ -10,11 +10,14 @@
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use crate::seccomp::Filters;
+use crate::seccomp::FILTERS;
+use crate::sys::MappedFile;
+use crate::uffd::{self, Missing};
 
 /// Memory that is mapped in the process for the filters while they are installed, in bytes: two programs of at most 4096
 /// instructions of 8 bytes, and what points to them.
@@ -69,20 +72,75 @@ mod arch {
     }
 }
 
-/// Installs the filters in all threads of a stopped process, which stays stopped.
-pub fn install_filters(pid: Pid, filters: &Filters) -> io::Result<()> {
+/// Has `work` done to a stopped process, which stays stopped.
+pub fn with_stopped(pid: Pid, work: impl FnOnce(&Stopped<'_>) -> io::Result<()>) -> io::Result<()> {
     let traced = Traced::seize(pid)?;
     let saved = traced.registers()?;
     let address = arch::code_address(&saved);
     let mut code = vec![0; arch::CODE.len()];
     traced.memory.read_exact_at(&mut code, address)?;
     traced.memory.write_all_at(arch::CODE, address)?;
-    let installed = traced.install(&saved, filters);
+    let done = work(&Stopped {
+        traced: &traced,
+        saved,
+    });
     // Whatever came of it, the process is put back as it was.
     traced.memory.write_all_at(&code, address)?;
     traced.set_registers(&saved)?;
     traced.release()?;
-    installed
+    done
+}
+
+/// A process that makes system calls by order.
+pub struct Stopped<'a> {
+    traced: &'a Traced,
+    saved: arch::Registers,
+}
+
+impl Stopped<'_> {
+    /// Access to its pages that are not there yet, if the kernel grants any. The process itself keeps none.
+    pub fn missing_pages(&self) -> io::Result<Option<Missing>> {
+        let call = |number, arguments| self.traced.call(&self.saved, number, arguments);
+        let Ok(fd) = call(libc::SYS_userfaultfd, [uffd::FLAGS, 0, 0, 0, 0, 0]) else {
+            return Ok(None);
+        };
+        let copy = uffd::descriptor_of(self.traced.pid, fd);
+        call(libc::SYS_close, [fd, 0, 0, 0, 0, 0])?;
+        Ok(copy.and_then(Missing::new).ok())
+    }
+
+    /// Writes these bytes of a file to its memory, which it may write to itself.
+    pub fn write(&self, at: u64, file: &MappedFile, bytes: Range<u64>) -> io::Result<()> {
+        let mut done = 0;
+        let length = bytes.end - bytes.start;
+        while done < length {
+            let (from, size) = file.place(bytes.start + done..bytes.end)?;
+            let from = libc::iovec {
+                iov_base: from.cast_mut().cast(),
+                iov_len: size,
+            };
+            let to = libc::iovec {
+                iov_base: std::ptr::without_provenance_mut((at + done) as usize),
+                iov_len: size,
+            };
+            let pid = self.traced.pid.as_raw_nonzero().get();
+            // SAFETY: the kernel reads `size` bytes of this process's memory, which are mapped for as long as `file` lives,
+            // and writes to another process's. What of the file is not there any more is an error and no signal.
+            let written =
+                unsafe { libc::process_vm_writev(pid, &raw const from, 1, &raw const to, 1, 0) };
+            match written {
+                -1 => return Err(io::Error::last_os_error()),
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => done += written as u64,
+            }
+        }
+        Ok(())
+    }
+
+    /// Installs the filters in all threads of the process.
+    pub fn install_filters(&self) -> io::Result<()> {
+        self.traced.install(&self.saved)
+    }
 }
 
 /// A process under trace.
@@ -106,12 +164,12 @@ impl Traced {
         Ok(traced)
     }
 
-    fn install(&self, saved: &arch::Registers, filters: &Filters) -> io::Result<()> {
+    fn install(&self, saved: &arch::Registers) -> io::Result<()> {
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
         let access = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let map = [0, SCRATCH, access, flags, u64::MAX, 0];
         let scratch = self.call(saved, libc::SYS_mmap, map)?;
-        for program in filters.in_order() {
+        for program in FILTERS {
             let bytes: Vec<u8> = program
                 .iter()
                 .flat_map(|step| {

@@ -158,13 +158,14 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
             let Some(outside) = outside else {
                 return Ok(()); // nobody is left who would need it
             };
-            (restorer.restore(criu, &outside, &ends)?, true)
+            let (template, used) = restorer.restore(criu, &outside, &ends)?;
+            (template, Some(used))
         }
         None => {
             // 7. From here on no program start and no change of user can give capabilities, and most can never be had
             //    again.
             confine::lock_capabilities()?;
-            (boot(&mut order, &template_control)?, false)
+            (boot(&mut order, &template_control)?, None)
         }
     };
     drop(standby);
@@ -178,7 +179,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(JailError::privileges("dying with the server"))?;
 
-    if restored {
+    if restored.is_some() {
         restore::resume();
     }
     pid1::send(
@@ -188,6 +189,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     )
     .map_err(JailError::Control)?;
     drop(server_end);
+    drop(restored);
     pid1::serve(control, template).map_err(JailError::Control)
 }
 
@@ -238,10 +240,9 @@ fn template(order: &mut Order, control: &OwnedFd) -> JailError {
         // 13. Files: Landlock says again what the mounts say, and holds where a mount would not.
         confine::restrict_files(None)?;
         // 14. System calls: the last step, since it forbids most of the above.
-        let filters = crate::seccomp::compile()?;
         sys::close_on_exec_from(3).map_err(JailError::Control)?;
         rustix::io::dup2(control, &mut order.slot).map_err(|e| JailError::Control(e.into()))?;
-        crate::seccomp::install(&filters)?;
+        crate::seccomp::install()?;
         Ok(Command::new(&program)
             .args(function.argv.iter().skip(1))
             .env_clear()

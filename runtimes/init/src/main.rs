@@ -9,11 +9,13 @@
 
 #![deny(unsafe_code)]
 
+mod adapt;
 mod confine;
 mod dump;
 mod dynmods;
 mod enter;
 mod error;
+mod fill;
 mod imagefile;
 mod inject;
 mod jail;
@@ -27,6 +29,7 @@ mod run_criu;
 mod seccomp;
 mod standby;
 mod sys;
+mod uffd;
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -20,10 +20,10 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair}
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::error::JailError;
+use crate::fill::{Fillings, Mapped};
 use crate::run_criu::{Criu, pipes};
-use crate::seccomp::Filters;
 use crate::sys::{self, Fork};
-use crate::{confine, inject, rpc, seccomp};
+use crate::{confine, inject, rpc};
 
 /// What CRIU found out about the kernel, in its work directory.
 const NOTES: &str = "criu.kdat";
@@ -51,7 +51,6 @@ pub struct Started {
     pid: Pid,
     /// Its ears; readable when it has ended.
     pub socket: OwnedFd,
-    filters: Filters,
 }
 
 impl Restorer {
@@ -118,27 +117,18 @@ impl Restorer {
                 std::process::exit(status);
             }
         };
-        // While CRIU starts, on another core.
-        let filters = seccomp::compile()?;
-        Ok(Started {
-            pid,
-            socket,
-            filters,
-        })
+        Ok(Started { pid, socket })
     }
 
-    /// Restores. The template and what else is in the image is stopped then and has run nothing yet.
+    /// Restores. The template and what else is in the image is stopped then and has run nothing yet. What is returned
+    /// with it is of no more use.
     pub fn restore(
         &self,
         started: Started,
         outside: &Outside,
         ends: &Ends<'_>,
-    ) -> Result<Pid, JailError> {
-        let Started {
-            pid: criu,
-            socket,
-            filters,
-        } = started;
+    ) -> Result<(Pid, Mapped), JailError> {
+        let Started { pid: criu, socket } = started;
         let [stdout, stderr] = pipes(outside);
         let control = format!("socket:[{}]", outside.control);
         let inherit = [
@@ -147,21 +137,33 @@ impl Restorer {
             (ends.stderr.as_raw_fd(), stderr),
         ];
         let request = rpc::restore_request(&self.criu.images_path(), RESTORE_LOG, &inherit);
+        let asked =
+            rustix::net::send(&socket, &request, SendFlags::NOSIGNAL).map_err(io::Error::from);
+        // While CRIU is at work, on another core.
+        let fillings = self.fillings().map_err(JailError::restore)?;
         // One that has ended already says why by its status.
-        let answer = rustix::net::send(&socket, &request, SendFlags::NOSIGNAL)
-            .map_err(io::Error::from)
-            .and_then(|_| {
-                let mut answer = [0; MAX_ANSWER];
-                let (length, _) = wire::receive(&socket, &mut answer)?;
-                rpc::succeeded(&answer[..length])
-            });
+        let answer = asked.and_then(|_| {
+            let mut answer = [0; MAX_ANSWER];
+            let (length, _) = wire::receive(&socket, &mut answer)?;
+            rpc::succeeded(&answer[..length])
+        });
         if !matches!(answer, Ok(true)) {
             return Err(self.failure(wait_for(criu)?));
         }
-        // The system call filter, which is not part of the image. While CRIU ends, on another core.
-        for pid in processes().into_iter().filter(|pid| *pid != criu) {
-            inject::install_filters(pid, &filters).map_err(|error| {
-                JailError::Restore(format!("installing the system call filter: {error}"))
+        // The rest of their memory, and the system call filter, which is not part of the image. While CRIU ends, on another
+        // core.
+        let mut processes = processes();
+        processes.retain(|pid| *pid != criu);
+        if !fillings.are_all_of(&processes) {
+            return Err(JailError::Restore("memory of no process".into()));
+        }
+        for pid in processes {
+            inject::with_stopped(pid, |process| {
+                fillings.fill(pid, process)?;
+                process.install_filters()
+            })
+            .map_err(|error| {
+                JailError::Restore(format!("filling memory and installing the filter: {error}"))
             })?;
         }
         // It has rights that nothing may have which is looked at from here on.
@@ -170,7 +172,21 @@ impl Restorer {
             other => return Err(self.failure(other)),
         }
         inspect()?;
-        Pid::from_raw(TEMPLATE_PID).ok_or_else(|| JailError::Restore("no template".into()))
+        let template = Pid::from_raw(TEMPLATE_PID);
+        let template = template.ok_or_else(|| JailError::Restore("no template".into()))?;
+        Ok((template, fillings))
+    }
+
+    /// The memory that was laid aside, within reach.
+    fn fillings(&self) -> io::Result<Mapped> {
+        let images = self.criu.open_images()?;
+        let mut fillings = Fillings::default();
+        for entry in rustix::fs::Dir::read_from(&images)? {
+            if let Ok(name) = entry?.file_name().to_str() {
+                fillings.add(&images, name)?;
+            }
+        }
+        fillings.map()
     }
 
     /// Why a CRIU that ended with this status has not restored.

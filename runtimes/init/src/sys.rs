@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::process::Pid;
@@ -241,6 +243,51 @@ pub fn seccomp_available() -> io::Result<()> {
         )
     };
     check(result as i32)
+}
+
+/// A file in memory, to be read by the kernel only: this process never looks at it, since others may change the file.
+#[derive(Debug)]
+pub struct MappedFile {
+    address: *mut libc::c_void,
+    size: usize,
+}
+
+impl MappedFile {
+    /// Maps the first `size` bytes, all of them at once.
+    pub fn new(file: &File, size: u64) -> io::Result<Self> {
+        let size = usize::try_from(size).map_err(io::Error::other)?;
+        // SAFETY: a new mapping at an address of the kernel's choice, which nothing else knows of.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                size,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE | libc::MAP_POPULATE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { address, size })
+    }
+
+    /// Where these bytes begin, and how many they are.
+    pub fn place(&self, bytes: Range<u64>) -> io::Result<(*const u8, usize)> {
+        if bytes.start > bytes.end || bytes.end > self.size as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let first = self.address.cast::<u8>().wrapping_add(bytes.start as usize);
+        Ok((first.cast_const(), (bytes.end - bytes.start) as usize))
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: what `new` has mapped; whoever got an address of it borrowed from `self`'s owner and is done.
+        unsafe { libc::munmap(self.address, self.size) };
+    }
 }
 
 fn check(result: i32) -> io::Result<()> {

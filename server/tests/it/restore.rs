@@ -201,6 +201,89 @@ async fn a_start_of_a_node_function_is_a_restore() {
     assert!(standbys_used(&client).await >= 2);
 }
 
+/// Memory of every kind that a restore treats in a way of its own: the heap, a mapping that is full, one with holes, one
+/// that is read-only, one with advice, one of another protection. The check of them runs in an instance, the drop of a
+/// page in the end.
+const MEMORY: &str = r#"
+import ctypes, hashlib, mmap, os, random
+
+PAGE = mmap.PAGESIZE
+source = random.Random(7)
+objects = {str(number): [source.random(), str(source.random())] for number in range(40_000)}
+large = bytearray(source.randbytes(3_000_000))
+
+def mapping(pages, written):
+    memory = mmap.mmap(-1, pages * PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    for page in written:
+        memory[page * PAGE:(page + 1) * PAGE] = source.randbytes(PAGE)
+    return memory
+
+full = mapping(700, range(700))
+holes = mapping(1500, range(3, 1500, 7))
+sealed = mapping(90, range(90))
+advised = mapping(90, range(90))
+advised.madvise(mmap.MADV_NOHUGEPAGE)
+kept = [full, holes, sealed, advised]
+libc = ctypes.CDLL(None, use_errno=True)
+place = ctypes.addressof(ctypes.c_char.from_buffer(sealed))
+assert libc.mprotect(ctypes.c_void_p(place), 90 * PAGE, 1) == 0
+
+def summed():
+    digest = hashlib.sha256(repr(objects).encode())
+    for memory in [large, *kept]:
+        digest.update(memory)
+    return digest.hexdigest()
+
+def protections():
+    first = f"{place:x}-"
+    with open("/proc/self/maps") as maps:
+        return [line.split()[1] for line in maps if line.startswith(first)]
+
+def descriptors():
+    links = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            links.append(os.readlink(f"/proc/self/fd/{name}"))
+        except OSError:
+            pass  # that of the list itself
+    return links
+
+before = summed()
+
+def handler(event, context):
+    found = [summed() == before, protections()]
+    full.madvise(mmap.MADV_DONTNEED, 5 * PAGE, 10 * PAGE)
+    found.append(any(full[5 * PAGE:15 * PAGE]))
+    found.append(any(full[15 * PAGE:16 * PAGE]))
+    found.append(any("userfaultfd" in link for link in descriptors()))
+    return found
+"#;
+
+#[tokio::test]
+async fn memory_comes_back_as_it_was() {
+    let server = Server::start();
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    let settings = json!({"memory_mb": 256});
+    client.deploy("memory", MEMORY, settings).await;
+    image_of(&client, "memory").await;
+    // PID 1 has a part in it.
+    let files = images(&server)[0].join("criu");
+    let aside = std::fs::metadata(files.join("aside-1000.img")).unwrap();
+    let rest = std::fs::metadata(files.join("pages-1.img")).unwrap();
+    assert!(aside.len() > 10_000_000, "{} bytes", aside.len());
+    assert!(rest.len() < aside.len() / 2, "{} bytes", rest.len());
+    for _ in 0..2 {
+        kill_template(&server, &client, "memory").await;
+        let answer = client.invoke("memory", &json!(null)).await.expect(200);
+        assert_eq!(answer.header("x-hearth-start"), "restore");
+        // What was dropped is zero, and what follows it is not; what PID 1 filled it through is gone.
+        assert_eq!(answer.json(), json!([true, ["r--p"], false, true, false]));
+    }
+}
+
 #[tokio::test]
 async fn images_outlive_the_server_and_damage_is_found() {
     let server = Server::start();

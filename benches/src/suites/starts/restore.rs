@@ -123,7 +123,12 @@ async fn restored(
         &key,
         history,
     );
-    Ok(template.await?)
+    let template = template.await?;
+    // As the server does: without word of an instance's end, the template is kept for a moment after it, and taken down
+    // in the middle of a later start.
+    let listening = template.clone();
+    tokio::spawn(async move { listening.listen().await });
+    Ok(template)
 }
 
 async fn start(workshop: &Workshop, template: &Arc<Template>) -> anyhow::Result<()> {

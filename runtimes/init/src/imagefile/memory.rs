@@ -1,0 +1,213 @@
+//! What CRIU noted of a process's memory: its mappings, and which pages of them are stored.
+//!
+//! Format: `mm_entry` in CRIU's `images/mm.proto`, `vma_entry` in `images/vma.proto`, `pagemap_head` and `pagemap_entry`
+//! in `images/pagemap.proto`.
+
+use std::io;
+use std::ops::Range;
+
+use super::{Value, entry, entry_at, next_field, odd, with_message, write_number};
+
+/// Field of `mm_entry` that holds a `vma_entry`, one for each mapping.
+pub const VMA: u64 = 14;
+/// Fields of `vma_entry`: first address, the one after the last, protection, flags, what kind it is, advice.
+pub const START: u64 = 1;
+pub const END: u64 = 2;
+pub const PROTECTION: u64 = 5;
+pub const FLAGS: u64 = 6;
+pub const STATUS: u64 = 7;
+pub const ADVICE: u64 = 9;
+/// Field of `pagemap_head`: which file has the pages.
+pub const PAGES_FILE: u64 = 1;
+/// Fields of `pagemap_entry`: first address; number of pages, which newer versions write twice; whether and where the
+/// pages are stored.
+pub const ADDRESS: u64 = 1;
+pub const PAGES: [u64; 2] = [2, 5];
+pub const PARENT: u64 = 3;
+pub const PLACE: u64 = 4;
+
+/// [`PLACE`] of pages that are in the pages file: this bit, and another where they could be sent later to a process that
+/// runs already, which no restore of ours does.
+const PRESENT: u64 = 1 << 2;
+const LAZY: u64 = 1 << 1;
+
+/// A `vma_entry`, as far as it matters.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// Addresses.
+    pub range: Range<u64>,
+    /// `PROT_…`.
+    pub protection: u64,
+    /// `MAP_…`.
+    pub flags: u64,
+    /// CRIU's `VMA_AREA_…`.
+    pub status: u64,
+    /// One bit for each `MADV_…` by its number.
+    pub advice: u64,
+}
+
+impl Mapping {
+    /// Reads one.
+    pub fn read(vma: &[u8]) -> io::Result<Self> {
+        let mut mapping = Self::default();
+        let (mut at, mut has_flags) = (0, false);
+        while at < vma.len() {
+            match next_field(vma, &mut at)? {
+                (START, Value::Number(number), _) => mapping.range.start = number,
+                (END, Value::Number(number), _) => mapping.range.end = number,
+                (PROTECTION, Value::Number(number), _) => mapping.protection = number,
+                (FLAGS, Value::Number(number), _) => (mapping.flags, has_flags) = (number, true),
+                (STATUS, Value::Number(number), _) => mapping.status = number,
+                (ADVICE, Value::Number(number), _) => mapping.advice = number,
+                _ => {}
+            }
+        }
+        if mapping.range.end < mapping.range.start {
+            return Err(odd("a mapping that ends before it begins"));
+        }
+        if !has_flags {
+            return Err(odd("a mapping without flags"));
+        }
+        Ok(mapping)
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+}
+
+/// The mappings in `mm-PID.img`.
+pub fn mappings(mm: &[u8]) -> io::Result<Vec<Mapping>> {
+    let mut mappings = Vec::new();
+    with_mappings(mm, |vma| {
+        mappings.push(Mapping::read(vma)?);
+        Ok(Vec::new()) // the changed file is of no use
+    })?;
+    Ok(mappings)
+}
+
+/// The file `mm-PID.img` with each `vma_entry` replaced by what `change` makes of it.
+pub fn with_mappings(
+    mm: &[u8],
+    mut change: impl FnMut(&[u8]) -> io::Result<Vec<u8>>,
+) -> io::Result<Vec<u8>> {
+    let (start, end) = entry(mm)?;
+    let message = &mm[start..end];
+    let mut changed = Vec::with_capacity(message.len() + 64);
+    let mut at = 0;
+    while at < message.len() {
+        let (field, value, place) = next_field(message, &mut at)?;
+        match value {
+            Value::Bytes(vma) if field == VMA => {
+                let vma = change(vma)?;
+                write_number(&mut changed, VMA << 3 | 2);
+                write_number(&mut changed, vma.len() as u64);
+                changed.extend_from_slice(&vma);
+            }
+            _ => changed.extend_from_slice(&message[place]),
+        }
+    }
+    with_message(mm, start, end, &changed)
+}
+
+/// A message with other numbers in these fields. A field that it has not is not added.
+pub fn with_numbers(message: &[u8], numbers: &[(u64, u64)]) -> io::Result<Vec<u8>> {
+    let mut changed = Vec::with_capacity(message.len() + 8);
+    let mut at = 0;
+    while at < message.len() {
+        let (field, value, place) = next_field(message, &mut at)?;
+        match (value, numbers.iter().find(|(number, _)| *number == field)) {
+            (Value::Number(_), Some((_, number))) => {
+                write_number(&mut changed, field << 3);
+                write_number(&mut changed, *number);
+            }
+            _ => changed.extend_from_slice(&message[place]),
+        }
+    }
+    Ok(changed)
+}
+
+/// A `pagemap_entry`: pages that follow each other in memory and in the pages file.
+#[derive(Debug, Clone)]
+pub struct Run<'a> {
+    /// Addresses.
+    pub range: Range<u64>,
+    /// Whether they are in the pages file, all of them and as they are.
+    pub stored: bool,
+    /// All of it.
+    pub message: &'a [u8],
+}
+
+/// The file `pagemap-PID.img`.
+#[derive(Debug)]
+pub struct Pagemap<'a> {
+    /// Its magic number and first entry.
+    pub head: &'a [u8],
+    /// Number of the file with the pages.
+    pub pages_file: u64,
+    /// In the order of the pages file.
+    pub runs: Vec<Run<'a>>,
+}
+
+impl<'a> Pagemap<'a> {
+    /// Reads it.
+    pub fn read(file: &'a [u8], page: u64) -> io::Result<Self> {
+        let (start, mut next) = entry(file)?;
+        let (mut pages_file, mut at) = (0, 0);
+        let head = &file[start..next];
+        while at < head.len() {
+            if let (PAGES_FILE, Value::Number(number), _) = next_field(head, &mut at)? {
+                pages_file = number;
+            }
+        }
+        let head = &file[..next];
+        let mut runs = Vec::new();
+        while next < file.len() {
+            let (start, end) = entry_at(file, next)?;
+            runs.push(Run::read(&file[start..end], page)?);
+            next = end;
+        }
+        Ok(Self {
+            head,
+            pages_file,
+            runs,
+        })
+    }
+
+    /// Bytes of a range that are noted.
+    pub fn covered(&self, range: &Range<u64>) -> u64 {
+        let shared = |run: &Run<'_>| {
+            let (start, end) = (
+                run.range.start.max(range.start),
+                run.range.end.min(range.end),
+            );
+            end.saturating_sub(start)
+        };
+        self.runs.iter().map(shared).sum()
+    }
+}
+
+impl<'a> Run<'a> {
+    fn read(message: &'a [u8], page: u64) -> io::Result<Self> {
+        let (mut address, mut pages, mut stored, mut at) = (0, 0, true, 0);
+        while at < message.len() {
+            match next_field(message, &mut at)? {
+                (ADDRESS, Value::Number(number), _) => address = number,
+                (PARENT, Value::Number(number), _) => stored &= number == 0,
+                (PLACE, Value::Number(number), _) => stored &= number & !LAZY == PRESENT,
+                (field, Value::Number(number), _) if PAGES.contains(&field) => pages = number,
+                _ => {}
+            }
+        }
+        let end = pages
+            .checked_mul(page)
+            .and_then(|bytes| address.checked_add(bytes))
+            .ok_or_else(|| odd("more pages than addresses"))?;
+        Ok(Self {
+            range: address..end,
+            stored,
+            message,
+        })
+    }
+}
