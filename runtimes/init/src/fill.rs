@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 
 use rustix::fs::{Mode, OFlags};
@@ -17,39 +16,9 @@ use crate::imagefile::aside::{self, Contents};
 use crate::inject::Stopped;
 use crate::sys::MappedFile;
 
-/// The files of an image with memory that was laid aside, opened.
-#[derive(Debug, Default)]
-pub struct Fillings(Vec<(i32, File)>);
-
-impl Fillings {
-    /// Opens `name` if it is one of them.
-    pub fn add(&mut self, images: &OwnedFd, name: &str) -> io::Result<()> {
-        if let Some(pid) = aside::pid(name) {
-            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let file = rustix::fs::openat(images, name, flags, Mode::empty())?;
-            self.0.push((pid, File::from(file)));
-        }
-        Ok(())
-    }
-
-    /// Brings them within reach, which takes a moment.
-    pub fn map(&self) -> io::Result<Mapped> {
-        let page = rustix::param::page_size() as u64;
-        let map = |(pid, file): &(i32, File)| {
-            let size = file.metadata()?.len();
-            Ok(Filling {
-                pid: *pid,
-                file: MappedFile::new(file, size)?,
-                contents: Contents::read(size, page, |buffer, at| file.read_exact_at(buffer, at))?,
-            })
-        };
-        Ok(Mapped(self.0.iter().map(map).collect::<io::Result<_>>()?))
-    }
-}
-
-/// The same, in memory. Letting it go takes time, too.
+/// The files of an image with memory that was laid aside, within reach. Letting them go takes a moment.
 #[derive(Debug)]
-pub struct Mapped(Vec<Filling>);
+pub struct Fillings(Vec<Filling>);
 
 #[derive(Debug)]
 struct Filling {
@@ -58,7 +27,23 @@ struct Filling {
     contents: Contents,
 }
 
-impl Mapped {
+impl Fillings {
+    /// Opens those that are in the directory `images`, and maps them, which takes a moment, too.
+    pub fn open(images: &str) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(images, flags | OFlags::DIRECTORY, Mode::empty())?;
+        let mut fillings = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&dir)? {
+            let entry = entry?;
+            if let Some(pid) = entry.file_name().to_str().ok().and_then(aside::pid) {
+                let flags = flags | OFlags::NOFOLLOW;
+                let file = rustix::fs::openat(&dir, entry.file_name(), flags, Mode::empty())?;
+                fillings.push(Filling::open(pid, &File::from(file))?);
+            }
+        }
+        Ok(Self(fillings))
+    }
+
     /// Fills what belongs to this process.
     pub fn fill(&self, pid: Pid, process: &Stopped<'_>) -> io::Result<()> {
         let pid = pid.as_raw_nonzero().get();
@@ -79,6 +64,16 @@ impl Mapped {
 }
 
 impl Filling {
+    fn open(pid: i32, file: &File) -> io::Result<Self> {
+        let size = file.metadata()?.len();
+        let page = rustix::param::page_size() as u64;
+        Ok(Self {
+            pid,
+            file: MappedFile::new(file, size)?,
+            contents: Contents::read(size, page, |buffer, at| file.read_exact_at(buffer, at))?,
+        })
+    }
+
     fn fill(&self, process: &Stopped<'_>) -> io::Result<()> {
         let mappings = &self.contents.mappings;
         let missing = process.missing_pages()?.filter(|missing| {

@@ -20,7 +20,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair}
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::error::JailError;
-use crate::fill::{Fillings, Mapped};
+use crate::fill::Fillings;
 use crate::run_criu::{Criu, pipes};
 use crate::sys::{self, Fork};
 use crate::{confine, inject, rpc};
@@ -127,7 +127,7 @@ impl Restorer {
         started: Started,
         outside: &Outside,
         ends: &Ends<'_>,
-    ) -> Result<(Pid, Mapped), JailError> {
+    ) -> Result<(Pid, Fillings), JailError> {
         let Started { pid: criu, socket } = started;
         let [stdout, stderr] = pipes(outside);
         let control = format!("socket:[{}]", outside.control);
@@ -137,12 +137,11 @@ impl Restorer {
             (ends.stderr.as_raw_fd(), stderr),
         ];
         let request = rpc::restore_request(&self.criu.images_path(), RESTORE_LOG, &inherit);
-        let asked =
-            rustix::net::send(&socket, &request, SendFlags::NOSIGNAL).map_err(io::Error::from);
-        // While CRIU is at work, on another core.
-        let fillings = self.fillings().map_err(JailError::restore)?;
         // One that has ended already says why by its status.
-        let answer = asked.and_then(|_| {
+        let sent = rustix::net::send(&socket, &request, SendFlags::NOSIGNAL);
+        // While CRIU is at work, on another core.
+        let fillings = Fillings::open(&self.criu.images_path());
+        let answer = sent.map_err(io::Error::from).and_then(|_| {
             let mut answer = [0; MAX_ANSWER];
             let (length, _) = wire::receive(&socket, &mut answer)?;
             rpc::succeeded(&answer[..length])
@@ -150,14 +149,15 @@ impl Restorer {
         if !matches!(answer, Ok(true)) {
             return Err(self.failure(wait_for(criu)?));
         }
-        // The rest of their memory, and the system call filter, which is not part of the image. While CRIU ends, on another
-        // core.
-        let mut processes = processes();
-        processes.retain(|pid| *pid != criu);
-        if !fillings.are_all_of(&processes) {
+        let fillings = fillings.map_err(JailError::restore)?;
+        let mut restored = processes();
+        restored.retain(|pid| *pid != criu);
+        if !fillings.are_all_of(&restored) {
             return Err(JailError::Restore("memory of no process".into()));
         }
-        for pid in processes {
+        // The rest of their memory, and the system call filter, which is not part of the image. While CRIU ends, on
+        // another core.
+        for pid in restored {
             inject::with_stopped(pid, |process| {
                 fillings.fill(pid, process)?;
                 process.install_filters()
@@ -175,18 +175,6 @@ impl Restorer {
         let template = Pid::from_raw(TEMPLATE_PID);
         let template = template.ok_or_else(|| JailError::Restore("no template".into()))?;
         Ok((template, fillings))
-    }
-
-    /// The memory that was laid aside, within reach.
-    fn fillings(&self) -> io::Result<Mapped> {
-        let images = self.criu.open_images()?;
-        let mut fillings = Fillings::default();
-        for entry in rustix::fs::Dir::read_from(&images)? {
-            if let Ok(name) = entry?.file_name().to_str() {
-                fillings.add(&images, name)?;
-            }
-        }
-        fillings.map()
     }
 
     /// Why a CRIU that ended with this status has not restored.

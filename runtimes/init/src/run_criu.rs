@@ -61,18 +61,6 @@ impl Criu {
         &self.images
     }
 
-    /// The directory of the image files, once they are there.
-    pub fn open_images(&self) -> io::Result<OwnedFd> {
-        let name = if self.later { IMAGE_LINK } else { "." };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(
-            &self.images,
-            name,
-            flags,
-            Mode::empty(),
-        )?)
-    }
-
     /// Path of the image files, for CRIU: a link, since it takes no other.
     pub fn images_path(&self) -> String {
         let dir = format!("/proc/self/fd/{}", self.images.as_raw_fd());
