@@ -27,6 +27,14 @@ pub(super) fn keep<'a>(
     for name in kept.iter().filter(|name| !wanted.contains_key(*name)) {
         host.end_standby(name);
     }
+    let missing: Vec<_> = wanted
+        .into_iter()
+        .filter(|(name, _)| !kept.contains(name))
+        .collect();
+    // The usual case, for which no function's pool need be looked into.
+    if missing.is_empty() {
+        return;
+    }
     let starting = |deployment: &Arc<Deployment>| {
         let counts = deployment.counts();
         counts.starting + counts.queued > 0
@@ -34,15 +42,13 @@ pub(super) fn keep<'a>(
     if all.iter().any(starting) {
         return;
     }
-    for (name, files) in wanted {
-        if !kept.contains(&name) {
-            let uid_base = resources.uids.take();
-            host.keep_standby(StandbySpec {
-                id: format!("standby-{uid_base}"),
-                uid_base,
-                runtime_dir: files.dir.clone(),
-                runtime_name: name,
-            });
-        }
+    for (name, files) in missing {
+        let uid_base = resources.uids.take();
+        host.keep_standby(StandbySpec {
+            id: format!("standby-{uid_base}"),
+            uid_base,
+            runtime_dir: files.dir.clone(),
+            runtime_name: name,
+        });
     }
 }
