@@ -194,13 +194,13 @@ impl Lease {
         if let Some(instance) = self.instance.take() {
             let now = Instant::now();
             let took = now.saturating_duration_since(self.since);
-            let (given, may_start) = {
+            let (given, may_help) = {
                 let mut pool = self.deployment.pool.lock();
                 let given = pool.release(instance, now, took);
-                (given, pool.may_start())
+                (given, pool.may_help())
             };
             self.deployment.hand(given, None);
-            if may_start {
+            if may_help {
                 // How long it ran may have changed what the queue is worth.
                 self.deployment.start_due();
             }

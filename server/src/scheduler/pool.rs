@@ -212,7 +212,7 @@ impl<I, W> Pool<I, W> {
 
     /// Whether so many instances work that a request does better to wait for one of them than to take an idle one.
     #[inline]
-    fn is_crowded(&self) -> bool {
+    pub(super) fn is_crowded(&self) -> bool {
         level::is_reached(
             self.limits.level,
             self.busy,

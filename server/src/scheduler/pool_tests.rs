@@ -341,9 +341,21 @@ fn a_short_call_waits_for_a_busy_instance_when_the_cores_are_busy() {
     assert_eq!(pool.lend_idle(now), None);
     assert_eq!(pool.starts_due(now).all(), 0);
     assert!(pool.alarm(now).is_some(), "it is looked after");
+    pool.enqueue(1).unwrap();
     assert_eq!(pool.release(4, now, SHORT), Some((0, 4)));
+    assert!(!pool.may_help(), "the other one waits on");
+    assert_eq!(pool.release(4, now, LONG), Some((1, 4)));
+    pool.enqueue(2).unwrap();
+    assert!(pool.may_help(), "its calls are long now");
+    assert_eq!(pool.lend_idle(now), Some((2, 2)));
+}
+
+#[test]
+fn a_short_call_gets_an_instance_at_once_when_a_core_is_free() {
+    let now = Instant::now();
+    let mut pool = half_idle(SHORT, now);
     assert_eq!(pool.release(4, now, SHORT), None);
-    assert_eq!(pool.acquire(now), Acquired::Leased(4), "a core is free");
+    assert_eq!(pool.acquire(now), Acquired::Leased(4));
 }
 
 #[test]

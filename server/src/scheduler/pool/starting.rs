@@ -80,6 +80,13 @@ impl<I, W> Pool<I, W> {
         !self.waiting.is_empty() && (self.total() < self.limits.max || !self.idle.is_empty())
     }
 
+    /// Whether the end of a call may have changed what is to be done for those who wait. While they do best to wait for
+    /// instances at work, it has not, and the alarm that is set looks after them.
+    #[inline]
+    pub fn may_help(&self) -> bool {
+        self.may_start() && (self.idle.is_empty() || !self.is_crowded())
+    }
+
     /// Whether requests wait that no start is under way for.
     pub fn queues_behind_busy(&self) -> bool {
         self.waiting.len() > self.starting as usize
