@@ -123,27 +123,10 @@ impl Inner {
             let Ok(mut ready) = self.pipes[index].readable().await else {
                 return;
             };
-            let mut drained = false;
-            let late = {
-                let mut state = self.state.lock();
-                for _ in 0..READS_AT_ONCE {
-                    drained = !self.read(index, &mut state);
-                    if drained {
-                        ready.clear_ready();
-                        break;
-                    }
-                }
-                if state.closed[index] {
-                    self.end_line(index, &mut state);
-                }
-                // Nobody will call `finish` for lines that come between invocations.
-                if state.running {
-                    (None, Vec::new())
-                } else {
-                    (state.owner, mem::take(&mut state.lines))
-                }
-            };
-            let (invocation, lines) = late;
+            let (drained, (invocation, lines)) = self.turn(index);
+            if drained {
+                ready.clear_ready();
+            }
             if !lines.is_empty() {
                 let entries = lines
                     .into_iter()
@@ -164,6 +147,28 @@ impl Inner {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// Reads what one pipe holds, if that is not too much for one turn. Whether nothing is left, and the lines that nobody
+    /// will call [`LogTap::finish`] for, because they come between invocations.
+    ///
+    /// Whatever woke the task, stdout is read before stderr, as [`LogTap::finish`] does: what a function printed before
+    /// its warning then stands before it, however late the two pipes are looked at.
+    fn turn(&self, index: usize) -> (bool, (Option<InvocationId>, Vec<LogLine>)) {
+        let mut state = self.state.lock();
+        let mut drained = false;
+        for pipe in 0..=index {
+            drained = (0..READS_AT_ONCE).any(|_| !self.read(pipe, &mut state));
+            if state.closed[pipe] {
+                self.end_line(pipe, &mut state);
+            }
+        }
+        let late = if state.running {
+            (None, Vec::new())
+        } else {
+            (state.owner, mem::take(&mut state.lines))
+        };
+        (drained, late)
     }
 
     /// Which of the pipes have something to read: one system call where most invocations have printed nothing.
@@ -264,5 +269,32 @@ impl Inner {
             },
         );
         state.lines.push(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn what_was_printed_before_a_warning_stands_before_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let database = directory.path().join("hearth.db");
+        let history = History::start(Store::open(&database).await.expect("a store"));
+        let (stdout, print) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
+        let (stderr, warn) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
+        let tap = LogTap::start(FunctionKey::new(1), history, stdout, stderr).expect("a tap");
+        tap.begin(None);
+        rustix::io::write(&print, b"one\ntwo\nand a ha").expect("room");
+        rustix::io::write(&warn, b"beware\n").expect("room");
+        // Its task is the first that comes to look.
+        assert!(tap.inner.turn(1).0);
+        rustix::io::write(&print, b"lf\n").expect("room");
+        let lines = tap.finish();
+        let lines: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(lines, ["one", "two", "beware", "and a half"]);
     }
 }
