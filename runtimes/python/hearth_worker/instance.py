@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 
-from hearth_runtime import ChannelError
+from hearth_runtime import ChannelError, read_json
 
 from . import asyncloop, errors, http, payload, renewal, streams
 from .context import Context
@@ -17,7 +17,7 @@ EXIT_START_FAILED = 1
 EXIT_CHANNEL_BROKEN = 70
 
 # An event with a value of each kind.
-_REHEARSED = '{"text":"a","number":1,"list":[1.5,true,null],"object":{}}'
+_REHEARSED = b'{"text":"a","number":1,"list":[1.5,true,null],"object":{}}'
 
 
 class Instance:
@@ -57,10 +57,11 @@ class Instance:
             request = receive()
             if request is None:
                 return
-            request_id, trigger, deadline_us, traceparent, event, body = request
+            request_id, trigger, deadline_us, traceparent, event, unread, body = request
             value = None
             try:
-                event = decode(event)
+                if unread is not None:
+                    event = decode(unread)
                 if trigger == TRIGGER_HTTP:
                     http.add_body(event, body)
                 value = handler(event, Context(request_id, deadline_us, traceparent))
@@ -81,14 +82,14 @@ class Instance:
                 flush()
                 channel.error(errors.to_json(errors.describe(error)))
             # Nothing of a request is kept while waiting for the next.
-            request = event = body = value = text = None
+            request = event = unread = body = value = text = None
 
 
 def _rehearse():
     """In a spare, which has time: does what every request makes this process do, so that the pages
     are its own that the first request would have to copy. Nothing of the function's is called.
     """
-    payload.encode(payload.decode(_REHEARSED))
+    payload.encode(read_json(_REHEARSED))
     context = Context("", 0, None)
     context.get_remaining_time_in_millis()
     streams.flush()

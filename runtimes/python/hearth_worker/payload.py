@@ -3,6 +3,8 @@
 import json
 import sys
 
+from hearth_runtime import write_json
+
 from .errors import Fault
 
 
@@ -14,39 +16,29 @@ def _default(value):
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
-_decode = json.JSONDecoder().decode
-# What that calls between looking for blanks, before and behind, with a regular expression.
-_scan = json.JSONDecoder().scan_once
 _encode = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default
 ).encode
 
 
 def decode(text):
-    """The event. Raises `Fault` when Python cannot hold it (nested too deep, an integer of
-    thousands of digits).
+    """An event that the channel leaves to `json`, as str. Raises `Fault` when Python cannot hold it
+    (nested too deep, an integer of thousands of digits).
     """
     try:
-        try:
-            value, end = _scan(text, 0)
-            if end == len(text):
-                return value
-        except StopIteration:
-            pass
-        return _decode(text)
+        return json.loads(text)
     except Exception as error:
         raise Fault("Runtime.UnmarshalError", f"Unable to unmarshal input: {error}") from None
 
 
 def encode(value):
-    """The result as JSON text. Raises `Fault` when JSON cannot say it, NaN, infinity and lone
-    surrogates included.
+    """The result as JSON text, UTF-8. Raises `Fault` when JSON cannot say it, NaN, infinity and
+    lone surrogates included: most readers of JSON refuse them, escaped or not.
     """
-    try:
-        text = _encode(value)
-        if not text.isascii():
-            # Lone surrogates: most readers of JSON refuse them, escaped or not.
-            text.encode()
+    text = write_json(value)
+    if text is not None:
         return text
+    try:
+        return _encode(value).encode()
     except Exception as error:
         raise Fault("Runtime.MarshalError", f"Unable to marshal response: {error}") from None

@@ -9,6 +9,8 @@ use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
+use crate::json::{NotPlain, read};
+
 create_exception!(
     hearth_runtime,
     ChannelError,
@@ -37,29 +39,35 @@ impl Channel {
         self.0.ready().map_err(broken)
     }
 
-    /// Waits for a request: (id, trigger, deadline in µs since 1970, traceparent or None, event as JSON text, body or
-    /// None). Only HTTP requests have a body. Returns None when the server is gone.
+    /// Waits for a request: (id, trigger, deadline in µs since 1970, traceparent or None, event, unread, body or None).
+    /// The event comes as an object; or as JSON text in `unread`, when `json` must read it. Only HTTP requests have a
+    /// body. Returns None when the server is gone.
     fn receive<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let received = py.detach(|| self.0.receive()).map_err(broken)?;
         let Some(Head { head, traceparent }) = received else {
             return Ok(None);
         };
         let mut text = [0; ID_TEXT_BYTES];
+        let (event, unread) = match read(py, self.0.event()) {
+            Ok(event) => (event, None),
+            Err(NotPlain) => (py.None().into_bound(py), Some(text_of(py, self.0.event()))),
+        };
         (
             message::id_text(self.0.id(), &mut text),
             head.trigger as u16,
             head.deadline_unix_us,
             traceparent,
-            text_of(py, self.0.event()),
+            event,
+            unread,
             (head.trigger == Trigger::Http).then(|| PyBytes::new(py, self.0.body())),
         )
             .into_pyobject(py)
             .map(Some)
     }
 
-    /// Answers with one JSON value.
-    fn result(&mut self, py: Python<'_>, json: &str) -> PyResult<()> {
-        self.finish(py, Kind::ResponseResult, json.as_bytes())
+    /// Answers with one JSON value, its text as UTF-8.
+    fn result(&mut self, py: Python<'_>, json: &[u8]) -> PyResult<()> {
+        self.finish(py, Kind::ResponseResult, json)
     }
 
     /// Answers with an error, JSON.

@@ -1,10 +1,11 @@
 //! The native half of a Python worker, the module `hearth_runtime`: the template's control socket and forks
-//! ([`template`]), and an instance's end of the shared-memory channel ([`channel`]). Installed beside `bootstrap.py` as
+//! ([`template`]), an instance's end of the shared-memory channel ([`channel`]), and the payloads ([`json`]). Installed beside `bootstrap.py` as
 //! `hearth_runtime.abi3.so`; the Python half is the package `hearth_worker`. What is not Python's own is the crate
 //! `hearth-worker`.
 #![deny(unsafe_code)]
 
 pub mod channel;
+pub mod json;
 pub mod template;
 
 #[allow(unsafe_code)]
@@ -17,6 +18,8 @@ use pyo3::prelude::*;
 mod hearth_runtime {
     #[pymodule_export]
     use super::channel::{Channel, ChannelError};
+    #[pymodule_export]
+    use super::json::{read_json, write_json};
     #[pymodule_export]
     use super::template::Template;
 }

@@ -51,7 +51,7 @@ class Shape(unittest.TestCase):
     def test_bare_values(self):
         cases = {"null": None, '"hi"': "hi", "[1,2]": [1, 2], '{"a":"ü"}': {"a": "ü"}, "1": 1}
         for text, value in cases.items():
-            self.assertEqual(shaped(value), (200, self.JSON, text))
+            self.assertEqual(shaped(value), (200, self.JSON, text.encode()))
 
     def test_status(self):
         self.assertEqual(shaped({"statusCode": 404}), (404, self.JSON, b""))
@@ -89,8 +89,8 @@ class Shape(unittest.TestCase):
             (b"YWJj", True, b"abc", self.BINARY),
             (b"\x00", None, b"\x00", self.BINARY),
             (bytearray(b"a"), False, b"a", self.BINARY),
-            ({"a": 1}, None, '{"a":1}', self.JSON),
-            (3, None, "3", self.JSON),
+            ({"a": 1}, None, b'{"a":1}', self.JSON),
+            (3, None, b"3", self.JSON),
         )
         for body, encoded, expected, headers in cases:
             value = {"statusCode": 200, "body": body, "isBase64Encoded": encoded}
