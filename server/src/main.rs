@@ -13,14 +13,14 @@ use hearth::criu::{self, Images};
 use hearth::engine::Engine;
 use hearth::engine::runtimes::{Runtimes, UidRange};
 use hearth::history::History;
-use hearth::http::App;
+use hearth::http::{App, Front, Parts};
 use hearth::live::Live;
 use hearth::people::People;
 use hearth::retention::Retainer;
 use hearth::sandbox::{self, Host};
 use hearth::scheduler::{self, Gate, Resources};
 use hearth::store::Store;
-use hearth::{admin, http, serve};
+use hearth::{admin, serve};
 use hearth_abi::turns::{Wake, take_short_turns};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -129,15 +129,15 @@ async fn run(config: Config) -> anyhow::Result<()> {
                 .context("no randomness for the set-up")?,
         ),
     };
-    let app = App {
+    let app = App::from(Parts {
         engine: engine.clone(),
         store: store.clone(),
         retention: Retainer::start(store.clone(), history.clone()).await?,
         live: Live::start(engine.clone(), history.clone(), data_dir.path.clone()),
         history,
         people,
-        started: Arc::new(Instant::now()),
-    };
+        started: Instant::now(),
+    });
 
     announce(
         address,
@@ -145,7 +145,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         setup_code.as_deref(),
         &data_dir.path,
     )?;
-    let stopped = serve::serve(listener, http::router(app), stop_signal()?, DRAIN, {
+    let stopped = serve::serve(listener, Front::new(app), stop_signal()?, DRAIN, {
         let engine = engine.clone();
         move || engine.begin_drain()
     });

@@ -6,15 +6,13 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::ConnectInfo;
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
-use tower::Service;
+
+use crate::http::Front;
 
 /// Time for a client to send its request's headers: what holds a connection open without a request is cut off.
 const HEADER_DEADLINE: Duration = Duration::from_secs(30);
@@ -25,7 +23,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// `limit` at the latest.
 pub async fn serve(
     listener: TcpListener,
-    router: Router,
+    front: Front,
     stop: impl Future<Output = ()>,
     limit: Duration,
     stopping: impl FnOnce(),
@@ -35,7 +33,7 @@ pub async fn serve(
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => serve_connection(stream, peer, router.clone(), &graceful),
+                Ok((stream, peer)) => serve_connection(stream, peer, front.clone(), &graceful),
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -53,22 +51,14 @@ pub async fn serve(
 fn serve_connection(
     stream: TcpStream,
     peer: SocketAddr,
-    router: Router,
+    front: Front,
     graceful: &GracefulShutdown,
 ) {
     // An answer is written whole: waiting for more would only delay it.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
-        let mut router = router.clone();
-        async move {
-            Ok::<_, Infallible>(
-                router
-                    .call(request)
-                    .await
-                    .unwrap_or_else(|never| match never {}),
-            )
-        }
+    let service = service_fn(move |request| {
+        let front = front.clone();
+        async move { Ok::<_, Infallible>(front.answer(request, peer).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

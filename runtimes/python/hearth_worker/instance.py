@@ -16,6 +16,10 @@ TRIGGER_HTTP = 2
 EXIT_START_FAILED = 1
 EXIT_CHANNEL_BROKEN = 70
 
+# What most handlers return. To find that such a type cannot be awaited takes Python longer: it
+# writes the message of an error that nobody sees.
+_VALUES = frozenset((dict, list, str, int, float, bool, type(None)))
+
 # An event with a value of each kind.
 _REHEARSED = b'{"text":"a","number":1,"list":[1.5,true,null],"object":{}}'
 
@@ -65,7 +69,8 @@ class Instance:
                 if trigger == TRIGGER_HTTP:
                     http.add_body(event, body)
                 value = handler(event, Context(request_id, deadline_us, traceparent))
-                if hasattr(type(value), "__await__"):
+                kind = type(value)
+                if kind not in _VALUES and hasattr(kind, "__await__"):
                     value = asyncloop.run(value)
                 if trigger == TRIGGER_HTTP:
                     http.respond(channel, value)

@@ -1,7 +1,5 @@
 //! The headers every answer to an invocation carries.
 
-use std::fmt::Write;
-
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::trace::TRACEPARENT;
@@ -59,10 +57,11 @@ fn server_timing(meta: &InvokeMeta) -> String {
         if !text.is_empty() {
             text.push_str(", ");
         }
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{name};dur={}.{:03}", micros / 1000, micros % 1000);
+        text.push_str(name);
+        text.push_str(";dur=");
+        push_millis(&mut text, micros);
         if let Some(desc) = desc {
-            let _ = write!(text, ";desc=\"{desc}\"");
+            text.extend([";desc=\"", desc, "\""]);
         }
     };
     add("queue", stages.queue, None);
@@ -74,6 +73,22 @@ fn server_timing(meta: &InvokeMeta) -> String {
         add("total", stages.total, None);
     }
     text
+}
+
+/// Microseconds as milliseconds with three decimals. Digit by digit: six times in every answer, formatting would cost more
+/// than all other headers together.
+fn push_millis(text: &mut String, micros: u64) {
+    let mut digits = [0; 20];
+    let (mut at, mut rest) = (digits.len(), micros);
+    while rest > 0 || digits.len() - at < 4 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let point = digits.len() - 3;
+    text.extend(digits[at..point].iter().map(|&digit| char::from(digit)));
+    text.push('.');
+    text.extend(digits[point..].iter().map(|&digit| char::from(digit)));
 }
 
 #[cfg(test)]
@@ -111,6 +126,15 @@ mod tests {
             "queue;dur=0.000, start;dur=0.812;desc=\"fork\", send;dur=0.015, run;dur=1204.001, recv;dur=0.007, \
              total;dur=1204.850"
         );
+    }
+
+    #[test]
+    fn milliseconds_have_three_decimals() {
+        for micros in [0, 7, 999, 1000, 1001, 12_345_678, u64::MAX] {
+            let mut text = String::new();
+            push_millis(&mut text, micros);
+            assert_eq!(text, format!("{}.{:03}", micros / 1000, micros % 1000));
+        }
     }
 
     #[test]

@@ -16,12 +16,23 @@ use super::request_id::{RequestId, X_REQUEST_ID};
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionAnswer;
 
-/// See the module.
+/// See the module. The request's id is among its extensions.
 pub async fn finish(request: Request, next: Next) -> Response {
-    let mut request = linger::wrap(request);
+    around(request, async |mut request, id| {
+        request.extensions_mut().insert(id.clone());
+        next.run(request).await
+    })
+    .await
+}
+
+/// The same around a handler that needs no extensions.
+pub async fn around(
+    request: Request,
+    handler: impl AsyncFnOnce(Request, &RequestId) -> Response,
+) -> Response {
+    let request = linger::wrap(request);
     let id = RequestId::of(request.headers());
-    request.extensions_mut().insert(id.clone());
-    let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let outcome = AssertUnwindSafe(handler(request, &id)).catch_unwind().await;
     let mut response = outcome.unwrap_or_else(|panic| {
         Problem::internal(format!("a handler panicked: {}", message(&*panic))).into_response()
     });

@@ -10,6 +10,7 @@ mod body;
 pub mod console;
 mod filter;
 mod finish;
+mod front;
 mod functions;
 mod health;
 mod invocations;
@@ -29,11 +30,14 @@ mod trace;
 mod trigger;
 mod users;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+
+pub use front::Front;
 
 use crate::engine::Engine;
 use crate::history::History;
@@ -42,9 +46,12 @@ use crate::people::People;
 use crate::retention::Retainer;
 use crate::store::Store;
 
-/// What every handler can reach. Cheap to clone.
+/// What every handler can reach. Cheap to clone: a request does so more than once, on any core.
 #[derive(Clone)]
-pub struct App {
+pub struct App(Arc<Parts>);
+
+/// The parts of an [`App`].
+pub struct Parts {
     /// Deploys and invokes.
     pub engine: Engine,
     /// The database.
@@ -58,13 +65,25 @@ pub struct App {
     /// What the console shows as it changes.
     pub live: Live,
     /// When the server started.
-    pub started: Arc<Instant>,
+    pub started: Instant,
 }
 
-/// Everything the server answers over HTTP.
-///
-/// Serve it with `into_make_service_with_connect_info::<SocketAddr>()`, so that events know the client's address.
-pub fn router(app: App) -> Router {
+impl From<Parts> for App {
+    fn from(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// Everything the server answers over HTTP, but for the way round it that [`Front`] knows.
+fn router(app: App) -> Router {
     let changes = router::api().merge(console::router(app.clone()));
     let recorded = changes.layer(from_fn_with_state(app.clone(), audit::record));
     router::wrap(recorded.merge(router::invocations())).with_state(app)

@@ -30,9 +30,11 @@ impl RequestId {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let run = *RUN.get_or_init(|| uuid::Uuid::now_v7().as_u64_pair().1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let text = format!("{run:016x}{number:016x}");
+        let text = uuid::Uuid::from_u64_pair(run, number).simple();
+        let mut buffer = uuid::Uuid::encode_buffer();
+        let text: &str = text.encode_lower(&mut buffer);
         // Hexadecimal digits are a valid header value.
-        Self(HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown")))
+        Self(HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("unknown")))
     }
 
     /// As text.

@@ -1,6 +1,7 @@
 //! An exchange with one instance: it owns the lease, the deadline and the record, and writes the history whichever way
 //! the invocation ends, also when nobody waits for it any more.
 
+use std::mem;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -90,15 +91,16 @@ impl Exchange {
         record.stages_us.start = micros(lease.start);
         let timeout_ms = deployment.spec.timeout_ms;
         lease.logs.begin(Some(id));
+        let now = Instant::now();
         Self {
             history,
             lease: Some(lease),
             running,
             record,
             received,
-            sent: Instant::now(),
+            sent: now,
             answered: None,
-            deadline: tokio::time::Instant::now() + Duration::from_millis(timeout_ms.into()),
+            deadline: (now + Duration::from_millis(timeout_ms.into())).into(),
             timeout_ms,
             recorded: false,
             event,
@@ -115,6 +117,14 @@ impl Exchange {
         self.lease
             .as_mut()
             .ok_or_else(|| InvokeError::Internal("the invocation has ended".into()))
+    }
+
+    /// The time of day at an instant: what is told of one invocation agrees, whatever is done to the clock meanwhile.
+    fn at(&self, instant: Instant) -> Timestamp {
+        let received_at = self.record.received_at;
+        received_at
+            .saturating_add(instant - self.received)
+            .unwrap_or(received_at)
     }
 
     /// Stage times so far.
@@ -134,7 +144,7 @@ impl Exchange {
         self.record.request_bytes = event.len() as u64;
         let id = self.record.id.0;
         let remaining = Duration::from_millis(self.timeout_ms.into());
-        let deadline = Timestamp::now().as_microsecond().cast_unsigned() + micros(remaining);
+        let deadline = self.at(begun + remaining).as_microsecond().cast_unsigned();
         let head = RequestHead::new(deadline, trigger_code(self.record.trigger))
             .with_spare_core(self.running.has_spare_core())
             .encode(traceparent);
@@ -374,13 +384,20 @@ impl Exchange {
         stages.total = micros(ended - self.received);
         self.record.status = status;
         self.record.error = error;
-        self.record.finished_at = Some(Timestamp::now());
+        self.record.finished_at = Some(self.at(ended));
         self.recorded = true;
         if self.captured.is_none() && status != Status::Succeeded {
             let trigger = self.record.trigger;
             self.captured = self.history.capture_failed(function, trigger, &self.event);
         }
-        (function, self.record.clone())
+        // What is on the heap moves: of the rest a copy stays for who asks for the stage times.
+        let record = InvocationRecord {
+            function: mem::take(&mut self.record.function),
+            error: self.record.error.take(),
+            logs: mem::take(&mut self.record.logs),
+            ..self.record.clone()
+        };
+        (function, record)
     }
 
     /// The rest of the answer as a stream, starting with what was read already.

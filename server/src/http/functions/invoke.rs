@@ -20,6 +20,8 @@ use crate::model::{Right, Trigger};
 
 /// Longest event, as Lambda's. A longer one is refused, never cut.
 pub const MAX_EVENT_BYTES: usize = 6 << 20;
+/// Room for the headers of an answer, here and in the outermost layer.
+const HEADERS: usize = 12;
 /// What the handler gets when nothing is sent, as Lambda does.
 const EMPTY_EVENT: &[u8] = b"{}";
 
@@ -61,7 +63,7 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
         Some(value) => auth::require_bearer(&app, value, Right::Invoke)?,
         None => auth::require(&app, &parts.method, &parts.headers, Right::Invoke).await?,
     };
-    let name = name_in(parts.uri.path());
+    let name = name_in(parts.uri.path()).unwrap_or_default();
     auth::reach(&caller, name)?;
     if app.engine.is_public(name).is_none() {
         return Err(no_function(name));
@@ -83,6 +85,7 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
     let mut response = match outcome {
         Ok(InvokeReply::Json(result)) => {
             let mut response = Response::new(result.into());
+            response.headers_mut().reserve(HEADERS);
             let json = HeaderValue::from_static("application/json");
             response.headers_mut().insert(header::CONTENT_TYPE, json);
             response
@@ -96,11 +99,11 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
     Ok(response)
 }
 
-/// `{name}` of this route's path. Names need no decoding: an encoded one is none.
-fn name_in(path: &str) -> &str {
-    path.strip_prefix("/api/v1/functions/")
-        .and_then(|rest| rest.strip_suffix("/invoke"))
-        .unwrap_or_default()
+/// `{name}` of this route's path; None when it is another's. Names need no decoding: an encoded one is none.
+pub(in crate::http) fn name_in(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix("/api/v1/functions/")?;
+    let name = rest.strip_suffix("/invoke")?;
+    (!name.is_empty() && !name.contains('/')).then_some(name)
 }
 
 #[cfg(test)]
@@ -109,8 +112,11 @@ mod tests {
 
     #[test]
     fn the_name_is_between_prefix_and_suffix() {
-        assert_eq!(name_in("/api/v1/functions/hello/invoke"), "hello");
-        assert_eq!(name_in("/api/v1/functions/invoke/invoke"), "invoke");
-        assert_eq!(name_in("/"), "");
+        assert_eq!(name_in("/api/v1/functions/hello/invoke"), Some("hello"));
+        assert_eq!(name_in("/api/v1/functions/invoke/invoke"), Some("invoke"));
+        for other in ["/", "/api/v1/functions/invoke", "/api/v1/functions//invoke"] {
+            assert_eq!(name_in(other), None, "{other}");
+        }
+        assert_eq!(name_in("/api/v1/functions/a/versions/invoke"), None);
     }
 }
