@@ -27,9 +27,6 @@ pub enum SpareError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// Watching for children failed.
-    #[error("cannot watch for children: {0}")]
-    Watch(#[from] io::Error),
     /// The first one ended without a word on its import.
     #[error("the first process ended while it imported the function")]
     Ended,
@@ -52,13 +49,12 @@ pub(crate) fn serve(
     let first = start(config, program, arguments, FIRST_SPARE)?;
     let start = || start(config, program, arguments, SPARE);
     let report = first.control.receive_message()?.ok_or(SpareError::Ended)?;
-    // Before anything is reported, so that no child's end is missed.
     let imported = report.starts_with(BOOTED);
     control.send(&report)?;
     if !imported {
         return Ok(());
     }
-    let mut server = ForkServer::start(control)?;
+    let mut server = ForkServer::start(control, None)?;
     server.forked(first.pid);
     let mut spare = Some(first);
     while let Some(request) = server.wait()? {

@@ -42,12 +42,18 @@ impl Template {
         self.control()?.send(report.as_bytes()).map_err(failed)
     }
 
-    /// Forks at the server's command until it closes the socket. Returns false then and, in every child, true: its
-    /// `channel` is open.
+    /// Tells the server `booted`, JSON text, and forks at its command until it closes the socket. Returns false then and,
+    /// in every child, true: its `channel` is open.
     #[napi]
-    pub fn serve(&mut self, env: &Env, channel: &mut Channel) -> napi::Result<bool> {
+    pub fn serve(
+        &mut self,
+        env: &Env,
+        channel: &mut Channel,
+        booted: String,
+    ) -> napi::Result<bool> {
         memory::copy_all_on_fork().map_err(failed)?;
-        let mut server = ForkServer::start(self.take_control()?).map_err(failed)?;
+        let control = self.take_control()?;
+        let mut server = ForkServer::start(control, Some(&booted)).map_err(failed)?;
         while let Some(request) = server.wait().map_err(failed)? {
             match sys::fork(env, || request.parts.take_streams())? {
                 Ok(Forked::Parent(pid)) => server.forked(pid),
@@ -78,11 +84,16 @@ impl Template {
         spares::serve(control, &config, &program, &arguments).map_err(failed)
     }
 
-    /// In a spare: waits for the FORK that makes this process an instance. Returns true when its `channel` is open, or
-    /// false when the server is gone.
+    /// In a spare: says `booted` if it is asked to, and waits for the FORK that makes this process an instance. Returns
+    /// true when its `channel` is open, or false when the server is gone.
     #[napi]
-    pub fn become_instance(&mut self, channel: &mut Channel) -> napi::Result<bool> {
-        let mut server = ForkServer::start(self.take_control()?).map_err(failed)?;
+    pub fn become_instance(
+        &mut self,
+        channel: &mut Channel,
+        booted: Option<String>,
+    ) -> napi::Result<bool> {
+        let control = self.take_control()?;
+        let mut server = ForkServer::start(control, booted.as_deref()).map_err(failed)?;
         let Some(request) = server.wait().map_err(failed)? else {
             return Ok(false);
         };

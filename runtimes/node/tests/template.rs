@@ -30,6 +30,27 @@ fn boots_with_version_and_time() {
     assert_eq!(template.close().code(), Some(0));
 }
 
+/// It may be dumped as soon as it has said that it is up: what it was in the middle of would go on in every restore.
+#[test]
+fn when_it_says_that_it_is_up_all_of_its_memory_can_be_forked() {
+    let template = boot(ECHO);
+    let smaps = std::fs::read_to_string(format!("/proc/{}/smaps", template.pid())).expect("smaps");
+    let left_out = |line: &&str| {
+        line.strip_prefix("VmFlags:").is_some_and(|flags| {
+            let mut flags = flags.split_ascii_whitespace();
+            flags.clone().any(|flag| flag == "dc") && flags.all(|flag| flag != "io")
+        })
+    };
+    assert_eq!(smaps.lines().filter(left_out).count(), 0);
+    let fds = std::fs::read_dir(format!("/proc/{}/fd", template.pid())).expect("descriptors");
+    let files: Vec<_> = fds
+        .flatten()
+        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+        .filter(|path| path.starts_with("/proc"))
+        .collect();
+    assert!(files.is_empty(), "{files:?}");
+}
+
 #[test]
 fn modules_of_both_kinds_are_found() {
     let esm = "export const run = async () => import.meta.url.split('/').pop();\n";

@@ -16,6 +16,8 @@ const { Fault } = errors;
 // The control socket is the descriptor after stdin, stdout and stderr.
 const CONTROL_FD = 3;
 const DEFAULT_CODE_DIR = "/var/task";
+// How a spare is started of which the server expects no word.
+const SILENT = "--spare";
 
 // Requests to libuv's thread pool and to the kernel, as `process.getActiveResourcesInfo` calls them. Their answers would
 // come to the template alone.
@@ -40,23 +42,30 @@ function main(mode) {
   refusals.prepare();
   const gc = collector();
   const channel = new native.Channel();
-  boot(reporter(control, mode), JSON.parse(text), channel).then((instance) => {
+  boot(reporter(control, mode), JSON.parse(text), channel).then(({ instance, booted }) => {
     // Out of the promise: a fork shall not inherit its stack, and the collector not see it.
     setImmediate(() => {
       gc();
       // V8 sweeps lazily, page by page, which every child would do again, and so copy those pages. Counting needs them
       // swept.
       v8.getHeapCodeStatistics();
-      becomeInstance(control, mode, channel);
+      becomeInstance(control, mode, channel, booted);
       instance.main();
     });
   });
 }
 
-/** Waits until this process is an instance, with its channel open. Does not return in the template itself. */
-function becomeInstance(control, mode, channel) {
+/**
+ * Reports that it has booted and waits until this process is an instance, with its channel open. Does not return in the
+ * template itself. The server hears only of the first spare.
+ */
+function becomeInstance(control, mode, channel, booted) {
+  const become = () =>
+    mode.endsWith("spare")
+      ? control.becomeInstance(channel, mode === SILENT ? undefined : booted)
+      : control.serve(channel, booted);
   try {
-    if (!(mode.endsWith("spare") ? control.becomeInstance(channel) : control.serve(channel))) {
+    if (!become()) {
       native.exitNow(0);
     }
   } catch (error) {
@@ -65,7 +74,7 @@ function becomeInstance(control, mode, channel) {
   }
 }
 
-/** Imports the function and tells the server how that went. Does not return when it failed. */
+/** Imports the function. Returns what is to be told the server; does not return when it failed, which `report` tells. */
 async function boot(report, config, channel) {
   const instance = new Instance(config, channel);
   // Before there is anything of the function's that it could touch.
@@ -88,20 +97,18 @@ async function boot(report, config, channel) {
   renewal.plan();
   instance.listen();
   // `src/spares.rs` knows the beginning of this message.
-  report(JSON.stringify({ type: "booted", runtime: process.versions.node, import_ms: importMs }));
-  return instance;
+  const booted = JSON.stringify({ type: "booted", runtime: process.versions.node, import_ms: importMs });
+  return { instance, booted };
 }
 
-/** How the server hears of the import. Only the first spare's word is waited for: the others put theirs into the log. */
+/** How the server hears of a failed import. Only the first spare's word is waited for: the others put it into the log. */
 function reporter(control, mode) {
-  if (mode !== "--spare") {
+  if (mode !== SILENT) {
     return (message) => control.send(message);
   }
   return (message) => {
-    const { type, error } = JSON.parse(message);
-    if (type === "import_error") {
-      process.stderr.write(`hearth: the function did not import: ${error.stackTrace.join("\n")}\n`);
-    }
+    const { error } = JSON.parse(message);
+    process.stderr.write(`hearth: the function did not import: ${error.stackTrace.join("\n")}\n`);
   };
 }
 

@@ -37,8 +37,8 @@ def main():
     streams.flush()
     _freeze()
     version = ".".join(map(str, sys.version_info[:3]))
-    control.send(json.dumps({"type": "booted", "runtime": version, "import_ms": import_ms}))
-    channel = control.serve(*atfork.foreign())
+    booted = json.dumps({"type": "booted", "runtime": version, "import_ms": import_ms})
+    channel = control.serve(booted, *atfork.foreign())
     if channel is None:
         os._exit(0)
     worker.main(channel)

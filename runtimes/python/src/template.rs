@@ -42,13 +42,15 @@ impl Template {
             .map_err(os_error)
     }
 
-    /// Forks at the server's command until it closes the socket. Returns None then and, in every child, its channel.
+    /// Tells the server `booted`, JSON text, and forks at its command until it closes the socket. Returns None then and, in
+    /// every child, its channel.
     ///
     /// `before`, `in_child` and `in_parent` are the at-fork handlers that have to run although the process has a single
     /// thread, in the order in which they have to. Where it has more, all that are registered with the interpreter run.
     fn serve(
         &mut self,
         py: Python<'_>,
+        booted: &str,
         before: Vec<Py<PyAny>>,
         in_child: Vec<Py<PyAny>>,
         in_parent: Vec<Py<PyAny>>,
@@ -57,7 +59,7 @@ impl Template {
         let Some(control) = self.control.take() else {
             return Ok(None);
         };
-        let mut server = ForkServer::start(control)?;
+        let mut server = ForkServer::start(control, Some(booted)).map_err(os_error)?;
         while let Some(request) = py.detach(|| server.wait()).map_err(os_error)? {
             let take_streams = || request.parts.take_streams();
             let forked = if sys::is_single_threaded() {

@@ -35,6 +35,9 @@ pub enum ControlError {
     /// Sending failed.
     #[error("cannot report to the server: {0}")]
     Send(io::Error),
+    /// Children cannot be watched.
+    #[error("cannot watch for children: {0}")]
+    Watch(io::Error),
     /// A message is longer than any can be.
     #[error("a message of more than {MESSAGE_BYTES_MAX} bytes")]
     MessageTooLong,

@@ -30,16 +30,21 @@ pub struct ForkServer {
 }
 
 impl ForkServer {
-    /// Starts watching for children. At most one of these may be alive.
+    /// Starts watching for children, then tells the server `booted`, the report that the template is up, unless somebody else
+    /// does. At most one of these may be alive.
+    ///
+    /// The report is a template's last step before it waits: from then on it may be dumped at any moment, and what it was
+    /// in the middle of would go on in every restore.
     ///
     /// # Errors
-    /// The kernel refused.
-    pub fn start(control: Control) -> io::Result<Self> {
-        occupy_standard_descriptors()?;
-        Ok(Self {
-            control,
-            children: Children::watch()?,
-        })
+    /// The kernel refused, or the server is gone.
+    pub fn start(control: Control, booted: Option<&str>) -> Result<Self, ControlError> {
+        occupy_standard_descriptors().map_err(ControlError::Watch)?;
+        let children = Children::watch().map_err(ControlError::Watch)?;
+        if let Some(booted) = booted {
+            control.send(booted.as_bytes())?;
+        }
+        Ok(Self { control, children })
     }
 
     /// Waits for the next command, and reports children that end meanwhile. Returns nothing when the server is gone: a
