@@ -73,7 +73,8 @@ loom() {
     cargo test --locked --target-dir "$TARGET/loom" -p hearth-abi --test loom
 }
 
-python_runtime() { PYTHONPATH=runtimes/python "$PYTHON" -B -m unittest discover -s runtimes/python/tests/python; }
+# With the native half beside it, as it is installed.
+python_runtime() { PYTHONPATH="$TARGET/debug/runtimes/python" "$PYTHON" -B -m unittest discover -s runtimes/python/tests/python; }
 
 node_runtime() { "$NODE" --test --test-reporter=tap runtimes/node/tests/javascript; }
 

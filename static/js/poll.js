@@ -64,6 +64,11 @@ export function setUpPolling() {
   };
   onLive("called", changed);
   document.addEventListener("live-hello", changed);
+  // What finishes after the page was made and before its stream begins, the stream does not tell of: its beginning counts
+  // as news for what came with the page.
+  for (const element of document.querySelectorAll("[data-poll]")) {
+    refreshed.set(element, { now: performance.now(), changes });
+  }
   setInterval(tick, TICK_MS);
   document.addEventListener("visibilitychange", tick);
 }
