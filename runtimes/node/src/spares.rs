@@ -49,12 +49,11 @@ pub(crate) fn serve(
     let first = start(config, program, arguments, FIRST_SPARE)?;
     let start = || start(config, program, arguments, SPARE);
     let report = first.control.receive_message()?.ok_or(SpareError::Ended)?;
-    let imported = report.starts_with(BOOTED);
-    control.send(&report)?;
-    if !imported {
-        return Ok(());
+    if !report.starts_with(BOOTED) {
+        return Ok(control.send(&report)?);
     }
-    let mut server = ForkServer::start(control, None)?;
+    let booted = String::from_utf8_lossy(&report);
+    let mut server = ForkServer::start(control, Some(&booted))?;
     server.forked(first.pid);
     let mut spare = Some(first);
     while let Some(request) = server.wait()? {
