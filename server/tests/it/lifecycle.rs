@@ -6,53 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Server, command, eventually};
-
-/// Processes that run the template or an instance of this server's functions.
-pub fn descendants(root: u32) -> HashSet<u32> {
-    let mut parents = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<u32>().ok())
-        else {
-            continue;
-        };
-        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
-            continue;
-        };
-        let Some((_, tail)) = stat.rsplit_once(')') else {
-            continue;
-        };
-        let parent: u32 = tail
-            .split_whitespace()
-            .nth(1)
-            .and_then(|field| field.parse().ok())
-            .unwrap_or(0);
-        parents.push((pid, parent));
-    }
-    let mut found = HashSet::from([root]);
-    loop {
-        let before = found.len();
-        for &(pid, parent) in &parents {
-            if found.contains(&parent) {
-                found.insert(pid);
-            }
-        }
-        if found.len() == before {
-            found.remove(&root);
-            return found;
-        }
-    }
-}
-
-fn is_alive(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        stat.rsplit_once(')')
-            .is_some_and(|(_, tail)| !tail.trim_start().starts_with('Z'))
-    })
-}
+use crate::support::{Server, command, descendants, eventually, is_alive};
 
 #[tokio::test]
 async fn what_was_deployed_serves_again_after_kill_9() {
@@ -74,7 +28,12 @@ async fn what_was_deployed_serves_again_after_kill_9() {
     eventually(
         "every process of the sandboxes ends with the server",
         Duration::from_secs(5),
-        || async { processes.iter().all(|&pid| !is_alive(pid)).then_some(()) },
+        || async {
+            processes
+                .iter()
+                .all(|process| !is_alive(process.pid))
+                .then_some(())
+        },
     )
     .await;
 
@@ -136,15 +95,20 @@ async fn an_idle_instance_that_just_died_is_not_given_to_a_request() {
             json!({}),
         )
         .await;
-    let template = descendants(server.pid());
     for _ in 0..20 {
         let answer = client.invoke("mortal", &json!(0)).await.expect(200);
         assert_eq!(answer.header("x-hearth-start"), "fork");
-        for &pid in descendants(server.pid()).difference(&template) {
-            let process = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+        let all = descendants(server.pid());
+        let forks: Vec<_> = all
+            .iter()
+            .filter(|process| process.is_fork("mortal"))
+            .collect();
+        assert!(!forks.is_empty(), "the instance");
+        for fork in forks {
+            let process = rustix::process::Pid::from_raw(fork.pid.cast_signed()).unwrap();
             rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
             // No pause: the next request is to come before the server has heard of it.
-            while is_alive(pid) {}
+            while is_alive(fork.pid) {}
         }
     }
 }
@@ -218,7 +182,7 @@ async fn sigterm_lets_running_requests_finish_and_refuses_new_ones() {
     assert_eq!(running.await.unwrap().expect(200).json(), "finished");
     assert!(server.wait().success(), "a drained server exits with 0");
     assert!(
-        processes.iter().all(|&pid| !is_alive(pid)),
+        processes.iter().all(|process| !is_alive(process.pid)),
         "nothing outlives the server"
     );
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Client, Server, eventually};
+use crate::support::{Client, Server, descendants, eventually};
 
 /// Longest wait for the server to make an image in its own time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -95,12 +95,12 @@ pub(crate) async fn image_of(client: &Client, name: &str) -> u64 {
 /// Kills the function's template, and waits until the server has noticed.
 pub(crate) async fn kill_template(server: &Server, client: &Client, name: &str) {
     // The one of which the image was made may still be on its way out.
-    let templates = crate::lifecycle::descendants(server.pid())
+    let templates = descendants(server.pid())
         .into_iter()
-        .filter(|pid| is_template(*pid, name));
+        .filter(|process| process.is_template(name));
     let mut killed = 0;
     for template in templates {
-        let pid = rustix::process::Pid::from_raw(template.cast_signed()).unwrap();
+        let pid = rustix::process::Pid::from_raw(template.pid.cast_signed()).unwrap();
         // It may have ended by itself.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         killed += 1;
@@ -110,18 +110,6 @@ pub(crate) async fn kill_template(server: &Server, client: &Client, name: &str) 
         (function(client, name).await["template"] == json!(false)).then_some(())
     })
     .await;
-}
-
-/// A template has the number 1000 inside, and its environment names the function.
-fn is_template(pid: u32, name: &str) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let inner = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    let wanted = format!("HEARTH_FUNCTION={name}");
-    inner.is_some_and(|numbers| numbers.trim().ends_with("\t1000"))
-        && environment
-            .split(|byte| *byte == 0)
-            .any(|entry| entry == wanted.as_bytes())
 }
 
 fn images(server: &Server) -> Vec<PathBuf> {

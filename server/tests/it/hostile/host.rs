@@ -5,97 +5,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::{Server, eventually};
+use crate::support::{Process, Server, descendants, eventually};
 
 /// Host uids of sandboxes begin here.
 pub const UID_BASE: u32 = 1_900_000_000;
 
-/// A process of a sandbox, as the host sees it.
-#[derive(Debug, Clone)]
-pub struct Process {
-    pub pid: u32,
-    pub parent: u32,
-    pub uid: u32,
-    /// `/proc/PID/status`.
-    status: String,
-    /// The value of `HEARTH_FUNCTION` in its environment; PID 1 has none.
-    pub function: Option<String>,
-}
-
-impl Process {
-    fn read(pid: u32) -> Option<Self> {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let function = environment
-            .split(|byte| *byte == 0)
-            .find_map(|entry| entry.strip_prefix(b"HEARTH_FUNCTION="))
-            .map(|name| String::from_utf8_lossy(name).into_owned());
-        let mut process = Self {
-            pid,
-            parent: 0,
-            uid: 0,
-            status,
-            function,
-        };
-        process.parent = process.field("PPid").parse().ok()?;
-        process.uid = process
-            .field("Uid")
-            .split_whitespace()
-            .next()?
-            .parse()
-            .ok()?;
-        Some(process)
-    }
-
-    /// A field of its status, or "".
-    pub fn field(&self, name: &str) -> &str {
-        self.status
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-            .unwrap_or_default()
-            .trim()
-    }
-
-    /// Identity of one of its namespaces.
-    pub fn namespace(&self, name: &str) -> String {
-        let link = fs::read_link(format!("/proc/{}/ns/{name}", self.pid));
-        link.expect("root may look").display().to_string()
-    }
-
-    fn is_zombie(&self) -> bool {
-        self.field("State").starts_with('Z')
-    }
-}
-
-/// Every live descendant of the server.
-pub fn descendants(server: &Server) -> Vec<Process> {
-    let all: Vec<Process> = fs::read_dir("/proc")
-        .expect("/proc")
-        .flatten()
-        .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
-        .filter(|process| !process.is_zombie())
-        .collect();
-    let mut family = HashSet::from([server.pid()]);
-    loop {
-        let before = family.len();
-        family.extend(
-            all.iter()
-                .filter(|process| family.contains(&process.parent))
-                .map(|process| process.pid)
-                .collect::<Vec<_>>(),
-        );
-        if family.len() == before {
-            break;
-        }
-    }
-    all.into_iter()
-        .filter(|process| process.pid != server.pid() && family.contains(&process.pid))
-        .collect()
-}
-
 /// The processes of a function (template, instances, whatever they started), without PID 1 of its sandbox.
 pub fn processes_of(server: &Server, function: &str) -> Vec<Process> {
-    let all = descendants(server);
+    let mut all = descendants(server.pid());
+    all.retain(|process| !process.is_zombie());
     let uids: HashSet<u32> = all
         .iter()
         .filter(|process| process.function.as_deref() == Some(function))
@@ -187,7 +105,7 @@ pub async fn nothing_is_left(server: &mut Server) {
                         .iter()
                         .all(|dir| dir.file_name().is_some_and(|name| name == tag.as_str()))
             });
-            (sandboxes && descendants(server).is_empty() && names(server, "code").is_empty())
+            (sandboxes && descendants(server.pid()).is_empty() && names(server, "code").is_empty())
                 .then_some(())
         },
     )

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::{Arena, host};
+use crate::support::descendants;
 
 const CODE: &str = include_str!("processes.py");
 const NAMESPACES: [&str; 7] = ["user", "mnt", "pid", "ipc", "uts", "net", "cgroup"];
@@ -58,7 +59,7 @@ async fn workers_are_nobody_in_namespaces_of_their_own() {
     }
     assert_ne!(uids[0], uids[1], "each function has a user of its own");
     // PID 1 of each sandbox: root inside only, with nothing but the right to kill.
-    let inits: Vec<_> = host::descendants(&arena.server)
+    let inits: Vec<_> = descendants(arena.server.pid())
         .into_iter()
         .filter(|process| process.parent == arena.server.pid())
         .collect();

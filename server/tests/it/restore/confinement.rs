@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{available, image_of, is_template, kill_template, standby, standbys_used};
-use crate::support::Server;
+use super::{available, image_of, kill_template, standby, standbys_used};
+use crate::support::{Server, descendants};
 
 /// Reports what the kernel says of the process, and what becomes of things it must not do.
 const PROBE: &str = r#"
@@ -190,8 +190,9 @@ async fn confined_as_booted(ahead: bool) {
 
 /// Host pid of the function's template.
 fn template(server: &Server, name: &str) -> u32 {
-    let mut all = crate::lifecycle::descendants(server.pid()).into_iter();
-    all.find(|pid| is_template(*pid, name)).expect("a template")
+    let all = descendants(server.pid());
+    let found = all.iter().find(|process| process.is_template(name));
+    found.expect("a template").pid
 }
 
 /// What the cgroups of a process allow it, in all hierarchies, and those above it within the sandbox.

@@ -7,11 +7,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{
-    HELLO, PATIENCE, available, function, image_of, is_template, kill_template, standby,
-    standbys_used,
+    HELLO, PATIENCE, available, function, image_of, kill_template, standby, standbys_used,
 };
-use crate::lifecycle::descendants;
-use crate::support::{Client, Server, eventually};
+use crate::support::{Client, Server, descendants, eventually};
 
 /// A server with a function `hello` that sleeps, with an image and a sandbox made ahead; none without a CRIU.
 async fn asleep() -> Option<(Server, Client)> {
@@ -37,16 +35,19 @@ async fn pair(server: &Server) -> [u32; 2] {
     .await
 }
 
+/// All that the server started.
+fn pids(server: &Server) -> HashSet<u32> {
+    let all = descendants(server.pid());
+    all.iter().map(|process| process.pid).collect()
+}
+
 /// What runs `hearth-init`: builders and PID 1s.
 fn keepers(server: &Server) -> HashSet<u32> {
     let uses_init = |pid: &u32| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         name.trim() == "hearth-init"
     };
-    descendants(server.pid())
-        .into_iter()
-        .filter(uses_init)
-        .collect()
+    pids(server).into_iter().filter(uses_init).collect()
 }
 
 fn signal(pid: u32, signal: Signal) {
@@ -166,19 +167,22 @@ async fn none_outlives_the_server() {
     let Some((mut server, client)) = asleep().await else {
         return;
     };
-    let pids = descendants(server.pid());
-    assert!(pids.len() >= 3, "a builder, a PID 1 and CRIU: {pids:?}");
+    let started = pids(&server);
+    assert!(
+        started.len() >= 3,
+        "a builder, a PID 1 and CRIU: {started:?}"
+    );
     server.kill_9();
-    gone(pids).await;
+    gone(started).await;
     drop(client);
 
     let Some((mut server, _client)) = asleep().await else {
         return;
     };
-    let pids = descendants(server.pid());
+    let started = pids(&server);
     server.terminate();
     assert!(server.wait().success());
-    gone(pids).await;
+    gone(started).await;
     let run = std::fs::read_dir(server.data_dir().join("run")).unwrap();
     assert_eq!(run.count(), 0, "nothing of the sandboxes");
 }
@@ -216,10 +220,10 @@ async fn not_even_the_sandboxs_root_can_make_the_code_writable() {
     assert_eq!(standbys_used(&client).await, 1);
     let template = descendants(server.pid())
         .into_iter()
-        .find(|pid| is_template(*pid, "hello"))
+        .find(|process| process.is_template("hello"))
         .expect("a template");
     let tampered = Command::new("nsenter")
-        .args(["--target", &template.to_string(), "--user", "--mount"])
+        .args(["--target", &template.pid.to_string(), "--user", "--mount"])
         .args([
             "--setuid=0",
             "--setgid=0",

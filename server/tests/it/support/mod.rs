@@ -1,6 +1,7 @@
 //! A real server for one test.
 
 mod client;
+mod processes;
 mod proxy;
 mod raw;
 mod stream;
@@ -14,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub use client::{Answer, Client, deploy_form};
+pub use processes::{Process, descendants, is_alive};
 pub use proxy::Proxy;
 pub use raw::{exchange, half_a_request};
 pub use stream::Lines;
