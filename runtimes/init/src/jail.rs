@@ -168,7 +168,6 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
             (boot(&mut order, &template_control)?, None)
         }
     };
-    drop(standby);
     drop(template_control);
     drop(order);
     // 9. PID 1 keeps the one capability it needs, to kill the sandbox's other user's processes, and can get no other.
@@ -189,8 +188,9 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     )
     .map_err(JailError::Control)?;
     drop(server_end);
-    drop(restored);
-    pid1::serve(control, template).map_err(JailError::Control)
+    // Stage 0 of a former standby, with the image's mount, and the image's memory.
+    let leftovers = restored.map(|used| (standby, used));
+    pid1::serve(control, template, leftovers).map_err(JailError::Control)
 }
 
 /// 8. Forks the template, while PID 1 can still make it another user, and waits until its program runs.

@@ -22,14 +22,19 @@ const SWEEP_AGAIN: [Duration; 3] = [
     Duration::from_millis(200),
 ];
 
+/// When the leftovers of a restore are let go of: the template's first fork comes before that.
+const FIRST_FORK: Duration = Duration::from_millis(10);
+
 /// Sends a report to the server.
 pub fn send(control: &OwnedFd, report: &Report, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     wire::send(control, &serde_json::to_vec(report)?, fds)
 }
 
-/// Runs until the template ends (tells the server how) or the server is gone.
-pub fn serve(control: &OwnedFd, template: Pid) -> io::Result<()> {
+/// Runs until the template ends (tells the server how) or the server is gone. Drops `leftovers`, which takes a moment, when
+/// nobody waits for the sandbox.
+pub fn serve<T>(control: &OwnedFd, template: Pid, leftovers: Option<T>) -> io::Result<()> {
     let children = sys::child_events()?;
+    let mut leftovers = leftovers.map(|leftovers| (Instant::now() + FIRST_FORK, leftovers));
     let mut sweeps: Vec<Instant> = Vec::new();
     loop {
         // Before the first wait too: a child may have ended before its signal was blocked.
@@ -46,7 +51,9 @@ pub fn serve(control: &OwnedFd, template: Pid) -> io::Result<()> {
         if (due || more) && sweep(template) {
             sweeps = after_a_find();
         }
-        let timeout = match sweeps.iter().min() {
+        drop(leftovers.take_if(|(at, _)| *at <= now));
+        let next = leftovers.as_ref().map(|(at, _)| at);
+        let timeout = match sweeps.iter().chain(next).min() {
             Some(at) => Some(timespec(at.saturating_duration_since(Instant::now()))?),
             None => None,
         };

@@ -27,6 +27,8 @@ use crate::{confine, inject, rpc};
 
 /// What CRIU found out about the kernel, in its work directory.
 const NOTES: &str = "criu.kdat";
+/// What a restore took, in its work directory.
+const STATISTICS: &str = "stats-restore";
 
 /// Longest answer of CRIU's that is looked at, bytes: a success is a dozen.
 const MAX_ANSWER: usize = 256;
@@ -86,9 +88,14 @@ impl Restorer {
         owner: u32,
     ) -> Result<Self, JailError> {
         let give = || -> io::Result<()> {
-            let notes = work.join(NOTES);
-            fs::copy(&program.kdat, &notes)?;
-            std::os::unix::fs::chown(&notes, Some(owner), Some(owner))?;
+            fs::copy(&program.kdat, work.join(NOTES))?;
+            // CRIU would make these in the middle of a restore.
+            for name in [RESTORE_LOG, STATISTICS] {
+                fs::File::create(work.join(name))?;
+            }
+            for name in [NOTES, RESTORE_LOG, STATISTICS] {
+                std::os::unix::fs::chown(work.join(name), Some(owner), Some(owner))?;
+            }
             let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
             Ok(rustix::fs::fchown(&criu.work, user, group)?)
         };

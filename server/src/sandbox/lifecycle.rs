@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 use super::launch::TemplateEnds;
 use super::live::{Live, Waiting};
 use super::mailbox::Key;
-use super::thread::{Job, RETRIES, RETRY, SETUP_PATIENCE, Thread};
-use super::{Dumpable, RESTORE_STEP, Sandbox, SandboxError, SandboxSpec};
+use super::thread::{FIRST_CELL, Job, OTHER_CELLS, RETRIES, RETRY, SETUP_PATIENCE, Thread};
+use super::{CELL_POOL, Dumpable, RESTORE_STEP, Sandbox, SandboxError, SandboxSpec};
 
 /// The server waits for no template.
 fn unblocked(socket: OwnedFd) -> io::Result<OwnedFd> {
@@ -103,7 +103,7 @@ impl Thread {
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
             }
             // While the sandbox is being made, so that its first start finds a cell.
-            self.fill_pool(key);
+            self.later(FIRST_CELL, 0, Job::FillPool(key, 1));
         }
     }
 
@@ -218,11 +218,11 @@ impl Thread {
         };
         // When nobody waits any more, the sandbox is dropped here, and its drop has it destroyed.
         drop(reply.send(Ok(sandbox)));
-        // That of a former standby ends by now.
+        // That of a former standby ends in a moment.
         if let Some(builder) = builder {
             self.later(RETRY.0, 0, Job::Reap(builder));
         }
-        self.fill_pool(key);
+        self.later(OTHER_CELLS, 0, Job::FillPool(key, CELL_POOL));
     }
 
     /// The sandbox cannot be made: says so and removes what there is of it. When it was made ahead and the restore itself

@@ -178,8 +178,8 @@ impl Live {
         let log = self.dir.join(CRIU_DIR).join(WORK).join(RESTORE_LOG);
         match fs::File::open(log).and_then(|log| last_words(&log)) {
             Ok(said) if !said.is_empty() => format!("CRIU said: {said}"),
-            Ok(_) => "CRIU had not said anything".to_owned(),
-            Err(_) => "CRIU had not begun".to_owned(),
+            // The log is made ahead of it.
+            _ => "CRIU had not begun".to_owned(),
         }
     }
 

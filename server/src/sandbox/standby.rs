@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::live::{Live, Waiting};
 use super::mailbox::Key;
-use super::thread::{Job, SETUP_PATIENCE, Thread};
+use super::thread::{FIRST_CELL, Job, SETUP_PATIENCE, Thread};
 use super::{Sandbox, SandboxError, SandboxSpec};
 
 /// After one could not be made, none is for this long: what fails is likely to fail again, and each costs CPU time.
@@ -226,7 +226,7 @@ impl Thread {
                 self.standbys.forget(key);
                 self.standbys.board.0.used.fetch_add(1, Ordering::Relaxed);
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
-                self.fill_pool(key);
+                self.later(FIRST_CELL, 0, Job::FillPool(key, 1));
                 None
             }
             Err(error) => {

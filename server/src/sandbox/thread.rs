@@ -31,6 +31,11 @@ pub(super) const RETRY: (Duration, Duration) =
     (Duration::from_millis(2), Duration::from_millis(250));
 /// Times a removal is tried, about ten seconds in all. What is left then is cleared at the next start.
 pub(super) const RETRIES: u32 = 48;
+/// How long after a sandbox was ordered its first cell is made. What this thread does at once keeps the sandbox waiting:
+/// the kernel wakes it on the processor of who calls it.
+pub(super) const FIRST_CELL: Duration = Duration::from_millis(3);
+/// How long after a sandbox is ready its other cells are made: the template's first fork goes before them.
+pub(super) const OTHER_CELLS: Duration = Duration::from_millis(5);
 /// Events taken at once.
 const EVENTS: usize = 64;
 /// The mailbox's event; sandboxes' are twice their key, plus one for PID 1's end.
@@ -42,6 +47,8 @@ pub(super) enum Job {
     Sweep(Key),
     RemoveCell(Key, Leaf),
     RemoveSandbox(Key),
+    /// Have that many cells.
+    FillPool(Key, usize),
     GiveUpStarting(Key),
     GiveUpStandby(Key),
     ReplaceStandby(Key),
@@ -176,7 +183,7 @@ impl Thread {
                     leaf.remove();
                 }
             }
-            Message::FillPool(key) => self.fill_pool(key),
+            Message::FillPool(key) => self.fill_pool(key, CELL_POOL),
             Message::Kill(key, leaf) => {
                 leaf.kill();
                 self.sweep(key);
@@ -223,11 +230,12 @@ impl Thread {
         }
     }
 
-    pub(super) fn fill_pool(&mut self, key: Key) {
+    /// Makes cells until there are `cells` that are not used.
+    pub(super) fn fill_pool(&mut self, key: Key, cells: usize) {
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
-        while !live.destroying && live.pool.lock().len() < CELL_POOL {
+        while !live.destroying && live.pool.lock().len() < cells {
             match live.cell() {
                 Ok(leaf) => live.pool.lock().push(leaf),
                 // Whoever needs one will be told.
@@ -270,6 +278,7 @@ impl Thread {
                 }
                 Job::Sweep(key) => self.sweep(key),
                 Job::RemoveCell(key, leaf) => self.remove_cell(key, leaf, tries),
+                Job::FillPool(key, cells) => self.fill_pool(key, cells),
                 Job::RemoveSandbox(key) => self.remove_sandbox(key, tries),
                 Job::GiveUpRestoring(key, limit) => self.give_up_restoring(key, limit),
                 Job::GiveUpStandby(key) => self.give_up_standby(key),
