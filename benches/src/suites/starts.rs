@@ -59,8 +59,11 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let engine = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    engine.block_on(fork::run(scale, document))?;
-    engine.block_on(restore::run(scale, document))?;
+    on_a_task(&engine, document, |mut document| async move {
+        fork::run(scale, &mut document).await?;
+        restore::run(scale, &mut document).await?;
+        Ok(document)
+    })?;
     drop(engine);
     let server = Server::start(&[])?;
     for runtime in Runtime::ALL {
@@ -77,10 +80,27 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
 
 /// The part about CRIU alone.
 pub fn restores(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_multi_thread()
+    let engine = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .build()?
-        .block_on(restore::run(scale, document))
+        .build()?;
+    on_a_task(&engine, document, |mut document| async move {
+        restore::run(scale, &mut document).await?;
+        Ok(document)
+    })
+}
+
+/// Measures on a task, as the server starts instances: what happens comes to a task without a hop to another thread.
+fn on_a_task<F>(
+    engine: &tokio::runtime::Runtime,
+    document: &mut Document,
+    measure: impl FnOnce(Document) -> F,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<Document>> + Send + 'static,
+{
+    let measured = measure(document.clone());
+    *document = engine.block_on(engine.spawn(measured))??;
+    Ok(())
 }
 
 /// From `exec` to the first byte that the booted interpreter writes, with the usual imports and nothing of Hearth's.

@@ -74,6 +74,7 @@ impl Instance {
         function: &FunctionKey,
         history: &History,
     ) -> Result<Self, StartError> {
+        let under_way = template.spares.begin();
         let kit = template.take_kit(function, history)?;
         let was_spare = matches!(kit.worker, Worker::Spare(_));
         let (started, was_spare) = match Started::from(template, kit).await {
@@ -99,6 +100,7 @@ impl Instance {
             logs,
             ..
         } = kit;
+        drop(under_way);
         template.prepare(function, history, AFTER_A_START);
 
         let pid = Pid::from_raw(host_pid.cast_signed()).ok_or(StartError::BadReady)?;

@@ -29,6 +29,25 @@ pub(super) struct Spares {
     coming: AtomicBool,
     /// Starts that have ended, to see when there are none.
     starts: AtomicU64,
+    /// Starts under way.
+    under_way: AtomicU64,
+}
+
+/// A start under way, for as long as it lives.
+pub(super) struct UnderWay<'a>(&'a Spares);
+
+impl Spares {
+    /// A start begins.
+    pub(super) fn begin(&self) -> UnderWay<'_> {
+        self.under_way.fetch_add(1, Ordering::AcqRel);
+        UnderWay(self)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Template {
@@ -60,7 +79,8 @@ impl Template {
         prepared.map_or_else(|| self.new_kit(function, history), Ok)
     }
 
-    /// Makes the kit of the next start, and a cgroup for it, after a while, then the spare; on a task of its own.
+    /// Makes the kit of the next start, and a cgroup for it, after a while, then the spare; on a task of its own. A start
+    /// that is under way by then does all that after it: it is not to be held up.
     pub(super) fn prepare(
         self: &Arc<Self>,
         function: &FunctionKey,
@@ -72,6 +92,9 @@ impl Template {
         tokio::spawn(async move {
             tokio::time::sleep(after).await;
             template.sandbox.prepare_cells();
+            if template.spares.under_way.load(Ordering::Acquire) > 0 {
+                return;
+            }
             if template.kit.lock().is_none() {
                 // Should it fail, the next start will say why.
                 let Ok(kit) = template.new_kit(&function, &history) else {
@@ -88,6 +111,7 @@ impl Template {
             wanted,
             coming,
             starts,
+            ..
         } = &self.spares;
         if !wanted.load(Ordering::Acquire) || coming.swap(true, Ordering::AcqRel) {
             return;
