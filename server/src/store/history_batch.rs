@@ -1,15 +1,19 @@
 //! Writing the history: many invocations and log lines in one transaction, one statement a table.
 //!
-//! A statement takes all its rows as one JSON text, an array of arrays, which SQLite takes apart itself. So a batch costs
-//! a handful of trips to the connection's thread instead of one a row, and the query stays a literal that is checked at
-//! compile time. `jsonb_each` hands out each row in SQLite's binary form, so that the row's text is not parsed again for
-//! every column: an invocation costs 3.4 µs of CPU that way and 8.0 µs with `json_each` (batches of 4,096). It came with
-//! SQLite 3.51, which sqlx brings along.
+//! So a batch costs a handful of trips to the connection's thread instead of one a row.
+//! - Payloads and lines: a statement takes all its rows as one JSON text, an array of arrays, which SQLite takes apart
+//!   itself, and the query stays a literal that is checked at compile time. `jsonb_each` hands out each row in SQLite's
+//!   binary form, so that the row's text is not parsed again for every column. It came with SQLite 3.51, which sqlx brings
+//!   along.
+//! - Invocations, which are written at every request and of which each has many small columns: see [`rows`].
+
+mod rows;
 
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use super::codes::{Code, PAYLOAD_BINARY, PAYLOAD_TRUNCATED};
+use self::rows::InvocationRow;
+use super::codes::{Code as _, PAYLOAD_BINARY, PAYLOAD_TRUNCATED};
 use super::sizes::{self, Size, Sizes};
 use super::{During, Store, StoreError};
 use crate::history::LogEntry;
@@ -22,33 +26,12 @@ const STATEMENT_BYTES: usize = 4 << 20;
 /// Rows on their way into the database.
 #[derive(Debug, Default)]
 pub(crate) struct HistoryBatch {
-    invocations: JsonRows,
+    invocations: Vec<InvocationRow>,
+    /// Bytes of text of variable length in them.
+    invocation_text: usize,
     payloads: JsonRows,
     logs: JsonRows,
 }
-
-/// One row of `invocations`, in the order in which the statement below takes it apart.
-#[derive(Serialize)]
-struct InvocationTuple<'a>(
-    i64,
-    Hex,
-    u32,
-    i64,
-    i64,
-    Option<i64>,
-    i64,
-    Option<i64>,
-    Clamped,
-    Clamped,
-    Clamped,
-    Clamped,
-    Clamped,
-    Clamped,
-    Clamped,
-    Clamped,
-    u32,
-    Option<&'a str>,
-);
 
 /// One row of `invocation_payloads`, with its function before it.
 #[derive(Serialize)]
@@ -67,16 +50,6 @@ impl Serialize for Hex {
     }
 }
 
-/// A count or duration, at most what SQLite's signed integers hold: JSON knows larger ones, and SQLite would read them as
-/// floating point numbers, which the table refuses.
-struct Clamped(u64);
-
-impl Serialize for Clamped {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_i64(super::codes::signed(self.0))
-    }
-}
-
 impl HistoryBatch {
     /// Adds an invocation and its log lines.
     pub(crate) fn push(
@@ -90,28 +63,9 @@ impl HistoryBatch {
             .map(serde_json::to_string)
             .transpose()
             .map_err(encode_error)?;
-        let stages = &record.stages_us;
-        self.invocations.push(&InvocationTuple(
-            function,
-            Hex(record.id.0),
-            record.version,
-            record.trigger.code(),
-            record.status.code(),
-            record.start.map(Code::code),
-            record.received_at.as_microsecond(),
-            record.finished_at.map(|time| time.as_microsecond()),
-            Clamped(stages.queue),
-            Clamped(stages.start),
-            Clamped(stages.send),
-            Clamped(stages.run),
-            Clamped(stages.recv),
-            Clamped(stages.total),
-            Clamped(record.request_bytes),
-            Clamped(record.response_bytes),
-            record.attempts,
-            error.as_deref(),
-        ))?;
-        self.invocations.text += error.as_ref().map_or(0, String::len);
+        self.invocation_text += error.as_ref().map_or(0, String::len);
+        self.invocations
+            .push(InvocationRow::new(function, record, error));
         for line in &record.logs {
             self.push_line(function, Some(record.id), line)?;
         }
@@ -181,24 +135,10 @@ impl Store {
     pub(crate) async fn write_history(&self, batch: &HistoryBatch) -> Result<(), StoreError> {
         let work = async {
             let mut transaction = self.write().await?;
-            let mut added = Added::default();
-            for rows in batch.invocations.statements() {
-                // CROSS JOIN: take the array's elements first, and look up the function of each.
-                added.invocations += sqlx::query!(
-                    "INSERT OR REPLACE INTO invocations \
-                         (function_id, id, version, trigger_code, status, start_code, received_us, finished_us, \
-                          queue_us, start_us, send_us, run_us, recv_us, total_us, \
-                          request_bytes, response_bytes, attempts, error) \
-                     SELECT f.id, unhex(r.value->>1), r.value->>2, r.value->>3, r.value->>4, r.value->>5, \
-                            r.value->>6, r.value->>7, r.value->>8, r.value->>9, r.value->>10, r.value->>11, \
-                            r.value->>12, r.value->>13, r.value->>14, r.value->>15, r.value->>16, r.value->>17 \
-                     FROM jsonb_each(?1) r CROSS JOIN functions f ON f.id = r.value->>0",
-                    rows
-                )
-                .execute(&mut *transaction)
-                .await?
-                .rows_affected();
-            }
+            let mut added = Added {
+                invocations: rows::insert(&mut transaction, &batch.invocations).await?,
+                ..Added::default()
+            };
             for rows in batch.payloads.statements() {
                 added.payloads += sqlx::query!(
                     "INSERT OR REPLACE INTO invocation_payloads \
@@ -225,7 +165,7 @@ impl Store {
             sizes::add(
                 &mut transaction,
                 &Sizes {
-                    invocations: Size::of(added.invocations, batch.invocations.text),
+                    invocations: Size::of(added.invocations, batch.invocation_text),
                     payloads: Size::of(added.payloads, batch.payloads.text),
                     logs: Size::of(added.logs, batch.logs.text),
                 },

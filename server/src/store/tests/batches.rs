@@ -94,6 +94,47 @@ async fn a_batch_larger_than_one_statement_is_written_whole() {
     drop(directory);
 }
 
+#[tokio::test]
+async fn batches_of_every_size_are_written_whole() {
+    let Fixture { store, directory } = Fixture::new().await;
+    let id = store.create_function(&spec("f"), "aa", 1).await.unwrap().id;
+    let mut total = 0;
+    for size in [1, 3, 4, 15, 63, 255, 256, 597] {
+        let mut batch = HistoryBatch::default();
+        let records: Vec<_> = (0..size)
+            .map(|number| {
+                let status = [Status::Succeeded, Status::Failed][number % 2];
+                let mut record = finished(status, &[]);
+                record.stages_us.total = number as u64;
+                record.response_bytes = u64::MAX - number as u64;
+                record
+            })
+            .collect();
+        for record in &records {
+            batch.push(id, record).unwrap();
+        }
+        // Of a function that is not there.
+        batch
+            .push(id + 1, &finished(Status::Succeeded, &[]))
+            .unwrap();
+        store.write_history(&batch).await.unwrap();
+        for record in &records {
+            let read = store.invocation(record.id).await.unwrap().unwrap();
+            let largest = record.response_bytes.min(i64::MAX as u64);
+            assert_eq!((read.status, read.response_bytes), (record.status, largest));
+            assert_eq!(read.stages_us, record.stages_us);
+        }
+        total += size as i64;
+        let count: i64 = sqlx::query("SELECT count(*) FROM invocations")
+            .fetch_one(&store.inner.pools.writer)
+            .await
+            .unwrap()
+            .get(0);
+        assert_eq!(count, total);
+    }
+    drop(directory);
+}
+
 /// What the pages, the sweeper and a removal by age ask must be answered from an index.
 #[tokio::test]
 async fn no_query_of_the_history_scans_or_sorts() {

@@ -1,0 +1,126 @@
+//! The rows of `invocations`, many to a statement, each value bound by itself: of a row of 18 columns in JSON, SQLite spends
+//! more time on finding the columns than on storing them.
+//!
+//! A statement has a number of rows that is among [`SIZES`], so that a handful of prepared ones serve every batch.
+
+use std::sync::LazyLock;
+
+use sqlx::sqlite::SqliteArguments;
+use sqlx::{Arguments as _, SqliteConnection};
+use uuid::Uuid;
+
+use crate::model::InvocationRecord;
+use crate::store::codes::{Code, signed};
+
+/// Rows of a statement, largest first, down to a single one.
+const SIZES: [usize; 5] = [256, 64, 16, 4, 1];
+
+/// The columns, in the order in which [`InvocationRow::bind`] gives their values.
+const COLUMNS: [&str; 18] = [
+    "function_id",
+    "id",
+    "version",
+    "trigger_code",
+    "status",
+    "start_code",
+    "received_us",
+    "finished_us",
+    "queue_us",
+    "start_us",
+    "send_us",
+    "run_us",
+    "recv_us",
+    "total_us",
+    "request_bytes",
+    "response_bytes",
+    "attempts",
+    "error",
+];
+
+/// A statement for each of [`SIZES`].
+static STATEMENTS: LazyLock<[String; SIZES.len()]> = LazyLock::new(|| SIZES.map(statement));
+
+/// One row.
+#[derive(Debug)]
+pub(super) struct InvocationRow {
+    function: i64,
+    id: Uuid,
+    /// From `version` to `attempts`.
+    numbers: [Option<i64>; COLUMNS.len() - 3],
+    error: Option<String>,
+}
+
+impl InvocationRow {
+    /// A finished invocation of a function, with its error in JSON.
+    pub(super) fn new(function: i64, record: &InvocationRecord, error: Option<String>) -> Self {
+        let stages = &record.stages_us;
+        Self {
+            function,
+            id: record.id.0,
+            numbers: [
+                Some(record.version.into()),
+                Some(record.trigger.code()),
+                Some(record.status.code()),
+                record.start.map(Code::code),
+                Some(record.received_at.as_microsecond()),
+                record.finished_at.map(|time| time.as_microsecond()),
+                Some(signed(stages.queue)),
+                Some(signed(stages.start)),
+                Some(signed(stages.send)),
+                Some(signed(stages.run)),
+                Some(signed(stages.recv)),
+                Some(signed(stages.total)),
+                Some(signed(record.request_bytes)),
+                Some(signed(record.response_bytes)),
+                Some(record.attempts.into()),
+            ],
+            error,
+        }
+    }
+
+    fn bind(&self, values: &mut SqliteArguments) -> Result<(), sqlx::error::BoxDynError> {
+        values.add(self.function)?;
+        values.add(&self.id.as_bytes()[..])?;
+        for number in self.numbers {
+            values.add(number)?;
+        }
+        values.add(self.error.as_deref())
+    }
+}
+
+/// Stores the rows whose functions are there, in the place of those that are stored already, and counts them.
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    mut rows: &[InvocationRow],
+) -> sqlx::Result<u64> {
+    let mut stored = 0;
+    for (size, statement) in SIZES.into_iter().zip(STATEMENTS.iter()) {
+        while let Some((now, later)) = rows.split_at_checked(size) {
+            let mut values = SqliteArguments::default();
+            values.reserve(size * COLUMNS.len(), 0);
+            for row in now {
+                row.bind(&mut values).map_err(sqlx::Error::Encode)?;
+            }
+            let done = sqlx::query_with(statement.as_str(), values);
+            stored += done.execute(&mut *connection).await?.rows_affected();
+            rows = later;
+        }
+    }
+    Ok(stored)
+}
+
+/// The statement for so many rows.
+fn statement(rows: usize) -> String {
+    let columns = COLUMNS.join(", ");
+    let values = format!("({})", ["?"; COLUMNS.len()].join(","));
+    let values = vec![values; rows].join(",");
+    let others: Vec<_> = (2..=COLUMNS.len())
+        .map(|column| format!("r.column{column}"))
+        .collect();
+    // CROSS JOIN: take the rows first, and look up the function of each.
+    format!(
+        "INSERT OR REPLACE INTO invocations ({columns}) SELECT f.id, {} \
+         FROM (VALUES {values}) r CROSS JOIN functions f ON f.id = r.column1",
+        others.join(", ")
+    )
+}
