@@ -33,6 +33,8 @@ pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Respons
         functions: app.engine.list().await?,
         totals: app.history.totals(),
         held: app.engine.held(),
+        standbys: app.engine.standbys().ready(),
+        standbys_used: app.engine.standbys().used(),
         process: process::read(),
         uptime: app.started.elapsed(),
     };

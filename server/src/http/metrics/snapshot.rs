@@ -48,6 +48,10 @@ pub(super) struct Snapshot {
     pub functions: Vec<FunctionView>,
     pub totals: Vec<Totals>,
     pub held: Held,
+    /// Sandboxes made ahead that are ready.
+    pub standbys: usize,
+    /// How many of them restores have taken.
+    pub standbys_used: u64,
     pub process: Process,
     pub uptime: Duration,
 }
@@ -181,6 +185,22 @@ impl Snapshot {
                     .encode_counter::<NoLabelSet, _, u64>(&read(&function.image), None)?;
             }
         }
+        encoder
+            .encode_descriptor(
+                "hearth_standbys",
+                "Sandboxes made ahead for restores that are ready",
+                None,
+                MetricType::Gauge,
+            )?
+            .encode_gauge(&(self.standbys as u64))?;
+        encoder
+            .encode_descriptor(
+                "hearth_standbys_used",
+                "Sandboxes made ahead that restores have taken",
+                None,
+                MetricType::Counter,
+            )?
+            .encode_counter::<NoLabelSet, _, u64>(&self.standbys_used, None)?;
         Ok(())
     }
 
@@ -343,6 +363,8 @@ mod tests {
                 },
             }],
             held: Held { used: 5, budget: 9 },
+            standbys: 1,
+            standbys_used: 2,
             process: Process::default(),
             uptime: Duration::from_secs(7),
         };

@@ -79,6 +79,11 @@ async fn each_restore_takes_one_and_another_is_made() {
         (&json!(3), &json!(0))
     );
 
+    let metrics = client.get("/metrics").await.expect(200).text();
+    for line in ["\nhearth_standbys 1\n", "\nhearth_standbys_used_total 3\n"] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+
     // Nobody needs one any more.
     client.delete("/api/v1/functions/hello").await.expect(204);
     eventually("the standby's end", PATIENCE, || async {
