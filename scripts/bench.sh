@@ -23,6 +23,8 @@ if [[ -z ${QUICK:-}${SUITE:-} ]]; then
   report=docs/benchmarks
 fi
 mkdir -p "$out"
+# What the build has written goes to the disk now, and not in the middle of what is measured first.
+sync
 # Sandboxes need root. SUITE holds names without spaces, separated by some.
 # shellcheck disable=SC2086
 as_root env HEARTH_BENCH_NODE="$NODE" "$program" "${flags[@]}" --out "$out" ${SUITE:-}

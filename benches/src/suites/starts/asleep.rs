@@ -18,11 +18,13 @@ const NO_IMAGES: [(&str, &str); 1] = [("HEARTH_CRIU", "off")];
 /// What switches sandboxes made ahead off.
 const NO_STANDBYS: [(&str, &str); 1] = [("HEARTH_STANDBYS", "off")];
 
-/// What a request finds besides the image.
+/// What a request finds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ahead {
-    /// A sandbox made ahead, if there is an image.
+    /// An image, and a sandbox made ahead.
     Sandbox,
+    /// An image.
+    Image,
     Nothing,
 }
 
@@ -33,12 +35,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         Ok(()) => {
             measure(&with_images, Ahead::Sandbox, scale, document)?;
             drop(with_images);
-            measure(
-                &Server::start(&NO_STANDBYS)?,
-                Ahead::Nothing,
-                scale,
-                document,
-            )?;
+            measure(&Server::start(&NO_STANDBYS)?, Ahead::Image, scale, document)?;
         }
         Err(reason) => document.skip("starts by restore", reason),
     }
@@ -80,14 +77,14 @@ fn measure(
             }
         }
         for (rung, samples) in found {
-            let title = match (rung.as_str(), ahead) {
-                ("restore", Ahead::Sandbox) => title(runtime, "restore, sandbox made ahead"),
-                ("restore", Ahead::Nothing) => title(runtime, "restore, nothing made ahead"),
-                (rung, _) => title(runtime, rung),
+            let name = match (rung.as_str(), ahead) {
+                ("restore", Ahead::Sandbox) => "restore, sandbox made ahead",
+                ("restore", Ahead::Image) => "restore, nothing made ahead",
+                ("boot", Ahead::Nothing) => "boot",
+                // Before it had an image, or made ready ahead.
+                _ => continue,
             };
-            if rung != "fork" && document.timed(CATEGORY, &title).is_none() {
-                document.add(CATEGORY, &title, samples);
-            }
+            document.add(CATEGORY, &title(runtime, name), samples);
         }
         for name in &names {
             server.delete(name)?;
