@@ -334,5 +334,4 @@ impl<I, W> Pool<I, W> {
 }
 
 #[cfg(test)]
-#[path = "pool_tests.rs"]
 mod tests;

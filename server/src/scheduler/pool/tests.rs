@@ -1,5 +1,7 @@
 //! Units and properties of the pool.
 
+mod crowding;
+
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -313,94 +315,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         ],
         0..200,
     )
-}
-
-/// Two instances at work and two idle, of a function that runs that long; two are enough to keep the cores busy.
-fn half_idle(run: Duration, now: Instant) -> Pool<u32, u32> {
-    let limits = Limits {
-        level: 2,
-        ..limits(4, 4, 3)
-    };
-    let mut pool = Pool::new(limits, now, learned(run, now));
-    assert_eq!(pool.starts_due(now).all(), 4);
-    for instance in 1..=4 {
-        assert_eq!(pool.started(instance, now), None);
-    }
-    for instance in [4, 3] {
-        assert_eq!(pool.acquire(now), Acquired::Leased(instance));
-    }
-    pool
-}
-
-#[test]
-fn a_short_call_waits_for_a_busy_instance_when_the_cores_are_busy() {
-    let now = Instant::now();
-    let mut pool = half_idle(SHORT, now);
-    assert_eq!(pool.acquire(now), Acquired::Wait);
-    pool.enqueue(0).unwrap();
-    assert_eq!(pool.lend_idle(now), None);
-    assert_eq!(pool.starts_due(now).all(), 0);
-    assert!(pool.alarm(now).is_some(), "it is looked after");
-    pool.enqueue(1).unwrap();
-    assert_eq!(pool.release(4, now, SHORT), Some((0, 4)));
-    assert!(!pool.may_help(), "the other one waits on");
-    assert_eq!(pool.release(4, now, LONG), Some((1, 4)));
-    pool.enqueue(2).unwrap();
-    assert!(pool.may_help(), "its calls are long now");
-    assert_eq!(pool.lend_idle(now), Some((2, 2)));
-}
-
-#[test]
-fn a_short_call_gets_an_instance_at_once_when_a_core_is_free() {
-    let now = Instant::now();
-    let mut pool = half_idle(SHORT, now);
-    assert_eq!(pool.release(4, now, SHORT), None);
-    assert_eq!(pool.acquire(now), Acquired::Leased(4));
-}
-
-#[test]
-fn a_long_call_gets_the_idle_instance() {
-    let now = Instant::now();
-    let mut pool = half_idle(LONG, now);
-    assert_eq!(pool.acquire(now), Acquired::Leased(2));
-    // Three at work, each half as fast as two: that says nothing of what two take.
-    for (instance, took) in [(4, SHORT), (3, SHORT * 100)] {
-        pool.release(instance, now, took);
-        assert_eq!(pool.acquire(now), Acquired::Leased(instance));
-    }
-}
-
-#[test]
-fn idle_instances_are_used_when_those_at_work_are_lost_or_stuck() {
-    let now = Instant::now();
-    let mut lost = half_idle(SHORT, now);
-    lost.enqueue(0).unwrap();
-    lost.discard(now, SHORT);
-    assert_eq!(lost.acquire(now), Acquired::Wait, "nobody is overtaken");
-    assert_eq!(lost.lend_idle(now), Some((0, 2)));
-    assert_eq!(lost.lend_idle(now), None);
-
-    let mut stuck = half_idle(SHORT, now);
-    stuck.enqueue(0).unwrap();
-    stuck.enqueue(1).unwrap();
-    let at = stuck.alarm(now).unwrap();
-    assert_eq!(stuck.alarm(now), None, "it is set");
-    stuck.look_again(at);
-    assert_eq!(stuck.lend_idle(at), Some((0, 2)));
-    assert_eq!(stuck.lend_idle(at), Some((1, 1)));
-    assert_eq!(stuck.lend_idle(at), None);
-}
-
-#[test]
-fn a_long_queue_is_given_idle_instances() {
-    let now = Instant::now();
-    let mut pool = half_idle(SHORT, now);
-    for request in 0..3 {
-        assert_eq!(pool.acquire(now), Acquired::Wait);
-        pool.enqueue(request).unwrap();
-    }
-    assert_eq!(pool.lend_idle(now), Some((0, 2)));
-    assert_eq!(pool.lend_idle(now), None, "the queue has room again");
 }
 
 proptest! {
