@@ -25,4 +25,7 @@ pub const ALL: [(&str, Suite); 6] = [
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
-pub const PARTS: [(&str, Suite); 1] = [("starts-restore", starts::restores)];
+pub const PARTS: [(&str, Suite); 2] = [
+    ("starts-fork", starts::forks),
+    ("starts-restore", starts::restores),
+];

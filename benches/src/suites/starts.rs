@@ -78,6 +78,17 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     many::run(scale, document)
 }
 
+/// The part about forks alone, with their floor.
+pub fn forks(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let engine = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    on_a_task(&engine, document, |mut document| async move {
+        fork::run(scale, &mut document).await?;
+        Ok(document)
+    })
+}
+
 /// The part about CRIU alone.
 pub fn restores(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let engine = tokio::runtime::Builder::new_multi_thread()

@@ -6,7 +6,7 @@ import sys
 
 from hearth_runtime import ChannelError, read_json
 
-from . import asyncloop, errors, http, payload, renewal, streams
+from . import asyncloop, errors, http, payload, streams
 from .context import Context
 
 # `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value.
@@ -35,22 +35,27 @@ class Instance:
 
     def main(self, channel):
         """The child's whole life. Does not return."""
-        try:
-            renewal.renew()
-            if not channel.is_wanted():
-                _rehearse()
-                if not channel.wait_until_wanted():
-                    os._exit(0)
-            _after_restore()
-            channel.ready()
-        except BaseException:
-            _die(EXIT_START_FAILED)
+        if not channel.is_ready():
+            self._start(channel)
         gc.enable()
         try:
             self._serve(channel)
         except BaseException:
-            _die(EXIT_CHANNEL_BROKEN)
+            die(EXIT_CHANNEL_BROKEN)
         os._exit(0)
+
+    def _start(self, channel):
+        """Of a fork that was made ahead, or has hooks to run before it can be ready."""
+        try:
+            if not channel.is_wanted():
+                _rehearse()
+                if not channel.wait_until_wanted():
+                    os._exit(0)
+            for hook, args, kwargs in after_restore():
+                hook(*args, **kwargs)
+            channel.ready()
+        except BaseException:
+            die(EXIT_START_FAILED)
 
     def _serve(self, channel):
         """Answers requests until the server is gone."""
@@ -100,15 +105,13 @@ def _rehearse():
     streams.flush()
 
 
-def _after_restore():
-    """Runs the function's own hooks, in order of registration, as AWS documents."""
+def after_restore():
+    """The function's own hooks, in order of registration, as AWS documents."""
     hooks = sys.modules.get("snapshot_restore_py")
-    if hooks is not None:
-        for hook, args, kwargs in hooks.get_after_restore():
-            hook(*args, **kwargs)
+    return hooks.get_after_restore() if hooks is not None else ()
 
 
-def _die(status):
+def die(status):
     """Leaves with the current exception in the function's log, without the template's exit
     handlers.
     """

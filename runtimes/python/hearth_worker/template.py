@@ -33,12 +33,16 @@ def main():
         os._exit(1)
     import_ms = round((time.perf_counter() - started) * 1000, 3)
     worker = instance.Instance(function, config)
-    renewal.prepare()
+    renewals = renewal.steps()
     streams.flush()
     _freeze()
     version = ".".join(map(str, sys.version_info[:3]))
     booted = json.dumps({"type": "booted", "runtime": version, "import_ms": import_ms})
-    channel = control.serve(booted, *atfork.foreign())
+    has_hooks = bool(instance.after_restore())
+    try:
+        channel = control.serve(booted, renewals, not has_hooks, *atfork.foreign())
+    except BaseException:
+        instance.die(instance.EXIT_START_FAILED)
     if channel is None:
         os._exit(0)
     worker.main(channel)

@@ -34,8 +34,13 @@ impl Channel {
         py.detach(|| self.0.wait_until_wanted()).map_err(broken)
     }
 
+    /// Whether the server was told that this instance can take a request.
+    fn is_ready(&self) -> bool {
+        self.0.is_ready()
+    }
+
     /// Tells the server that this instance can take a request.
-    fn ready(&self) -> PyResult<()> {
+    fn ready(&mut self) -> PyResult<()> {
         self.0.ready().map_err(broken)
     }
 
@@ -111,6 +116,17 @@ impl Channel {
     /// It is no channel of this version.
     pub(crate) fn open(parts: Parts) -> PyResult<Self> {
         Inner::open(parts).map(Self).map_err(broken)
+    }
+
+    /// Says READY if the server wants this instance now.
+    ///
+    /// # Errors
+    /// The server is gone, or said something else.
+    pub(crate) fn ready_if_wanted(&mut self) -> PyResult<()> {
+        if self.is_wanted()? {
+            self.ready()?;
+        }
+        Ok(())
     }
 
     fn finish(&mut self, py: Python<'_>, kind: Kind, payload: &[u8]) -> PyResult<()> {

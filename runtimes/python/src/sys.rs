@@ -2,15 +2,9 @@
 
 use std::io;
 
-use hearth_worker::sys::Forked;
+use hearth_worker::sys::{Forked, is_single_threaded};
 use pyo3::Python;
 use rustix::process::Pid;
-
-/// Whether this process has a single thread, by the kernel's word.
-pub fn is_single_threaded() -> bool {
-    // A directory has two links and one for each directory in it: here, a thread.
-    rustix::fs::stat("/proc/self/task").is_ok_and(|stat| stat.st_nlink == 3)
-}
 
 /// Forks as `os.fork` does. `in_child` runs in the child before Python's own at-fork handlers, so that they already see
 /// the child's streams.

@@ -2,7 +2,7 @@
 
 use hearth_worker::control::{Control, ControlError};
 use hearth_worker::forkserver::ForkServer;
-use hearth_worker::sys::{Forked, reset_child_signal};
+use hearth_worker::sys::{Forked, is_single_threaded, reset_child_signal};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -45,12 +45,18 @@ impl Template {
     /// Tells the server `booted`, JSON text, and forks at its command until it closes the socket. Returns None then and, in
     /// every child, its channel.
     ///
+    /// `renewals` are called in every child. One that is wanted at once says READY then, if it may (`ready_at_once`): whatever
+    /// else Python runs, a fresh child copies page by page, and does while the server sees READY.
+    ///
     /// `before`, `in_child` and `in_parent` are the at-fork handlers that have to run although the process has a single
     /// thread, in the order in which they have to. Where it has more, all that are registered with the interpreter run.
+    #[allow(clippy::too_many_arguments, reason = "called from one place, by position")]
     fn serve(
         &mut self,
         py: Python<'_>,
         booted: &str,
+        renewals: Vec<Py<PyAny>>,
+        ready_at_once: bool,
         before: Vec<Py<PyAny>>,
         in_child: Vec<Py<PyAny>>,
         in_parent: Vec<Py<PyAny>>,
@@ -62,7 +68,7 @@ impl Template {
         let mut server = ForkServer::start(control, Some(booted)).map_err(os_error)?;
         while let Some(request) = py.detach(|| server.wait()).map_err(os_error)? {
             let take_streams = || request.parts.take_streams();
-            let forked = if sys::is_single_threaded() {
+            let forked = if is_single_threaded() {
                 run(py, &before);
                 let forked = sys::fork_single_threaded(py, take_streams);
                 match &forked {
@@ -77,7 +83,15 @@ impl Template {
                 Ok(Forked::Parent(pid)) => server.forked(pid),
                 Ok(Forked::Child(streams)) => {
                     streams?;
-                    return Channel::open(request.parts).map(Some);
+                    drop(server);
+                    let mut channel = Channel::open(request.parts)?;
+                    for renewal in &renewals {
+                        renewal.call0(py)?;
+                    }
+                    if ready_at_once {
+                        channel.ready_if_wanted()?;
+                    }
+                    return Ok(Some(channel));
                 }
                 Err(error) => server
                     .refuse(request.sequence, &error.to_string())

@@ -61,6 +61,8 @@ pub struct Channel {
     ready: OwnedFd,
     /// Whether GO has come.
     wanted: bool,
+    /// Whether READY was said.
+    is_ready: bool,
     /// The instance. A process that a handler forks has a copy of the channel and must not use it.
     owner: Pid,
     /// The request being served.
@@ -86,6 +88,7 @@ impl Channel {
             ),
             ready: parts.ready,
             wanted: false,
+            is_ready: false,
             owner: getpid(),
             id: [0; 16],
             event: Vec::new(),
@@ -150,7 +153,7 @@ impl Channel {
     ///
     /// # Errors
     /// The server is gone.
-    pub fn ready(&self) -> Result<(), ChannelError> {
+    pub fn ready(&mut self) -> Result<(), ChannelError> {
         retry_on_intr(|| {
             send(
                 &self.ready,
@@ -158,8 +161,15 @@ impl Channel {
                 SendFlags::NOSIGNAL,
             )
         })
-        .map(drop)
-        .map_err(|errno| ChannelError::Ready(errno.into()))
+        .map_err(|errno| ChannelError::Ready(errno.into()))?;
+        self.is_ready = true;
+        Ok(())
+    }
+
+    /// Whether [`Self::ready`] has told the server.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
     }
 
     /// Reads one request to its end; nothing when the server is gone. Event and body are then [`Channel::event`] and

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -14,6 +15,55 @@ pub enum Forked<T> {
     Parent(Pid),
     /// In the child, with the language's runtime in order and what was done first.
     Child(T),
+}
+
+/// Whether this process has a single thread, by the kernel's word.
+#[must_use]
+pub fn is_single_threaded() -> bool {
+    // A directory has two links and one for each directory in it: here, a thread.
+    rustix::fs::stat("/proc/self/task").is_ok_and(|stat| stat.st_nlink == 3)
+}
+
+/// An address in the memory that is this thread's alone, and that the kernel writes to as well (rseq(2)).
+#[must_use]
+pub fn thread_local_address() -> usize {
+    // SAFETY: returns the address of the thread's errno, which is always there.
+    unsafe { libc::__errno_location() }.addr()
+}
+
+/// For each page of a range, whether it is in memory: in the lowest bit of its byte.
+///
+/// # Errors
+/// Nothing is mapped there.
+pub fn residency(range: &Range<usize>, pages: &mut [u8]) -> io::Result<()> {
+    assert!(range.len().div_ceil(rustix::param::page_size()) <= pages.len());
+    // SAFETY: the kernel writes a byte for each page of the range, and there is room for as many.
+    let result = unsafe {
+        libc::mincore(
+            ptr::with_exposed_provenance_mut(range.start),
+            range.len(),
+            pages.as_mut_ptr(),
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Runs something that no signal handler interrupts.
+pub fn with_signals_blocked<T>(run: impl FnOnce() -> T) -> T {
+    let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: sigfillset initialises the set before it is used; the old mask is written by the call, which cannot fail with
+    // these arguments, before it is read.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+    }
+    let result = run();
+    // SAFETY: as above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), ptr::null_mut()) };
+    result
 }
 
 /// Takes over a descriptor that the process was started with, so that nobody it starts inherits it.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -427,28 +427,35 @@ fn connect(
     let stdout = sandbox.stdout.take().ok_or_else(missing)?;
     let stderr = sandbox.stderr.take().ok_or_else(missing)?;
     let logs = LogTap::start(function.clone(), history.clone(), stdout, stderr)?;
-    let control = Watched::new(control, Interest::READABLE | Interest::WRITABLE)?;
+    let control = Watched::new(control, Interest::READABLE)?;
     Ok((control, logs))
 }
 
 /// Sends one datagram with descriptors, waiting for room.
 async fn send(socket: &Watched, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> std::io::Result<()> {
-    socket
-        .io(Interest::WRITABLE, |socket| {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
-            let mut ancillary = SendAncillaryBuffer::new(&mut space);
-            if !fds.is_empty() {
-                ancillary.push(SendAncillaryMessage::ScmRights(fds));
-            }
-            rustix::net::sendmsg(
-                socket,
-                &[IoSlice::new(bytes)],
-                &mut ancillary,
-                SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
-            )?;
-            Ok(())
-        })
-        .await
+    let try_send = |socket: BorrowedFd<'_>| -> std::io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(fds));
+        }
+        rustix::net::sendmsg(
+            socket,
+            &[IoSlice::new(bytes)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+        )?;
+        Ok(())
+    };
+    match try_send(socket.as_fd()) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            // Watched for room only now: otherwise each message that the template takes would wake the server, in the
+            // middle of a start.
+            let room = Watched::new(socket.as_fd().try_clone_to_owned()?, Interest::WRITABLE)?;
+            room.io(Interest::WRITABLE, try_send).await
+        }
+        sent => sent,
+    }
 }
 
 /// Receives and parses one datagram. Descriptors are never accepted: no buffer for them is offered.
