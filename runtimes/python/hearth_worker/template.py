@@ -38,6 +38,9 @@ def main():
     _freeze()
     version = ".".join(map(str, sys.version_info[:3]))
     booted = json.dumps({"type": "booted", "runtime": version, "import_ms": import_ms})
+    if config.get("image"):
+        # Nobody waits, and every restore will have less to map. Other templates do it when they are idle.
+        hearth_runtime.compact_memory()
     has_hooks = bool(instance.after_restore())
     try:
         channel = control.serve(booted, renewals, not has_hooks, *atfork.foreign())

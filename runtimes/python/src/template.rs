@@ -1,5 +1,6 @@
 //! The template as Python sees it: its control socket, and the loop that only a child comes back from.
 
+use hearth_worker::compaction;
 use hearth_worker::control::{Control, ControlError};
 use hearth_worker::forkserver::ForkServer;
 use hearth_worker::sys::{Forked, is_single_threaded, reset_child_signal};
@@ -100,6 +101,13 @@ impl Template {
         }
         Ok(None)
     }
+}
+
+/// Moves what this process has written into large folios ([`compaction`]). Returns how many bytes; where it cannot be, 0,
+/// and its memory stays as it is.
+#[pyfunction]
+pub fn compact_memory() -> usize {
+    compaction::compact().unwrap_or(0)
 }
 
 /// Runs at-fork handlers as the interpreter does: one that raises does not keep the others from running.

@@ -5,6 +5,7 @@
 mod harness;
 
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use harness::{Template, boot, boot_error};
 use rustix::process::Signal;
@@ -366,4 +367,103 @@ fn a_spare_that_is_not_wanted_ends_quietly() {
         (&news["type"], &news["code"]),
         (&json!("exited"), &json!(0))
     );
+}
+
+/// Fills some memory of each kind, moves it, and says what it finds afterwards.
+const COMPACTED: &str = r#"
+import hashlib, mmap, os
+import hearth_runtime
+
+objects = [str(number) * 3 for number in range(100_000)]
+block = bytearray(os.urandom(4 << 20))
+left_out = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+left_out.madvise(mmap.MADV_DONTFORK)
+left_out.write(bytes(block[: 1 << 20]))
+
+def digest():
+    return hashlib.sha256("".join(objects).encode() + block).hexdigest()
+
+def left_out_mappings():
+    return sum(" dc" in line for line in open("/proc/self/smaps") if line.startswith("VmFlags"))
+
+def addresses():
+    return [id(objects), id(objects[50_000]), id(block)]
+
+before = (digest(), left_out_mappings(), addresses())
+moved = hearth_runtime.compact_memory()
+after = (digest(), left_out_mappings(), addresses())
+same_in_the_one_left_out = left_out[:] == block[: 1 << 20]
+
+def handler(event, context):
+    objects.append("one more")
+    return {
+        "moved": moved,
+        "same": before == after and same_in_the_one_left_out,
+        "count": len(objects),
+    }
+"#;
+
+#[test]
+fn compacting_moves_memory_and_changes_nothing_of_it() {
+    let mut template = Template::start(&[("main.py", COMPACTED)], "main.handler");
+    assert_eq!(template.message()["type"], "booted");
+    for _ in 0..2 {
+        let mut instance = template.fork();
+        let answer = instance.call(&json!(null));
+        assert_eq!(answer["same"], true, "{answer}");
+        assert_eq!(answer["count"], 100_001, "instances share no writes");
+        if huge_pages_are_to_be_had() {
+            let moved = answer["moved"].as_u64().expect("a number");
+            assert!(moved >= 4 << 20, "{moved} bytes");
+        }
+        instance.kill(Signal::KILL);
+        assert_eq!(template.message()["signal"], 9);
+    }
+    assert_eq!(template.close().code(), Some(0));
+}
+
+#[test]
+fn a_spare_is_forked_from_compacted_memory() {
+    const SOURCE: &str = r#"
+data = [str(number) for number in range(100_000)]
+
+def handler(event, context):
+    flags = [line for line in open("/proc/self/smaps") if line.startswith("VmFlags")]
+    return {"small_from_here": any(" nh" in line for line in flags), "sum": sum(map(int, data))}
+"#;
+    let mut template = Template::start(&[("main.py", SOURCE)], "main.handler");
+    assert_eq!(template.message()["type"], "booted");
+    let call = |mut instance: harness::Instance| {
+        let answer = instance.call(&json!(null));
+        assert_eq!(answer["sum"], 4_999_950_000_u64);
+        instance.kill(Signal::KILL);
+        answer["small_from_here"].clone()
+    };
+    let wanted = template.fork();
+    assert_eq!(call(wanted), false, "a start does not wait for it");
+    assert_eq!(template.message()["signal"], 9);
+    let mut spare = template.fork_spare();
+    // A spare that is wanted before the template has looked is a start like any other.
+    wait_for_child(template.pid());
+    spare.go();
+    spare.wait_ready().expect("ready");
+    assert_eq!(call(spare), huge_pages_are_to_be_had());
+    assert_eq!(template.message()["signal"], 9);
+    assert_eq!(template.close().code(), Some(0));
+}
+
+/// Waits until a process has a child.
+fn wait_for_child(pid: u32) {
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    let until = Instant::now() + Duration::from_secs(20);
+    while std::fs::read_to_string(&children).expect("its children").is_empty() {
+        assert!(Instant::now() < until, "it does not fork");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether the kernel gives huge pages to who asks for them.
+fn huge_pages_are_to_be_had() -> bool {
+    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+        .is_ok_and(|modes| !modes.contains("[never]"))
 }

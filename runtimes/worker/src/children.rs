@@ -38,6 +38,12 @@ impl Children {
         self.bell.as_fd()
     }
 
+    /// Whether none is left.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        self.live.is_empty()
+    }
+
     /// Counts a new child in.
     pub fn add(&mut self, pid: Pid) {
         self.live.push(pid);

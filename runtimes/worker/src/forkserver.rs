@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use crate::children::Children;
+use crate::compaction;
 use crate::control::{Command, Control, ControlError};
 use crate::message;
 use crate::parts::{FORK_DESCRIPTORS, Parts};
@@ -27,6 +28,8 @@ pub struct ForkRequest {
 pub struct ForkServer {
     control: Control,
     children: Children,
+    /// Whether its memory was moved into large folios, or that was tried.
+    is_compact: bool,
 }
 
 impl ForkServer {
@@ -44,7 +47,11 @@ impl ForkServer {
         if let Some(booted) = booted {
             control.send(booted.as_bytes())?;
         }
-        Ok(Self { control, children })
+        Ok(Self {
+            control,
+            children,
+            is_compact: false,
+        })
     }
 
     /// Waits for the next command, and reports children that end meanwhile. Returns nothing when the server is gone: a
@@ -63,13 +70,26 @@ impl ForkServer {
                 Err(error) => return Err(error),
             };
             match Parts::try_from(descriptors) {
-                Ok(parts) => return Ok(Some(ForkRequest { sequence, parts })),
+                Ok(parts) => {
+                    self.compact_before_spare(&parts);
+                    return Ok(Some(ForkRequest { sequence, parts }));
+                }
                 Err(count) => {
                     let reason =
                         format!("{count} descriptors arrived instead of {FORK_DESCRIPTORS}");
                     self.refuse(sequence, &reason)?;
                 }
             }
+        }
+    }
+
+    /// Compacts the memory, once, before a fork that nobody waits for. What is forked earlier would keep the memory as it
+    /// was for itself.
+    fn compact_before_spare(&mut self, parts: &Parts) {
+        if !self.is_compact && self.children.are_none() && !parts.are_wanted() {
+            self.is_compact = true;
+            // Where the kernel does not let it, forks take longer and are none the worse.
+            let _ = compaction::compact();
         }
     }
 

@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use rustix::process::{getpid, set_child_subreaper};
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 
@@ -58,6 +60,14 @@ impl Parts {
             self.stdout.as_fd(),
             self.stderr.as_fd(),
         ]
+    }
+
+    /// Whether somebody waits for the instance already: GO is there.
+    #[must_use]
+    pub fn are_wanted(&self) -> bool {
+        let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        // The child finds out what else there may be.
+        recv(&self.ready, &mut [0_u8; 1][..], peek) != Err(Errno::AGAIN)
     }
 
     /// In a fresh child: makes the pipes its stdout and stderr, and the child the parent of what its own children leave

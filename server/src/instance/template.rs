@@ -116,6 +116,15 @@ pub struct TemplateConfig {
     pub busy_poll: Duration,
 }
 
+/// All of the message.
+#[derive(serde::Serialize)]
+struct Configuration<'a> {
+    #[serde(flatten)]
+    config: &'a TemplateConfig,
+    /// Whether it is booted for an image to be made of it.
+    image: bool,
+}
+
 /// What a template says.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -189,9 +198,11 @@ impl Template {
         function: FunctionKey,
         history: &History,
     ) -> Result<(Arc<Self>, Vec<LogLine>), BootError> {
+        let image = spec.dumpable;
         let mut sandbox = host.create(spec).await?;
         let (control, logs) = connect(&mut sandbox, &function, history)?;
-        let text = serde_json::to_vec(config).map_err(std::io::Error::other)?;
+        let configuration = Configuration { config, image };
+        let text = serde_json::to_vec(&configuration).map_err(std::io::Error::other)?;
         logs.begin(None);
         // An interpreter that has ended already (its own variables can make it) takes no configuration: that is a failed
         // import like any other.

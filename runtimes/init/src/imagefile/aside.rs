@@ -1,8 +1,8 @@
 //! Memory that CRIU does not fill: taken out of its files and laid aside in a file of its own, from which PID 1 fills it
 //! when CRIU is done. PID 1 can do it for little more than half of the cost.
 //!
-//! Only memory without a file is taken, and only where no flag nor advice asks for a special treatment, and nothing is
-//! written before PID 1's turn comes. Whatever else there is, is left to CRIU.
+//! Only memory without a file is taken, and only where no flag nor advice asks for a special treatment (small pages are
+//! what PID 1 fills it with), and nothing is written before PID 1's turn comes. Whatever else there is, is left to CRIU.
 //!
 //! ```text
 //! aside-PID.img   "HEARTHA1", number of mappings, number of runs; first and last address of each mapping; the same of
@@ -31,6 +31,7 @@ const NAME: &str = "aside-";
 const ORDINARY: u64 = 1 << 0 | 1 << 9;
 const HEAP: u64 = 1 << 5;
 const ANONYMOUS: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+const SMALL_PAGES: u64 = 1 << libc::MADV_NOHUGEPAGE;
 const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 
 /// Name of the file of a process.
@@ -107,7 +108,7 @@ fn is_plain(mapping: &Mapping) -> bool {
     mapping.flags == ANONYMOUS
         && mapping.protection == READ_WRITE
         && mapping.status & !HEAP == ORDINARY
-        && mapping.advice == 0
+        && mapping.advice & !SMALL_PAGES == 0
 }
 
 impl Split {

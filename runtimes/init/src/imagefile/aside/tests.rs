@@ -116,6 +116,8 @@ fn what_is_not_plain_memory_stays() {
         |mapping, runs: &[Range<u64>]| split(&mm(&[mapping]), &pagemap(runs), PAGE, &[]).unwrap();
     let all = std::slice::from_ref(&(0..9));
     assert!(of(plain(0..9), all).is_some());
+    let small = (0..9, ANONYMOUS, READ_WRITE, ORDINARY, SMALL_PAGES);
+    assert!(of(small, all).is_some());
     assert_eq!(of(plain(0..9), &[]), None);
     let with = |flags: libc::c_int| (0..9, flags as u64, READ_WRITE, ORDINARY, 0);
     let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -129,6 +131,7 @@ fn what_is_not_plain_memory_stays() {
         (0..9, ANONYMOUS, READ_WRITE | 4, ORDINARY, 0),
         (0..9, ANONYMOUS, READ_WRITE, ORDINARY | 1 << 3, 0),
         (0..9, ANONYMOUS, READ_WRITE, ORDINARY, 1 << 18),
+        (0..9, ANONYMOUS, READ_WRITE, ORDINARY, SMALL_PAGES | 1 << 18),
     ] {
         assert_eq!(of(mapping.clone(), all), None, "{mapping:?}");
     }
