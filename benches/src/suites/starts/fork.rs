@@ -43,6 +43,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             vitals.died().await;
         }
         document.add(STARTS, &fork_to_ready(runtime), forks);
+        template.retire();
         let whole = format!("{}: the same with watch, cgroup and log", runtime.name());
         document.add(STARTS, &whole, starts);
     }

@@ -10,7 +10,7 @@ use hearth::criu::{Image, Images, Settings};
 use hearth::instance::{FunctionKey, Instance, Template};
 use hearth::sandbox::{self, RestoreSource, SandboxSpec};
 
-use super::workshop::Workshop;
+use super::workshop::{self, Workshop};
 use super::{RESTORE_ANEW, RESTORE_TO_READY, RESTORES};
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
@@ -48,6 +48,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let image = images
         .create(&key, &template.runtime, template.dumpable())
         .await?;
+    template.retire();
     drop(template);
 
     let mut sandboxes = Samples::default();
@@ -65,6 +66,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         start(&workshop, &template).await?;
         ahead.push(begun.elapsed());
         anyhow::ensure!(workshop.host.standbys().used() == used + 1, "no standby");
+        template.retire();
         drop(template);
         tokio::time::sleep(PAUSE).await;
 
@@ -74,6 +76,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             .context("a restore without a standby")?;
         start(&workshop, &template).await?;
         anew.push(begun.elapsed());
+        template.retire();
         drop(template);
         if round % PER_BOOT == 0 {
             tokio::time::sleep(PAUSE).await;
@@ -81,6 +84,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             let template = workshop.boot(workshop.spec(runtime, &code)).await?;
             start(&workshop, &template).await?;
             boots.push(begun.elapsed());
+            template.retire();
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -124,10 +128,7 @@ async fn restored(
         history,
     );
     let template = template.await?;
-    // As the server does: without word of an instance's end, the template is kept for a moment after it, and taken down
-    // in the middle of a later start.
-    let listening = template.clone();
-    tokio::spawn(async move { listening.listen().await });
+    workshop::listen(&template);
     Ok(template)
 }
 

@@ -121,8 +121,20 @@ impl Workshop {
         };
         let key = FunctionKey::new(1);
         let (template, _) = Template::boot(&self.host, spec, &config, key, &self.history).await?;
-        let listening = template.clone();
-        tokio::spawn(async move { listening.listen().await });
+        listen(&template);
         Ok(template)
     }
+}
+
+/// Hears what a template says until it is retired, as the server does: without word of an instance's end, the template
+/// would be kept for a moment after it, and taken down in the middle of a later start.
+pub fn listen(template: &Arc<Template>) {
+    let template = template.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = template.listen() => {}
+            // Holding on to it would keep its sandbox alive.
+            () = template.retired() => {}
+        }
+    });
 }
