@@ -51,7 +51,10 @@ impl Template {
     ///
     /// `before`, `in_child` and `in_parent` are the at-fork handlers that have to run although the process has a single
     /// thread, in the order in which they have to. Where it has more, all that are registered with the interpreter run.
-    #[allow(clippy::too_many_arguments, reason = "called from one place, by position")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "called from one place, by position"
+    )]
     fn serve(
         &mut self,
         py: Python<'_>,

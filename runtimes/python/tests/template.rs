@@ -456,7 +456,10 @@ def handler(event, context):
 fn wait_for_child(pid: u32) {
     let children = format!("/proc/{pid}/task/{pid}/children");
     let until = Instant::now() + Duration::from_secs(20);
-    while std::fs::read_to_string(&children).expect("its children").is_empty() {
+    while std::fs::read_to_string(&children)
+        .expect("its children")
+        .is_empty()
+    {
         assert!(Instant::now() < until, "it does not fork");
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -21,9 +21,7 @@ impl Mapping {
     /// Whether the kernel lists a flag of two letters for it.
     #[must_use]
     pub fn has(&self, flag: &str) -> bool {
-        self.flags
-            .split_ascii_whitespace()
-            .any(|mine| mine == flag)
+        self.flags.split_ascii_whitespace().any(|mine| mine == flag)
     }
 }
 
