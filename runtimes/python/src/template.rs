@@ -110,7 +110,7 @@ impl Template {
 /// and its memory stays as it is.
 #[pyfunction]
 pub fn compact_memory() -> usize {
-    compaction::compact().unwrap_or(0)
+    compaction::compact(|| false).unwrap_or(0)
 }
 
 /// Runs at-fork handlers as the interpreter does: one that raises does not keep the others from running.

@@ -41,9 +41,11 @@ const MAPPING_MAX: usize = 4 << 30;
 /// Moves this process' written memory into huge pages, in pieces. Returns how many bytes; 0 where the kernel has no huge
 /// page to give, or where there are further threads, which could write meanwhile.
 ///
+/// `interrupted` is asked before each huge page, and ends it. It must not ask for memory, nor write to any but its stack.
+///
 /// # Errors
-/// The kernel's list of mappings cannot be read, or it refused a step. The memory is as before then.
-pub fn compact() -> io::Result<usize> {
+/// The kernel's list of mappings cannot be read, or it refused a step. What was moved by then stays moved; nothing is lost.
+pub fn compact(interrupted: impl FnMut() -> bool) -> io::Result<usize> {
     if rustix::param::page_size() != PAGE || !sys::is_single_threaded() {
         return Ok(0);
     }
@@ -61,7 +63,7 @@ pub fn compact() -> io::Result<usize> {
     if wanted == 0 {
         return Ok(0);
     }
-    sys::with_signals_blocked(|| move_all(&runs, wanted))
+    sys::with_signals_blocked(|| move_all(&runs, wanted, interrupted))
 }
 
 fn is_plain(mapping: &Mapping) -> bool {
@@ -109,7 +111,11 @@ fn runs_of(pages: impl Iterator<Item = usize>, mapping: &Range<usize>) -> Vec<Ra
 
 /// Moves the first `wanted` bytes of the runs. Nothing here may write to what is being moved, nor ask for memory or give it
 /// back.
-fn move_all(runs: &[Range<usize>], wanted: usize) -> io::Result<usize> {
+fn move_all(
+    runs: &[Range<usize>],
+    wanted: usize,
+    mut interrupted: impl FnMut() -> bool,
+) -> io::Result<usize> {
     let mut stage = Stage::reserve(wanted)?;
     let mut moved = 0;
     for run in runs {
@@ -117,7 +123,7 @@ fn move_all(runs: &[Range<usize>], wanted: usize) -> io::Result<usize> {
         while from < run.end {
             // A piece ends with the huge page that it lies in: no more than that is ever there twice.
             let length = (run.end - from).min(stage.room()).min(wanted - moved);
-            if length == 0 || !stage.open()? {
+            if length == 0 || (stage.is_at_a_page() && (interrupted() || !stage.make_page()?)) {
                 return Ok(moved);
             }
             // What the list itself took is among the mappings, and may be gone by now, or the stage.
@@ -152,7 +158,7 @@ impl Stage {
                 MapFlags::PRIVATE,
             )
         }?
-        .addr();
+        .expose_provenance();
         let stage = Self {
             reserved: start..start + length,
             next: start.next_multiple_of(HUGE_PAGE),
@@ -178,11 +184,13 @@ impl Stage {
         HUGE_PAGE - self.next % HUGE_PAGE
     }
 
-    /// At the beginning of a huge page, makes it; false when the kernel has none.
-    fn open(&self) -> io::Result<bool> {
-        if !self.next.is_multiple_of(HUGE_PAGE) {
-            return Ok(true);
-        }
+    /// Whether the next byte is the first of a huge page.
+    fn is_at_a_page(&self) -> bool {
+        self.next.is_multiple_of(HUGE_PAGE)
+    }
+
+    /// Has the kernel make the huge page that begins here; false when it has none.
+    fn make_page(&self) -> io::Result<bool> {
         let page = ptr::with_exposed_provenance_mut::<u8>(self.next);
         // SAFETY: inside of what `reserve` mapped, of which nothing from `next` on was used.
         unsafe { page.write_volatile(0) };
@@ -196,11 +204,12 @@ impl Stage {
     fn take(&mut self, from: usize, length: usize) -> io::Result<()> {
         let copy = ptr::with_exposed_provenance_mut::<u8>(self.next);
         let place = ptr::with_exposed_provenance_mut::<u8>(from);
-        // SAFETY: `from..from + length` is plain private memory of this process (`is_plain`), and mapped (`move_all` has just
-        // looked); the copy lies on the stage, where nothing was yet. Between the copying and the moving nobody writes: this is the only thread,
-        // signals are blocked, and the code here touches only its stack and registers, which are left where they are (the
-        // stack's mapping grows, the thread's own has `own` in it). Afterwards the same addresses hold the same bytes
-        // with the same permissions. New pages there are to be small, as they would have been.
+        // SAFETY: `from..from + length` is plain private memory of this process (`is_plain`), and mapped (`move_all` has
+        // just looked); the copy lies on the stage, where nothing was yet. Between the copying and the moving nobody
+        // writes: this is the only thread, signals are blocked, and the code here touches only its stack and registers,
+        // which are left where they are (the stack's mapping grows, the thread's own has `own` in it). Afterwards the same
+        // addresses hold the same bytes with the same permissions. New pages there are to be small, as they would have
+        // been.
         unsafe {
             ptr::copy_nonoverlapping(place, copy, length);
             rustix::mm::madvise(copy.cast(), length, Advice::LinuxNoHugepage)?;

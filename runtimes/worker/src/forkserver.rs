@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -83,14 +83,20 @@ impl ForkServer {
         }
     }
 
-    /// Compacts the memory, once, before a fork that nobody waits for. What is forked earlier would keep the memory as it
-    /// was for itself.
+    /// Compacts the memory, once, before a fork that nobody waits for, as long as nobody does. What is forked earlier would
+    /// keep the memory as it was for itself.
     fn compact_before_spare(&mut self, parts: &Parts) {
         if !self.is_compact && self.children.are_none() && !parts.are_wanted() {
             self.is_compact = true;
             // Where the kernel does not let it, forks take longer and are none the worse.
-            let _ = compaction::compact();
+            let _ = compaction::compact(|| parts.are_wanted() || self.is_commanded());
         }
+    }
+
+    /// Whether the server has said something else.
+    fn is_commanded(&self) -> bool {
+        let mut ready = [PollFd::new(&self.control, PollFlags::IN)];
+        poll(&mut ready, Some(&Timespec::default())) != Ok(0)
     }
 
     /// Counts a new child in.
