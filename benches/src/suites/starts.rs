@@ -56,15 +56,11 @@ pub fn plain_boot_name(runtime: Runtime) -> String {
 
 /// Measures starts, from the engine's inside to the user's outside.
 pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    let engine = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    on_a_task(&engine, document, |mut document| async move {
+    on_a_task(document, |mut document| async move {
         fork::run(scale, &mut document).await?;
         restore::run(scale, &mut document).await?;
         Ok(document)
     })?;
-    drop(engine);
     let server = Server::start(&[])?;
     for runtime in Runtime::ALL {
         match server.runtime(runtime)? {
@@ -78,12 +74,9 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     many::run(scale, document)
 }
 
-/// The part about forks alone, with their floor.
+/// The part about forks alone.
 pub fn forks(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    let engine = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    on_a_task(&engine, document, |mut document| async move {
+    on_a_task(document, |mut document| async move {
         fork::run(scale, &mut document).await?;
         Ok(document)
     })
@@ -91,24 +84,20 @@ pub fn forks(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
 
 /// The part about CRIU alone.
 pub fn restores(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    let engine = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    on_a_task(&engine, document, |mut document| async move {
+    on_a_task(document, |mut document| async move {
         restore::run(scale, &mut document).await?;
         Ok(document)
     })
 }
 
 /// Measures on a task, as the server starts instances: what happens comes to a task without a hop to another thread.
-fn on_a_task<F>(
-    engine: &tokio::runtime::Runtime,
-    document: &mut Document,
-    measure: impl FnOnce(Document) -> F,
-) -> anyhow::Result<()>
+fn on_a_task<F>(document: &mut Document, measure: impl FnOnce(Document) -> F) -> anyhow::Result<()>
 where
     F: Future<Output = anyhow::Result<Document>> + Send + 'static,
 {
+    let engine = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let measured = measure(document.clone());
     *document = engine.block_on(engine.spawn(measured))??;
     Ok(())

@@ -200,16 +200,17 @@ impl Stage {
         Ok(second[0] & 1 == 1)
     }
 
-    /// Copies `length` bytes at `from` to the stage and puts the copy where they were.
+    /// Copies `length` bytes at `from` to the stage and puts the copy where they were, with the same permissions. They are
+    /// plain private memory (`is_plain`), and mapped (`move_all` has just looked).
+    ///
+    /// Nobody writes between the copying and the moving: this is the only thread, signals are blocked, and the code here
+    /// touches only its stack and registers, which stay where they are (the stack's mapping grows, the thread's own has
+    /// `own` in it). New pages at the place are to be small, as they would have been.
     fn take(&mut self, from: usize, length: usize) -> io::Result<()> {
         let copy = ptr::with_exposed_provenance_mut::<u8>(self.next);
         let place = ptr::with_exposed_provenance_mut::<u8>(from);
-        // SAFETY: `from..from + length` is plain private memory of this process (`is_plain`), and mapped (`move_all` has
-        // just looked); the copy lies on the stage, where nothing was yet. Between the copying and the moving nobody
-        // writes: this is the only thread, signals are blocked, and the code here touches only its stack and registers,
-        // which are left where they are (the stack's mapping grows, the thread's own has `own` in it). Afterwards the same
-        // addresses hold the same bytes with the same permissions. New pages there are to be small, as they would have
-        // been.
+        // SAFETY: both ranges are mapped and apart; that of the copy was not used yet. The mapping that `place` loses held the
+        // same bytes as the one it gets, because nobody wrote meanwhile (see above).
         unsafe {
             ptr::copy_nonoverlapping(place, copy, length);
             rustix::mm::madvise(copy.cast(), length, Advice::LinuxNoHugepage)?;
@@ -222,12 +223,16 @@ impl Stage {
             );
             if let Err(errno) = moved {
                 // The old pages are gone by now; the copy is not.
-                rustix::mm::mmap_anonymous(
+                let place_again = rustix::mm::mmap_anonymous(
                     place.cast(),
                     length,
                     ProtFlags::READ | ProtFlags::WRITE,
                     MapFlags::PRIVATE | MapFlags::FIXED,
-                )?;
+                );
+                if place_again.is_err() {
+                    // Without its memory nothing can go on.
+                    std::process::abort();
+                }
                 ptr::copy_nonoverlapping(copy, place, length);
                 return Err(errno.into());
             }
