@@ -2,7 +2,8 @@
 //!
 //! CRIU ran outside the sandbox's user namespace and noted it as one to be made: every process's note is made to say what
 //! CRIU's own says. The system call filter is taken out: CRIU could not finish under it, and only the host's root may
-//! suspend it. PID 1 installs its own instead. And memory is to be filled fast: most of it is laid aside for PID 1, and
+//! suspend it. PID 1 installs its own instead. The descriptors that led out of the sandbox are given the same numbers in
+//! every image. And memory is to be filled fast: most of it is laid aside for PID 1, and
 //! other mappings that are full are marked to be filled at once.
 
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 
+use hearth_init::criu::{IN_IMAGE, Outside};
 use rustix::fs::{Mode, OFlags};
 
 use crate::imagefile;
@@ -22,7 +24,7 @@ const PIECE: u64 = 1 << 20;
 const REWRITTEN: &str = "pages.new";
 
 /// Changes the files of an image that CRIU has just written.
-pub fn adapt(images: &OwnedFd) -> io::Result<()> {
+pub fn adapt(images: &OwnedFd, outside: &Outside) -> io::Result<()> {
     let page = rustix::param::page_size() as u64;
     let outer = imagefile::user_namespace_of_criu(&read(images, "inventory.img")?)?;
     let mut names = Vec::new();
@@ -36,7 +38,10 @@ pub fn adapt(images: &OwnedFd) -> io::Result<()> {
         written.extend(imagefile::written_by_kernel(&read(images, name)?)?);
     }
     for name in names {
-        if name.starts_with("ids-") {
+        if name == "files.img" {
+            let changed = imagefile::renamed(&read(images, &name)?, outside, &IN_IMAGE)?;
+            write(images, &name, &changed)?;
+        } else if name.starts_with("ids-") {
             let changed = imagefile::with_user_namespace(&read(images, &name)?, outer)?;
             write(images, &name, &changed)?;
         } else if name.starts_with("core-") {

@@ -28,8 +28,6 @@ pub struct CriuProgram {
 pub struct RestoreSpec {
     /// Host directory of CRIU's image files.
     pub images: PathBuf,
-    /// What is put in the place of the descriptors that led out of the sandbox when it was dumped.
-    pub outside: Outside,
 }
 
 /// The template's descriptors that lead out of the sandbox, by inode: CRIU leaves them out of an image, and gets others
@@ -43,6 +41,14 @@ pub struct Outside {
     /// The pipe behind its standard error.
     pub stderr: u64,
 }
+
+/// The numbers that stand for them in every image, whatever they were: higher than an inode of a pipe or a socket gets on a
+/// machine that has not made four thousand million of them.
+pub const IN_IMAGE: Outside = Outside {
+    control: 0xffff_fff0,
+    stdout: 0xffff_fff1,
+    stderr: 0xffff_fff2,
+};
 
 /// What `hearth-init dump` is told, as JSON on its standard input. Descriptor 3 is a pidfd of the sandbox's PID 1.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -63,7 +69,7 @@ pub struct DumpSpec {
 pub const SERVE: &str = "swrk";
 /// Directory in that of a restoring CRIU where it writes its log.
 pub const WORK: &str = "work";
-/// Directory beside it where a standby's image is mounted.
+/// Directory beside it where a standby's image will be.
 pub const IMAGE: &str = "image";
 /// A link beside that which leads there: CRIU takes no path to an image but a link.
 pub const IMAGE_LINK: &str = "image-link";

@@ -70,7 +70,7 @@ fn dump() -> Result<(), String> {
     if !status.success() {
         return Err(criu.errors(DUMP_LOG));
     }
-    adapt(criu.images()).map_err(|error| format!("adapting the image: {error}"))
+    adapt(criu.images(), &spec.outside).map_err(|error| format!("adapting the image: {error}"))
 }
 
 /// One datagram on standard input: the [`DumpSpec`] as a file, and PID 1's pidfd.

@@ -5,12 +5,15 @@
 //! CRIU's `images/inventory.proto` and `images/core.proto` (`task_kobj_ids_entry`, `thread_core_entry`).
 
 use std::io;
-use std::ops::Range;
+
+use crate::protobuf::{Value, find, push_bytes, push_number, spliced};
 
 pub mod aside;
 mod memory;
+mod outside;
 mod populate;
 
+pub use outside::renamed;
 pub use populate::populated;
 
 /// Field of `inventory_entry` that holds CRIU's own `task_kobj_ids_entry`.
@@ -26,16 +29,6 @@ const RSEQ: u64 = 15;
 const RSEQ_ADDRESS: u64 = 1;
 /// The first magic number of an image file that has a second one.
 const COMMON_MAGIC: [u32; 2] = [0x5456_4319, 0x5510_5940];
-
-/// One field of a message: its number, and its value with the place where it stands.
-pub enum Value<'a> {
-    /// Wire type 0.
-    Number(u64),
-    /// Wire type 2.
-    Bytes(&'a [u8]),
-    /// Any other.
-    Other,
-}
 
 /// The number of CRIU's own user namespace, from `inventory.img`.
 pub fn user_namespace_of_criu(inventory: &[u8]) -> io::Result<u64> {
@@ -57,11 +50,7 @@ pub fn with_user_namespace(file: &[u8], number: u64) -> io::Result<Vec<u8>> {
     let Some((Value::Number(_), place)) = find(message, USER_NS_ID)? else {
         return Err(odd("no user_ns_id"));
     };
-    let mut changed = Vec::with_capacity(message.len());
-    changed.extend_from_slice(&message[..place.start]);
-    write_number(&mut changed, USER_NS_ID << 3);
-    write_number(&mut changed, number);
-    changed.extend_from_slice(&message[place.end..]);
+    let changed = spliced(message, place, |out| push_number(out, (USER_NS_ID, number)));
     with_message(file, start, end, &changed)
 }
 
@@ -79,11 +68,7 @@ pub fn without_filter(file: &[u8]) -> io::Result<Vec<u8>> {
             core.drain(place);
         }
     }
-    let mut changed = message[..place.start].to_vec();
-    write_number(&mut changed, THREAD_CORE << 3 | 2);
-    write_number(&mut changed, core.len() as u64);
-    changed.extend_from_slice(&core);
-    changed.extend_from_slice(&message[place.end..]);
+    let changed = spliced(message, place, |out| push_bytes(out, THREAD_CORE, &core));
     with_message(file, start, end, &changed)
 }
 
@@ -104,22 +89,32 @@ pub fn written_by_kernel(file: &[u8]) -> io::Result<Option<u64>> {
 
 /// The file with another message in its first entry.
 fn with_message(file: &[u8], start: usize, end: usize, message: &[u8]) -> io::Result<Vec<u8>> {
-    let length = u32::try_from(message.len()).map_err(|_| odd("a long entry"))?;
     let mut out = file[..start - 4].to_vec();
-    out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(message);
+    push_entry(&mut out, message)?;
     out.extend_from_slice(&file[end..]);
     Ok(out)
 }
 
+/// Writes an entry.
+fn push_entry(out: &mut Vec<u8>, message: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(message.len()).map_err(|_| odd("a long entry"))?;
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(message);
+    Ok(())
+}
+
 /// Where the first entry's message is.
 fn entry(file: &[u8]) -> io::Result<(usize, usize)> {
-    let header = if COMMON_MAGIC.contains(&word(file, 0)?) {
+    entry_at(file, header(file)?)
+}
+
+/// Length of what stands before the first entry.
+fn header(file: &[u8]) -> io::Result<usize> {
+    Ok(if COMMON_MAGIC.contains(&word(file, 0)?) {
         8
     } else {
         4
-    };
-    entry_at(file, header)
+    })
 }
 
 /// Where the message of the entry at `at` is.
@@ -137,66 +132,6 @@ fn word(file: &[u8], at: usize) -> io::Result<u32> {
     Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
-/// Finds a field of a message, with the bytes it takes, tag included.
-pub fn find(message: &[u8], wanted: u64) -> io::Result<Option<(Value<'_>, Range<usize>)>> {
-    let mut at = 0;
-    while at < message.len() {
-        let (number, value, place) = next_field(message, &mut at)?;
-        if number == wanted {
-            return Ok(Some((value, place)));
-        }
-    }
-    Ok(None)
-}
-
-/// The field of a message that begins at `at`: its number, its value, and the bytes it takes, tag included.
-fn next_field<'a>(message: &'a [u8], at: &mut usize) -> io::Result<(u64, Value<'a>, Range<usize>)> {
-    let begin = *at;
-    let tag = number(message, at)?;
-    let skip = |count: usize, at: &mut usize| -> io::Result<&'a [u8]> {
-        let end = at.checked_add(count).filter(|end| *end <= message.len());
-        let end = end.ok_or_else(|| odd("a field that is longer than its message"))?;
-        let bytes = &message[*at..end];
-        *at = end;
-        Ok(bytes)
-    };
-    let value = match tag & 7 {
-        0 => Value::Number(number(message, at)?),
-        1 => skip(8, at).map(|_| Value::Other)?,
-        2 => {
-            let length = usize::try_from(number(message, at)?)
-                .map_err(|_| odd("a field that is longer than its message"))?;
-            Value::Bytes(skip(length, at)?)
-        }
-        5 => skip(4, at).map(|_| Value::Other)?,
-        _ => return Err(odd("an unknown wire type")),
-    };
-    Ok((tag >> 3, value, begin..*at))
-}
-
-/// Reads a varint.
-fn number(bytes: &[u8], at: &mut usize) -> io::Result<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.get(*at).ok_or_else(|| odd("it ends early"))?;
-        *at += 1;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(value);
-        }
-    }
-    Err(odd("a number of more than 64 bits"))
-}
-
-/// Writes a varint.
-pub fn write_number(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 fn odd(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("image file: {what}"))
 }
@@ -205,6 +140,7 @@ fn odd(what: &str) -> io::Error {
 mod tests {
     use super::memory::{END, FLAGS, START, VMA};
     use super::*;
+    use crate::protobuf::write_number;
 
     pub const PAGE: u64 = 4096;
 

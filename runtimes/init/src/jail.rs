@@ -144,21 +144,17 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
                 stdout: &order.stdout,
                 stderr: &order.stderr,
             };
-            let criu = restorer.start(&ends)?;
+            let mut criu = restorer.start(&ends)?;
             // 7. For PID 1 already: what it has it keeps for now, and CRIU has its own.
             confine::lock_capabilities()?;
-            let outside = match (&standby, &spec.assignment) {
-                (Some(standby), _) => {
-                    pid1::send(control, &Report::Standby, &[]).map_err(JailError::Control)?;
-                    standby.wait(&criu)?
+            if let Some(standby) = &standby {
+                restorer.wait_at_gate(&mut criu)?;
+                pid1::send(control, &Report::Standby, &[]).map_err(JailError::Control)?;
+                if !standby.wait(&criu)? {
+                    return Ok(()); // nobody is left who would need it
                 }
-                (None, Some(function)) => function.restore.as_ref().map(|image| image.outside),
-                (None, None) => None,
-            };
-            let Some(outside) = outside else {
-                return Ok(()); // nobody is left who would need it
-            };
-            let (template, used) = restorer.restore(criu, &outside, &ends)?;
+            }
+            let (template, used) = restorer.restore(criu)?;
             (template, Some(used))
         }
         None => {

@@ -12,16 +12,17 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
-use hearth_init::criu::{CriuProgram, IMAGE, IMAGE_LINK, Outside, RESTORE_LOG, SERVE, WORK};
+use hearth_init::criu::{CriuProgram, IN_IMAGE, RESTORE_LOG, SERVE, WORK};
 use hearth_init::{INNER_UID, JailSpec, TEMPLATE_PID, wire};
-use rustix::fs::{AtFlags, Gid, Uid};
+use rustix::fs::{Gid, Uid};
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::error::JailError;
 use crate::fill::Fillings;
-use crate::run_criu::{Criu, pipes};
+use crate::gate::{self, Gate};
+use crate::run_criu::{Criu, pipes, socket as socket_name};
 use crate::sys::{self, Fork};
 use crate::{confine, inject, rpc};
 
@@ -48,11 +49,13 @@ pub struct Restorer {
     criu: Criu,
 }
 
-/// A CRIU that has started, and waits to be told what to restore.
+/// A CRIU that has started.
 pub struct Started {
     pid: Pid,
-    /// Its ears; readable when it has ended.
+    /// Where it says how it went; readable when it has ended, too.
     pub socket: OwnedFd,
+    /// What it waits at, if it does.
+    gate: Option<Gate>,
 }
 
 impl Restorer {
@@ -62,21 +65,17 @@ impl Restorer {
         let (program, dir) = criu_of(spec)?;
         let work = dir.join(WORK);
         let criu = Criu::open(program, images, &work).map_err(JailError::restore)?;
-        give_image(criu.images(), spec.uid_base)?;
+        gate::give(criu.images(), spec.uid_base)?;
         Self::with_notes(criu, program, &work, spec.uid_base)
     }
 
-    /// The same for an image that will be mounted on [`IMAGE`] later. Opens what the calling process's own mounts show:
-    /// only those lead to what is mounted on them later.
+    /// The same for an image that will come later. Opens what the calling process's own mounts show: only those lead to
+    /// what is mounted on them later.
     pub fn ahead(spec: &JailSpec) -> Result<Self, JailError> {
         let (program, dir) = criu_of(spec)?;
-        let make = || -> io::Result<()> {
-            // The directories on the way here are the server's alone.
-            fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
-            fs::create_dir(dir.join(IMAGE))?;
-            std::os::unix::fs::symlink(IMAGE, dir.join(IMAGE_LINK))
-        };
-        make().map_err(JailError::restore)?;
+        // The directories on the way here are the server's alone.
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).map_err(JailError::restore)?;
+        gate::build(dir, spec.uid_base)?;
         let criu = Criu::open_ahead(program, dir).map_err(JailError::restore)?;
         Self::with_notes(criu, program, &dir.join(WORK), spec.uid_base)
     }
@@ -103,7 +102,7 @@ impl Restorer {
         Ok(Self { criu })
     }
 
-    /// Starts CRIU, which needs nothing of the image for that.
+    /// Starts CRIU, and tells it to restore. Before it reads the image it stops at the gate, if there is one.
     pub fn start(&self, ends: &Ends<'_>) -> Result<Started, JailError> {
         let (socket, ears) = socketpair(
             AddressFamily::UNIX,
@@ -112,6 +111,15 @@ impl Restorer {
             None,
         )
         .map_err(|errno| JailError::restore(errno.into()))?;
+        let [stdout, stderr] = pipes(&IN_IMAGE);
+        let inherit = [
+            (ends.control.as_raw_fd(), socket_name(IN_IMAGE.control)),
+            (ends.stdout.as_raw_fd(), stdout),
+            (ends.stderr.as_raw_fd(), stderr),
+        ];
+        let request = rpc::restore_request(&self.criu.images_path(), RESTORE_LOG, &inherit);
+        rustix::net::send(&socket, &request, SendFlags::NOSIGNAL)
+            .map_err(|errno| JailError::restore(errno.into()))?;
         let pid = match sys::fork().map_err(JailError::Namespaces)? {
             Fork::Parent(pid, _) => pid,
             Fork::Child => {
@@ -124,35 +132,43 @@ impl Restorer {
                 std::process::exit(status);
             }
         };
-        Ok(Started { pid, socket })
+        Ok(Started {
+            pid,
+            socket,
+            gate: None,
+        })
+    }
+
+    /// Waits until CRIU is as far as it can get without an image.
+    pub fn wait_at_gate(&self, started: &mut Started) -> Result<(), JailError> {
+        if !self.criu.is_ahead() {
+            return Ok(());
+        }
+        started.gate =
+            Gate::reached(&self.criu.dir_path(), &started.socket).map_err(JailError::restore)?;
+        if started.gate.is_none() {
+            return Err(self.failure(wait_for(started.pid)?));
+        }
+        Ok(())
     }
 
     /// Restores. The template and what else is in the image is stopped then and has run nothing yet. What is returned
     /// with it is of no more use.
-    pub fn restore(
-        &self,
-        started: Started,
-        outside: &Outside,
-        ends: &Ends<'_>,
-    ) -> Result<(Pid, Fillings), JailError> {
-        let Started { pid: criu, socket } = started;
-        let [stdout, stderr] = pipes(outside);
-        let control = format!("socket:[{}]", outside.control);
-        let inherit = [
-            (ends.control.as_raw_fd(), control),
-            (ends.stdout.as_raw_fd(), stdout),
-            (ends.stderr.as_raw_fd(), stderr),
-        ];
-        let request = rpc::restore_request(&self.criu.images_path(), RESTORE_LOG, &inherit);
-        // One that has ended already says why by its status.
-        let sent = rustix::net::send(&socket, &request, SendFlags::NOSIGNAL);
+    pub fn restore(&self, started: Started) -> Result<(Pid, Fillings), JailError> {
+        let Started {
+            pid: criu,
+            socket,
+            gate,
+        } = started;
+        if let Some(gate) = gate {
+            gate.open(&self.criu.dir_path())
+                .map_err(JailError::restore)?;
+        }
         // While CRIU is at work, on another core.
-        let fillings = Fillings::open(&self.criu.images_path());
-        let answer = sent.map_err(io::Error::from).and_then(|_| {
-            let mut answer = [0; MAX_ANSWER];
-            let (length, _) = wire::receive(&socket, &mut answer)?;
-            rpc::succeeded(&answer[..length])
-        });
+        let fillings = Fillings::open(&self.criu.files_path());
+        let mut answer = [0; MAX_ANSWER];
+        let answer = wire::receive(&socket, &mut answer)
+            .and_then(|(length, _)| rpc::succeeded(&answer[..length]));
         if !matches!(answer, Ok(true)) {
             return Err(self.failure(wait_for(criu)?));
         }
@@ -238,23 +254,6 @@ fn criu_of(spec: &JailSpec) -> Result<(&CriuProgram, &Path), JailError> {
         (Some(program), Some(dir)) => Ok((program, dir)),
         _ => Err(JailError::Spec("something to restore and no CRIU".into())),
     }
-}
-
-/// Gives the files of an image to the sandbox's root user `owner`.
-pub fn give_image(images: &OwnedFd, owner: u32) -> Result<(), JailError> {
-    let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
-    let give = || -> io::Result<()> {
-        for entry in rustix::fs::Dir::read_from(images)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name != c".." {
-                let flags = AtFlags::SYMLINK_NOFOLLOW;
-                rustix::fs::chownat(images, name, user, group, flags)?;
-            }
-        }
-        Ok(())
-    };
-    give().map_err(JailError::restore)
 }
 
 /// Lets what was restored run.

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use crate::imagefile::{Value, find, write_number};
+use crate::protobuf::{Value, find, push_bytes, push_number};
 
 /// `criu_req`: its type, here RESTORE, and options.
 const TYPE: (u64, u64) = (1, 2);
@@ -30,20 +30,20 @@ const SUCCESS: u64 = 2;
 /// CRIU's and the name of what it takes the place of.
 pub fn restore_request(images: &str, log: &str, inherit: &[(RawFd, String)]) -> Vec<u8> {
     let mut options = Vec::new();
-    number(&mut options, IMAGES_FD);
-    bytes(&mut options, IMAGES_PATH, images.as_bytes());
-    number(&mut options, LOG_LEVEL);
-    bytes(&mut options, LOG_FILE, log.as_bytes());
+    push_number(&mut options, IMAGES_FD);
+    push_bytes(&mut options, IMAGES_PATH, images.as_bytes());
+    push_number(&mut options, LOG_LEVEL);
+    push_bytes(&mut options, LOG_FILE, log.as_bytes());
     for (fd, name) in inherit {
         let mut entry = Vec::new();
-        bytes(&mut entry, INHERIT_NAME, name.as_bytes());
+        push_bytes(&mut entry, INHERIT_NAME, name.as_bytes());
         // A number below 0 would be sent as its two's complement.
-        number(&mut entry, (INHERIT_FD, i64::from(*fd).cast_unsigned()));
-        bytes(&mut options, INHERIT, &entry);
+        push_number(&mut entry, (INHERIT_FD, i64::from(*fd).cast_unsigned()));
+        push_bytes(&mut options, INHERIT, &entry);
     }
     let mut request = Vec::new();
-    number(&mut request, TYPE);
-    bytes(&mut request, OPTIONS, &options);
+    push_number(&mut request, TYPE);
+    push_bytes(&mut request, OPTIONS, &options);
     request
 }
 
@@ -54,19 +54,6 @@ pub fn succeeded(answer: &[u8]) -> io::Result<bool> {
         find(answer, SUCCESS)?,
         Some((Value::Number(1), _))
     ))
-}
-
-/// A field of wire type 0.
-fn number(out: &mut Vec<u8>, (field, value): (u64, u64)) {
-    write_number(out, field << 3);
-    write_number(out, value);
-}
-
-/// A field of wire type 2.
-fn bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
-    write_number(out, field << 3 | 2);
-    write_number(out, value.len() as u64);
-    out.extend_from_slice(value);
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use hearth_init::criu::{CriuProgram, IMAGE_LINK, Outside, WORK, last_words};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
 
+use crate::gate;
+
 /// CRIU, within reach.
 pub struct Criu {
     program: CriuProgram,
@@ -19,7 +21,7 @@ pub struct Criu {
     pub dir: OwnedFd,
     /// Beneath it are the image files.
     images: OwnedFd,
-    /// Whether the image files are not in that directory, but will be mounted where [`IMAGE_LINK`] in it leads.
+    /// Whether the image files are not in that directory, but will be where [`IMAGE_LINK`] in it leads.
     later: bool,
     /// Where it writes its log.
     pub work: OwnedFd,
@@ -48,7 +50,7 @@ impl Criu {
         })
     }
 
-    /// The same for image files that will be mounted where [`IMAGE_LINK`] in the directory `dir` leads, where [`WORK`] is, too.
+    /// The same for image files that will be where [`IMAGE_LINK`] in the directory `dir` leads, where [`WORK`] is, too.
     pub fn open_ahead(program: &CriuProgram, dir: &Path) -> io::Result<Self> {
         Ok(Self {
             later: true,
@@ -61,14 +63,33 @@ impl Criu {
         &self.images
     }
 
+    /// Its path.
+    pub fn dir_path(&self) -> String {
+        format!("/proc/self/fd/{}", self.images.as_raw_fd())
+    }
+
     /// Path of the image files, for CRIU: a link, since it takes no other.
     pub fn images_path(&self) -> String {
-        let dir = format!("/proc/self/fd/{}", self.images.as_raw_fd());
+        let dir = self.dir_path();
         if self.later {
             format!("{dir}/{IMAGE_LINK}")
         } else {
             dir
         }
+    }
+
+    /// Path of the directory that they are in.
+    pub fn files_path(&self) -> String {
+        if self.later {
+            gate::files(&self.dir_path())
+        } else {
+            self.dir_path()
+        }
+    }
+
+    /// Whether the image files will be there later.
+    pub fn is_ahead(&self) -> bool {
+        self.later
     }
 
     /// The command for a dump or, with `light`, a restore, with the options of both. The descriptors stay open across its
@@ -119,6 +140,11 @@ impl Criu {
             Err(error) => format!("its log cannot be read: {error}"),
         }
     }
+}
+
+/// The name by which CRIU knows a socket.
+pub fn socket(inode: u64) -> String {
+    format!("socket:[{inode}]")
 }
 
 /// The names by which CRIU knows the pipes.

@@ -1,8 +1,9 @@
 //! A standby: a sandbox that was made ahead, for a function that was not known yet. It is complete but for what depends
-//! on the function, and CRIU has started in it. Stage 0 stays on the host's side and PID 1 inside, and both wait.
+//! on the function, and CRIU in it is as far as it gets without an image ([`gate`]). Stage 0 stays on the host's side
+//! and PID 1 inside, and both wait.
 //!
 //! ```text
-//! server ──ASSIGN──▶ stage 0: host name, code, image ──Settled──▶ PID 1: host name, sizes, CRIU's request
+//! server ──ASSIGN──▶ stage 0: host name, code, image ──Settled──▶ PID 1: host name, sizes, CRIU's gate
 //!                    stays while CRIU reads, then ends ◀──end of the socket── PID 1
 //! ```
 //!
@@ -14,19 +15,16 @@
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 
-use hearth_init::criu::{IMAGE, Outside};
 use hearth_init::{ASSIGN, Assignment, JailSpec, wire};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::enter::{self, Sizes};
 use crate::error::JailError;
-use crate::mounts::mount_sealed;
-use crate::restore::{Started, give_image};
-use crate::rootfs;
+use crate::restore::Started;
+use crate::{gate, rootfs};
 
 /// Longest [`Settled`] in bytes: a host name of 63 and some numbers.
 const MAX_SETTLED: usize = 1024;
@@ -36,7 +34,6 @@ const MAX_SETTLED: usize = 1024;
 struct Settled {
     hostname: String,
     sizes: Sizes,
-    outside: Outside,
     /// Device and inode of the code's directory.
     code: (u64, u64),
 }
@@ -94,15 +91,10 @@ impl Standby {
         let code = rootfs::complete(spec, &function, &writable)?;
         drop(writable);
         let code = rustix::fs::fstat(&code).map_err(JailError::mount("looking at the code"))?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let images = rustix::fs::open(&restore.images, flags, Mode::empty())
-            .map_err(|errno| JailError::restore(errno.into()))?;
-        give_image(&images, spec.uid_base)?;
-        mount_sealed(&restore.images, &dir.join(IMAGE))?;
+        gate::furnish(dir, &restore.images, spec.uid_base)?;
         let settled = Settled {
             sizes: Sizes::of(&function),
             hostname: function.hostname,
-            outside: restore.outside,
             code: (code.st_dev, code.st_ino),
         };
         let text =
@@ -118,16 +110,16 @@ impl Standby {
 pub struct Inside(OwnedFd);
 
 impl Inside {
-    /// Waits for the function and makes the sandbox its. Nothing when the server or CRIU is gone, so that it never comes.
-    pub fn wait(&self, criu: &Started) -> Result<Option<Outside>, JailError> {
+    /// Waits for the function and makes the sandbox its. False when the server or CRIU is gone, so that it never comes.
+    pub fn wait(&self, criu: &Started) -> Result<bool, JailError> {
         let woken = wait_for(&self.0, &criu.socket).map_err(JailError::Control)?;
         if woken != Woken::First {
-            return Ok(None);
+            return Ok(false);
         }
         let mut text = [0; MAX_SETTLED];
         let (length, _) = wire::receive(&self.0, &mut text).map_err(JailError::Control)?;
         if length == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         let settled: Settled = serde_json::from_slice(&text[..length])
             .map_err(|error| JailError::Spec(error.to_string()))?;
@@ -141,7 +133,7 @@ impl Inside {
         rustix::system::sethostname(settled.hostname.as_bytes())
             .map_err(JailError::privileges("the host name"))?;
         enter::settle(settled.sizes)?;
-        Ok(Some(settled.outside))
+        Ok(true)
     }
 }
 

@@ -17,7 +17,6 @@ use std::os::unix::fs::{
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use hearth_init::criu::Outside;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -31,7 +30,7 @@ const MANIFEST: &str = "manifest.json";
 /// Longest manifest that is read. Protects the server from a file that is none.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 /// Format of what is on disk. Another one is discarded.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Piece in which files are read to sum them.
 const PIECE: usize = 256 * 1024;
 
@@ -48,7 +47,6 @@ pub(super) struct Manifest {
     pub(super) host: String,
     /// Version of the language's runtime, "3.11.2".
     runtime: String,
-    outside: Outside,
     created_at: Timestamp,
     files: Vec<FileNote>,
 }
@@ -89,7 +87,6 @@ impl Image {
         key: &Key,
         host: &str,
         runtime: &str,
-        outside: Outside,
     ) -> Result<Self, CriuError> {
         let files_dir = staging.join(FILES);
         let mut files = Vec::new();
@@ -120,7 +117,6 @@ impl Image {
             print: key.print.clone(),
             host: host.to_owned(),
             runtime: runtime.to_owned(),
-            outside,
             created_at: Timestamp::now(),
             files,
         };
@@ -181,11 +177,6 @@ impl Image {
     /// Directory of CRIU's files.
     pub fn files(&self) -> PathBuf {
         self.dir.join(FILES)
-    }
-
-    /// What led out of the sandbox.
-    pub fn outside(&self) -> Outside {
-        self.manifest.outside
     }
 
     /// The runtime's version, "3.11.2".
@@ -305,12 +296,7 @@ mod tests {
             version: 1,
             print: "0123456789abcdef".repeat(4),
         };
-        let outside = Outside {
-            control: 1,
-            stdout: 2,
-            stderr: 3,
-        };
-        Image::complete(&staging, dir, &key, "host", "3.11.2", outside).unwrap()
+        Image::complete(&staging, dir, &key, "host", "3.11.2").unwrap()
     }
 
     #[test]
@@ -321,7 +307,7 @@ mod tests {
         let read = Image::open(written.dir.clone()).unwrap();
         read.check().unwrap();
         read.check().unwrap();
-        assert_eq!(read.outside(), written.outside());
+        assert_eq!(read.runtime(), written.runtime());
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(read.files()), 0o700);
         assert_eq!(mode(read.files().join("pages-1.img")), 0o600);
@@ -352,7 +338,7 @@ mod tests {
         for bad in [
             "",
             &text[..text.len() / 2],
-            &text.replace("\"format\":1", "\"format\":2"),
+            &text.replace("\"format\":2", "\"format\":1"),
         ] {
             fs::write(&manifest, bad).unwrap();
             assert!(Image::open(image.dir.clone()).is_err());

@@ -177,7 +177,6 @@ impl Images {
         dump::dump(criu, &self.0.init, sandbox, &files, &staging.0).await?;
         let inner = self.0.clone();
         let (key, host, runtime) = (key.clone(), host.clone(), runtime.to_owned());
-        let outside = sandbox.outside;
         let images = self.clone();
         let done = tokio::task::spawn_blocking(move || {
             let log = staging.0.join(hearth_init::criu::DUMP_LOG);
@@ -190,14 +189,7 @@ impl Images {
             // Older images of the version were made from something else.
             images.discard(&key.function, Some(key.version));
             images.shrink(bytes);
-            let image = Image::complete(
-                &staging.0,
-                &inner.dir,
-                &key,
-                host.as_str(),
-                &runtime,
-                outside,
-            )?;
+            let image = Image::complete(&staging.0, &inner.dir, &key, host.as_str(), &runtime)?;
             let image = Arc::new(image);
             images.touch(&image);
             inner.images.lock().insert(key.directory(), image.clone());

@@ -330,7 +330,6 @@ fn assignment(spec: SandboxSpec, limits: &Limits) -> Assignment {
         max_file_bytes: limits.cell_memory,
         restore: spec.restore.map(|source| RestoreSpec {
             images: source.images,
-            outside: source.outside,
         }),
     }
 }

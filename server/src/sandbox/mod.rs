@@ -145,8 +145,6 @@ pub struct SandboxSpec {
 pub struct RestoreSource {
     /// Directory of CRIU's image files.
     pub images: PathBuf,
-    /// The inodes by which the image knows what led out of the sandbox.
-    pub outside: Outside,
     /// Longest time it may take, sandbox included.
     pub limit: Duration,
 }

@@ -177,7 +177,6 @@ pub(super) async fn restore(deployment: &Deployment) -> Option<Arc<Template>> {
     let mut spec = sandbox_spec(deployment).ok()?;
     spec.restore = Some(RestoreSource {
         images: image.files(),
-        outside: image.outside(),
         limit: images.timeout(),
     });
     // Past the limit the sandbox is taken down, and CRIU in it.

@@ -114,7 +114,6 @@ async fn restored(
     image.check()?;
     spec.restore = Some(RestoreSource {
         images: image.files(),
-        outside: image.outside(),
         limit: RESTORE_LIMIT,
     });
     let key = FunctionKey::new(1);

@@ -6,7 +6,8 @@
 use std::io;
 use std::ops::Range;
 
-use super::{Value, entry, entry_at, next_field, odd, with_message, write_number};
+use super::{entry, entry_at, odd, with_message};
+use crate::protobuf::{Value, next_field, push_bytes, push_number};
 
 /// Field of `mm_entry` that holds a `vma_entry`, one for each mapping.
 pub const VMA: u64 = 14;
@@ -100,10 +101,7 @@ pub fn with_mappings(
         let (field, value, place) = next_field(message, &mut at)?;
         match value {
             Value::Bytes(vma) if field == VMA => {
-                let vma = change(vma)?;
-                write_number(&mut changed, VMA << 3 | 2);
-                write_number(&mut changed, vma.len() as u64);
-                changed.extend_from_slice(&vma);
+                push_bytes(&mut changed, VMA, &change(vma)?);
             }
             _ => changed.extend_from_slice(&message[place]),
         }
@@ -119,8 +117,7 @@ pub fn with_numbers(message: &[u8], numbers: &[(u64, u64)]) -> io::Result<Vec<u8
         let (field, value, place) = next_field(message, &mut at)?;
         match (value, numbers.iter().find(|(number, _)| *number == field)) {
             (Value::Number(_), Some((_, number))) => {
-                write_number(&mut changed, field << 3);
-                write_number(&mut changed, *number);
+                push_number(&mut changed, (field, *number));
             }
             _ => changed.extend_from_slice(&message[place]),
         }

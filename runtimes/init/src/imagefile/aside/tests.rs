@@ -1,7 +1,7 @@
 use super::*;
 use crate::imagefile::memory::{END, START};
 use crate::imagefile::tests::{PAGE, file, message};
-use crate::imagefile::write_number;
+use crate::protobuf::write_number;
 
 const BASE: u64 = 0x7f00_0000_0000;
 

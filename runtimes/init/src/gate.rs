@@ -1,0 +1,133 @@
+//! Where a standby's image will be, and what CRIU waits at until it is there.
+//!
+//! CRIU is told to restore from here while the standby is made. So everything that comes before its look at an image is
+//! done ahead: it opens its log, and asks the kernel by a child that it traces. The first file that it reads is a pipe
+//! here; when there is an image, PID 1 puts what belongs there into it.
+//!
+//! ```text
+//! DIR/image        in memory, seen by stage 0 only and by who has a descriptor of DIR
+//!   inventory.img  the pipe
+//!   files/         the image is mounted here
+//!   core-1000.img  a link to files/core-1000.img, and so on for all but the inventory
+//! ```
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use hearth_init::criu::{IMAGE, IMAGE_LINK};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+use rustix::mount::MountFlags;
+
+use crate::error::JailError;
+use crate::mounts::mount_sealed;
+
+/// The file of an image that CRIU reads first.
+const FIRST: &str = "inventory.img";
+/// Where the image is mounted.
+const FILES: &str = "files";
+/// Longest inventory, bytes: what a pipe takes at once. One has a hundred.
+const MAX_FIRST: usize = 4096;
+/// How often it is looked whether CRIU has come to the pipe. Nobody waits for a standby.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// Makes the directory in `dir`, with `owner` as the one who may use the pipe. The calling process has mounts of its own.
+pub fn build(dir: &Path, owner: u32) -> Result<(), JailError> {
+    let image = dir.join(IMAGE);
+    fs::create_dir(&image).map_err(JailError::restore)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    rustix::mount::mount("tmpfs", &image, "tmpfs", flags, Some(c"mode=0755,size=1m"))
+        .map_err(JailError::mount("mounting the image's place"))?;
+    let make = || -> io::Result<()> {
+        fs::create_dir(image.join(FILES))?;
+        let (first, private) = (image.join(FIRST), Mode::RUSR | Mode::WUSR);
+        rustix::fs::mknodat(CWD, &first, FileType::Fifo, private, 0)?;
+        std::os::unix::fs::chown(&first, Some(owner), Some(owner))?;
+        std::os::unix::fs::symlink(IMAGE, dir.join(IMAGE_LINK))
+    };
+    make().map_err(JailError::restore)
+}
+
+/// Puts an image into the directory, and gives its files to the sandbox's root user `owner`.
+pub fn furnish(dir: &Path, images: &Path, owner: u32) -> Result<(), JailError> {
+    let place = dir.join(IMAGE);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let files = rustix::fs::open(images, flags, Mode::empty())
+        .map_err(|errno| JailError::restore(errno.into()))?;
+    for name in give(&files, owner)? {
+        if name != FIRST {
+            let target = Path::new(FILES).join(&name);
+            std::os::unix::fs::symlink(target, place.join(&name)).map_err(JailError::restore)?;
+        }
+    }
+    mount_sealed(images, &place.join(FILES))?;
+    Ok(())
+}
+
+/// Gives the files of an image to the sandbox's root user `owner`, and returns their names.
+pub fn give(images: &OwnedFd, owner: u32) -> Result<Vec<String>, JailError> {
+    let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
+    let give = || -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(images)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c".." {
+                continue;
+            }
+            rustix::fs::chownat(images, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?;
+            if name != c"." {
+                let name = name.to_str().map_err(io::Error::other)?;
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    };
+    give().map_err(JailError::restore)
+}
+
+/// Path of the image's files beneath that of `dir`.
+pub fn files(dir: &str) -> String {
+    format!("{dir}/{IMAGE}/{FILES}")
+}
+
+/// The pipe, with CRIU at its other end.
+pub struct Gate(File);
+
+impl Gate {
+    /// Waits until CRIU has come to it, or has ended, of which `ended` becomes readable: then there is none. `dir` is a path
+    /// of the directory that was built in.
+    pub fn reached(dir: &str, ended: &OwnedFd) -> io::Result<Option<Self>> {
+        let path = format!("{dir}/{IMAGE}/{FIRST}");
+        let pause = rustix::time::Timespec::try_from(LOOK_AGAIN).map_err(io::Error::other)?;
+        loop {
+            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            match rustix::fs::open(&path, flags, Mode::empty()) {
+                Ok(pipe) => return Ok(Some(Self(File::from(pipe)))),
+                // Nobody reads yet.
+                Err(Errno::NXIO) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            let mut fds = [PollFd::new(ended, PollFlags::IN)];
+            match rustix::event::poll(&mut fds, Some(&pause)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(None),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Lets CRIU read the image.
+    pub fn open(self, dir: &str) -> io::Result<()> {
+        let first = fs::read(format!("{}/{FIRST}", files(dir)))?;
+        if first.len() > MAX_FIRST {
+            return Err(io::Error::other(format!("{FIRST} is too long")));
+        }
+        let Self(mut pipe) = self;
+        pipe.write_all(&first)
+    }
+}

@@ -1,0 +1,104 @@
+//! The descriptors that led out of the sandbox, in `files.img`. CRIU knows a pipe or a socket by its inode, which differs
+//! from dump to dump. Another number takes its place, the same in every image: so CRIU can be told what to put there
+//! before it is known which image it will be.
+//!
+//! Format: CRIU's `images/fdinfo.proto` (`file_entry`), `images/pipe.proto`, `images/sk-unix.proto`.
+
+use std::io;
+
+use hearth_init::criu::Outside;
+
+use super::memory::with_numbers;
+use super::{entry_at, header, odd, push_entry};
+use crate::protobuf::{Value, find, push_bytes, spliced};
+
+/// Fields of `file_entry` that hold a `unix_sk_entry` and a `pipe_entry`.
+const SOCKET: u64 = 16;
+const PIPE: u64 = 18;
+/// Field of both that holds the inode.
+const INODE: u64 = 2;
+
+/// The file with other inodes for what led out of the sandbox.
+pub fn renamed(file: &[u8], from: &Outside, to: &Outside) -> io::Result<Vec<u8>> {
+    let mut at = header(file)?;
+    let magic = file.get(..at).ok_or_else(|| odd("it ends early"))?;
+    let mut out = magic.to_vec();
+    while at < file.len() {
+        let (start, end) = entry_at(file, at)?;
+        push_entry(&mut out, &renamed_entry(&file[start..end], from, to)?)?;
+        at = end;
+    }
+    Ok(out)
+}
+
+fn renamed_entry(message: &[u8], from: &Outside, to: &Outside) -> io::Result<Vec<u8>> {
+    let kinds: [(u64, &[_]); 2] = [
+        (SOCKET, &[(from.control, to.control)]),
+        (PIPE, &[(from.stdout, to.stdout), (from.stderr, to.stderr)]),
+    ];
+    for (kind, names) in kinds {
+        let Some((Value::Bytes(file), place)) = find(message, kind)? else {
+            continue;
+        };
+        let Some((Value::Number(inode), _)) = find(file, INODE)? else {
+            return Err(odd("a pipe or a socket without an inode"));
+        };
+        if names.iter().any(|(_, new)| *new == inode) {
+            return Err(odd("a pipe or a socket with the number of another one"));
+        }
+        if let Some((_, new)) = names.iter().find(|(old, _)| *old == inode) {
+            let file = with_numbers(file, &[(INODE, *new)])?;
+            return Ok(spliced(message, place, |out| push_bytes(out, kind, &file)));
+        }
+    }
+    Ok(message.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{file, message};
+    use super::*;
+
+    const FROM: Outside = Outside {
+        control: 48_862,
+        stdout: 49_557,
+        stderr: 49_558,
+    };
+    const TO: Outside = Outside {
+        control: 1 << 31,
+        stdout: 5,
+        stderr: 6,
+    };
+
+    /// A `file_entry` with its type and number, and what describes it.
+    fn entry(kind: u64, described: &[(u64, u64)]) -> Vec<u8> {
+        let mut entry = message(&[(1, 2), (2, 23)]);
+        push_bytes(&mut entry, kind, &message(described));
+        entry
+    }
+
+    #[test]
+    fn only_what_led_outside_has_another_number() {
+        let image = |control, stdout, stderr| {
+            file(&[
+                entry(3, &[(1, 1), (2, 49_557)]),
+                entry(PIPE, &[(1, 23), (2, stdout), (3, 1)]),
+                entry(PIPE, &[(1, 24), (2, stderr), (3, 1)]),
+                entry(PIPE, &[(1, 24), (2, 48_862), (3, 1)]),
+                entry(SOCKET, &[(1, 29), (2, 48_861), (8, 0)]),
+                entry(SOCKET, &[(1, 25), (2, control), (8, 48_861)]),
+            ])
+        };
+        let before = image(FROM.control, FROM.stdout, FROM.stderr);
+        let after = renamed(&before, &FROM, &TO).unwrap();
+        assert_eq!(after, image(TO.control, TO.stdout, TO.stderr));
+        // A pipe of the function's own that has the number already would become one of ours.
+        assert!(renamed(&after, &FROM, &TO).is_err());
+        for length in 0..before.len() {
+            // What ends between two entries cannot be told from a shorter file.
+            if let Ok(cut) = renamed(&before[..length], &FROM, &TO) {
+                assert!(after[8..].starts_with(&cut[8..]));
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The wire format of protobuf messages, as far as CRIU's image files and requests need it
+//! (<https://protobuf.dev/programming-guides/encoding/>).
+
+use std::io;
+use std::ops::Range;
+
+/// The value of a field.
+pub enum Value<'a> {
+    /// Wire type 0.
+    Number(u64),
+    /// Wire type 2.
+    Bytes(&'a [u8]),
+    /// Any other.
+    Other,
+}
+
+/// Finds a field of a message, with the bytes it takes, tag included.
+pub fn find(message: &[u8], wanted: u64) -> io::Result<Option<(Value<'_>, Range<usize>)>> {
+    let mut at = 0;
+    while at < message.len() {
+        let (number, value, place) = next_field(message, &mut at)?;
+        if number == wanted {
+            return Ok(Some((value, place)));
+        }
+    }
+    Ok(None)
+}
+
+/// The field of a message that begins at `at`: its number, its value, and the bytes it takes, tag included.
+pub fn next_field<'a>(
+    message: &'a [u8],
+    at: &mut usize,
+) -> io::Result<(u64, Value<'a>, Range<usize>)> {
+    let begin = *at;
+    let tag = number(message, at)?;
+    let skip = |count: usize, at: &mut usize| -> io::Result<&'a [u8]> {
+        let end = at.checked_add(count).filter(|end| *end <= message.len());
+        let end = end.ok_or_else(|| bad("a field that is longer than its message"))?;
+        let bytes = &message[*at..end];
+        *at = end;
+        Ok(bytes)
+    };
+    let value = match tag & 7 {
+        0 => Value::Number(number(message, at)?),
+        1 => skip(8, at).map(|_| Value::Other)?,
+        2 => {
+            let length = usize::try_from(number(message, at)?)
+                .map_err(|_| bad("a field that is longer than its message"))?;
+            Value::Bytes(skip(length, at)?)
+        }
+        5 => skip(4, at).map(|_| Value::Other)?,
+        _ => return Err(bad("an unknown wire type")),
+    };
+    Ok((tag >> 3, value, begin..*at))
+}
+
+/// Reads a varint.
+fn number(bytes: &[u8], at: &mut usize) -> io::Result<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.get(*at).ok_or_else(|| bad("it ends early"))?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(bad("a number of more than 64 bits"))
+}
+
+/// Writes a varint.
+pub fn write_number(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A field of wire type 0: its number, and its value.
+pub fn push_number(out: &mut Vec<u8>, (field, value): (u64, u64)) {
+    write_number(out, field << 3);
+    write_number(out, value);
+}
+
+/// A field of wire type 2.
+pub fn push_bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
+    write_number(out, field << 3 | 2);
+    write_number(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
+
+/// The message with what `push` writes in the place of a part.
+pub fn spliced(message: &[u8], place: Range<usize>, push: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = message[..place.start].to_vec();
+    push(&mut out);
+    out.extend_from_slice(&message[place.end..]);
+    out
+}
+
+fn bad(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("message: {what}"))
+}
