@@ -10,13 +10,11 @@
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::seccomp::FILTERS;
-use crate::sys::MappedFile;
 use crate::uffd::{self, Missing};
 
 /// Memory that is mapped in the process for the filters while they are installed, in bytes: two programs of at most 4096
@@ -109,32 +107,9 @@ impl Stopped<'_> {
         Ok(copy.and_then(Missing::new).ok())
     }
 
-    /// Writes these bytes of a file to its memory, which it may write to itself.
-    pub fn write(&self, at: u64, file: &MappedFile, bytes: Range<u64>) -> io::Result<()> {
-        let mut done = 0;
-        let length = bytes.end - bytes.start;
-        while done < length {
-            let (from, size) = file.place(bytes.start + done..bytes.end)?;
-            let from = libc::iovec {
-                iov_base: from.cast_mut().cast(),
-                iov_len: size,
-            };
-            let to = libc::iovec {
-                iov_base: std::ptr::without_provenance_mut((at + done) as usize),
-                iov_len: size,
-            };
-            let pid = self.traced.pid.as_raw_nonzero().get();
-            // SAFETY: the kernel reads `size` bytes of this process's memory, which are mapped for as long as `file` lives,
-            // and writes to another process's. What of the file is not there any more is an error and no signal.
-            let written =
-                unsafe { libc::process_vm_writev(pid, &raw const from, 1, &raw const to, 1, 0) };
-            match written {
-                -1 => return Err(io::Error::last_os_error()),
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                written => done += written as u64,
-            }
-        }
-        Ok(())
+    /// Writes to its memory.
+    pub fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.traced.memory.write_all_at(bytes, at)
     }
 
     /// Installs the filters in all threads of the process.

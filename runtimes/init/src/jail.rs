@@ -154,8 +154,8 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
                     return Ok(()); // nobody is left who would need it
                 }
             }
-            let (template, used) = restorer.restore(criu)?;
-            (template, Some(used))
+            let restored = restorer.restore(criu)?;
+            (restored.template, Some(restored))
         }
         None => {
             // 7. From here on no program start and no change of user can give capabilities, and most can never be had
@@ -174,8 +174,8 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(JailError::privileges("dying with the server"))?;
 
-    if restored.is_some() {
-        restore::resume();
+    if let Some(restored) = &restored {
+        restored.resume();
     }
     pid1::send(
         control,
@@ -184,8 +184,8 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     )
     .map_err(JailError::Control)?;
     drop(server_end);
-    // Stage 0 of a former standby, with the image's mount, and the image's memory.
-    let leftovers = restored.map(|used| (standby, used));
+    // Stage 0 of a former standby, with the image's mount, and CRIU.
+    let leftovers = restored.map(|restored| (standby, restored.spent));
     pid1::serve(control, template, leftovers).map_err(JailError::Control)
 }
 

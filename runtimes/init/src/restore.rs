@@ -17,7 +17,7 @@ use hearth_init::{INNER_UID, JailSpec, TEMPLATE_PID, wire};
 use rustix::fs::{Gid, Uid};
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
 use crate::error::JailError;
 use crate::fill::Fillings;
@@ -52,10 +52,51 @@ pub struct Restorer {
 /// A CRIU that has started.
 pub struct Started {
     pid: Pid,
+    pidfd: OwnedFd,
     /// Where it says how it went; readable when it has ended, too.
     pub socket: OwnedFd,
     /// What it waits at, if it does.
     gate: Option<Gate>,
+}
+
+/// What came out of an image.
+pub struct Restored {
+    /// The template.
+    pub template: Pid,
+    /// All processes, the template among them.
+    processes: Vec<Pid>,
+    /// Of no more use.
+    pub spent: SpentCriu,
+}
+
+impl Restored {
+    /// Lets it run.
+    pub fn resume(&self) {
+        for pid in &self.processes {
+            // Killed meanwhile is as good.
+            let _ = rustix::process::kill_process(*pid, Signal::CONT);
+        }
+    }
+}
+
+/// A CRIU that has restored. All that it would still do is to end, for which the kernel takes half a millisecond: it is
+/// stopped, and killed when this is dropped. It has rights that nothing else in the sandbox may have, and nothing in there
+/// may signal or trace it.
+pub struct SpentCriu(OwnedFd);
+
+impl SpentCriu {
+    fn stop(pidfd: OwnedFd) -> Result<Self, JailError> {
+        rustix::process::pidfd_send_signal(&pidfd, Signal::STOP)
+            .map_err(|errno| JailError::restore(errno.into()))?;
+        Ok(Self(pidfd))
+    }
+}
+
+impl Drop for SpentCriu {
+    fn drop(&mut self) {
+        // It may have ended before it could be stopped.
+        let _ = rustix::process::pidfd_send_signal(&self.0, Signal::KILL);
+    }
 }
 
 impl Restorer {
@@ -132,8 +173,11 @@ impl Restorer {
                 std::process::exit(status);
             }
         };
+        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())
+            .map_err(|errno| JailError::restore(errno.into()))?;
         Ok(Started {
             pid,
+            pidfd,
             socket,
             gate: None,
         })
@@ -152,52 +196,50 @@ impl Restorer {
         Ok(())
     }
 
-    /// Restores. The template and what else is in the image is stopped then and has run nothing yet. What is returned
-    /// with it is of no more use.
-    pub fn restore(&self, started: Started) -> Result<(Pid, Fillings), JailError> {
+    /// Restores. The template and what else is in the image is stopped then and has run nothing yet.
+    pub fn restore(&self, started: Started) -> Result<Restored, JailError> {
         let Started {
             pid: criu,
+            pidfd,
             socket,
             gate,
         } = started;
+        // CRIU, which goes on to its end, and this process shall not have to share a processor until it gets there.
+        sys::ask_for_short_slices();
         if let Some(gate) = gate {
             gate.open(&self.criu.dir_path())
                 .map_err(JailError::restore)?;
         }
-        // While CRIU is at work, on another core.
-        let fillings = Fillings::open(&self.criu.files_path());
         let mut answer = [0; MAX_ANSWER];
         let answer = wire::receive(&socket, &mut answer)
             .and_then(|(length, _)| rpc::succeeded(&answer[..length]));
         if !matches!(answer, Ok(true)) {
             return Err(self.failure(wait_for(criu)?));
         }
-        let fillings = fillings.map_err(JailError::restore)?;
-        let mut restored = processes();
-        restored.retain(|pid| *pid != criu);
+        let spent = SpentCriu::stop(pidfd)?;
+        let fillings = Fillings::open(&self.criu.files_path()).map_err(JailError::restore)?;
+        let restored = processes_but(criu);
         if !fillings.are_all_of(&restored) {
             return Err(JailError::Restore("memory of no process".into()));
         }
-        // The rest of their memory, and the system call filter, which is not part of the image. While CRIU ends, on
-        // another core.
+        // The rest of their memory, and the system call filter, which is not part of the image.
         for pid in restored {
             inject::with_stopped(pid, |process| {
-                fillings.fill(pid, process)?;
-                process.install_filters()
+                fillings.fill(pid, process, || process.install_filters())
             })
             .map_err(|error| {
                 JailError::Restore(format!("filling memory and installing the filter: {error}"))
             })?;
         }
-        // It has rights that nothing may have which is looked at from here on.
-        match wait_for(criu)? {
-            Some(0) => {}
-            other => return Err(self.failure(other)),
-        }
-        inspect()?;
+        let processes = processes_but(criu);
+        inspect(&processes)?;
         let template = Pid::from_raw(TEMPLATE_PID);
         let template = template.ok_or_else(|| JailError::Restore("no template".into()))?;
-        Ok((template, fillings))
+        Ok(Restored {
+            template,
+            processes,
+            spent,
+        })
     }
 
     /// Why a CRIU that ended with this status has not restored.
@@ -256,19 +298,11 @@ fn criu_of(spec: &JailSpec) -> Result<(&CriuProgram, &Path), JailError> {
     }
 }
 
-/// Lets what was restored run.
-pub fn resume() {
-    for pid in processes() {
-        // Killed meanwhile is as good.
-        let _ = rustix::process::kill_process(pid, Signal::CONT);
-    }
-}
-
-/// Looks whether every thread there is has no more rights than one of a booted template: what CRIU did is checked, not
+/// Looks whether every thread of these has no more rights than one of a booted template: what CRIU did is checked, not
 /// trusted.
-fn inspect() -> Result<(), JailError> {
+fn inspect(processes: &[Pid]) -> Result<(), JailError> {
     let mut seen = 0;
-    for pid in processes() {
+    for pid in processes {
         let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
         for task in fs::read_dir(&tasks).map_err(JailError::restore)? {
             let path = task.map_err(JailError::restore)?.path().join("status");
@@ -314,8 +348,8 @@ fn looser_than_booted(status: &str) -> Option<String> {
     })
 }
 
-/// Everything in the sandbox but PID 1.
-fn processes() -> Vec<Pid> {
+/// Everything in the sandbox but PID 1 and a child of it.
+fn processes_but(child: Pid) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -323,7 +357,7 @@ fn processes() -> Vec<Pid> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter_map(Pid::from_raw)
-        .filter(|pid| *pid != Pid::INIT)
+        .filter(|pid| *pid != Pid::INIT && *pid != child)
         .collect()
 }
 

@@ -2,9 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 
 use rustix::process::Pid;
@@ -16,6 +14,9 @@ pub enum Fork {
     /// The new process.
     Child,
 }
+
+/// The shortest slice that the kernel grants, in nanoseconds.
+const SHORT_SLICE: u64 = 100_000;
 
 /// All namespaces of a sandbox.
 const NAMESPACES: i32 = libc::CLONE_NEWUSER
@@ -245,49 +246,34 @@ pub fn seccomp_available() -> io::Result<()> {
     check(result as i32)
 }
 
-/// A file in memory, to be read by the kernel only: this process never looks at it, since others may change the file.
-#[derive(Debug)]
-pub struct MappedFile {
-    address: *mut libc::c_void,
-    size: usize,
-}
-
-impl MappedFile {
-    /// Maps the first `size` bytes, all of them at once.
-    pub fn new(file: &File, size: u64) -> io::Result<Self> {
-        let size = usize::try_from(size).map_err(io::Error::other)?;
-        // SAFETY: a new mapping at an address of the kernel's choice, which nothing else knows of.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size,
-                libc::PROT_READ,
-                libc::MAP_PRIVATE | libc::MAP_POPULATE,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Self { address, size })
+/// Has the calling thread run as soon as what it waits for is there, before others have used up their time, and be
+/// interrupted as early: it asks for short slices (`Documentation/scheduler/sched-eevdf.rst`). Kernels before 6.12 take no
+/// notice.
+pub fn ask_for_short_slices() {
+    /// `struct sched_attr`, its first version.
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
     }
-
-    /// Where these bytes begin, and how many they are.
-    pub fn place(&self, bytes: Range<u64>) -> io::Result<(*const u8, usize)> {
-        if bytes.start > bytes.end || bytes.end > self.size as u64 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let first = self.address.cast::<u8>().wrapping_add(bytes.start as usize);
-        Ok((first.cast_const(), (bytes.end - bytes.start) as usize))
-    }
-}
-
-impl Drop for MappedFile {
-    fn drop(&mut self) {
-        // SAFETY: what `new` has mapped; whoever got an address of it borrowed from `self`'s owner and is done.
-        unsafe { libc::munmap(self.address, self.size) };
-    }
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_OTHER as u32,
+        flags: 0,
+        nice: 0,
+        priority: 0,
+        runtime: SHORT_SLICE,
+        deadline: 0,
+        period: 0,
+    };
+    // SAFETY: the call reads the structure, by the size that stands in it. Whether it is obeyed changes no result.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
 fn check(result: i32) -> io::Result<()> {

@@ -8,8 +8,6 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
-use crate::sys::MappedFile;
-
 /// Flags of `userfaultfd(2)` that need no privilege. No fault is ever waited for here.
 pub const FLAGS: u64 = (libc::O_CLOEXEC | 1) as u64; // UFFD_USER_MODE_ONLY
 
@@ -78,20 +76,19 @@ impl Missing {
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), REGISTER, &raw mut register) })
     }
 
-    /// Fills pages of a mapping so named that are not there yet.
-    pub fn fill(&self, at: u64, file: &MappedFile, bytes: Range<u64>) -> io::Result<()> {
-        let (from, length) = file.place(bytes)?;
+    /// Fills pages of a mapping so named that are not there yet, from `at` on.
+    pub fn fill(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let length = bytes.len() as u64;
         let mut done = 0;
-        while done < length as u64 {
+        while done < length {
             let mut copy = Copy {
                 to: at + done,
-                from: from.addr() as u64 + done,
-                length: length as u64 - done,
+                from: bytes.as_ptr().addr() as u64 + done,
+                length: length - done,
                 mode: 0,
                 copied: 0,
             };
-            // SAFETY: as above; the kernel reads what is mapped for as long as `file` lives, and writes to another process.
-            // What of the file is not there any more is an error and no signal.
+            // SAFETY: as above; the kernel reads what is left of `bytes`, and writes to another process's memory.
             let result = check(unsafe { libc::ioctl(self.0.as_raw_fd(), COPY, &raw mut copy) });
             match (result, u64::try_from(copy.copied)) {
                 (_, Ok(copied)) if copied > 0 => done += copied,

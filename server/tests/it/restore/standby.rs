@@ -143,6 +143,36 @@ async fn a_restore_does_without_one_that_died() {
     call(&client, "restore").await;
 }
 
+/// CRIU's processes: PID 1's first child in its sandbox, where nothing was booted.
+fn crius(server: &Server) -> Vec<u32> {
+    let all = descendants(server.pid());
+    let crius = all.iter().filter(|process| process.number_inside() == 2);
+    crius.map(|process| process.pid).collect()
+}
+
+#[tokio::test]
+async fn criu_waits_in_a_standby_and_is_gone_after_the_restore() {
+    let Some((server, client)) = asleep().await else {
+        return;
+    };
+    assert_eq!(crius(&server).len(), 1);
+    for died in [false, true] {
+        if died {
+            kill_template(&server, &client, "hello").await;
+            standby(&client).await;
+            for criu in crius(&server) {
+                signal(criu, Signal::KILL);
+            }
+        }
+        call(&client, "restore").await;
+        eventually("CRIU's end", PATIENCE, || async {
+            crius(&server).is_empty().then_some(())
+        })
+        .await;
+        call(&client, "warm").await;
+    }
+}
+
 #[tokio::test]
 async fn one_that_hangs_costs_the_restore_only() {
     let Some((server, client)) = asleep().await else {
