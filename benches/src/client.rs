@@ -1,18 +1,25 @@
-//! The leanest HTTP client that does: a blocking socket, kept alive, requests put together before. It shares the machine
-//! with what it measures.
+//! The leanest HTTP client that does: one socket, kept alive, requests put together before. It shares the machine with
+//! what it measures.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use anyhow::bail;
 
-/// Room that is made for an answer at a time.
+/// Room for an answer at first; more is made where it is not enough.
 const ROOM: usize = 64 * 1024;
 
 /// One connection that is kept alive.
 pub struct Connection {
-    stream: TcpStream,
+    /// The socket.
+    pub stream: TcpStream,
+    /// How much of the request is sent.
+    sent: usize,
+    /// What has come of the answer, and room for more.
     buffer: Vec<u8>,
+    filled: usize,
+    /// Where the answer's body begins and how long it is, once its head is there.
+    body: Option<(usize, usize)>,
 }
 
 /// An answer, in the connection's buffer.
@@ -53,40 +60,73 @@ impl Connection {
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
-            buffer: Vec::with_capacity(ROOM),
+            sent: 0,
+            // What is here now is not cleared again for each answer.
+            buffer: vec![0; ROOM],
+            filled: 0,
+            body: None,
         })
     }
 
     /// Sends a request that was put together before and reads the answer whole.
     pub fn exchange(&mut self, request: &[u8]) -> anyhow::Result<Answer<'_>> {
-        self.stream.write_all(request)?;
-        self.buffer.clear();
-        let (start, length) = loop {
-            self.read_some()?;
-            if let Some(found) = head_end(&self.buffer)? {
-                break found;
-            }
-        };
-        while self.buffer.len() < start + length {
-            self.read_some()?;
-        }
-        parse(&self.buffer, start)
+        self.begin(request)?;
+        while !self.go_on(request)? {}
+        self.answer()
     }
 
-    fn read_some(&mut self) -> anyhow::Result<()> {
-        let filled = self.buffer.len();
-        self.buffer.resize(filled + ROOM, 0);
-        let read = self.stream.read(&mut self.buffer[filled..]);
-        self.buffer.truncate(filled + *read.as_ref().unwrap_or(&0));
-        if read? == 0 {
-            bail!("the server closed the connection");
+    /// Begins an exchange: sends what can be sent of the request without waiting, or, on a socket that blocks, all of it.
+    pub fn begin(&mut self, request: &[u8]) -> anyhow::Result<()> {
+        self.sent = 0;
+        self.filled = 0;
+        self.body = None;
+        self.send(request)
+    }
+
+    /// Goes on with it as far as it goes without waiting, or to its end. True when the answer is whole.
+    pub fn go_on(&mut self, request: &[u8]) -> anyhow::Result<bool> {
+        self.send(request)?;
+        loop {
+            if let Some((start, length)) = self.body
+                && self.filled >= start + length
+            {
+                return Ok(true);
+            }
+            if self.filled == self.buffer.len() {
+                self.buffer.resize(self.filled * 2, 0);
+            }
+            match self.stream.read(&mut self.buffer[self.filled..]) {
+                Ok(0) => bail!("the server closed the connection"),
+                Ok(read) => self.filled += read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+            if self.body.is_none() {
+                self.body = head_end(&self.buffer[..self.filled])?;
+            }
+        }
+    }
+
+    fn send(&mut self, request: &[u8]) -> anyhow::Result<()> {
+        while self.sent < request.len() {
+            match self.stream.write(&request[self.sent..]) {
+                Ok(sent) => self.sent += sent,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
+    }
+
+    /// The answer, when it is whole.
+    pub fn answer(&self) -> anyhow::Result<Answer<'_>> {
+        let start = self.body.map_or(0, |(start, _)| start);
+        parse(&self.buffer[..self.filled], start)
     }
 }
 
 /// Where the body begins and how long it is, once the head is complete.
-pub fn head_end(bytes: &[u8]) -> anyhow::Result<Option<(usize, usize)>> {
+fn head_end(bytes: &[u8]) -> anyhow::Result<Option<(usize, usize)>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
     };
@@ -101,7 +141,7 @@ pub fn head_end(bytes: &[u8]) -> anyhow::Result<Option<(usize, usize)>> {
 }
 
 /// An answer that is complete.
-pub fn parse(bytes: &[u8], start: usize) -> anyhow::Result<Answer<'_>> {
+fn parse(bytes: &[u8], start: usize) -> anyhow::Result<Answer<'_>> {
     let (head, body) = bytes.split_at(start);
     let head = std::str::from_utf8(head)?;
     let status = head.split(' ').nth(1).unwrap_or_default().parse()?;

@@ -1,13 +1,13 @@
-//! Load: a blocking thread for each connection, each of which sends its next request when it has its answer.
+//! Load: on each connection the next request is sent when the answer to the last one is there.
 
 use std::net::SocketAddr;
+use std::num::NonZero;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::client::Connection;
+use crate::crowd;
 use crate::results::Samples;
-
-/// Stack of a client's thread: it holds no buffers.
-const STACK: usize = 128 * 1024;
 
 /// What one turn, or several together, have shown.
 #[derive(Debug, Default)]
@@ -31,31 +31,33 @@ impl Observed {
     }
 }
 
-/// Requests at `connections` connections for so long. Connections are opened before, with one request each that does not
-/// count. A request that is under way when the time is over is waited for and counts.
+/// Requests at `connections` connections for so long, from half as many threads as there are processors. Connections are
+/// opened before, with one request each that does not count. A request that is under way when the time is over is waited
+/// for and counts.
 pub fn drive(
     address: SocketAddr,
     request: &[u8],
     connections: usize,
     time: Duration,
 ) -> anyhow::Result<Observed> {
-    let mut open = Vec::with_capacity(connections);
-    for _ in 0..connections {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get) / 2;
+    let threads = threads.clamp(1, connections.max(1));
+    let mut shares: Vec<Vec<Connection>> = (0..threads).map(|_| Vec::new()).collect();
+    for number in 0..connections {
         let mut connection = Connection::open(address)?;
         connection.exchange(request)?.good()?;
-        open.push(connection);
+        shares[number % threads].push(connection);
     }
     let begun = Instant::now();
     let until = begun + time;
-    let samples = std::thread::scope(|scope| {
-        let mut threads = Vec::with_capacity(connections);
-        for connection in open {
-            let thread = std::thread::Builder::new().stack_size(STACK);
-            threads.push(thread.spawn_scoped(scope, move || client(connection, request, until))?);
-        }
+    let samples = thread::scope(|scope| {
+        let clients: Vec<_> = shares
+            .into_iter()
+            .map(|share| scope.spawn(move || client(share, request, until)))
+            .collect();
         let mut all = Samples::default();
-        for thread in threads {
-            let samples = thread
+        for client in clients {
+            let samples = client
                 .join()
                 .map_err(|_| anyhow::anyhow!("a client panicked"))??;
             all.extend(&samples);
@@ -68,15 +70,25 @@ pub fn drive(
     })
 }
 
-fn client(mut connection: Connection, request: &[u8], until: Instant) -> anyhow::Result<Samples> {
+/// One thread's part of it.
+fn client(mut share: Vec<Connection>, request: &[u8], until: Instant) -> anyhow::Result<Samples> {
     let mut samples = Samples::default();
-    loop {
-        let begun = Instant::now();
-        if begun >= until {
-            return Ok(samples);
+    // One by itself has nobody to choose from, and just waits.
+    if let [connection] = share.as_mut_slice() {
+        loop {
+            let begun = Instant::now();
+            if begun >= until {
+                return Ok(samples);
+            }
+            let answer = connection.exchange(request)?;
+            samples.push(begun.elapsed());
+            answer.good()?;
         }
-        let answer = connection.exchange(request)?;
-        samples.push(begun.elapsed());
-        answer.good()?;
     }
+    crowd::exchange(share, request, |answered| {
+        samples.push(answered.ended - answered.begun);
+        answered.answer.good()?;
+        Ok(answered.ended < until)
+    })?;
+    Ok(samples)
 }

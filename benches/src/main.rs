@@ -19,6 +19,7 @@
 mod baselines;
 mod burst;
 mod client;
+mod crowd;
 mod floor;
 mod load;
 mod peers;

@@ -20,7 +20,7 @@ use crate::server::Runtime;
 const PER_BOOT: usize = 4;
 /// None of them shall fail by its slowness alone.
 const RESTORE_LIMIT: Duration = Duration::from_secs(1);
-/// What the last round left is taken down meanwhile, which is no part of a start.
+/// The kernel takes the rest of a sandbox down meanwhile.
 const PAUSE: Duration = Duration::from_millis(30);
 
 /// Measures restores of a Python template, where CRIU works.
@@ -63,30 +63,25 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             .await
             .context("a restore")?;
         sandboxes.push(begun.elapsed());
-        start(&workshop, &template).await?;
+        let instance = start(&workshop, &template).await?;
         ahead.push(begun.elapsed());
         anyhow::ensure!(workshop.host.standbys().used() == used + 1, "no standby");
-        template.retire();
-        drop(template);
-        tokio::time::sleep(PAUSE).await;
+        end(instance, template).await;
 
         let begun = Instant::now();
         let template = restored(&workshop, workshop.spec(runtime, &code), &image)
             .await
             .context("a restore without a standby")?;
-        start(&workshop, &template).await?;
+        let instance = start(&workshop, &template).await?;
         anew.push(begun.elapsed());
-        template.retire();
-        drop(template);
+        end(instance, template).await;
         if round % PER_BOOT == 0 {
-            tokio::time::sleep(PAUSE).await;
             let begun = Instant::now();
             let template = workshop.boot(workshop.spec(runtime, &code)).await?;
-            start(&workshop, &template).await?;
+            let instance = start(&workshop, &template).await?;
             boots.push(begun.elapsed());
-            template.retire();
+            end(instance, template).await;
         }
-        tokio::time::sleep(PAUSE).await;
     }
     document.add(
         RESTORES,
@@ -131,11 +126,20 @@ async fn restored(
     Ok(template)
 }
 
-async fn start(workshop: &Workshop, template: &Arc<Template>) -> anyhow::Result<()> {
+async fn start(workshop: &Workshop, template: &Arc<Template>) -> anyhow::Result<Instance> {
     let key = FunctionKey::new(1);
-    let instance = Instance::start(template, &key, &workshop.history)
+    Instance::start(template, &key, &workshop.history)
         .await
-        .context("a start")?;
+        .context("a start")
+}
+
+/// Takes everything down that a round has started, which is no part of the next one's starts. The instance's end has to
+/// be heard before the template is retired, which is kept for another quarter of a second otherwise.
+async fn end(instance: Instance, template: Arc<Template>) {
+    let vitals = instance.vitals.clone();
     drop(instance);
-    Ok(())
+    vitals.died().await;
+    template.retire();
+    drop(template);
+    tokio::time::sleep(PAUSE).await;
 }
