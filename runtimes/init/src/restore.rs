@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -17,7 +17,7 @@ use hearth_init::{INNER_UID, JailSpec, TEMPLATE_PID, wire};
 use rustix::fs::{Gid, Uid};
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions};
 
 use crate::error::JailError;
 use crate::fill::Fillings;
@@ -89,6 +89,16 @@ impl SpentCriu {
         rustix::process::pidfd_send_signal(&pidfd, Signal::STOP)
             .map_err(|errno| JailError::restore(errno.into()))?;
         Ok(Self(pidfd))
+    }
+
+    /// Waits until it has stopped, or has ended before it could.
+    fn wait_until_still(&self) -> Result<(), JailError> {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        rustix::io::retry_on_intr(|| {
+            rustix::process::waitid(WaitId::PidFd(self.0.as_fd()), options)
+        })
+        .map_err(|errno| JailError::restore(errno.into()))?;
+        Ok(())
     }
 }
 
@@ -231,6 +241,8 @@ impl Restorer {
                 JailError::Restore(format!("filling memory and installing the filter: {error}"))
             })?;
         }
+        // It has rights that nothing may have which is looked at from here on, and could have made more of its kind.
+        spent.wait_until_still()?;
         let processes = processes_but(criu);
         inspect(&processes)?;
         let template = Pid::from_raw(TEMPLATE_PID);
