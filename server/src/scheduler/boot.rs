@@ -146,14 +146,16 @@ impl TemplateSlot {
 
     /// Watches a template: hears what it says, and forgets it when its sandbox is gone.
     pub(super) async fn watch(deployment: Arc<Deployment>, template: Arc<Template>) {
-        let ended = {
-            let listening = template.listen();
-            tokio::select! {
-                ended = template.exited() => ended,
-                () = listening => template.exited().await,
-                // Holding on to it would keep its sandbox alive.
-                () = template.retired() => return,
-            }
+        // One that talks nonsense is not listened to any more.
+        let heard_out = async {
+            template.listen().await;
+            template.exited().await
+        };
+        let ended = tokio::select! {
+            ended = template.exited() => ended,
+            ended = heard_out => ended,
+            // Holding on to it would keep its sandbox alive.
+            () = template.retired() => return,
         };
         tracing::info!(function = %deployment.name, version = deployment.version, "template ended: {ended}");
         deployment.slot.forget(&template);
