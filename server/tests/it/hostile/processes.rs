@@ -38,11 +38,14 @@ async fn processes_of_the_host_are_out_of_sight_and_out_of_reach(arena: Arena) {
         "{seen}"
     );
     let processes = seen["processes"].as_object().expect("an object");
-    assert!(processes.len() <= 4, "{seen}");
+    assert!(processes.len() <= 5, "{seen}");
     assert_eq!(processes["1"], "hearth-init");
+    // CRIU is stopped when it has restored, and taken away a moment later; a private copy runs under its loader's name.
+    let known = ["python", "criu", "ld-linux"];
     for (pid, name) in processes {
+        let name = name.as_str().unwrap_or_default();
         assert!(
-            pid == "1" || name.as_str().is_some_and(|name| name.starts_with("python")),
+            pid == "1" || known.iter().any(|known| name.starts_with(known)),
             "{seen}"
         );
     }

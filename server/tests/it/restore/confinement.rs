@@ -105,12 +105,13 @@ def processes():
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            state, parent = open("/proc/%s/stat" % pid).read().rsplit(")", 1)[1].split()[:2]
+            stat = open("/proc/%s/stat" % pid).read()
         except OSError:
             continue  # it has just ended
         # CRIU is stopped when it has restored, and taken away a moment later.
-        if parent == "1" and state in "TXZ":
+        if "(criu)" in stat or "(ld-linux" in stat:
             continue
+        parent = stat.rsplit(")", 1)[1].split()[1]
         # The template forks ahead when it has time to; of its children only this one is known to be there.
         if parent != "1000" or pid == str(os.getpid()):
             found.append([parent, "self" if pid == str(os.getpid()) else pid])
