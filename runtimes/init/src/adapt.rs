@@ -3,8 +3,8 @@
 //! CRIU ran outside the sandbox's user namespace and noted it as one to be made: every process's note is made to say what
 //! CRIU's own says. The system call filter is taken out: CRIU could not finish under it, and only the host's root may
 //! suspend it. PID 1 installs its own instead. The descriptors that led out of the sandbox are given the same numbers in
-//! every image. And memory is to be filled fast: most of it is laid aside for PID 1, and
-//! other mappings that are full are marked to be filled at once.
+//! every image. And memory is to be filled fast: most of it is laid aside for PID 1, and other mappings that are full are
+//! marked to be filled at once.
 
 use std::fs::File;
 use std::io::{self, Read as _};
