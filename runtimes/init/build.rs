@@ -21,8 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let programs = compile::compile_for(&arch)
         .map_err(|error| format!("the system call filter for {arch}: {error}"))?;
     let mut text = String::new();
-    for (name, straight) in [("ENOSYS", programs.enosys), ("ALLOW", programs.allow)] {
-        let program = quick::quick(&straight)?;
+    for (name, filter) in [("ENOSYS", programs.enosys), ("ALLOW", programs.allow)] {
+        let program = quick::quick(&filter)?;
         writeln!(
             text,
             "pub static {name}: [sock_filter; {}] = [",

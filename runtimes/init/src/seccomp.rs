@@ -39,8 +39,8 @@ mod tests {
     #[test]
     fn what_was_built_is_what_the_lists_say() {
         let programs = compile::compile_for(std::env::consts::ARCH).unwrap();
-        for (built, straight) in FILTERS.into_iter().zip([programs.enosys, programs.allow]) {
-            assert_eq!(built, quick::quick(&straight).unwrap());
+        for (built, filter) in FILTERS.into_iter().zip([programs.enosys, programs.allow]) {
+            assert_eq!(built, quick::quick(&filter).unwrap());
             // The kernel's limit for one program.
             assert!(built.len() < 4096);
         }

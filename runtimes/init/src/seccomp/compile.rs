@@ -1,8 +1,6 @@
 //! Compiles the lists in `seccomp/` to programs for the kernel. Runs when this crate is built, and in its tests: a sandbox
 //! has the programs at hand.
 
-use std::collections::BTreeMap;
-
 use seccompiler::{BpfProgram, TargetArch};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -46,10 +44,18 @@ struct Rule {
     args: Vec<Value>,
 }
 
-/// Both programs, as straight lists.
+/// Both filters.
 pub struct Programs {
-    pub enosys: BpfProgram,
-    pub allow: BpfProgram,
+    pub enosys: Filter,
+    pub allow: Filter,
+}
+
+/// A filter, as straight lists.
+pub struct Filter {
+    /// All of it.
+    pub whole: BpfProgram,
+    /// Without the calls that need no look at their arguments: it answers to those as to calls that are on no list.
+    pub rules: BpfProgram,
 }
 
 /// Compiles the lists for an architecture.
@@ -57,38 +63,36 @@ pub fn compile_for(arch: &str) -> Result<Programs, Box<dyn std::error::Error>> {
     let enosys: List = serde_json::from_str(ENOSYS)?;
     let allow: List = serde_json::from_str(ALLOW)?;
     let absent = names(&enosys, arch);
-    let mut rules: Vec<Value> = names(&allow, arch)
-        .iter()
-        // Allowed here, so that the other filter's ENOSYS is the stricter answer.
-        .chain(&absent)
-        .map(|name| json!({ "syscall": name }))
+    // Allowed here, so that the other filter's ENOSYS is the stricter answer.
+    let allowed: Vec<_> = names(&allow, arch)
+        .into_iter()
+        .chain(absent.iter().copied())
         .collect();
-    rules.extend(
-        allow
-            .rules
+    let compile = |calls: &[&str], rules: &[Rule], otherwise: &Value, answer: &Value| {
+        let calls = calls.iter().map(|name| json!({ "syscall": name }));
+        let rules = rules
             .iter()
-            .map(|rule| json!({ "syscall": rule.call, "args": rule.args })),
-    );
-    let source = json!({
-        "allow": {
-            "mismatch_action": { "errno": libc::EPERM },
-            "match_action": "allow",
-            "filter": rules,
-        },
-        "enosys": {
-            "mismatch_action": "allow",
-            "match_action": { "errno": libc::ENOSYS },
-            "filter": absent.iter().map(|name| json!({ "syscall": name })).collect::<Vec<_>>(),
-        },
-    });
-    let mut programs: BTreeMap<_, _> =
-        seccompiler::compile_from_json(source.to_string().as_bytes(), TargetArch::try_from(arch)?)?
-            .into_iter()
-            .collect();
-    let mut take = |name: &str| programs.remove(name).ok_or("a filter is missing");
+            .map(|rule| json!({ "syscall": rule.call, "args": rule.args }));
+        let source = json!({ "filter": {
+            "mismatch_action": otherwise,
+            "match_action": answer,
+            "filter": calls.chain(rules).collect::<Vec<_>>(),
+        } });
+        let arch = TargetArch::try_from(arch)?;
+        seccompiler::compile_from_json(source.to_string().as_bytes(), arch)?
+            .remove("filter")
+            .ok_or_else(|| Box::<dyn std::error::Error>::from("the filter is missing"))
+    };
+    let filter = |calls: &[&str], rules: &[Rule], otherwise: Value, answer: Value| {
+        Ok::<_, Box<dyn std::error::Error>>(Filter {
+            whole: compile(calls, rules, &otherwise, &answer)?,
+            rules: compile(&[], rules, &otherwise, &answer)?,
+        })
+    };
+    let error = |errno: i32| json!({ "errno": errno });
     Ok(Programs {
-        enosys: take("enosys")?,
-        allow: take("allow")?,
+        enosys: filter(&absent, &[], json!("allow"), error(libc::ENOSYS))?,
+        allow: filter(&allowed, &allow.rules, error(libc::EPERM), json!("allow"))?,
     })
 }
 
@@ -110,7 +114,7 @@ mod tests {
     fn compiles_for_every_architecture() {
         for arch in ["x86_64", "aarch64"] {
             let programs = compile_for(arch).expect(arch);
-            assert!(programs.allow.len() > 200, "{arch}");
+            assert!(programs.allow.whole.len() > 200, "{arch}");
         }
     }
 
