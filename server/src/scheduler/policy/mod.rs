@@ -3,6 +3,7 @@
 //!
 //! - [`estimate`]: what is learned of a function: how long it runs, what its starts cost, how often it is called.
 //! - [`burst`]: how many instances to start for those who wait.
+//! - [`backlog`]: when a queue that never ends is worth one more.
 //! - [`level`]: how many of the instances that there are work at a time.
 //! - [`starts`]: how many starts of all functions may be under way, and whose turn it is.
 //! - [`periodic`]: when a function that is called at regular times will be called next.
@@ -10,6 +11,7 @@
 //!
 //! `server/docs/ladder.md` tells the whole, with its sources.
 
+pub mod backlog;
 pub mod burst;
 pub mod estimate;
 pub mod keep;

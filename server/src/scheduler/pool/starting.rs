@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Pool;
+use crate::scheduler::policy::backlog::Backlog;
 use crate::scheduler::policy::burst::{Queue, patience, starts_wanted};
 use crate::scheduler::policy::level::STALL;
 
@@ -41,10 +42,13 @@ impl<I, W> Pool<I, W> {
 
     /// Starts that pay for who waits. None do while an idle instance is there that nobody is given.
     fn wanted(&self) -> u32 {
-        match self.idle.is_empty() {
-            true => starts_wanted(&self.load, self.queue()),
-            false => 0,
+        if !self.idle.is_empty() {
+            return 0;
         }
+        let queue = self.queue();
+        let lasting =
+            queue.waiting > 0 && self.backlog.wants_one_more(queue.busy, self.limits.level);
+        starts_wanted(&self.load, queue).max(u32::from(lasting))
     }
 
     pub(super) fn is_backing_off(&self, now: Instant) -> bool {
@@ -158,6 +162,7 @@ impl<I, W> Pool<I, W> {
         debug_assert!(self.starting > 0, "a start ended that did not begin");
         self.starting = self.starting.saturating_sub(1);
         (self.failures, self.retry_at) = (0, None);
+        self.backlog = Backlog::new(now);
         self.touch(now);
         self.offer(instance, now)
     }

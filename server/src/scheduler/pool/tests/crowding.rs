@@ -89,3 +89,42 @@ fn a_long_queue_is_given_idle_instances() {
     assert_eq!(pool.lend_idle(now), Some((0, 2)));
     assert_eq!(pool.lend_idle(now), None, "the queue has room again");
 }
+
+#[test]
+fn a_queue_that_lasts_is_given_instances_one_by_one_up_to_the_level() {
+    let mut now = Instant::now();
+    let limits = Limits {
+        level: 3,
+        ..limits(8, 0, 100)
+    };
+    let mut pool: Pool<u32, u32> = Pool::new(limits, now, learned(SHORT, now));
+    assert_eq!(pool.acquire(now), Acquired::Wait);
+    pool.enqueue(0).unwrap();
+    assert_eq!(pool.starts_due(now).all(), 1);
+    assert_eq!(pool.started(1, now), Some((0, 1)));
+    let (mut instances, mut busy) = (1, vec![1]);
+    for request in 1..1000 {
+        assert_eq!(pool.acquire(now), Acquired::Wait);
+        pool.enqueue(request).unwrap();
+        assert_eq!(pool.starts_due(now).all(), 0, "an arrival shows nothing");
+        now += SHORT;
+        let instance = busy.remove(0);
+        let (_, instance) = pool.release(instance, now, SHORT).unwrap();
+        busy.push(instance);
+        // One more waits than can be served at once, always.
+        if request == 1 {
+            pool.enqueue(request).unwrap();
+        }
+        let due = pool.starts_due(now).all();
+        assert!(due <= 1);
+        assert_eq!(pool.starts_due(now).all(), 0, "it is under way");
+        if due == 1 {
+            assert!(pool.confirm_start(now));
+            instances += 1;
+            let given = pool.started(instances, now);
+            busy.extend(given.map(|(_, instance)| instance));
+            pool.enqueue(request).unwrap();
+        }
+    }
+    assert_eq!(instances, 3);
+}
