@@ -203,3 +203,87 @@ impl Pieces<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    const BEGIN: u64 = 8192;
+    const PAGE: u64 = 4096;
+
+    /// A file of which the runs are these, and the byte that belongs to each of their addresses.
+    fn filling(runs: &[std::ops::Range<u64>]) -> (Filling, BTreeMap<u64, u8>) {
+        let file = tempfile::tempfile().unwrap();
+        let mut expected = BTreeMap::new();
+        let mut place = BEGIN;
+        for address in runs.iter().cloned().flatten() {
+            // No two pages nor pieces are alike.
+            let byte = (address ^ address >> 8 ^ address >> 16) as u8;
+            expected.insert(address, byte);
+        }
+        for run in runs {
+            let bytes: Vec<u8> = expected.range(run.clone()).map(|(_, byte)| *byte).collect();
+            file.write_all_at(&bytes, place).unwrap();
+            place += bytes.len() as u64;
+        }
+        let contents = Contents {
+            mappings: runs.to_vec(),
+            runs: runs.to_vec(),
+            begin: BEGIN,
+        };
+        let filling = Filling {
+            pid: 1,
+            file,
+            contents,
+        };
+        (filling, expected)
+    }
+
+    fn pieces(filling: &Filling) -> Pieces<'_> {
+        Pieces {
+            file: &filling.file,
+            all: filling.pieces(),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    #[test]
+    fn every_byte_comes_to_its_place_whoever_brings_it() {
+        let large = 3 * PIECE as u64 + PAGE;
+        let (filling, expected) = filling(&[
+            PAGE..2 * PAGE,
+            1 << 20..(1 << 20) + large,
+            1 << 30..(1 << 30) + PIECE as u64,
+        ]);
+        let pieces = pieces(&filling);
+        let filled = Mutex::new(BTreeMap::new());
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let put = |at: u64, bytes: &[u8]| {
+                        assert!(bytes.len() <= PIECE);
+                        let mut filled = filled.lock().unwrap();
+                        for (address, byte) in (at..).zip(bytes) {
+                            assert_eq!(filled.insert(address, *byte), None, "twice");
+                        }
+                        Ok(())
+                    };
+                    pieces.work_off(put).unwrap();
+                });
+            }
+        });
+        assert!(filled.into_inner().unwrap() == expected);
+    }
+
+    #[test]
+    fn a_file_that_ends_too_soon_is_an_error_that_says_where() {
+        let (filling, _) = filling(&[PAGE..3 * PAGE]);
+        filling.file.set_len(BEGIN + PAGE).unwrap();
+        let error = pieces(&filling).work_off(|_, _| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(error.to_string().starts_with("at 1000:"), "{error}");
+    }
+}

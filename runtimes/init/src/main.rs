@@ -19,6 +19,7 @@ mod fill;
 mod gate;
 mod imagefile;
 mod inject;
+mod inspect;
 mod jail;
 mod mounts;
 mod pid1;

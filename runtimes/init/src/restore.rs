@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use hearth_init::criu::{CriuProgram, IN_IMAGE, RESTORE_LOG, SERVE, WORK};
-use hearth_init::{INNER_UID, JailSpec, TEMPLATE_PID, wire};
+use hearth_init::{JailSpec, TEMPLATE_PID, wire};
 use rustix::fs::{Gid, Uid};
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
@@ -24,7 +24,7 @@ use crate::fill::Fillings;
 use crate::gate::{self, Gate};
 use crate::run_criu::{Criu, pipes, socket as socket_name};
 use crate::sys::{self, Fork};
-use crate::{confine, inject, rpc};
+use crate::{confine, inject, inspect, rpc};
 
 /// What CRIU found out about the kernel, in its work directory.
 const NOTES: &str = "criu.kdat";
@@ -249,7 +249,7 @@ impl Restorer {
         // It has rights that nothing may have which is looked at from here on, and could have made more of its kind.
         spent.wait_until_still()?;
         let processes = processes_but(criu);
-        inspect(&processes)?;
+        inspect::rights(&processes)?;
         let template = Pid::from_raw(TEMPLATE_PID);
         let template = template.ok_or_else(|| JailError::Restore("no template".into()))?;
         Ok(Restored {
@@ -316,56 +316,6 @@ fn criu_of(spec: &JailSpec) -> Result<(&CriuProgram, &Path), JailError> {
     }
 }
 
-/// Looks whether every thread of these has no more rights than one of a booted template: what CRIU did is checked, not
-/// trusted.
-fn inspect(processes: &[Pid]) -> Result<(), JailError> {
-    let mut seen = 0;
-    for pid in processes {
-        let tasks = format!("/proc/{}/task", pid.as_raw_nonzero());
-        for task in fs::read_dir(&tasks).map_err(JailError::restore)? {
-            let path = task.map_err(JailError::restore)?.path().join("status");
-            let status = fs::read_to_string(path).map_err(JailError::restore)?;
-            if let Some(wrong) = looser_than_booted(&status) {
-                return Err(JailError::Restore(format!(
-                    "process {} has {wrong}, which a booted one has not",
-                    pid.as_raw_nonzero()
-                )));
-            }
-            seen += 1;
-        }
-    }
-    if seen == 0 {
-        return Err(JailError::Restore("CRIU has restored nothing".into()));
-    }
-    Ok(())
-}
-
-/// The first line of a process's status that gives it more than a template may have.
-fn looser_than_booted(status: &str) -> Option<String> {
-    const NONE: &str = "0000000000000000";
-    let user = format!("{INNER_UID}\t{INNER_UID}\t{INNER_UID}\t{INNER_UID}");
-    let expected = [
-        ("Uid", user.as_str()),
-        ("Gid", user.as_str()),
-        ("Groups", ""),
-        ("CapInh", NONE),
-        ("CapPrm", NONE),
-        ("CapEff", NONE),
-        ("CapBnd", NONE),
-        ("CapAmb", NONE),
-        ("NoNewPrivs", "1"),
-        // 2: a filter, which PID 1 has just installed.
-        ("Seccomp", "2"),
-    ];
-    expected.into_iter().find_map(|(name, value)| {
-        let found = status
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-            .map(str::trim);
-        (found != Some(value)).then(|| format!("{name} {}", found.unwrap_or("missing")))
-    })
-}
-
 /// Everything in the sandbox but PID 1 and a child of it.
 fn processes_but(child: Pid) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else {
@@ -377,32 +327,4 @@ fn processes_but(child: Pid) -> Vec<Pid> {
         .filter_map(Pid::from_raw)
         .filter(|pid| *pid != Pid::INIT && *pid != child)
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::looser_than_booted;
-
-    const BOOTED: &str = "Name:\tpython3\nUid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\nGroups:\t \n\
-        CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\n\
-        CapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t2\n";
-
-    #[test]
-    fn every_right_too_many_is_seen() {
-        assert_eq!(looser_than_booted(BOOTED), None);
-        for (from, to) in [
-            ("Uid:\t1000", "Uid:\t0"),
-            ("CapBnd:\t0", "CapBnd:\t1"),
-            ("CapAmb:\t0", "CapAmb:\t1"),
-            ("NoNewPrivs:\t1", "NoNewPrivs:\t0"),
-            ("Seccomp:\t2", "Seccomp:\t0"),
-            ("Groups:\t", "Groups:\t4"),
-            ("Seccomp:\t2", ""),
-        ] {
-            assert!(
-                looser_than_booted(&BOOTED.replace(from, to)).is_some(),
-                "{to}"
-            );
-        }
-    }
 }
