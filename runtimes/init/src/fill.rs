@@ -280,10 +280,10 @@ mod tests {
 
     #[test]
     fn a_file_that_ends_too_soon_is_an_error_that_says_where() {
-        let (filling, _) = filling(&[PAGE..3 * PAGE]);
-        filling.file.set_len(BEGIN + PAGE).unwrap();
+        let (filling, _) = filling(&[PAGE..3 * PAGE, 1 << 20..(1 << 20) + PAGE]);
+        filling.file.set_len(BEGIN + 2 * PAGE).unwrap();
         let error = pieces(&filling).work_off(|_, _| Ok(())).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        assert!(error.to_string().starts_with("at 1000:"), "{error}");
+        assert!(error.to_string().starts_with("at 100000:"), "{error}");
     }
 }
