@@ -10,7 +10,7 @@ use crate::support::{Server, descendants};
 
 /// Reports what the kernel says of the process, and what becomes of things it must not do.
 const PROBE: &str = r#"
-import ctypes, errno, os, re, resource, socket, threading
+import ctypes, errno, os, re, resource, socket, threading, time
 import snapshot_restore_py as hooks
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -101,16 +101,20 @@ ATTEMPTS = {
     "memory lock limit": lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 40, 1 << 40)),
 }
 
-def processes():
-    found = []
+def stats():
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            stat = open("/proc/%s/stat" % pid).read()
+            yield pid, open("/proc/%s/stat" % pid).read()
         except OSError:
             continue  # it has just ended
-        # CRIU is stopped when it has restored, and taken away a moment later.
-        if "(criu)" in stat or "(ld-linux" in stat:
-            continue
+
+def processes():
+    # CRIU is stopped when it has restored, and taken away a moment later.
+    until = time.monotonic() + 10
+    while any("(criu" in stat or "(ld-linux" in stat for _, stat in stats()) and time.monotonic() < until:
+        time.sleep(0.001)
+    found = []
+    for pid, stat in stats():
         parent = stat.rsplit(")", 1)[1].split()[1]
         # The template forks ahead when it has time to; of its children only this one is known to be there.
         if parent != "1000" or pid == str(os.getpid()):
