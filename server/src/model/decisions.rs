@@ -8,6 +8,8 @@ use utoipa::ToSchema;
 pub struct DecisionCounts {
     /// Starts begun for requests that waited.
     pub started_for_request: u64,
+    /// Of those, because the queue lasted although its requests were short.
+    pub started_for_backlog: u64,
     /// Starts begun because fewer instances lived than `min_instances` and `keep_warm` ask for.
     pub started_for_minimum: u64,
     /// Starts begun, or instances kept, ahead of a call that was expected from the function's rhythm.
@@ -46,12 +48,17 @@ pub struct DecisionCounts {
 
 impl DecisionCounts {
     /// Each with its name in the API and what it means, in the order of a start's life.
-    pub fn entries(&self) -> [(&'static str, u64, &'static str); 18] {
+    pub fn entries(&self) -> [(&'static str, u64, &'static str); 19] {
         [
             (
                 "started_for_request",
                 self.started_for_request,
                 "Starts for requests that waited",
+            ),
+            (
+                "started_for_backlog",
+                self.started_for_backlog,
+                "Of those, because the queue lasted",
             ),
             (
                 "started_for_minimum",

@@ -20,6 +20,8 @@ const MOST_DOUBLINGS: u32 = 8;
 pub struct Due {
     /// For requests that wait.
     pub for_requests: u32,
+    /// Of those, because the queue lasts.
+    pub for_backlog: u32,
     /// For the minimum.
     pub for_minimum: u32,
 }
@@ -40,15 +42,20 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// Starts that pay for who waits. None do while an idle instance is there that nobody is given.
-    fn wanted(&self) -> u32 {
-        if !self.idle.is_empty() {
-            return 0;
+    /// Starts that pay for who waits now. None do while an idle instance is there that nobody is given.
+    fn wanted_now(&self) -> u32 {
+        match self.idle.is_empty() {
+            true => starts_wanted(&self.load, self.queue()),
+            false => 0,
         }
-        let queue = self.queue();
-        let lasting =
-            queue.waiting > 0 && self.backlog.wants_one_more(queue.busy, self.limits.level);
-        starts_wanted(&self.load, queue).max(u32::from(lasting))
+    }
+
+    /// The same, with the one that a queue which lasts is worth.
+    fn wanted(&self) -> u32 {
+        let lasts = self.idle.is_empty()
+            && !self.waiting.is_empty()
+            && self.backlog.wants_one_more(self.busy, self.limits.level);
+        self.wanted_now().max(u32::from(lasts))
     }
 
     pub(super) fn is_backing_off(&self, now: Instant) -> bool {
@@ -65,6 +72,10 @@ impl<I, W> Pool<I, W> {
         } else {
             self.wanted().saturating_sub(self.starting).min(room)
         };
+        let for_backlog = match for_requests {
+            0 => 0,
+            begun => begun.saturating_sub(self.wanted_now().saturating_sub(self.starting)),
+        };
         let for_minimum = if backing_off {
             0
         } else {
@@ -74,6 +85,7 @@ impl<I, W> Pool<I, W> {
         self.starting += for_requests + for_minimum;
         Due {
             for_requests,
+            for_backlog,
             for_minimum,
         }
     }
