@@ -59,9 +59,9 @@ impl StageBar {
         let named = [
             ("queue", "waiting for a free instance", times.queue),
             ("start", "starting an instance", times.start),
-            ("send", "writing the request to the instance", times.send),
+            ("send", "delivering the request", times.send),
             ("run", "the handler", times.run),
-            ("recv", "reading the response", times.recv),
+            ("recv", "delivering the response", times.recv),
         ];
         let sum = named
             .iter()

@@ -4,6 +4,7 @@
 //! 0        RegionHeader      magic, version, sizes; written once by the host
 //! 128      RingControl       of the ring host → worker
 //! 640      RingControl       of the ring worker → host
+//! 1152     StampWords        when the worker took the request and the handler ran; written by the worker alone
 //! 4096     bytes             of the ring host → worker
 //! 4096+n   bytes             of the ring worker → host
 //! ```
@@ -11,7 +12,7 @@
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this module and in [`crate::frame`]; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// First word of a region: `HEARTHCH` as bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHCH");
@@ -49,6 +50,9 @@ pub const TO_WORKER_CONTROL: usize = LINE_BYTES;
 
 /// Offset of the control words of the ring worker → host.
 pub const TO_HOST_CONTROL: usize = TO_WORKER_CONTROL + size_of_control();
+
+/// Offset of the worker's stamps.
+pub const STAMPS: usize = TO_HOST_CONTROL + size_of_control();
 
 const fn size_of_control() -> usize {
     4 * LINE_BYTES
@@ -139,6 +143,19 @@ pub struct RingControl {
     pub producer_waiting: Line<AtomicU32>,
 }
 
+/// Instants of the request at hand, in nanoseconds of `CLOCK_MONOTONIC`; 0 before they are reached. On a line of their own,
+/// which the worker writes and the host reads once for an answer. See `stamps`.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub struct StampWords {
+    /// The whole request was read.
+    pub taken: AtomicU64,
+    /// The handler was called.
+    pub began: AtomicU64,
+    /// The handler was done.
+    pub ended: AtomicU64,
+}
+
 const _: () = {
     assert!(size_of::<RegionHeader>() == LINE_BYTES && align_of::<RegionHeader>() == LINE_BYTES);
     assert!(FRAME_HEADER_BYTES as u64 == FRAME_ALIGN && FRAME_ALIGN.is_power_of_two());
@@ -162,5 +179,10 @@ const _: () = {
     assert!(offset_of!(RingControl, tail) == LINE_BYTES);
     assert!(offset_of!(RingControl, consumer_waiting) == 2 * LINE_BYTES);
     assert!(offset_of!(RingControl, producer_waiting) == 3 * LINE_BYTES);
-    assert!(TO_HOST_CONTROL + size_of::<RingControl>() <= HEADER_BYTES);
+    assert!(size_of::<StampWords>() == LINE_BYTES && align_of::<StampWords>() == LINE_BYTES);
+    assert!(offset_of!(StampWords, taken) == 0);
+    assert!(offset_of!(StampWords, began) == 8);
+    assert!(offset_of!(StampWords, ended) == 16);
+    assert!(STAMPS.is_multiple_of(LINE_BYTES));
+    assert!(STAMPS + size_of::<StampWords>() <= HEADER_BYTES);
 };

@@ -68,6 +68,9 @@ mod region;
 mod sender;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+mod stamps;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub mod turns;
 
 pub use error::{AbiError, Violation};
@@ -82,4 +85,5 @@ pub use {
     receiver::{Frame, Receiver},
     region::{Endpoint, Region},
     sender::{Grant, Sender},
+    stamps::{StampLine, Stamps, monotonic_ns},
 };

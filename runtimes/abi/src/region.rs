@@ -19,6 +19,7 @@ use crate::layout::{
 };
 use crate::receiver::Receiver;
 use crate::sender::Sender;
+use crate::stamps::StampLine;
 
 /// What makes the mapping safe to touch: the file can never be resized, so no access can fault.
 const SEALS: SealFlags = SealFlags::SHRINK
@@ -64,6 +65,8 @@ pub struct Endpoint {
     pub rx: Receiver,
     /// For how long to look before sleeping, as the host has set it.
     pub busy_poll: Duration,
+    /// When the worker took the request and its handler ran: written by the worker, read by the host.
+    pub stamps: StampLine,
 }
 
 /// A mapped channel of which neither end has been taken.
@@ -142,6 +145,7 @@ impl Region {
             tx: Sender::new(self.to_worker()),
             rx: Receiver::new(self.to_host()),
             busy_poll: self.busy_poll(),
+            stamps: StampLine::new(Arc::clone(&self.mapping)),
         }
     }
 
@@ -152,6 +156,7 @@ impl Region {
             tx: Sender::new(self.to_host()),
             rx: Receiver::new(self.to_worker()),
             busy_poll: self.busy_poll(),
+            stamps: StampLine::new(Arc::clone(&self.mapping)),
         }
     }
 

@@ -122,6 +122,20 @@ impl Channel {
         Ok(Some(request))
     }
 
+    /// Stamps the handler's beginning.
+    #[napi]
+    pub fn handler_begins(&mut self) -> napi::Result<()> {
+        self.open()?.handler_begins();
+        Ok(())
+    }
+
+    /// Stamps the handler's end.
+    #[napi]
+    pub fn handler_ended(&mut self) -> napi::Result<()> {
+        self.open()?.handler_ended();
+        Ok(())
+    }
+
     /// Answers with one JSON value.
     #[napi]
     pub fn result(&mut self, json: String) -> napi::Result<()> {

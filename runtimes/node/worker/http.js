@@ -54,6 +54,9 @@ function isTextual(headers) {
  * response and nothing was sent yet.
  */
 function respond(channel, value) {
+  if (!isStreamed(value)) {
+    channel.handlerEnded();
+  }
   const { head, body } = shape(value);
   if (typeof body === "string" || body instanceof Uint8Array) {
     channel.respond(head, body);
@@ -183,6 +186,11 @@ const isObject = (value) => typeof value === "object" && value !== null;
 /** A generator, a readable stream of either kind, or any other asynchronous iterable. Arrays, maps and sets are values. */
 function isStream(value) {
   return isObject(value) && (Symbol.asyncIterator in value || (Symbol.iterator in value && "next" in value));
+}
+
+/** Whether the handler goes on while its answer is sent: then its first piece is its end. */
+function isStreamed(value) {
+  return isStream(isObject(value) && "statusCode" in value ? value.body : value);
 }
 
 function headText(statusCode, headers) {

@@ -179,6 +179,7 @@ class Invocation {
         http.addBody(event, body);
       }
       this.#context = new Context(id, deadlineUs, traceparent, (error, result) => this.#settle(error, result));
+      this.#channel.handlerBegins();
       value = handler(event, this.#context, (error, result) => this.#callback(error, result));
     } catch (error) {
       this.fail(error);
@@ -198,6 +199,7 @@ class Invocation {
   /** Answers with an error. */
   fail(error) {
     if (this.#isOpen) {
+      this.#channel.handlerEnded();
       this.#channel.error(errors.toJson(errors.describe(error)));
       this.#close();
     }
@@ -235,6 +237,7 @@ class Invocation {
     }
     try {
       if (this.#request[1] !== TRIGGER_HTTP) {
+        this.#channel.handlerEnded();
         this.#channel.result(payload.encode(value));
       } else {
         const streamed = http.respond(this.#channel, value);

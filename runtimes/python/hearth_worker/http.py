@@ -12,6 +12,8 @@ _JSON = "application/json"
 _BINARY = "application/octet-stream"
 _BARE_HEAD = '{"statusCode":200,"headers":[["content-type","application/json"]]}'
 
+# What most bodies are, and no stream is.
+_WHOLE = frozenset((str, bytes, dict, list, int, float, bool, type(None)))
 _TEXTUAL = frozenset(
     (_JSON, "application/xml", "application/javascript", "application/x-www-form-urlencoded")
 )
@@ -53,6 +55,8 @@ def respond(channel, value):
     """Sends what the handler returned. Raises `Fault` when it is no valid response and nothing was
     sent yet.
     """
+    if not _is_streamed(value):
+        channel.handler_ended()
     head, body = shape(value)
     if isinstance(body, (str, bytes)):
         streams.flush()
@@ -150,6 +154,13 @@ def _base64(text):
         return binascii.a2b_base64(separator.join(text.split()), strict_mode=True)
     except ValueError as error:
         raise Fault("Runtime.InvalidResponse", f"body is not valid base64: {error}") from None
+
+
+def _is_streamed(value):
+    """Whether the handler goes on while its answer is sent: then its first piece is its end."""
+    if isinstance(value, dict):
+        value = value.get("body") if "statusCode" in value else None
+    return type(value) not in _WHOLE and _is_stream(value)
 
 
 def _is_stream(value):

@@ -60,6 +60,7 @@ class Instance:
     def _serve(self, channel):
         """Answers requests until the server is gone."""
         receive, respond = channel.receive, channel.result
+        begins, ended = channel.handler_begins, channel.handler_ended
         handler, flush = self._handler, streams.flush
         decode, encode = payload.decode, payload.encode
         while True:
@@ -73,6 +74,7 @@ class Instance:
                     event = decode(unread)
                 if trigger == TRIGGER_HTTP:
                     http.add_body(event, body)
+                begins()
                 value = handler(event, Context(request_id, deadline_us, traceparent))
                 kind = type(value)
                 if kind not in _VALUES and hasattr(kind, "__await__"):
@@ -80,6 +82,7 @@ class Instance:
                 if trigger == TRIGGER_HTTP:
                     http.respond(channel, value)
                 else:
+                    ended()
                     text = encode(value)
                     # What was printed must be in the pipe before the server sees the end of the
                     # response.
@@ -89,6 +92,7 @@ class Instance:
                 raise
             except BaseException as error:
                 # SystemExit and KeyboardInterrupt too: they end the invocation, not the instance.
+                ended()
                 flush()
                 channel.error(errors.to_json(errors.describe(error)))
             # Nothing of a request is kept while waiting for the next.

@@ -70,6 +70,16 @@ impl Channel {
             .map(Some)
     }
 
+    /// Stamps the handler's beginning.
+    fn handler_begins(&mut self) {
+        self.0.handler_begins();
+    }
+
+    /// Stamps the handler's end.
+    fn handler_ended(&mut self) {
+        self.0.handler_ended();
+    }
+
     /// Answers with one JSON value, its text as UTF-8.
     fn result(&mut self, py: Python<'_>, json: &[u8]) -> PyResult<()> {
         self.finish(py, Kind::ResponseResult, json)

@@ -221,7 +221,19 @@ impl Channel {
         if head.head.trigger == Trigger::Http {
             receive_message(&mut self.blocking, Kind::RequestBody, &mut self.body)?;
         }
+        self.blocking.endpoint().stamps.taken();
         Ok(head)
+    }
+
+    /// The handler is called now: everything before was delivery.
+    pub fn handler_begins(&mut self) {
+        self.blocking.endpoint().stamps.began();
+    }
+
+    /// The handler is done: everything from here on is the answer's way back. A streamed answer's begins with its head, and
+    /// one that nobody announced with its first frame.
+    pub fn handler_ended(&mut self) {
+        self.blocking.endpoint().stamps.ended();
     }
 
     /// Sends the message that ends a response. What C code has printed goes out before it, so that the server finds the
@@ -231,6 +243,7 @@ impl Channel {
     /// The channel broke.
     pub fn finish(&mut self, kind: Kind, payload: &[u8]) -> Result<(), ChannelError> {
         self.check_owner()?;
+        self.handler_ended();
         sys::flush_c_streams();
         Ok(self.blocking.send_message(kind, &self.id, payload)?)
     }
@@ -241,6 +254,7 @@ impl Channel {
     /// The channel broke.
     pub fn respond(&mut self, head: &[u8], body: &[u8]) -> Result<(), ChannelError> {
         self.check_owner()?;
+        self.handler_ended();
         // Left for the body's frame to ring for, so that the server wakes once.
         let sent = self.blocking.endpoint().tx.try_send(
             Kind::ResponseHead,
@@ -260,6 +274,7 @@ impl Channel {
     /// The channel broke.
     pub fn head(&mut self, head: &[u8]) -> Result<(), ChannelError> {
         self.check_owner()?;
+        self.handler_ended();
         Ok(self
             .blocking
             .send_message(Kind::ResponseHead, &self.id, head)?)

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hearth_abi::patience::{Patience, look};
-use hearth_abi::{AbiError, Bell, Endpoint, Flags, Kind, Region, Violation};
+use hearth_abi::{AbiError, Bell, Endpoint, Flags, Kind, Region, Stamps, Violation};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::io::Interest;
 use tokio::sync::Notify;
@@ -184,6 +184,11 @@ impl HostChannel {
                 }
             }
         }
+    }
+
+    /// When the worker says that it took the request at hand and that its handler ran. Claims, not facts.
+    pub fn stamps(&self) -> Stamps {
+        self.endpoint.stamps.read()
     }
 
     /// Wakes the worker if it announced that it sleeps.

@@ -1,6 +1,7 @@
 //! One invocation, from admission to the end of its answer.
 
 mod exchange;
+mod stages;
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -173,6 +174,11 @@ impl Running {
     fn has_spare_core(&self) -> bool {
         let inner = &self.0.inner;
         inner.running.load(Ordering::Relaxed) * 2 <= u64::from(inner.resources.cores)
+    }
+
+    /// A worker's stamps contradicted this side's clock.
+    fn count_refused_stamps(&self) {
+        self.0.inner.refused_stamps.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -47,6 +47,8 @@ struct Inner {
     packages: code::Packages,
     /// Invocations under way.
     running: AtomicU64,
+    /// Answers whose worker's stamps contradicted this side's clock.
+    refused_stamps: AtomicU64,
     draining: AtomicBool,
     reconciled: AtomicBool,
     /// Memory that is kept, as the last round of the keeper found it.
@@ -111,6 +113,13 @@ impl Engine {
             budget: self.inner.resources.memory_budget,
             ..held
         }
+    }
+
+    /// Answers whose stages are by the server's clock alone, because the worker's stamps contradicted it.
+    pub fn refused_stamps(&self) -> u64 {
+        self.inner
+            .refused_stamps
+            .load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Sandboxes made ahead for restores.

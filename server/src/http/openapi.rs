@@ -130,7 +130,7 @@ fn complete_operation(operation: &mut Map<String, Value>) {
                 "schema": {"type": "integer", "minimum": 1},
             });
             headers["Server-Timing"] = text_header(
-                "queue, start, send, run, recv, total: milliseconds; recv and total not while streaming",
+                "queue, start, send, run, recv, total: milliseconds, as `Stages` describes them; recv and total not while streaming",
             );
             headers["traceparent"] = text_header("The request's, when it was well-formed");
         }

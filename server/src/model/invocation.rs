@@ -88,18 +88,22 @@ pub enum StartRung {
     Boot,
 }
 
-/// Where an invocation's time went, each in µs. A stage that was not reached is 0.
+/// Where an invocation's time went, each in µs. A stage that was not reached is 0. The stages follow each other, so together
+/// they are at most `total`; what it has more was spent between them, or rounded down. Where `send` ends and `run` ends is
+/// stamped by the instance, and checked against the server's clock: stamps that contradict it are ignored, and the server's
+/// own instants are used (`hearth_refused_stamps_total` of `/metrics` counts that).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Stages {
     /// Waiting for an instance to be free.
     pub queue: u64,
     /// Starting an instance (0 when warm).
     pub start: u64,
-    /// Writing the request into the ring.
+    /// Delivering the request, until the handler is called: writing it, the body included, waking the instance, reading and
+    /// decoding it there.
     pub send: u64,
-    /// From the request's last byte to the response's first.
+    /// The handler, until it returns or raises; where it streams its answer, until the first piece.
     pub run: u64,
-    /// Reading the response.
+    /// Delivering the answer: encoding it, waking the server, reading it; where it is streamed, all after the first piece.
     pub recv: u64,
     /// From admission to the end of the response.
     pub total: u64,

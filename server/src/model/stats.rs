@@ -25,11 +25,11 @@ pub struct StageStats {
     pub queue: Percentiles,
     /// Starting an instance.
     pub start: Percentiles,
-    /// Writing the request.
+    /// Delivering the request, until the handler is called.
     pub send: Percentiles,
     /// The handler.
     pub run: Percentiles,
-    /// Reading the response.
+    /// Delivering the response.
     pub recv: Percentiles,
 }
 

@@ -32,6 +32,7 @@ mod retention;
 mod runtime;
 mod saved_events;
 mod scopes;
+mod stages;
 mod starters;
 mod trigger;
 mod trigger_answer;

@@ -20,9 +20,12 @@ pub const STAGES: [(&str, &str); 6] = [
     ("total", "from admission to the end of the response"),
     ("queue", "waiting for an instance to be free"),
     ("start", "starting an instance"),
-    ("send", "handing the request over"),
+    (
+        "send",
+        "delivering the request, until the handler is called",
+    ),
     ("run", "in the handler"),
-    ("recv", "reading the response"),
+    ("recv", "delivering the response"),
 ];
 
 /// Columns of the tables of percentiles: key and label.

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
-use hearth_abi::{Kind, RequestHead};
+use hearth_abi::{Kind, RequestHead, monotonic_ns};
 use jiff::Timestamp;
 
+use super::stages::{HostInstants, checked, spans};
 use super::{Body, MAX_RESULT, Running, parse_error};
 use crate::channel::{ChannelError, Received};
 use crate::engine::InvokeError;
@@ -30,9 +31,9 @@ pub(super) struct Exchange {
     running: Running,
     record: InvocationRecord,
     received: Instant,
-    sent: Instant,
-    /// When the first frame of the response came.
-    answered: Option<Instant>,
+    instants: HostInstants,
+    /// When the handler began and ended, once the answer has begun and if the worker's stamps agree with this side's clock.
+    handler: Option<(u64, u64)>,
     deadline: tokio::time::Instant,
     timeout_ms: u32,
     recorded: bool,
@@ -98,8 +99,8 @@ impl Exchange {
             running,
             record,
             received,
-            sent: now,
-            answered: None,
+            instants: HostInstants::begun(monotonic_ns()),
+            handler: None,
             deadline: (now + Duration::from_millis(timeout_ms.into())).into(),
             timeout_ms,
             recorded: false,
@@ -138,6 +139,7 @@ impl Exchange {
 
     /// Writes head and event and rings the bell.
     pub(super) async fn send(&mut self, traceparent: Option<&str>) -> Result<(), InvokeError> {
+        self.instants = HostInstants::begun(monotonic_ns());
         let begun = Instant::now();
         // Another reference, not another copy: the channel below is borrowed from the same struct.
         let event = self.event.clone();
@@ -154,11 +156,12 @@ impl Exchange {
             channel.send(Kind::RequestHead, &id, &head).await?;
             channel.send(Kind::RequestEvent, &id, &event).await
         };
-        let sent = tokio::time::timeout_at(deadline, sending).await;
+        let result = tokio::time::timeout_at(deadline, sending).await;
+        // The bell may hand this processor to the worker: what comes after it is no longer sending.
+        let sent = monotonic_ns();
         channel.ring();
-        self.settle(sent).await?;
-        self.sent = Instant::now();
-        self.record.stages_us.send = micros(self.sent - begun);
+        self.settle(result).await?;
+        self.instants.sent = Some(sent);
         Ok(())
     }
 
@@ -168,7 +171,7 @@ impl Exchange {
         ahead: Vec<Bytes>,
         rest: Option<Body>,
     ) -> Result<(), InvokeError> {
-        let begun = Instant::now();
+        self.instants.sent = None;
         let mut rest = rest.unwrap_or_else(|| stream::empty().boxed());
         let mut ahead = ahead.into_iter();
         let id = self.record.id.0;
@@ -196,17 +199,17 @@ impl Exchange {
             }
             let channel = &mut self.lease()?.channel;
             let sending = channel.send_part(Kind::RequestBody, &id, bytes, more);
-            let sent = tokio::time::timeout_at(deadline, sending).await;
+            let result = tokio::time::timeout_at(deadline, sending).await;
+            let sent = monotonic_ns();
             channel.ring();
             self.record.request_bytes += bytes.len() as u64;
-            self.settle(sent).await?;
+            self.settle(result).await?;
             if !more {
+                self.instants.sent = Some(sent);
                 break;
             }
         }
-        self.sent = Instant::now();
         self.deadline = tokio::time::Instant::now() + Duration::from_millis(self.timeout_ms.into());
-        self.record.stages_us.send += micros(self.sent - begun);
         Ok(())
     }
 
@@ -239,12 +242,27 @@ impl Exchange {
             .map_err(|error| InvokeError::Crashed(error.to_string()))
     }
 
+    /// The answer's first frame is here: the worker's stamps belong to this request.
     fn mark_answered(&mut self) {
-        if self.answered.is_none() {
-            let now = Instant::now();
-            self.answered = Some(now);
-            self.record.stages_us.run = micros(now - self.sent);
+        if self.instants.answered.is_some() {
+            return;
         }
+        self.instants.answer(monotonic_ns());
+        let stamps = self.lease.as_ref().map(|lease| lease.channel.stamps());
+        self.handler = stamps.and_then(|stamps| checked(stamps, self.instants));
+        if self.handler.is_none() {
+            self.running.count_refused_stamps();
+        }
+        self.write_stages();
+    }
+
+    /// The record's stages as far as they have come.
+    fn write_stages(&mut self) {
+        let spans = spans(self.handler, self.instants);
+        let stages = &mut self.record.stages_us;
+        stages.send = micros(spans.send);
+        stages.run = micros(spans.run);
+        stages.recv = micros(spans.recv);
     }
 
     /// Kills the instance; what the caller is told.
@@ -363,8 +381,15 @@ impl Exchange {
         error: Option<FunctionError>,
         keep: bool,
     ) -> (i64, InvocationRecord) {
+        self.instants.now = monotonic_ns();
         let ended = Instant::now();
         let mut function = 0;
+        if let Some(lease) = &self.lease
+            && self.instants.answered.is_none()
+        {
+            self.handler = checked(lease.channel.stamps(), self.instants);
+        }
+        self.write_stages();
         if let Some(lease) = self.lease.take() {
             function = lease.deployment().function.get();
             if !keep {
@@ -375,13 +400,7 @@ impl Exchange {
                 lease.release();
             }
         }
-        let stages = &mut self.record.stages_us;
-        if let Some(answered) = self.answered {
-            stages.recv = micros(ended - answered);
-        } else if stages.send > 0 || status != Status::Succeeded {
-            stages.run = micros(ended - self.sent);
-        }
-        stages.total = micros(ended - self.received);
+        self.record.stages_us.total = micros(ended - self.received);
         self.record.status = status;
         self.record.error = error;
         self.record.finished_at = Some(self.at(ended));

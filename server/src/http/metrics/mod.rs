@@ -35,6 +35,7 @@ pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Respons
         held: app.engine.held(),
         standbys: app.engine.standbys().ready(),
         standbys_used: app.engine.standbys().used(),
+        refused_stamps: app.engine.refused_stamps(),
         process: process::read(),
         uptime: app.started.elapsed(),
     };

@@ -52,6 +52,8 @@ pub(super) struct Snapshot {
     pub standbys: usize,
     /// How many of them restores have taken.
     pub standbys_used: u64,
+    /// Answers whose worker's stamps contradicted the server's clock.
+    pub refused_stamps: u64,
     pub process: Process,
     pub uptime: Duration,
 }
@@ -239,6 +241,14 @@ impl Snapshot {
                     .encode_counter::<NoLabelSet, _, f64>(count, None)?;
             }
         }
+        encoder
+            .encode_descriptor(
+                "hearth_refused_stamps",
+                "Answers whose stages are by the server's clock alone, because the instance's stamps contradicted it",
+                None,
+                MetricType::Counter,
+            )?
+            .encode_counter::<NoLabelSet, _, u64>(&self.refused_stamps, None)?;
         Ok(())
     }
 
@@ -365,6 +375,7 @@ mod tests {
             held: Held { used: 5, budget: 9 },
             standbys: 1,
             standbys_used: 2,
+            refused_stamps: 1,
             process: Process::default(),
             uptime: Duration::from_secs(7),
         };
