@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod admin;
+pub mod announce;
 pub mod config;
 pub mod model;
 pub mod people;

@@ -1,6 +1,6 @@
 //! The `hearth` server: reads its settings, puts the parts together, serves until it is told to stop, drains.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
+use hearth::announce::Announcement;
 use hearth::config::{Config, Switch};
 use hearth::criu::{self, Images};
 use hearth::engine::Engine;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::new(&config.log))
         .with_writer(std::io::stderr)
+        .with_ansi(colours())
         .init();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -57,6 +59,13 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&format!("{error:#}")),
     }
+}
+
+/// Whether log lines may be coloured: only for a person who looks at a terminal, and who has not said no (no-color.org).
+/// In files, pipes and journals the codes would only be in the way.
+fn colours() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stderr().is_terminal() && !refused
 }
 
 /// One line, as api.md asks, on stderr.
@@ -139,12 +148,16 @@ async fn run(config: Config) -> anyhow::Result<()> {
         started: Instant::now(),
     });
 
-    announce(
-        address,
-        token.as_ref(),
-        setup_code.as_deref(),
-        &data_dir.path,
-    )?;
+    let announcement = Announcement {
+        listening: address,
+        setup_code: setup_code.as_deref(),
+        new_token: token.as_ref().map(|token| token.secret.as_str()),
+        token_file: &data_dir.path.join("admin-token"),
+    };
+    let mut out = std::io::stdout().lock();
+    write!(out, "{announcement}")?;
+    out.flush()?;
+    drop(out);
     let stopped = serve::serve(listener, Front::new(app), stop_signal()?, DRAIN, {
         let engine = engine.clone();
         move || engine.begin_drain()
@@ -181,44 +194,6 @@ fn find_runtimes() -> anyhow::Result<std::path::PathBuf> {
             executable.display()
         )
     })
-}
-
-/// What a person needs first, on stdout.
-fn announce(
-    address: std::net::SocketAddr,
-    token: Option<&admin::NewToken>,
-    setup_code: Option<&str>,
-    data_dir: &Path,
-) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "Hearth {} is listening.", env!("CARGO_PKG_VERSION"))?;
-    writeln!(out, "  console  http://{address}/")?;
-    writeln!(
-        out,
-        "  API      http://{address}/api/v1  (described by http://{address}/openapi.json)"
-    )?;
-    if let Some(code) = setup_code {
-        writeln!(
-            out,
-            "  set-up   http://{address}/setup  makes the first admin; the code is {code}"
-        )?;
-    }
-    match token {
-        Some(token) => {
-            writeln!(out, "  token    {}", token.secret)?;
-            writeln!(
-                out,
-                "           shown this once; kept in {}",
-                data_dir.join("admin-token").display()
-            )?;
-        }
-        None => writeln!(
-            out,
-            "  token    as configured, or in {}",
-            data_dir.join("admin-token").display()
-        )?,
-    }
-    out.flush()
 }
 
 /// Completes at SIGTERM or ctrl-C.

@@ -1,6 +1,7 @@
 //! The server's own life: start, restart, power loss, drain; and functions through their versions.
 
 use std::collections::HashSet;
+use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -387,4 +388,60 @@ async fn a_refused_deploy_leaves_nothing() {
         "good",
         "the active version answers still"
     );
+}
+
+/// Starts the server as `through` does (itself when that is empty), reads what it logs up to the first record, and stops it.
+fn first_record(through: &[&str], no_color: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let server = command(dir.path());
+    let program = server.get_program().to_owned();
+    let mut started = match through {
+        [] => server,
+        [name, arguments @ ..] => {
+            let mut wrapped = std::process::Command::new(name);
+            let set = server.get_envs();
+            wrapped.envs(set.filter_map(|(name, value)| Some((name, value?))));
+            wrapped.args(arguments).stdin(Stdio::null());
+            wrapped
+        }
+    };
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut process = started
+        .env("SERVER", program)
+        .env("NO_COLOR", no_color)
+        .env("HEARTH_LOG", "debug")
+        .stdout(writer.try_clone().unwrap())
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    // Its copies of the pipe's end would keep it open.
+    drop(started);
+    let mut seen = String::new();
+    let mut piece = [0; 4096];
+    while !["DEBUG", " INFO", " WARN"]
+        .iter()
+        .any(|level| seen.contains(level))
+    {
+        let count = reader.read(&mut piece).unwrap();
+        assert!(count > 0, "it ended without a record: {seen}");
+        seen.push_str(&String::from_utf8_lossy(&piece[..count]));
+    }
+    let pid = rustix::process::Pid::from_child(&process);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    // What else it says must not fill the pipe.
+    let _ = std::io::copy(&mut reader, &mut std::io::sink());
+    process.wait().unwrap();
+    seen
+}
+
+#[test]
+fn log_lines_are_coloured_on_a_terminal_only() {
+    const ESCAPE: char = '\u{1b}';
+    let on_a_terminal = ["script", "-qec", "exec \"$SERVER\"", "/dev/null"];
+    let piped = first_record(&[], "");
+    assert!(!piped.contains(ESCAPE), "{piped:?}");
+    let coloured = first_record(&on_a_terminal, "");
+    assert!(coloured.contains(ESCAPE), "{coloured:?}");
+    let refused = first_record(&on_a_terminal, "1");
+    assert!(!refused.contains(ESCAPE), "{refused:?}");
 }

@@ -21,6 +21,10 @@ use super::SandboxError;
 use super::limits::Limits;
 
 const PROCS: &str = "cgroup.procs";
+/// What docker-compose.yml does. In a cgroup namespace of its own a container has its controllers too, but the kernel
+/// lets it set `favordynmods` in the host's only.
+const REMEDY: &str = "mount them (systemd does); in a container, run it privileged in the host's cgroup namespace \
+    (docker run --privileged --cgroupns=host; compose: `privileged: true`, `cgroup: host`)";
 const TEMPLATE: &str = "template";
 
 /// Which interface the kernel's controllers have here.
@@ -100,7 +104,7 @@ impl Top {
         let missing = |reason| SandboxError::Missing {
             what: "the cgroup controllers memory, pids and cpu",
             reason,
-            remedy: "mount them (systemd does), and in a container run it privileged with a cgroup namespace of its own",
+            remedy: REMEDY,
         };
         let place = mounts::find()
             .and_then(|found| match found {
@@ -321,6 +325,21 @@ fn keyed(text: &str, key: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_remedy_is_what_compose_does_and_the_documentation_says() {
+        let compose = include_str!("../../../../docker-compose.yml");
+        let docs = include_str!("../../../docs/sandbox.md");
+        for setting in ["privileged: true", "cgroup: host"] {
+            assert!(REMEDY.contains(&format!("`{setting}`")), "{REMEDY}");
+            assert!(
+                compose.lines().any(|line| line.trim() == setting),
+                "docker-compose.yml has no `{setting}`"
+            );
+            assert!(docs.contains(&format!("`{setting}`")), "{setting}");
+        }
+        assert!(REMEDY.contains("--privileged --cgroupns=host"), "{REMEDY}");
+    }
 
     #[test]
     fn keyed_values() {
