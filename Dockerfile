@@ -5,13 +5,14 @@ FROM rust:1.95-slim-trixie AS build
 WORKDIR /src
 COPY scripts scripts
 COPY Cargo.toml Cargo.toml
-# The compiler is in the image; this adds python3, against which a native module is built, and node.
+# The compiler is in the image; this adds python3, against which a native module is built, and Debian's own Node.js, so
+# that none is fetched and packed beside it.
 RUN scripts/setup.sh build && rm -rf /var/lib/apt/lists/*
 COPY . .
 # The caches stay out of the image and make the next build short.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    scripts/build.sh release && scripts/install.sh /opt/hearth
+    scripts/build.sh dist && scripts/install.sh /opt/hearth
 
 FROM debian:trixie-slim
 # python3 and node run functions; ca-certificates is what functions with a network check servers against; criu keeps

@@ -36,8 +36,6 @@ system_version() {
   return 0
 }
 
-candidate() { apt-cache policy criu 2>/dev/null | sed -n 's/^ *Candidate: *//p'; }
-
 # The mirror of this machine's own Debian packages, as apt knows it.
 mirror() {
   # shellcheck disable=SC2016 # apt's own placeholders
@@ -49,10 +47,10 @@ mirror() {
 own_apt() {
   local command=$1
   shift
-  "$command" -qq \
+  "$command" -q \
     -o "Dir::Etc::SourceList=$WORK/sources.list" -o Dir::Etc::SourceParts=- \
     -o "Dir::State=$WORK/state" -o "Dir::State::status=$WORK/status" -o "Dir::Cache=$WORK/cache" \
-    -o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Retries=3 "$@" </dev/null
+    -o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Retries=3 "$@" </dev/null >&2
 }
 
 # Makes, in the directory "light" of a private copy, a library with no code for each of those that a restore has no use
@@ -93,13 +91,13 @@ unpack_privately() {
   uri=$(mirror bookworm)
   [[ -n $uri ]] || give_up "apt does not know a Debian mirror (run 'apt-get update' once)"
 
-  say "unpacking CRIU of Debian $NEXT_RELEASE into .tools/criu (Debian 12's own cannot run on new kernels)"
+  say "unpacking CRIU of Debian $NEXT_RELEASE into .tools/criu (Debian 12's own cannot run on new kernels; a minute)"
   rm -rf "$WORK"
   mkdir -p "$WORK"/{state/lists/partial,cache/archives/partial,root}
   : >"$WORK/status"
   echo "deb [signed-by=$KEYRING] $uri $NEXT_RELEASE main" >"$WORK/sources.list"
-  own_apt apt-get update >/dev/null || give_up "the index of Debian $NEXT_RELEASE cannot be had"
-  own_apt apt-get install -y --no-install-recommends --download-only criu >/dev/null ||
+  own_apt apt-get update || give_up "the index of Debian $NEXT_RELEASE cannot be had"
+  own_apt apt-get install -y --no-install-recommends --download-only criu ||
     give_up "its packages cannot be fetched"
   for package in "$WORK"/cache/archives/*.deb; do
     dpkg-deb --extract "$package" "$WORK/root" || give_up "$package cannot be unpacked"
@@ -118,10 +116,11 @@ elif [[ -x $PRIVATE/usr/sbin/criu ]]; then
   exit 0
 fi
 command -v apt-get >/dev/null || give_up "this is no Debian, and it has none that is new enough ($MIN_CRIU)"
-if new_enough "$(candidate)"; then
+[[ -n $(apt_candidate criu) ]] || refresh_apt_lists
+if new_enough "$(apt_candidate criu)"; then
+  refresh_apt_lists
   say "installing with apt: criu (keeps templates as images, so that a start need not boot)"
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends \
-    criu </dev/null >/dev/null || give_up "apt cannot install it"
+  apt_get install -y --no-install-recommends criu || give_up "apt cannot install it"
 else
   unpack_privately
 fi

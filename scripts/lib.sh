@@ -49,6 +49,28 @@ as_root() {
   fi
 }
 
+# apt-get with what every script wants of it: it asks nothing, and waits for another one. It shows its progress, because
+# a download may take minutes; on stderr, like all that the scripts say.
+apt_get() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" </dev/null >&2
+}
+
+# Fetches apt's package lists, once for a script and those it starts. To be called before apt is asked for a candidate:
+# with no lists, as in a fresh container, it knows none, and with old ones perhaps a wrong one.
+refresh_apt_lists() {
+  [[ -z ${HEARTH_APT_LISTS_ARE_FRESH:-} ]] && command -v apt-get >/dev/null || return 0
+  say "fetching apt's package lists (some seconds)"
+  apt_get update || say "that failed; going on with the lists that are there"
+  export HEARTH_APT_LISTS_ARE_FRESH=1
+}
+
+# apt_candidate PACKAGE: the version that apt would install, or nothing.
+apt_candidate() {
+  local candidate
+  candidate=$(apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: *//p') || return 0
+  [[ $candidate == "(none)" ]] || printf '%s\n' "$candidate"
+}
+
 # Tests and benchmarks set up sandboxes, which only root may. Building stays with the user who runs the script; cargo
 # starts what it has built through sudo.
 run_as_root_what_cargo_runs() {

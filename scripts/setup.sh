@@ -47,10 +47,10 @@ need() {
 install_missing() {
   ((${#missing[@]} > 0)) || return 0
   command -v apt-get >/dev/null || die "this is no Debian: install the above by hand, then run again"
-  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
-  say "installing with apt: ${missing[*]}"
-  as_root "${apt[@]}" update </dev/null >/dev/null
-  as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null
+  refresh_apt_lists
+  say "installing with apt (a minute or two, by what is downloaded): ${missing[*]}"
+  apt_get install -y --no-install-recommends "${missing[@]}" ||
+    die "apt could not install them; its reason is above"
 }
 
 # at_least HAVE WANT: compares version numbers.
@@ -103,7 +103,9 @@ node_serves() {
 
 wants_node() {
   local candidate
-  candidate=$(apt-cache policy nodejs 2>/dev/null | sed -n 's/^ *Candidate: //p')
+  # Without lists, a distribution whose own Node.js serves would look like one that has none.
+  refresh_apt_lists
+  candidate=$(apt_candidate nodejs)
   if at_least "$candidate" "$MIN_NODE"; then
     need nodejs "runs Node.js functions" node_is_here
   else
@@ -118,7 +120,7 @@ fetch_node() {
     aarch64) digest=$NODE_SHA256_AARCH64 ;;
     *) die "Node.js $MIN_NODE or newer is needed as /usr/bin/node: install it by hand, then run again" ;;
   esac
-  say "fetching Node.js $NODE_VERSION into .tools (runs Node.js functions; the distribution's is older than $MIN_NODE)"
+  say "fetching Node.js $NODE_VERSION into .tools (runs Node.js functions; the distribution's is older than $MIN_NODE; 30 MB)"
   rm -rf "$TOOLS/node" "$TOOLS/node-wheel"
   fetch_wheel "$NODE_WHEEL" "$digest" "$TOOLS/node-wheel"
   mkdir -p "$TOOLS/node/bin"
@@ -126,10 +128,15 @@ fetch_node() {
   rm -rf "$TOOLS/node-wheel"
 }
 
+# Shows the progress of its downloads.
+pip_install() {
+  "$PYTHON" -m pip install --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes \
+    --only-binary :all: "$@" >&2
+}
+
 # fetch_wheel REQUIREMENT SHA256 FOLDER
 fetch_wheel() {
-  "$PYTHON" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes \
-    --only-binary :all: --target "$3" -r <(echo "$1 --hash=sha256:$2")
+  pip_install --target "$3" -r <(echo "$1 --hash=sha256:$2")
 }
 
 wants_lint() {
@@ -167,8 +174,7 @@ follows_bench() {
   baselines_are_here && return 0
   say "fetching uvicorn and functions-framework into .tools/bench (make bench compares with them)"
   rm -rf "$TOOLS/bench"
-  if "$PYTHON" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
-    --require-hashes --only-binary :all: --target "$TOOLS/bench" -r "$BASELINES"; then
+  if pip_install --target "$TOOLS/bench" -r "$BASELINES"; then
     cp "$BASELINES" "$TOOLS/bench/"
   else
     rm -rf "$TOOLS/bench"
@@ -191,8 +197,8 @@ fetch_deny() {
   local digest
   digest=$(deny_sha256)
   if [[ -z $digest ]]; then
-    say "compiling cargo-deny $DENY_VERSION (checks the dependencies' licences and sources); this takes minutes"
-    cargo install --quiet --locked --root "$TOOLS" --version "$DENY_VERSION" cargo-deny
+    say "compiling cargo-deny $DENY_VERSION (checks the dependencies' licences and sources); about 10 minutes"
+    cargo install --locked --root "$TOOLS" --version "$DENY_VERSION" cargo-deny
     return
   fi
   say "fetching cargo-deny $DENY_VERSION into .tools (checks the dependencies' licences and sources)"
@@ -201,6 +207,9 @@ fetch_deny() {
   mkdir -p "$TOOLS/bin"
   ln -sf "../cargo-deny/bin/cargo-deny" "$TOOLS/bin/cargo-deny"
 }
+
+# The tests read the functions above.
+[[ ${BASH_SOURCE[0]} == "$0" ]] || return 0
 
 (($# > 0)) || set -- build
 for part in "$@"; do
