@@ -7,6 +7,7 @@
 pub mod admin;
 pub mod announce;
 pub mod config;
+pub mod host_error;
 pub mod model;
 pub mod people;
 

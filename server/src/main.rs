@@ -114,6 +114,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let token = admin::ensure_token(&data_dir.path, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
     let resources = Resources {
+        host_errors: hearth::host_error::HostErrors::default(),
         host,
         history: history.clone(),
         runtimes,

@@ -132,6 +132,15 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
         take(&self.control.consumer_waiting.0)
     }
 
+    /// Whether the consumer has taken everything, but for what it may keep back. Looks at its position in any case.
+    ///
+    /// # Errors
+    /// The consumer's position cannot be true.
+    pub fn is_drained(&mut self) -> Result<bool, Violation> {
+        let kept = u64::from(KEEP_BACK);
+        Ok(self.free(u64::MAX)? >= self.capacity - self.capacity / kept)
+    }
+
     /// Announces that this side is about to sleep until `want` bytes are free, and looks once more. `false`: they are
     /// free now, nothing is announced.
     ///

@@ -136,6 +136,12 @@ impl Sender {
         }
     }
 
+    /// Whether the peer has taken everything that was sent, but for what it may keep back. `false` also when it broke the
+    /// protocol.
+    pub fn is_drained(&mut self) -> bool {
+        self.guarded(|sender| sender.ring.is_drained()) == Ok(true)
+    }
+
     /// Announces that this side is about to sleep until a frame of `len` bytes of payload, or the largest frame if that
     /// is less, fits. `false`: it fits now, or the peer broke the protocol (sending again tells); nothing is announced.
     #[must_use = "sleep only after `true`"]

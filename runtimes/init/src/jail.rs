@@ -301,7 +301,10 @@ fn map_users(
 ) -> Result<(), JailError> {
     // First of all the pidfd: whatever happens next, the server can kill and reap its new child.
     let fds: Vec<_> = pidfd.iter().map(AsFd::as_fd).collect();
-    pid1::send(control, &Report::Spawned, &fds).map_err(JailError::Control)?;
+    let spawned = Report::Spawned {
+        pid: pid.as_raw_nonzero().get(),
+    };
+    pid1::send(control, &spawned, &fds).map_err(JailError::Control)?;
 
     let proc = format!("/proc/{}", pid.as_raw_nonzero());
     let lines = format!("0 {base} 1\n{INNER_UID} {} 1\n", base + 1);

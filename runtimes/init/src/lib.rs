@@ -85,7 +85,10 @@ pub struct Assignment {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Report {
     /// PID 1 exists; comes with its pidfd. It is a child of the server.
-    Spawned,
+    Spawned {
+        /// Its number on the host, for a server that has no descriptor left to receive the pidfd.
+        pid: i32,
+    },
     /// A standby is complete, and waits for [`ASSIGN`].
     Standby,
     /// The template's program runs. Comes with the server's end of its control socket, which was made in the sandbox's

@@ -63,10 +63,10 @@ pub(crate) fn serve(
                 Ok(fresh) => {
                     server.forked(fresh.pid);
                     if !assign(&fresh, &request) {
-                        server.refuse(request.sequence, "a new process ended at once")?;
+                        server.refuse(request.sequence, "a new process ended at once", None)?;
                     }
                 }
-                Err(error) => server.refuse(request.sequence, &error.to_string())?,
+                Err(error) => server.refuse(request.sequence, &error.to_string(), None)?,
             }
         }
         drop(request);

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use hearth_worker::control::Control;
 use hearth_worker::forkserver::ForkServer;
+use hearth_worker::inherited::Inherited;
 use hearth_worker::sys::{Forked, reset_child_signal};
 use napi::Env;
 use napi_derive::napi;
@@ -16,6 +17,8 @@ use crate::{memory, spares, sys};
 pub struct Template {
     /// None once `serve` has taken it: it ends there, and a child must not hold it.
     control: Option<Control>,
+    /// What the interpreter had open before anything of the function's ran.
+    inherited: Inherited,
 }
 
 #[napi]
@@ -26,6 +29,7 @@ impl Template {
         reset_child_signal().map_err(failed)?;
         Ok(Self {
             control: Some(Control::adopt(fd).map_err(failed)?),
+            inherited: Inherited::note().map_err(failed)?,
         })
     }
 
@@ -55,7 +59,12 @@ impl Template {
         let control = self.take_control()?;
         let mut server = ForkServer::start(control, Some(&booted)).map_err(failed)?;
         while let Some(request) = server.wait().map_err(failed)? {
-            match sys::fork(env, || request.parts.take_streams())? {
+            let shared = self.inherited.before_fork();
+            let in_child = || {
+                request.parts.take_streams()?;
+                shared.replace()
+            };
+            match sys::fork(env, in_child)? {
                 Ok(Forked::Parent(pid)) => server.forked(pid),
                 Ok(Forked::Child(streams)) => {
                     drop(server);
@@ -64,7 +73,7 @@ impl Template {
                     return Ok(true);
                 }
                 Err(error) => server
-                    .refuse(request.sequence, &error.to_string())
+                    .refuse(request.sequence, &error.to_string(), error.raw_os_error())
                     .map_err(failed)?,
             }
         }

@@ -3,6 +3,7 @@
 use hearth_worker::compaction;
 use hearth_worker::control::{Control, ControlError};
 use hearth_worker::forkserver::ForkServer;
+use hearth_worker::inherited::Inherited;
 use hearth_worker::sys::{Forked, is_single_threaded, reset_child_signal};
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -16,6 +17,8 @@ use crate::sys;
 pub struct Template {
     /// None once `serve` has taken it: it ends there, and a child must not hold it.
     control: Option<Control>,
+    /// What the interpreter had open before anything of the function's ran.
+    inherited: Inherited,
 }
 
 #[pymethods]
@@ -26,6 +29,7 @@ impl Template {
         reset_child_signal()?;
         Ok(Self {
             control: Some(Control::adopt(fd).map_err(os_error)?),
+            inherited: Inherited::note()?,
         })
     }
 
@@ -71,7 +75,11 @@ impl Template {
         };
         let mut server = ForkServer::start(control, Some(booted)).map_err(os_error)?;
         while let Some(request) = py.detach(|| server.wait()).map_err(os_error)? {
-            let take_streams = || request.parts.take_streams();
+            let shared = self.inherited.before_fork();
+            let take_streams = || {
+                request.parts.take_streams()?;
+                shared.replace()
+            };
             let forked = if is_single_threaded() {
                 run(py, &before);
                 let forked = sys::fork_single_threaded(py, take_streams);
@@ -98,7 +106,7 @@ impl Template {
                     return Ok(Some(channel));
                 }
                 Err(error) => server
-                    .refuse(request.sequence, &error.to_string())
+                    .refuse(request.sequence, &error.to_string(), error.raw_os_error())
                     .map_err(os_error)?,
             }
         }

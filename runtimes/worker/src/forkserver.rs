@@ -77,7 +77,7 @@ impl ForkServer {
                 Err(count) => {
                     let reason =
                         format!("{count} descriptors arrived instead of {FORK_DESCRIPTORS}");
-                    self.refuse(sequence, &reason)?;
+                    self.refuse(sequence, &reason, None)?;
                 }
             }
         }
@@ -104,13 +104,18 @@ impl ForkServer {
         self.children.add(pid);
     }
 
-    /// Tells the server that a command made no child.
+    /// Tells the server that a command made no child, and the number of the kernel's error if it was one.
     ///
     /// # Errors
     /// The server is gone.
-    pub fn refuse(&self, sequence: u64, reason: &str) -> Result<(), ControlError> {
+    pub fn refuse(
+        &self,
+        sequence: u64,
+        reason: &str,
+        errno: Option<i32>,
+    ) -> Result<(), ControlError> {
         self.control
-            .send(message::fork_failed(sequence, reason).as_bytes())
+            .send(message::fork_failed(sequence, reason, errno).as_bytes())
     }
 
     fn next_command(&mut self) -> Result<Command, ControlError> {

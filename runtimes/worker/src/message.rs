@@ -54,13 +54,12 @@ pub fn exited(pid: u32, end: End) -> String {
     }
 }
 
-/// Tells the server that a FORK message made no child.
+/// Tells the server that a FORK message made no child, and the number of the kernel's error if it was one.
 #[must_use]
-pub fn fork_failed(sequence: u64, reason: &str) -> String {
-    format!(
-        r#"{{"type":"fork_failed","seq":{sequence},"message":"{}"}}"#,
-        escaped(reason)
-    )
+pub fn fork_failed(sequence: u64, reason: &str, errno: Option<i32>) -> String {
+    let reason = escaped(reason);
+    let errno = errno.map_or("null".to_owned(), |errno| errno.to_string());
+    format!(r#"{{"type":"fork_failed","seq":{sequence},"message":"{reason}","errno":{errno}}}"#)
 }
 
 /// `text` as the inside of a JSON string.

@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -77,6 +77,30 @@ pub fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
     }
     // SAFETY: the descriptor is open (just checked) and, by the start-up contract, nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A descriptor by its number, if it is open. It is borrowed for as long as nobody closes it: to be looked at, at once.
+#[must_use]
+pub fn borrow(fd: RawFd) -> Option<BorrowedFd<'static>> {
+    // SAFETY: F_GETFD touches no memory; a descriptor that is not open is EBADF.
+    if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+        return None;
+    }
+    // SAFETY: it is open (just checked). A stale one would lead to an error or another file, and never to memory.
+    Some(unsafe { BorrowedFd::borrow_raw(fd) })
+}
+
+/// Puts `new` under the number `old`, closed on exec or not.
+///
+/// # Errors
+/// The kernel refused.
+pub fn replace(new: &OwnedFd, old: RawFd, close_on_exec: bool) -> io::Result<()> {
+    let flags = if close_on_exec { libc::O_CLOEXEC } else { 0 };
+    // SAFETY: dup3 touches no memory. Who owns the number `old` goes on owning it.
+    if unsafe { libc::dup3(new.as_raw_fd(), old, flags) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// Writes out what C code has printed and buffered.

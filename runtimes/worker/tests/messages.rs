@@ -33,10 +33,10 @@ fn reports_are_json() {
         r#"{"type":"exited","pid":5,"signal":11}"#
     );
     let report: serde_json::Value =
-        serde_json::from_str(&fork_failed(9, "a \"b\" \\ \n ü")).expect("JSON");
+        serde_json::from_str(&fork_failed(9, "a \"b\" \\ \n ü", Some(11))).expect("JSON");
     assert_eq!(
         report,
-        serde_json::json!({"type": "fork_failed", "seq": 9, "message": "a \"b\" \\ \n ü"})
+        serde_json::json!({"type": "fork_failed", "seq": 9, "message": "a \"b\" \\ \n ü", "errno": 11})
     );
 }
 

@@ -191,6 +191,13 @@ impl HostChannel {
         self.endpoint.stamps.read()
     }
 
+    /// Whether nothing of an invocation is left in either ring: the worker has read its request and written nothing but
+    /// its answer. Looks at two shared words. An instance may be given to a request only then: what is left would be
+    /// taken for the answer to that one.
+    pub fn is_quiet(&mut self) -> bool {
+        !self.endpoint.rx.is_ready() && self.endpoint.tx.is_drained()
+    }
+
     /// Wakes the worker if it announced that it sleeps.
     pub fn ring(&mut self) {
         if self.endpoint.tx.bell_needed() {

@@ -13,6 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use serde::Deserialize;
 
 use super::{Criu, CriuError};
+use crate::host_error::HostError;
 use crate::sandbox::Dumpable;
 
 /// A dump that takes longer is given up: some ten milliseconds are usual, writing a gigabyte takes seconds.
@@ -32,7 +33,7 @@ pub(super) async fn dump(
     images: &Path,
     work: &Path,
 ) -> Result<(), CriuError> {
-    let failed = |error: std::io::Error| CriuError::Dump(error.to_string());
+    let failed = |error: std::io::Error| HostError::new(format_args!("for a dump: {error}"));
     let spec = DumpSpec {
         criu: criu.program.clone(),
         images: images.to_owned(),

@@ -97,6 +97,9 @@ impl Images {
                 }
                 // Without a CRIU it cannot be told whether the others will be of use again.
                 Ok(_) if host.is_none() => {}
+                Err(error) if error.is_of_host() => {
+                    tracing::warn!(image = %path.display(), %error, "cannot look at an image now");
+                }
                 _ => {
                     tracing::info!(image = %path.display(), "removing an image that cannot be used any more");
                     if let Err(error) = image::remove(&path) {
@@ -259,6 +262,10 @@ impl Images {
         let all: Vec<_> = self.0.images.lock().values().cloned().collect();
         for image in all {
             if let Err(error) = image.check() {
+                if error.is_of_host() {
+                    // It will be looked at when it is restored.
+                    continue;
+                }
                 tracing::warn!(function = image.manifest.function, %error, "discarding an image");
                 self.drop_image(&image);
             }

@@ -21,6 +21,8 @@ mod tally;
 
 use std::path::PathBuf;
 
+use crate::host_error::{HostError, is_shortage, tells_of_shortage};
+
 pub use image::Image;
 pub use images::{Images, Settings};
 pub use key::{HostPrint, Key};
@@ -44,6 +46,9 @@ pub enum CriuError {
     /// An image is not what was written.
     #[error("the image is damaged: {0}")]
     Damaged(String),
+    /// The host could not give what a dump takes.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The dump failed.
     #[error("the dump failed: {0}")]
     Dump(String),
@@ -58,6 +63,18 @@ pub enum CriuError {
 }
 
 impl CriuError {
+    /// Whether it says nothing of the template or the image.
+    #[must_use]
+    pub fn is_of_host(&self) -> bool {
+        match self {
+            Self::Host(_) => true,
+            Self::File { source, .. } => is_shortage(source),
+            // CRIU's own words.
+            Self::Dump(said) => tells_of_shortage(said),
+            Self::Unavailable(_) | Self::Damaged(_) | Self::TooLarge { .. } => false,
+        }
+    }
+
     /// For `map_err`: a file and what went wrong with it.
     fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();

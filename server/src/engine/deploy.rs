@@ -13,7 +13,7 @@ use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
 use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField, Network};
-use crate::scheduler::{BootFailure, Deployment};
+use crate::scheduler::{BootFailure, Cause, Deployment};
 use crate::store::StoredVersion;
 
 impl Engine {
@@ -336,12 +336,13 @@ fn still_edits(code: &Code, active: u32) -> Result<(), InvalidField> {
 }
 
 fn refusal(failure: Arc<BootFailure>) -> EngineError {
-    match &failure.import {
-        Some((error, logs)) => EngineError::Import {
+    match &failure.cause {
+        Cause::Import(error, logs) => EngineError::Import {
             error: error.clone(),
             logs: logs.clone(),
         },
-        None => EngineError::Internal(failure.reason.clone()),
+        Cause::Host => EngineError::HostExhausted(failure.reason.clone()),
+        Cause::Function => EngineError::Internal(failure.reason.clone()),
     }
 }
 

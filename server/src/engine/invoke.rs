@@ -83,7 +83,11 @@ impl Engine {
                     return (meta, Err(refusal));
                 }
                 Err(LeaseError::Boot(failure)) => {
-                    let error = InvokeError::Unavailable(failure.reason.clone());
+                    let reason = failure.reason.clone();
+                    let error = match failure.is_of_host() {
+                        true => InvokeError::HostExhausted(reason),
+                        false => InvokeError::Unavailable(reason),
+                    };
                     meta.stages = self
                         .record_unserved(&deployment, id, request.trigger, received, &error)
                         .await;
@@ -128,7 +132,11 @@ impl Engine {
             ..Stages::default()
         };
         record.status = Status::Failed;
-        record.error = Some(exchange::described("Runtime.Unavailable", error));
+        let error_type = match error {
+            InvokeError::HostExhausted(_) => "Host.Exhausted",
+            _ => "Runtime.Unavailable",
+        };
+        record.error = Some(exchange::described(error_type, error));
         record.finished_at = Some(Timestamp::now());
         let stages = record.stages_us;
         self.inner

@@ -127,6 +127,11 @@ impl Engine {
         self.inner.resources.host.standbys()
     }
 
+    /// Errors of the host since the server started, and the last while its burst lasts.
+    pub fn host_errors(&self) -> (u64, Option<String>) {
+        self.inner.resources.host_errors.seen()
+    }
+
     /// Capabilities of this node for `GET /api/v1/node`: name → `{"available": bool, "reason": "…"|null, "version": …?}`.
     pub fn capabilities(&self) -> Map<String, Value> {
         let mut all = Map::new();

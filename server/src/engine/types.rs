@@ -36,6 +36,9 @@ pub enum EngineError {
         /// What the import printed.
         logs: Vec<LogLine>,
     },
+    /// 503 `host_exhausted`: nothing is wrong with the function; try again.
+    #[error("{0}")]
+    HostExhausted(String),
     /// 503 `shutting_down`.
     #[error("the server is shutting down")]
     ShuttingDown,
@@ -78,9 +81,12 @@ pub enum InvokeError {
         /// When it may be worth trying again.
         retry_after: Duration,
     },
-    /// 503 `function_unavailable`: the template could not be booted (its code no longer imports, the sandbox failed).
+    /// 503 `function_unavailable`: the template could not be booted (its code no longer imports, its process ended).
     #[error("the function cannot be started: {0}")]
     Unavailable(String),
+    /// 503 `host_exhausted`: the host had no descriptor, process, memory, cgroup … to give. Nothing is wrong with the function.
+    #[error("the function cannot be started now: {0}")]
+    HostExhausted(String),
     /// 400 `bad_request_body`: the client's body broke off.
     #[error("the request's body could not be read: {0}")]
     RequestBody(String),

@@ -36,6 +36,10 @@ pub struct Node {
     pub standbys: usize,
     /// Restores that took one, since the server started.
     pub standbys_used: u64,
+    /// Errors of the host (no descriptor, process, memory or cgroup to give) since the server started.
+    pub host_errors: u64,
+    /// The last of them, while its burst lasts, or null.
+    pub host_error: Option<String>,
     /// By name (criu, xdp, sk_msg, cgroup, userns, landlock …) whether Hearth can use it: `available`, `reason` (why not,
     /// or null), `version` (where it has one). `runtimes` holds the same for each language runtime.
     #[schema(value_type = Object, example = json!({
@@ -59,6 +63,7 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let held = app.engine.held();
     let standbys = app.engine.standbys();
+    let (host_errors, host_error) = app.engine.host_errors();
     Json(Node {
         version: env!("CARGO_PKG_VERSION"),
         uptime_s: app.started.elapsed().as_secs(),
@@ -71,6 +76,8 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
         memory_kept_bytes: held.used,
         standbys: standbys.ready(),
         standbys_used: standbys.used(),
+        host_errors,
+        host_error,
         capabilities: app.engine.capabilities(),
     })
 }

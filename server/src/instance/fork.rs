@@ -3,7 +3,7 @@
 //! Everything that can be prepared before a start is (see [`Kit`](super::kit::Kit)), and everything that can be done after READY is: the
 //! cgroup, the watch and the logs are set up while the first request is already on its way.
 
-use std::io::IoSliceMut;
+use std::io::{ErrorKind, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -14,12 +14,14 @@ use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::Interest;
+use tokio::sync::oneshot;
 
 use super::kit::{Forking, Kit, Worker};
 use super::template::{EXIT_NEWS_DEADLINE, Template};
 use super::{Death, FunctionKey, Instance, Vitals};
 use crate::channel::ChannelError;
 use crate::history::History;
+use crate::host_error::HostError;
 use crate::sandbox::{Cell, SandboxError};
 use crate::watched::Watched;
 
@@ -45,20 +47,44 @@ pub enum StartError {
     /// READY made no sense.
     #[error("the new instance sent a READY that makes no sense")]
     BadReady,
-    /// No cgroup for it.
+    /// It wrote to its channel before it was asked anything.
+    #[error("the new instance wrote to its channel before its first request")]
+    Talks,
+    /// The host could not give what it takes. Nothing is wrong with the template.
     #[error(transparent)]
-    Cell(#[from] SandboxError),
-    /// No channel for it.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
-    /// A system call failed.
-    #[error("cannot start an instance: {0}")]
-    Io(#[from] std::io::Error),
+    Host(HostError),
+}
+
+impl From<std::io::Error> for StartError {
+    /// A peer that is gone is the template's end; everything else is the host's.
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected => {
+                Self::Ended
+            }
+            _ => Self::Host(HostError::new(error)),
+        }
+    }
 }
 
 impl From<rustix::io::Errno> for StartError {
     fn from(errno: rustix::io::Errno) -> Self {
-        Self::Io(errno.into())
+        std::io::Error::from(errno).into()
+    }
+}
+
+impl From<SandboxError> for StartError {
+    fn from(error: SandboxError) -> Self {
+        match error {
+            SandboxError::Gone => Self::Ended,
+            other => Self::Host(HostError::new(other)),
+        }
+    }
+}
+
+impl From<ChannelError> for StartError {
+    fn from(error: ChannelError) -> Self {
+        Self::Host(HostError::new(error))
     }
 }
 
@@ -104,13 +130,18 @@ impl Instance {
         template.prepare(function, history, AFTER_A_START);
 
         let pid = Pid::from_raw(host_pid.cast_signed()).ok_or(StartError::BadReady)?;
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|_| StartError::Ended)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| match errno {
+            Errno::SRCH => StartError::Ended,
+            other => other.into(),
+        })?;
+        // A pidfd becomes readable when its process ends.
+        let end = Watched::new(pidfd.try_clone()?, Interest::READABLE)?;
         // A hostile template may have let the sender end and be reaped, and its number pass to a process of the host,
         // which must not be taken for an instance and killed.
         if !template.sandbox.owns(host_pid) {
             return Err(StartError::BadReady);
         }
-        cell.attach(host_pid);
+        let refused = cell.attach(host_pid, pidfd.try_clone()?);
         let vitals = Arc::new(Vitals {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             pid: host_pid,
@@ -122,19 +153,25 @@ impl Instance {
         let cell = Arc::new(cell);
         let watch = Watch {
             socket: ready,
+            end,
+            refused,
             vitals: vitals.clone(),
             template: template.clone(),
             inner_pid,
         };
         tokio::spawn(watch.run(cell.clone()));
-        Ok(Self {
+        let mut instance = Self {
             vitals,
             channel,
             logs,
             forked_in,
             was_spare,
             cell,
-        })
+        };
+        if !instance.channel.is_quiet() {
+            return Err(StartError::Talks);
+        }
+        Ok(instance)
     }
 }
 
@@ -152,10 +189,7 @@ impl Started {
     async fn from(template: &Template, mut kit: Kit) -> Result<Self, StartError> {
         let cell = template.sandbox.cell().await?;
         let sent = Instant::now();
-        kit.go().map_err(|errno| match errno {
-            Errno::PIPE | Errno::CONNRESET => StartError::Ended,
-            other => other.into(),
-        })?;
+        kit.go()?;
         tokio::time::timeout(READY_DEADLINE, template.fork_for(&mut kit))
             .await
             .map_err(|_| StartError::Timeout)??;
@@ -164,10 +198,13 @@ impl Started {
         };
         let answer = tokio::select! {
             ready = receive_ready(&kit.ready) => ready,
-            Ok(message) = refused => Err(StartError::Fork(message)),
+            Ok(error) = refused => Err(error),
             () = tokio::time::sleep(READY_DEADLINE) => Err(StartError::Timeout),
         };
         template.forget_fork(*sequence);
+        if answer.is_ok() {
+            template.has_forked();
+        }
         Ok(Self {
             ready: answer?,
             cell,
@@ -219,6 +256,10 @@ async fn receive_ready(socket: &Watched) -> Result<Ready, StartError> {
 struct Watch {
     /// Kept open: the worker would see its closing as the server's end.
     socket: Watched,
+    /// The process.
+    end: Watched,
+    /// The word that it cannot be moved into its cell.
+    refused: oneshot::Receiver<HostError>,
     vitals: Arc<Vitals>,
     template: Arc<Template>,
     inner_pid: u32,
@@ -227,29 +268,26 @@ struct Watch {
 impl Watch {
     async fn run(self, cell: Arc<Cell>) {
         let status = self.template.exit_of(self.inner_pid);
-        let death = match self
-            .vitals
-            .pidfd
-            .try_clone()
-            .and_then(|pidfd| Watched::new(pidfd, Interest::READABLE))
-        {
-            Ok(pidfd) => {
-                // A pidfd becomes readable when its process ends.
-                let _ = pidfd.readable().await;
-                let status = tokio::time::timeout(EXIT_NEWS_DEADLINE, status).await;
-                if cell.oom_killed() {
-                    Death::OutOfMemory
-                } else {
-                    Death::Crashed(match status {
-                        Ok(Ok(status)) => status.to_string(),
-                        _ => "it ended without a word".into(),
-                    })
-                }
-            }
-            Err(error) => {
-                let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
-                Death::Crashed(format!("it could not be watched: {error}"))
-            }
+        let unlimited = tokio::select! {
+            // An error is the runtime's end, and everybody's.
+            _ = self.end.readable() => None,
+            Ok(error) = self.refused => Some(error),
+        };
+        if let Some(error) = unlimited {
+            let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
+            tracing::error!(pid = self.vitals.pid, %error, "an instance was ended");
+            self.vitals.record(Death::Unlimited(error));
+            cell.kill();
+            return;
+        }
+        let status = tokio::time::timeout(EXIT_NEWS_DEADLINE, status).await;
+        let death = if cell.oom_killed() {
+            Death::OutOfMemory
+        } else {
+            Death::Crashed(match status {
+                Ok(Ok(status)) => status.to_string(),
+                _ => "it ended without a word".into(),
+            })
         };
         self.vitals.record(death);
         // What it left behind in its cgroup goes with it.

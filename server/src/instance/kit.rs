@@ -40,7 +40,7 @@ pub(super) enum Worker {
 pub(super) struct Forking {
     pub(super) sequence: u64,
     /// The template's word that it could not fork.
-    pub(super) refused: oneshot::Receiver<String>,
+    pub(super) refused: oneshot::Receiver<StartError>,
 }
 
 /// The descriptors that go to the worker with FORK.

@@ -31,6 +31,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::channel::{Hangup, HostChannel};
+use crate::host_error::HostError;
 use crate::sandbox::Cell;
 
 /// The row id of a function, known only once its first deploy has been stored: 0 until then.
@@ -61,6 +62,8 @@ pub enum Death {
     OutOfMemory,
     /// It exited or was killed: "it was killed by signal 11 (SIGSEGV)".
     Crashed(String),
+    /// It was ended because the host could not put it under its limits.
+    Unlimited(HostError),
 }
 
 /// What outlives the instance: shared with the task that watches its process.

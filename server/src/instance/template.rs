@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -24,6 +24,7 @@ use super::kit::Kit;
 use super::logs::LogTap;
 use super::spare::Spares;
 use crate::history::History;
+use crate::host_error::{HostError, is_shortage, is_shortage_code};
 use crate::model::{FunctionError, LogLine, StartRung};
 use crate::sandbox::{Dumpable, Host, MemoryUse, Sandbox, SandboxError, SandboxSpec};
 use crate::watched::Watched;
@@ -33,15 +34,21 @@ const MAX_MESSAGE: usize = 256 * 1024;
 /// Time an import may take before the deploy is refused: long enough for large scientific packages, short enough that a
 /// client is still there to read the answer.
 pub const IMPORT_DEADLINE: Duration = Duration::from_secs(20);
+/// Forks in a row that a template may refuse for want of memory or processes and be believed that it is the host's want.
+/// Then it is replaced: its own memory may be what is full.
+const REFUSALS_MAX: u32 = 32;
 /// How long to wait for the word on how a process ended once its socket has closed.
 pub(super) const EXIT_NEWS_DEADLINE: Duration = Duration::from_millis(250);
 
 /// Why a template did not come up.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
-    /// The sandbox could not be made.
+    /// The host could not give what it takes. Nothing is wrong with the function.
     #[error(transparent)]
-    Sandbox(#[from] SandboxError),
+    Host(#[from] HostError),
+    /// The image could not be restored.
+    #[error(transparent)]
+    Restore(SandboxError),
     /// The function's code did not import.
     #[error("{}: {}", error.error_type, error.error_message)]
     Import {
@@ -50,9 +57,26 @@ pub enum BootError {
         /// What the import printed.
         logs: Vec<LogLine>,
     },
-    /// The server's side failed.
-    #[error("cannot speak with the template: {0}")]
-    Io(#[from] std::io::Error),
+}
+
+impl From<SandboxError> for BootError {
+    /// Everything in a sandbox is the host's to give, but for what is in an image.
+    fn from(error: SandboxError) -> Self {
+        if error.is_of_restore() {
+            Self::Restore(error)
+        } else {
+            Self::Host(HostError::new(error))
+        }
+    }
+}
+
+impl From<std::io::Error> for BootError {
+    /// The server's own side failed.
+    fn from(error: std::io::Error) -> Self {
+        Self::Host(HostError::new(format_args!(
+            "cannot speak with the template: {error}"
+        )))
+    }
 }
 
 /// How an instance's process ended, as its template saw it.
@@ -139,6 +163,7 @@ enum Message {
     ForkFailed {
         seq: u64,
         message: String,
+        errno: Option<i32>,
     },
     Exited {
         pid: u32,
@@ -161,6 +186,8 @@ pub struct Template {
     /// The sandbox it lives in; taken when it is shut down.
     pub(super) sandbox: Sandbox,
     sequence: AtomicU64,
+    /// Forks that it refused since the last that worked, for want of what the host has to give.
+    refusals: AtomicU32,
     waiting: Mutex<Waiting>,
     watched: AtomicBool,
     /// Prepared for the next start.
@@ -177,7 +204,7 @@ pub struct Template {
 /// Who waits for what the template will say. An entry's absence means that nobody cares any more.
 #[derive(Default)]
 struct Waiting {
-    forks: HashMap<u64, oneshot::Sender<String>>,
+    forks: HashMap<u64, oneshot::Sender<StartError>>,
     exits: HashMap<u32, oneshot::Sender<ExitStatus>>,
     /// Exits that were reported before anybody asked, by pid; bounded.
     early: HashMap<u32, ExitStatus>,
@@ -229,6 +256,10 @@ impl Template {
                 "Runtime.ProtocolError",
                 "the runtime answered out of turn".into(),
             ),
+            Ok(Err(io)) if is_shortage(&io) => {
+                sandbox.destroy().await;
+                return Err(io.into());
+            }
             Ok(Err(io)) => {
                 let how = tokio::time::timeout(EXIT_NEWS_DEADLINE, sandbox.exited())
                     .await
@@ -302,6 +333,7 @@ impl Template {
             control,
             sandbox,
             sequence: AtomicU64::new(1),
+            refusals: AtomicU32::new(0),
             waiting: Mutex::default(),
             watched: AtomicBool::new(false),
             kit: Mutex::default(),
@@ -339,10 +371,20 @@ impl Template {
         while let Ok(message) = next_message(&self.control).await {
             let mut waiting = self.waiting.lock();
             match message {
-                Message::ForkFailed { seq, message } => {
+                Message::ForkFailed {
+                    seq,
+                    message,
+                    errno,
+                } => {
                     if let Some(sender) = waiting.forks.remove(&seq) {
+                        let scarce = errno.is_some_and(is_shortage_code)
+                            && self.refusals.fetch_add(1, Ordering::Relaxed) < REFUSALS_MAX;
                         // Whoever waited may have given up.
-                        let _ = sender.send(message);
+                        let _ = sender.send(if scarce {
+                            StartError::Host(HostError::new(message))
+                        } else {
+                            StartError::Fork(message)
+                        });
                     }
                 }
                 Message::Exited { pid, code, signal } => {
@@ -381,7 +423,7 @@ impl Template {
     pub(super) async fn fork(
         &self,
         fds: &[BorrowedFd<'_>],
-    ) -> std::io::Result<(u64, oneshot::Receiver<String>)> {
+    ) -> std::io::Result<(u64, oneshot::Receiver<StartError>)> {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         {
@@ -398,6 +440,11 @@ impl Template {
             return Err(error);
         }
         Ok((sequence, receiver))
+    }
+
+    /// A fork worked.
+    pub(super) fn has_forked(&self) {
+        self.refusals.store(0, Ordering::Relaxed);
     }
 
     /// The fork with this number answered or is given up.

@@ -4,12 +4,22 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::mpsc;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use tokio::sync::oneshot;
 
 use super::limits::INSTANCE_OOM_SCORE;
+use crate::host_error::HostError;
+
+/// Times a move is tried while the host is short of something, and the pause between: an instance outside of its cell has
+/// only the sandbox's limits, and is ended when it stays there.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// One move.
 pub struct Attach {
@@ -17,8 +27,12 @@ pub struct Attach {
     pub procs: PathBuf,
     /// The instance, as the host sees it.
     pub pid: u32,
+    /// The instance itself.
+    pub pidfd: OwnedFd,
     /// Its host uid.
     pub uid: u32,
+    /// Who is told when it cannot be moved.
+    pub refused: oneshot::Sender<HostError>,
 }
 
 /// Starts the thread. It ends when the last sender is gone.
@@ -28,41 +42,56 @@ pub fn start() -> io::Result<mpsc::Sender<Attach>> {
         .name("hearth-attach".to_owned())
         .spawn(move || {
             for job in jobs {
-                attach(&job);
+                attach(job);
             }
         })?;
     Ok(sender)
 }
 
-fn attach(job: &Attach) {
-    let Attach { procs, pid, uid } = job;
-    // An instance that has died meanwhile may have left its number to a stranger.
-    if owner(*pid) != Some(*uid) {
-        return;
-    }
-    let result = fs::write(format!("/proc/{pid}/oom_score_adj"), INSTANCE_OOM_SCORE)
-        .and_then(|()| fs::write(procs, pid.to_string()));
-    match result {
-        Ok(()) => {}
-        // It died, or its cell is gone because it was killed.
-        Err(error)
-            if error.kind() == io::ErrorKind::NotFound
-                || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
-                || error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) => {}
-        Err(error) => {
-            tracing::warn!(pid, cell = %procs.display(), %error, "cannot move an instance into its cgroup");
+fn attach(job: Attach) {
+    let mut tries = 0;
+    let error = loop {
+        match try_attach(&job) {
+            Ok(()) => return,
+            // It died, or its cell is gone because it was killed.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+                    || error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) =>
+            {
+                return;
+            }
+            Err(error) if tries == TRIES => break error,
+            Err(_) => std::thread::sleep(PAUSE),
         }
+        tries += 1;
+    };
+    let cell = job.procs.display();
+    // Whoever would be told may have ended it.
+    let _ = job.refused.send(HostError::new(format_args!(
+        "an instance cannot be moved into its cgroup {cell}: {error}"
+    )));
+}
+
+fn try_attach(job: &Attach) -> io::Result<()> {
+    let pid = job.pid;
+    let owner = owner(pid)?;
+    // As long as the instance has not ended, its number is its own. Between this look and the moves below it would have
+    // to end, be reaped, and all other numbers be given out, for a stranger to have it.
+    let mut ended = [PollFd::new(&job.pidfd, PollFlags::IN)];
+    let lives = poll(&mut ended, Some(&Timespec::default()))? == 0;
+    if !lives || owner != Some(job.uid) {
+        return Ok(());
     }
+    fs::write(format!("/proc/{pid}/oom_score_adj"), INSTANCE_OOM_SCORE)?;
+    fs::write(&job.procs, pid.to_string())
 }
 
 /// The real uid of a process.
-fn owner(pid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("Uid:"))?
-        .split_ascii_whitespace()
-        .next()?
-        .parse()
-        .ok()
+fn owner(pid: u32) -> io::Result<Option<u32>> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let mut lines = status.lines();
+    Ok(lines
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .and_then(|uids| uids.split_ascii_whitespace().next()?.parse().ok()))
 }

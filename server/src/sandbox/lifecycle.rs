@@ -8,6 +8,7 @@ use std::time::Duration;
 use hearth_init::criu::Outside;
 use hearth_init::{MAX_REPORT, Report, wire};
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::sync::oneshot;
 
 use super::launch::TemplateEnds;
@@ -138,7 +139,10 @@ impl Thread {
                 return;
             }
             match serde_json::from_slice(&buffer[..length]) {
-                Ok(Report::Spawned) => self.spawned(key, fds.pop()),
+                Ok(Report::Spawned { pid }) => match fds.pop() {
+                    Some(pidfd) => self.spawned(key, pidfd),
+                    None => self.end_unheld(key, pid),
+                },
                 Ok(Report::Standby) => self.standby_ready(key),
                 Ok(Report::Ready { control_inode }) => self.ready(key, fds.pop(), control_inode),
                 Ok(Report::Failed { step, detail }) => {
@@ -152,22 +156,40 @@ impl Thread {
         }
     }
 
-    pub(super) fn spawned(&mut self, key: Key, pidfd: Option<OwnedFd>) {
+    /// There was no room for PID 1's descriptor: ends it by its number, which is its own until this thread, whose child it
+    /// is, has reaped it.
+    fn end_unheld(&mut self, key: Key, pid: i32) {
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
-        let watched = pidfd
-            .as_ref()
-            .ok_or(rustix::io::Errno::BADF)
-            .and_then(|pidfd| {
-                epoll::add(
-                    &self.epoll,
-                    pidfd,
-                    EventData::new_u64(key * 2 + 1),
-                    EventFlags::IN,
-                )
-            });
-        live.init = pidfd;
+        let child = Pid::from_raw(pid)
+            .filter(|_| live.init.is_none() && live.builder.is_some())
+            .filter(|pid| matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(None)));
+        if let Some(pid) = child {
+            // It lives: it was not reaped.
+            let _ = kill_process(pid, Signal::KILL);
+            self.later(RETRY.0, 0, Job::ReapUnheld(pid));
+        }
+        if let Some(live) = self.live.get_mut(&key) {
+            live.gone = true;
+            live.control = None;
+            live.kill_builder();
+        }
+        let error = "no descriptor is free for its PID 1";
+        self.fail(key, SandboxError::step("pidfd", error));
+    }
+
+    pub(super) fn spawned(&mut self, key: Key, pidfd: OwnedFd) {
+        let Some(live) = self.live.get_mut(&key) else {
+            return;
+        };
+        let watched = epoll::add(
+            &self.epoll,
+            &pidfd,
+            EventData::new_u64(key * 2 + 1),
+            EventFlags::IN,
+        );
+        live.init = Some(pidfd);
         if live.destroying {
             live.kill();
         }

@@ -44,6 +44,7 @@ use self::live::Ended;
 use self::mailbox::{Key, Mailbox, Message};
 pub use self::probe::find_init;
 pub use self::standby::{StandbyBoard, StandbySpec};
+use crate::host_error::HostError;
 use crate::model::Network;
 
 /// Cells kept prepared in each sandbox, so that a start need not wait for one. Each costs the kernel some ten KiB.
@@ -72,6 +73,9 @@ pub enum SandboxError {
         /// What went wrong.
         detail: String,
     },
+    /// It has ended.
+    #[error("the sandbox is gone")]
+    Gone,
 }
 
 impl SandboxError {
@@ -83,7 +87,7 @@ impl SandboxError {
     }
 
     /// Whether it was restoring that failed, or took too long.
-    fn is_of_restore(&self) -> bool {
+    pub fn is_of_restore(&self) -> bool {
         matches!(self, Self::Step { step, .. } if step == RESTORE_STEP)
     }
 
@@ -414,14 +418,19 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Moves the instance (host pid) into the leaf; done on a thread of its own, not waited for.
-    pub fn attach(&self, pid: u32) {
+    /// Moves the instance (host pid, and its pidfd) into the leaf; done on a thread of its own, not waited for. When it
+    /// cannot be moved, the receiver says so: it has no limits of its own then, and must be ended.
+    pub fn attach(&self, pid: u32, pidfd: OwnedFd) -> oneshot::Receiver<HostError> {
+        let (refused, receiver) = oneshot::channel();
         // The thread lives as long as this sender.
         let _ = self.attach.send(Attach {
             procs: self.leaf.procs(),
             pid,
+            pidfd,
             uid: self.uid,
+            refused,
         });
+        receiver
     }
 
     /// Kills every process of the instance, strays included; not waited for. The instance itself, which may not have

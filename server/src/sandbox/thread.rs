@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use hearth_init::criu::CriuProgram;
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::time::Timespec;
 use tokio::sync::oneshot;
 
@@ -44,6 +45,8 @@ const BELL: u64 = u64::MAX;
 /// Something to be done at a later time.
 pub(super) enum Job {
     Reap(Child),
+    /// A PID 1 whose pidfd could not be received.
+    ReapUnheld(Pid),
     Sweep(Key),
     RemoveCell(Key, Leaf),
     RemoveSandbox(Key),
@@ -162,7 +165,7 @@ impl Thread {
 
     /// Nothing is left, and nothing will come.
     fn done(&self) -> bool {
-        let reaping = |job: &Scheduled| matches!(job.job, Job::Reap(_));
+        let reaping = |job: &Scheduled| matches!(job.job, Job::Reap(_) | Job::ReapUnheld(_));
         self.closing && self.live.is_empty() && !self.jobs.iter().any(reaping)
     }
 
@@ -176,7 +179,7 @@ impl Thread {
                     Some(live) if !live.destroying => live
                         .cell()
                         .map_err(|error| SandboxError::step("cgroup", error)),
-                    _ => Err(SandboxError::step("cgroup", "the sandbox is gone")),
+                    _ => Err(SandboxError::Gone),
                 };
                 if let Err(Ok(leaf)) = reply.send(made) {
                     // Nobody waits for it any more.
@@ -274,6 +277,11 @@ impl Thread {
                 Job::Reap(mut builder) => {
                     if let Ok(None) = builder.try_wait() {
                         self.again(tries, Job::Reap(builder));
+                    }
+                }
+                Job::ReapUnheld(pid) => {
+                    if let Ok(None) = waitpid(Some(pid), WaitOptions::NOHANG) {
+                        self.again(tries, Job::ReapUnheld(pid));
                     }
                 }
                 Job::Sweep(key) => self.sweep(key),

@@ -8,7 +8,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::deployment::{Deployment, Resources};
-use crate::instance::{BootError, Template, TemplateConfig};
+use crate::instance::{BootError, StartError, Template, TemplateConfig};
 use crate::model::{FunctionError, LogLine, StartRung};
 use crate::sandbox::SandboxSpec;
 
@@ -16,26 +16,63 @@ use crate::sandbox::SandboxSpec;
 /// takes seconds to fail must not keep the machine busy.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
+/// After a shortage of the host's. It may be over at any moment; a try costs next to nothing, since it fails early.
+const RETRY_AFTER_SHORTAGE: Duration = Duration::from_millis(50);
+
 /// Why there is no template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootFailure {
     /// One line.
     pub reason: String,
-    /// The exception, when it was the import that failed.
-    pub import: Option<(FunctionError, Vec<LogLine>)>,
+    /// Whose doing it is.
+    pub cause: Cause,
+}
+
+/// Whose doing a failure is, which decides what follows from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// The host's: nothing is wrong with the function, and it is tried again.
+    Host,
+    /// The function's code does not import: the exception, and what the import printed.
+    Import(FunctionError, Vec<LogLine>),
+    /// The function's processes ended, or spoke nonsense.
+    Function,
+}
+
+impl BootFailure {
+    /// For how long further requests are told the same.
+    fn stands_for(&self) -> Duration {
+        match self.cause {
+            Cause::Host => RETRY_AFTER_SHORTAGE,
+            _ => RETRY_AFTER_FAILURE,
+        }
+    }
+
+    /// Whether it says nothing of the function.
+    pub fn is_of_host(&self) -> bool {
+        self.cause == Cause::Host
+    }
 }
 
 impl From<BootError> for BootFailure {
     fn from(error: BootError) -> Self {
         let reason = error.to_string();
-        match error {
-            BootError::Import { error, logs } => Self {
-                reason,
-                import: Some((error, logs)),
-            },
-            BootError::Sandbox(_) | BootError::Io(_) => Self {
-                reason,
-                import: None,
+        let cause = match error {
+            BootError::Import { error, logs } => Cause::Import(error, logs),
+            BootError::Host(_) => Cause::Host,
+            BootError::Restore(_) => Cause::Function,
+        };
+        Self { reason, cause }
+    }
+}
+
+impl From<StartError> for BootFailure {
+    fn from(error: StartError) -> Self {
+        Self {
+            reason: error.to_string(),
+            cause: match error {
+                StartError::Host(_) => Cause::Host,
+                _ => Cause::Function,
             },
         }
     }
@@ -120,13 +157,14 @@ impl TemplateSlot {
             return Ok((template, rung));
         }
         if let Some((when, failure)) = &*self.failure.lock()
-            && when.elapsed() < RETRY_AFTER_FAILURE
+            && when.elapsed() < failure.stands_for()
         {
             return Err(failure.clone());
         }
         let up = match super::snapshot::restore(deployment).await {
-            Some(template) => Ok(template),
-            None => boot(deployment).await,
+            Ok(Some(template)) => Ok(template),
+            Ok(None) => boot(deployment).await,
+            Err(error) => Err(error.into()),
         };
         match up {
             Ok(template) => {
@@ -137,7 +175,11 @@ impl TemplateSlot {
             }
             Err(error) => {
                 let failure = Arc::new(BootFailure::from(error));
-                tracing::warn!(function = %deployment.name, version = deployment.version, reason = failure.reason, "template did not boot");
+                if failure.is_of_host() {
+                    deployment.resources.host_errors.note(&failure.reason);
+                } else {
+                    tracing::warn!(function = %deployment.name, version = deployment.version, reason = failure.reason, "template did not boot");
+                }
                 *self.failure.lock() = Some((Instant::now(), failure.clone()));
                 Err(failure)
             }

@@ -18,6 +18,7 @@ use crate::criu::Images;
 use crate::engine::Package;
 use crate::engine::runtimes::{Runtimes, UidRange};
 use crate::history::{History, LogEntry};
+use crate::host_error::HostErrors;
 use crate::instance::{FunctionKey, Instance};
 use crate::model::{DecisionCounts, FunctionSpec, LogLine};
 use crate::sandbox::Host;
@@ -48,6 +49,8 @@ pub struct Resources {
     pub busy_poll: Duration,
     /// Images of templates.
     pub images: Images,
+    /// What the host could not give.
+    pub host_errors: HostErrors,
     /// Whether each template keeps a fork made ahead.
     pub spares: bool,
     /// Whether sandboxes are made ahead for restores.

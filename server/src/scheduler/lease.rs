@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::boot::BootFailure;
+use super::boot::{BootFailure, Cause};
 use super::deployment::Deployment;
 use super::pool::{Acquired, Full};
 use crate::instance::Instance;
@@ -75,12 +75,16 @@ impl Deployment {
         let (receiver, awaited) = {
             let mut pool = self.pool.lock();
             let awaited = pool.arrive(joined);
-            while let Acquired::Leased(instance) = pool.acquire(joined) {
-                if !instance.vitals.is_running() {
+            // Ended outside the lock.
+            let mut unfit = Vec::new();
+            while let Acquired::Leased(mut instance) = pool.acquire(joined) {
+                if !self.is_fit(&mut instance) {
                     pool.was_dead();
+                    unfit.push(instance);
                     continue;
                 }
                 drop(pool);
+                drop(unfit);
                 if awaited {
                     self.decisions.note(|counts| counts.ahead_hit += 1);
                 }
@@ -100,6 +104,8 @@ impl Deployment {
                     queued: pool.counts().queued,
                 });
             }
+            drop(pool);
+            drop(unfit);
             (receiver, awaited)
         };
         if awaited {
@@ -143,6 +149,20 @@ impl Deployment {
     }
 }
 
+impl Deployment {
+    /// Whether an idle instance can serve: it lives, and has written nothing while it had nothing to answer.
+    fn is_fit(&self, instance: &mut Instance) -> bool {
+        if !instance.vitals.is_running() {
+            return false;
+        }
+        let quiet = instance.channel.is_quiet();
+        if !quiet {
+            tracing::warn!(function = %self.name, version = self.version, "an idle instance was ended: it wrote to its channel without being asked");
+        }
+        quiet
+    }
+}
+
 /// A place in the queue. Dropped early, it frees the place and passes on what was already given.
 struct Wait<'a> {
     deployment: &'a Arc<Deployment>,
@@ -154,7 +174,7 @@ impl Wait<'_> {
         let gone = || {
             Arc::new(BootFailure {
                 reason: "the version was taken down".into(),
-                import: None,
+                cause: Cause::Function,
             })
         };
         let Some(receiver) = self.receiver.as_mut() else {

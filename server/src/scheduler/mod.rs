@@ -17,7 +17,7 @@ mod snapshot;
 mod standby;
 mod starting;
 
-pub use boot::{BootFailure, TemplateStatus};
+pub use boot::{BootFailure, Cause, TemplateStatus};
 pub use deployment::{Deployment, Resources};
 pub use gate::Gate;
 pub use housekeeping::TICK;

@@ -9,7 +9,8 @@ use tokio::sync::Semaphore;
 use super::boot::{boot_apart, sandbox_spec};
 use super::deployment::{Deployment, Resources};
 use crate::criu::{Image, Key};
-use crate::instance::Template;
+use crate::host_error::{HostError, tells_of_shortage};
+use crate::instance::{BootError, Template};
 use crate::model::{FunctionSpec, ImageView, StartRung};
 use crate::sandbox::RestoreSource;
 
@@ -17,6 +18,8 @@ use crate::sandbox::RestoreSource;
 const AFTER_BOOT: Duration = Duration::from_secs(1);
 /// How long to wait before looking again whether the function is idle.
 const WHILE_BUSY: Duration = Duration::from_millis(500);
+/// How long to wait while the host is short of something: an image is worth less than whatever else it has to do.
+const AFTER_SHORTAGE: Duration = Duration::from_secs(5);
 /// Images are made one at a time: each costs a boot and some ten milliseconds of CRIU.
 static ONE: Semaphore = Semaphore::const_new(1);
 
@@ -89,23 +92,24 @@ impl Deployment {
     fn restore_failed(&self, image: &Arc<Image>, why: &str, damaged: bool) {
         let Resources { images, .. } = &*self.resources;
         images.tally(&self.name).restore_failed(why);
-        let discarded = images.failed(image, damaged);
+        // What CRIU was refused says nothing of the image.
+        let discarded = !tells_of_shortage(why) && images.failed(image, damaged);
         tracing::warn!(function = %self.name, version = self.version, why, discarded, "a template was not restored; it is booted");
     }
 
     /// Makes the image from a second sandbox, booted for it: a template that has forked cannot be dumped without its
     /// instances, and no start shall wait for a dump.
-    async fn make_image(&self) -> bool {
+    async fn make_image(&self) -> Making {
         let images = &self.resources.images;
         let Some(key) = self.image_key() else {
-            return false;
+            return Making::Over;
         };
         // It is never closed.
         let Ok(_one) = ONE.acquire().await else {
-            return false;
+            return Making::Over;
         };
         if images.find(&key).is_some() {
-            return true;
+            return Making::Over;
         }
         let tally = images.tally(&self.name);
         let why = match boot_apart(self, true).await {
@@ -118,17 +122,33 @@ impl Deployment {
                     Ok(image) => {
                         tally.dumped();
                         tracing::debug!(function = %self.name, version = self.version, bytes = image.bytes, "made an image");
-                        return true;
+                        return Making::Over;
                     }
+                    Err(error) if error.is_of_host() => return self.put_off(&error),
                     Err(error) => error.to_string(),
                 }
             }
+            Err(BootError::Host(error)) => return self.put_off(&error),
             Err(error) => error.to_string(),
         };
         tally.dump_failed(&why);
         tracing::warn!(function = %self.name, version = self.version, why, "no image of a template");
-        false
+        Making::Over
     }
+
+    /// The host could not give what an image takes, which says nothing of the function.
+    fn put_off(&self, error: &impl std::fmt::Display) -> Making {
+        self.resources.host_errors.note(error);
+        Making::PutOff
+    }
+}
+
+/// How making an image ended.
+enum Making {
+    /// There is one, or there will be none.
+    Over,
+    /// It is to be tried again.
+    PutOff,
 }
 
 /// Makes the image of a version whose template was booted, once the function is idle.
@@ -148,18 +168,26 @@ pub(super) fn make_later(deployment: &Arc<Deployment>) {
                 return;
             }
             let counts = deployment.counts();
-            if counts.busy + counts.starting + counts.queued == 0 {
-                deployment.make_image().await;
-                return;
+            if counts.busy + counts.starting + counts.queued > 0 {
+                pause = WHILE_BUSY;
+                continue;
             }
-            pause = WHILE_BUSY;
+            match deployment.make_image().await {
+                Making::Over => return,
+                Making::PutOff => pause = AFTER_SHORTAGE,
+            }
         }
     });
 }
 
 /// The template out of its image; nothing when there is none or it does not work, in time.
-pub(super) async fn restore(deployment: &Deployment) -> Option<Arc<Template>> {
-    let image = deployment.image()?;
+///
+/// # Errors
+/// The host could not give what a sandbox takes: neither would it for a boot.
+pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Template>>, HostError> {
+    let Some(image) = deployment.image() else {
+        return Ok(None);
+    };
     let Resources {
         images,
         host,
@@ -170,11 +198,14 @@ pub(super) async fn restore(deployment: &Deployment) -> Option<Arc<Template>> {
     let checked = image.clone();
     let check = tokio::task::spawn_blocking(move || checked.check());
     if let Ok(Err(error)) = check.await {
+        if error.is_of_host() {
+            return Err(HostError::new(error));
+        }
         deployment.restore_failed(&image, &error.to_string(), true);
-        return None;
+        return Ok(None);
     }
     let begun = Instant::now();
-    let mut spec = sandbox_spec(deployment).ok()?;
+    let mut spec = sandbox_spec(deployment).map_err(HostError::new)?;
     spec.restore = Some(RestoreSource {
         images: image.files(),
         limit: images.timeout(),
@@ -194,11 +225,12 @@ pub(super) async fn restore(deployment: &Deployment) -> Option<Arc<Template>> {
             images.tally(&deployment.name).restored();
             let took = begun.elapsed();
             tracing::debug!(function = %deployment.name, version = deployment.version, ?took, "template restored");
-            Some(template)
+            Ok(Some(template))
         }
+        Err(BootError::Host(error)) => Err(error),
         Err(error) => {
             deployment.restore_failed(&image, &error.to_string(), false);
-            None
+            Ok(None)
         }
     }
 }

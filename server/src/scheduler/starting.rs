@@ -1,7 +1,7 @@
 //! Starts of a deployment: what the pool wants begun is begun here, in its turn among the starts of all functions.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Deployment;
 use super::boot::{BootFailure, TemplateSlot};
@@ -9,6 +9,14 @@ use super::lease::Origin;
 use super::snapshot;
 use crate::instance::{Instance, StartError, Template};
 use crate::model::StartRung;
+
+/// Pauses between tries while the host is short of something. Most shortages are bursts; who waits longer than these is better told
+/// to come back.
+const SHORTAGE_PAUSES: [Duration; 3] = [
+    Duration::from_millis(60),
+    Duration::from_millis(120),
+    Duration::from_millis(240),
+];
 
 impl Deployment {
     /// The template, and the rung that a start off it takes: a fork when it is up, else how it was brought up.
@@ -149,9 +157,26 @@ impl Deployment {
         self.end_if_retired();
     }
 
+    /// Starts an instance; while the host is short of something, tries again after each of the pauses. What was brought
+    /// up is kept meanwhile.
+    async fn try_start(
+        self: &Arc<Self>,
+        begun: &mut Instant,
+    ) -> Result<Option<(Instance, StartRung)>, Arc<BootFailure>> {
+        for pause in SHORTAGE_PAUSES {
+            match self.attempt_start(begun).await {
+                Err(failure) if failure.is_of_host() && !self.is_retired() => {
+                    tokio::time::sleep(pause).await;
+                }
+                other => return other,
+            }
+        }
+        self.attempt_start(begun).await
+    }
+
     /// Forks an instance; when the template turns out to be dead, boots it and tries once more. `None` when the start was
     /// of no use any more once its turn had come. `begun` is moved past the wait for the turn, which is queueing.
-    async fn try_start(
+    async fn attempt_start(
         self: &Arc<Self>,
         begun: &mut Instant,
     ) -> Result<Option<(Instance, StartRung)>, Arc<BootFailure>> {
@@ -169,6 +194,7 @@ impl Deployment {
         }
         let error = match self.fork(&template).await {
             Ok(instance) => return Ok(Some((instance, rung))),
+            Err(error @ StartError::Host(_)) => return Err(Arc::new(error.into())),
             Err(error) => error,
         };
         // A boot has a place of its own, and takes longer than anybody should hold this one.
@@ -180,10 +206,7 @@ impl Deployment {
         let _place = self.resources.starts.enter(self.id, || {}).await;
         match self.fork(&template).await {
             Ok(instance) => Ok(Some((instance, rung))),
-            Err(error) => Err(Arc::new(BootFailure {
-                reason: error.to_string(),
-                import: None,
-            })),
+            Err(error) => Err(Arc::new(error.into())),
         }
     }
 
@@ -191,6 +214,9 @@ impl Deployment {
     async fn fork(&self, template: &Arc<Template>) -> Result<Instance, StartError> {
         let sharing = self.pool.lock().forks();
         let started = Instance::start(template, &self.function, &self.resources.history).await;
+        if let Err(StartError::Host(error)) = &started {
+            self.resources.host_errors.note(error);
+        }
         // A spare says nothing of what the next start costs.
         let forked = started.as_ref().ok().filter(|new| !new.was_spare);
         let took = forked.map(|new| new.forked_in / sharing);

@@ -112,7 +112,7 @@ pub(crate) async fn kill_template(server: &Server, client: &Client, name: &str) 
     .await;
 }
 
-fn images(server: &Server) -> Vec<PathBuf> {
+pub(crate) fn images(server: &Server) -> Vec<PathBuf> {
     std::fs::read_dir(server.data_dir().join("images"))
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -15,13 +15,19 @@ use crate::channel::{ChannelError, Received};
 use crate::engine::InvokeError;
 use crate::history::{Captured, History};
 use crate::instance::Death;
-use crate::model::{FunctionError, InvocationId, InvocationRecord, Stages, Status, Trigger};
+use crate::model::{
+    FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, Status, Trigger,
+};
 use crate::scheduler::{Deployment, Lease};
 
 /// Longest pause between two pieces of a streamed request body; a client that is slower loses its instance.
 const BODY_PAUSE: Duration = Duration::from_secs(30);
 /// Largest error a runtime may report.
 const MAX_ERROR: usize = 1024 * 1024;
+
+/// The log's last line when an instance did not only answer.
+const LEFTOVER: &str =
+    "hearth: the instance was ended: besides its answer, something was left in its channel";
 
 /// One invocation under way.
 pub(super) struct Exchange {
@@ -285,6 +291,7 @@ impl Exchange {
                 Err(match lease.vitals.clone().died().await {
                     Death::OutOfMemory => InvokeError::OutOfMemory(memory_mb),
                     Death::Crashed(how) => InvokeError::Crashed(how.clone()),
+                    Death::Unlimited(error) => InvokeError::HostExhausted(error.to_string()),
                 })
             }
             Ok(Err(other)) => Err(InvokeError::Crashed(other.to_string())),
@@ -358,6 +365,11 @@ impl Exchange {
                 Some(described("Runtime.Crashed", error)),
                 false,
             ),
+            Err(error @ InvokeError::HostExhausted(_)) => (
+                Status::Failed,
+                Some(described("Host.Exhausted", error)),
+                false,
+            ),
             Err(error @ InvokeError::RequestBody(_)) => (
                 Status::Cancelled,
                 Some(described("Client.RequestBody", error)),
@@ -390,13 +402,25 @@ impl Exchange {
             self.handler = checked(lease.channel.stamps(), self.instants);
         }
         self.write_stages();
-        if let Some(lease) = self.lease.take() {
-            function = lease.deployment().function.get();
-            if !keep {
+        if let Some(mut lease) = self.lease.take() {
+            let deployment = lease.deployment().clone();
+            function = deployment.function.get();
+            // What it wrote beside its answer would be taken for the next request's.
+            let leftover = keep && !lease.channel.is_quiet();
+            if leftover {
+                tracing::warn!(function = %deployment.name, version = deployment.version, "{LEFTOVER}");
+            }
+            if !keep || leftover {
                 lease.kill();
             }
             self.record.logs = lease.logs.finish();
-            if keep {
+            if leftover {
+                self.record.logs.push(LogLine {
+                    time: Timestamp::now(),
+                    stream: LogStream::Stderr,
+                    text: LEFTOVER.into(),
+                });
+            } else if keep {
                 lease.release();
             }
         }

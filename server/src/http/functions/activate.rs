@@ -22,7 +22,7 @@ use crate::model::FunctionView;
         ("n" = u32, Path, description = "Number of the version"),
     ),
     responses((status = 200, description = "The function with that version active", body = FunctionView)),
-    extensions(("x-errors" = json!(["not_found", "import_failed", "shutting_down"]))),
+    extensions(("x-errors" = json!(["not_found", "import_failed", "host_exhausted", "shutting_down"]))),
 )]
 pub async fn activate(
     asked: Allowed<Write>,

@@ -30,7 +30,7 @@ use crate::model::FunctionView;
         headers(("Location" = String, description = "Address of the function")))),
     extensions(("x-errors" = json!([
         "invalid_json", "invalid_multipart", "bad_request_body", "already_exists", "payload_too_large",
-        "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "shutting_down"
+        "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "host_exhausted", "shutting_down"
     ]))),
 )]
 pub async fn create(

@@ -44,7 +44,7 @@ const EMPTY_EVENT: &[u8] = b"{}";
     responses((status = 200, description = "The handler's result", body = serde_json::Value)),
     extensions(("x-invocation" = json!(true)), ("x-errors" = json!([
         "invalid_json", "bad_request_body", "not_found", "payload_too_large", "too_many_requests", "function_error",
-        "function_crashed", "function_out_of_memory", "result_too_large", "function_unavailable", "shutting_down",
+        "function_crashed", "function_out_of_memory", "result_too_large", "function_unavailable", "host_exhausted", "shutting_down",
         "function_timeout"
     ]))),
 )]

@@ -25,7 +25,7 @@ use crate::model::FunctionView;
     responses((status = 200, description = "The function with its new version", body = FunctionView)),
     extensions(("x-errors" = json!([
         "invalid_json", "bad_request_body", "not_found", "payload_too_large", "unsupported_media_type",
-        "invalid_field", "import_failed", "shutting_down"
+        "invalid_field", "import_failed", "host_exhausted", "shutting_down"
     ]))),
 )]
 pub async fn patch(

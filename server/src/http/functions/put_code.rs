@@ -31,7 +31,7 @@ use crate::model::{FunctionPatch, FunctionView};
     responses((status = 200, description = "The function with its new version", body = FunctionView)),
     extensions(("x-errors" = json!([
         "invalid_json", "invalid_multipart", "bad_request_body", "not_found", "payload_too_large",
-        "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "shutting_down"
+        "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "host_exhausted", "shutting_down"
     ]))),
 )]
 pub async fn put_code(

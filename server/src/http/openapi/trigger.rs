@@ -50,7 +50,7 @@ fn operation(method: &str, id: &str, with_path: bool) -> Value {
         }},
         "x-invocation": true,
         "x-errors": ["not_found", "bad_request_body", "too_many_requests", "function_error", "function_crashed",
-            "function_out_of_memory", "function_unavailable", "shutting_down", "function_timeout"],
+            "function_out_of_memory", "function_unavailable", "host_exhausted", "shutting_down", "function_timeout"],
     });
     if matches!(method, "post" | "put" | "patch" | "delete") {
         operation["requestBody"] = json!({"content": {"*/*": {}}, "required": false});

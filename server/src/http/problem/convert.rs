@@ -71,6 +71,7 @@ impl From<EngineError> for Problem {
                 let detail = format!("{}: {}", error.error_type, error.error_message);
                 shaped(Self::new(Code::ImportFailed, detail), error).with("logs", lines(&logs))
             }
+            EngineError::HostExhausted(_) => exhausted(error.to_string()),
             EngineError::ShuttingDown => Self::new(Code::ShuttingDown, error.to_string()),
             EngineError::Internal(cause) => Self::internal(cause),
         }
@@ -95,12 +96,23 @@ impl From<InvokeError> for Problem {
                 Self::new(Code::TooManyRequests, detail)
                     .header(header::RETRY_AFTER, HeaderValue::from(seconds))
             }
+            InvokeError::HostExhausted(_) => exhausted(detail),
             InvokeError::Unavailable(_) => Self::new(Code::FunctionUnavailable, detail),
             InvokeError::RequestBody(_) => Self::new(Code::BadRequestBody, detail),
             InvokeError::ShuttingDown => Self::new(Code::ShuttingDown, detail),
             InvokeError::Internal(cause) => Self::internal(cause),
         }
     }
+}
+
+/// When to come back after the host was short of something, in seconds.
+const EXHAUSTED_RETRY_AFTER: u64 = 1;
+
+fn exhausted(detail: String) -> Problem {
+    Problem::new(Code::HostExhausted, detail).header(
+        header::RETRY_AFTER,
+        HeaderValue::from(EXHAUSTED_RETRY_AFTER),
+    )
 }
 
 /// Adds the three members as Lambda shapes them.

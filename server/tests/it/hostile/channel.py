@@ -143,6 +143,40 @@ def endless_answer(context, kind, payload, head=None):
             ring.ring()
 
 
+def two_answers(context, half=False, http=False):
+    """Two whole answers, or one and the beginning of another, in one stroke."""
+    ring = Ring(context)
+    second = ring.frame(kind=BODY if http else RESULT, payload=b'"second"'.ljust(1000))
+    first = [ring.frame(payload=b'"first"')]
+    if http:
+        head = ring.frame(kind=HEAD, payload=b'{"statusCode":200,"headers":[]}')
+        first = [head, ring.frame(kind=BODY, payload=b'"first"')]
+    ring.publish(*first, second[:BLOCK] if half else second)
+    time.sleep(60)
+
+
+def answers_later(context, half=False):
+    """One answer by the usual way, and something more when nobody asks."""
+    ring = Ring(context)
+    unasked = ring.frame(payload=b'"unasked"'.ljust(1000))
+
+    def write():
+        time.sleep(0.3)
+        ring.publish(unasked[:BLOCK] if half else unasked)
+        os.open("/tmp/written", os.O_CREAT | os.O_WRONLY)
+
+    if os.path.exists("/tmp/written"):
+        os.remove("/tmp/written")
+    threading.Thread(target=write, daemon=True).start()
+    return "first"
+
+
+def unread(context, padding):
+    """Answers, and says that it has read nothing of the request."""
+    Ring(context).set(TO_WORKER + LINE, 0)
+    return "first"
+
+
 def endless_bell(context):
     ring = Ring(context)
     one = struct.pack("<Q", 1)

@@ -55,21 +55,12 @@ async fn wild_indices_and_random_bytes_end_the_instance() {
         broke_the_protocol(arena.send(&event).await, &event);
     }
     for delta in [1_i64, -64, 64, 1 << 40, i64::MIN] {
-        // The answer itself is fine; the next request of that instance meets what was written, and so does its caller.
+        // The answer itself is fine, and the next caller does not meet what was written.
         let answer = arena
             .send(&json!({"attack": "tail_index", "delta": delta}))
             .await;
-        assert!(
-            [200, 502].contains(&answer.status.as_u16()),
-            "{delta}: {}",
-            answer.text()
-        );
-        let next = arena.attack("nothing").await;
-        assert!(
-            [200, 502].contains(&next.status.as_u16()),
-            "{delta}: {}",
-            next.text()
-        );
+        assert_eq!(answer.status, 200, "{delta}: {}", answer.text());
+        arena.recovers("a wild index").await;
     }
     for (start, end, seed, published) in [
         (0, 0, 1, 0),
@@ -196,5 +187,60 @@ async fn an_http_answer_that_makes_no_sense_or_never_ends_is_cut() {
     });
     assert!(cut.await.expect("it ends"), "and not as if it were whole");
     arena.recovers("an endless body").await;
+    arena.finish().await;
+}
+
+/// What an instance leaves in its channel, whichever way and whenever, costs the instance and no caller.
+#[tokio::test]
+async fn what_is_left_beside_an_answer_ends_the_instance_and_fails_nobody() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 60_000, "max_concurrency": 1})).await;
+    let padding = "x".repeat(100_000);
+    for event in [
+        json!({"attack": "two_answers"}),
+        json!({"attack": "two_answers", "half": true}),
+        json!({"attack": "unread", "padding": padding}),
+    ] {
+        let answer = arena.send(&event).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.json(), "first", "{event}");
+        let id = answer.header("x-hearth-invocation-id");
+        let path = format!("/api/v1/invocations/{id}");
+        let told = arena.client.get(&path).await.expect(200).json();
+        assert!(
+            told["logs"].to_string().contains("was ended"),
+            "{event}: {told}"
+        );
+        assert_eq!(arena.recovers("a leftover").await, "fork", "{event}");
+    }
+    for half in [false, true] {
+        let event = json!({"attack": "two_answers", "half": half, "http": true});
+        let request = arena.client.request(Method::POST, "/fn/attack");
+        let answer = arena.client.send(request.json(&event)).await;
+        assert_eq!(answer.text(), "\"first\"");
+        assert_eq!(arena.recovers("a leftover").await, "fork", "{event}");
+    }
+    arena.finish().await;
+}
+
+#[tokio::test]
+async fn what_an_idle_instance_writes_ends_it_before_the_next_request() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 60_000, "max_concurrency": 1})).await;
+    for half in [false, true] {
+        let answer = arena
+            .send(&json!({"attack": "answers_later", "half": half}))
+            .await;
+        assert_eq!(answer.json(), "first");
+        eventually("it is written", super::PATIENCE, || async {
+            host::processes_of(&arena.server, "attack")
+                .iter()
+                .any(|process| {
+                    std::fs::exists(format!("/proc/{}/root/tmp/written", process.pid))
+                        .unwrap_or(false)
+                })
+                .then_some(())
+        })
+        .await;
+        assert_eq!(arena.recovers("what was not asked for").await, "fork");
+    }
     arena.finish().await;
 }

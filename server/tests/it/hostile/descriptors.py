@@ -60,3 +60,15 @@ def blocking():
     for name in os.listdir("/proc/self/fd"):
         attempt(os.set_blocking, int(name), True)
     return "blocking"
+
+
+def wait():
+    time.sleep(0.5)
+
+
+def write_garbage():
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            for garbage in (b"\x41" * 8, b"\x7f" * 64, os.urandom(512)):
+                attempt(os.write, int(name), garbage)
+    return "written"

@@ -72,3 +72,76 @@ async fn closed_and_replaced_descriptors_cost_the_instance_at_most() {
     }
     arena.finish().await;
 }
+
+/// Prints what processes share.
+const SHARED: &str = include_str!("shared.py");
+
+/// Template, instances and spare of a function: what any two of them have both.
+async fn shared_by_all(arena: &Arena) -> (usize, Value) {
+    let sleep = json!({"attack": "wait"});
+    let busy = tokio::join!(arena.send(&sleep), arena.send(&sleep), arena.send(&sleep));
+    for answer in [busy.0, busy.1, busy.2] {
+        answer.expect(200);
+    }
+    // The spare is made when all is quiet.
+    let pids = crate::support::eventually("a spare", super::PATIENCE, || async {
+        let pids: Vec<String> = host::processes_of(&arena.server, "attack")
+            .iter()
+            .map(|process| process.pid.to_string())
+            .collect();
+        (pids.len() >= 4).then_some(pids)
+    })
+    .await;
+    let output = std::process::Command::new("/usr/bin/python3")
+        .args(["-c", SHARED])
+        .args(&pids)
+        .output()
+        .expect("python3");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let found = serde_json::from_slice(&output.stdout).expect("JSON");
+    (pids.len(), found)
+}
+
+async fn nothing_is_shared(arena: Arena) {
+    let (processes, found) = shared_by_all(&arena).await;
+    assert_eq!(found, json!([]), "of {processes} processes");
+    // What else it has is its own: garbage in all of it harms nobody else.
+    let template = templates(&arena);
+    for _ in 0..3 {
+        let answer = arena.attack("write_garbage").await;
+        assert!(answer.status == 200 || answer.status == 502 || answer.status == 504);
+        arena
+            .recovers_in_the_end("garbage in every descriptor")
+            .await;
+    }
+    assert_eq!(templates(&arena), template, "the template lives");
+    arena.finish().await;
+}
+
+fn templates(arena: &Arena) -> Vec<u32> {
+    crate::support::descendants(arena.server.pid())
+        .iter()
+        .filter(|process| process.is_template("attack"))
+        .map(|process| process.pid)
+        .collect()
+}
+
+by_both_rungs!(nothing_is_shared, CODE, json!({"timeout_ms": 5000}));
+
+#[tokio::test]
+async fn nothing_is_shared_by_node() {
+    nothing_is_shared(Arena::node(json!({"timeout_ms": 5000})).await).await;
+}
+
+#[tokio::test]
+async fn nothing_is_shared_by_node_out_of_an_image() {
+    let arena = Arena::node(json!({"timeout_ms": 5000})).await;
+    if !crate::restore::available(&arena.client).await {
+        return;
+    }
+    crate::restore::image_of(&arena.client, "attack").await;
+    crate::restore::kill_template(&arena.server, &arena.client, "attack").await;
+    assert_eq!(arena.recovers("its template's end").await, "restore");
+    nothing_is_shared(arena).await;
+}

@@ -42,6 +42,7 @@ mod control;
 mod descriptors;
 mod files;
 mod host;
+pub(crate) use host::cgroups;
 mod kernel;
 mod memory;
 mod network;

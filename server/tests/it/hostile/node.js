@@ -292,6 +292,21 @@ const attacks = {
     return refused;
   },
 
+  async wait() {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    return null;
+  },
+
+  /** What a shared file would bring to whoever has it, too. */
+  write_garbage() {
+    for (const descriptor of descriptors().filter((descriptor) => descriptor > 2)) {
+      for (const garbage of [Buffer.alloc(8, 0x41), Buffer.alloc(64, 0x7f), Buffer.alloc(512, 0x13)]) {
+        attempt(() => fs.writeSync(descriptor, garbage));
+      }
+    }
+    return "written";
+  },
+
   /** What Hearth's own code is made of. */
   sabotage() {
     for (const name of ["parse", "stringify"]) {

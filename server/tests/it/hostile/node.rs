@@ -15,7 +15,7 @@ const PIDS_OF_ONE: u64 = 96;
 
 impl Arena {
     /// As [`Arena::new`], with the attacks of Node.js.
-    async fn node(mut settings: Value) -> Self {
+    pub(super) async fn node(mut settings: Value) -> Self {
         settings["runtime"] = json!("node");
         let arena = Self::without_attacker().await;
         arena.client.deploy("attack", CODE, settings).await;

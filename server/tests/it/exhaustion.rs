@@ -1,0 +1,204 @@
+//! A host that is short of something: nothing is wrong with functions, templates and images then, and all are there when it
+//! is over.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use serde_json::{Value, json};
+
+use crate::hostile::cgroups;
+use crate::restore;
+use crate::support::{Answer, Client, Server, descendants, eventually};
+
+/// Longest wait for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Below the number of any descriptor that a server has free.
+const NO_DESCRIPTORS: u64 = 3;
+
+const CODE: &str = "
+import time
+def handler(event, context):
+    time.sleep(event.get('sleep', 0))
+    return event
+";
+
+/// Limits the server's descriptors: what it has open stays, and nothing can be opened.
+struct WithoutDescriptors(Pid);
+
+impl WithoutDescriptors {
+    fn begin(server: &Server) -> Self {
+        let pid = Pid::from_raw(server.pid().cast_signed()).expect("the server");
+        Self::set(pid, Some(NO_DESCRIPTORS));
+        Self(pid)
+    }
+
+    fn set(pid: Pid, current: Option<u64>) {
+        // The server raises its own to the hard limit, which is the test's, too.
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        let limit = Rlimit {
+            current: current.or(maximum),
+            maximum,
+        };
+        prlimit(Some(pid), Resource::Nofile, limit).expect("the limit");
+    }
+}
+
+impl Drop for WithoutDescriptors {
+    fn drop(&mut self) {
+        Self::set(self.0, None);
+    }
+}
+
+fn templates(server: &Server, function: &str) -> Vec<u32> {
+    let mut pids: Vec<u32> = descendants(server.pid())
+        .into_iter()
+        .filter(|process| process.is_template(function))
+        .map(|process| process.pid)
+        .collect();
+    pids.sort_unstable();
+    pids
+}
+
+async fn function(client: &Client, name: &str) -> Value {
+    let path = format!("/api/v1/functions/{name}");
+    client.get(&path).await.expect(200).json()
+}
+
+#[track_caller]
+fn is_exhausted(answer: Answer) {
+    assert_eq!(answer.header("retry-after"), "1", "{}", answer.text());
+    answer.problem(503, "host_exhausted");
+}
+
+/// Invokes until it works: the host has just got better.
+async fn works_again(client: &Client, name: &str) -> Answer {
+    eventually("it works again", PATIENCE, || async {
+        let answer = client.invoke(name, &json!({})).await;
+        (answer.status == 200).then_some(answer)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn without_descriptors_starts_are_put_off_and_nothing_is_lost() {
+    let server = restore::server(false);
+    let client = server.client();
+    let with_images = restore::available(&client).await;
+    for name in ["awake", "asleep"] {
+        client.deploy(name, CODE, json!({})).await;
+        if with_images {
+            restore::image_of(&client, name).await;
+        }
+    }
+    restore::kill_template(&server, &client, "asleep").await;
+    eventually("one template each at most", PATIENCE, || async {
+        (templates(&server, "awake").len() == 1).then_some(())
+    })
+    .await;
+    let (template, images) = (templates(&server, "awake"), restore::images(&server));
+    let before = [
+        function(&client, "awake").await["decisions"].clone(),
+        function(&client, "asleep").await["decisions"].clone(),
+    ];
+    {
+        let _short = WithoutDescriptors::begin(&server);
+        for name in ["awake", "asleep", "awake", "asleep"] {
+            is_exhausted(client.invoke(name, &json!({})).await);
+        }
+        let node = client.get("/api/v1/node").await.expect(200).json();
+        assert!(node["host_errors"].as_u64() > Some(0), "{node}");
+        assert!(node["host_error"].is_string(), "{node}");
+        assert_eq!(templates(&server, "awake"), template);
+        assert_eq!(restore::images(&server), images);
+    }
+    assert_eq!(
+        works_again(&client, "awake").await.header("x-hearth-start"),
+        "fork"
+    );
+    let rung = if with_images { "restore" } else { "boot" };
+    assert_eq!(
+        works_again(&client, "asleep")
+            .await
+            .header("x-hearth-start"),
+        rung
+    );
+    assert_eq!(templates(&server, "awake"), template, "nothing was booted");
+    assert_eq!(restore::images(&server), images);
+    let awake = function(&client, "awake").await;
+    assert_eq!(awake["decisions"]["booted"], before[0]["booted"], "{awake}");
+    let asleep = function(&client, "asleep").await;
+    assert_eq!(asleep["image"]["restore_failures"], 0, "{asleep}");
+}
+
+/// The cgroup of a template's sandbox in the hierarchy that limits memory.
+fn sandbox_cgroup(template: u32) -> PathBuf {
+    let all = cgroups(template);
+    let (_, path) = all
+        .iter()
+        .find(|(names, _)| names.split(',').any(|name| name == "memory"))
+        .or_else(|| all.iter().find(|(names, _)| names.is_empty()))
+        .expect("a hierarchy");
+    let below = path.strip_prefix("/").expect("an absolute path");
+    let leaf = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"]
+        .map(|mount| PathBuf::from(mount).join(below))
+        .into_iter()
+        .find(|leaf| leaf.is_dir())
+        .expect("the template's leaf");
+    leaf.parent().expect("the sandbox's").to_owned()
+}
+
+/// A mount over a cgroup by which nothing can be made or changed in it.
+struct ReadOnly(PathBuf);
+
+impl ReadOnly {
+    fn begin(directory: PathBuf) -> Self {
+        let path = directory.to_str().expect("UTF-8");
+        mount(&["--bind", path, path]);
+        mount(&["-o", "remount,bind,ro", path]);
+        Self(directory)
+    }
+}
+
+impl Drop for ReadOnly {
+    fn drop(&mut self) {
+        let done = Command::new("umount").arg("-l").arg(&self.0).status();
+        assert!(done.is_ok_and(|status| status.success()));
+    }
+}
+
+fn mount(arguments: &[&str]) {
+    let done = Command::new("mount")
+        .args(arguments)
+        .status()
+        .expect("mount");
+    assert!(done.success(), "mount {arguments:?}");
+}
+
+#[tokio::test]
+async fn a_cgroup_that_fails_ends_no_template() {
+    let server = Server::start_with(&[("HEARTH_SPARES", "off")]);
+    let client = server.client();
+    client
+        .deploy("f", CODE, json!({"max_concurrency": 20}))
+        .await;
+    let template = templates(&server, "f");
+    {
+        let _broken = ReadOnly::begin(sandbox_cgroup(template[0]));
+        // More than there are cgroups prepared. Those that find one cannot be moved into it, which is seen while they work.
+        let calls = (0..12).map(|_| {
+            let client = client.clone();
+            async move { client.invoke("f", &json!({"sleep": 2})).await }
+        });
+        for answer in futures_util::future::join_all(calls).await {
+            is_exhausted(answer);
+        }
+        assert_eq!(templates(&server, "f"), template);
+    }
+    let again = works_again(&client, "f").await;
+    assert_eq!(again.header("x-hearth-start"), "fork");
+    assert_eq!(templates(&server, "f"), template, "nothing was booted");
+    let f = function(&client, "f").await;
+    assert_eq!(f["decisions"]["booted"], 0, "{f}");
+}
