@@ -198,7 +198,7 @@ fn what_was_accepted_survives_kill_9() {
             let window = Duration::from_secs(3600);
             let stats = history.stats(function.id, window).await.unwrap();
             assert_eq!(stats.count, invocations);
-            assert_eq!(stats.total_us.p50, 100);
+            assert_eq!(stats.total_us.p50, Some(100));
             history.flush().await;
             store.close().await;
         });

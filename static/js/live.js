@@ -143,20 +143,12 @@ function apply() {
   for (const [name, data] of events) handlers.get(name)?.(data);
 }
 
-/** Every element of the page with this attribute, by its value. */
-function index(attribute) {
-  const found = new Map();
-  for (const element of document.querySelectorAll(`[${attribute}]`))
-    found.set(element.getAttribute(attribute), element);
-  return found;
-}
-
 function each(values, attribute, change) {
   if (!values) return;
-  const elements = index(attribute);
-  for (const [key, value] of Object.entries(values)) {
-    const element = elements.get(key);
-    if (element) change(element, value);
+  // A value may be shown at several places.
+  for (const element of document.querySelectorAll(`[${attribute}]`)) {
+    const key = element.getAttribute(attribute);
+    if (Object.hasOwn(values, key)) change(element, values[key]);
   }
 }
 
@@ -167,9 +159,12 @@ function isSelecting(element) {
 
 const grouped = new Intl.NumberFormat("en-US");
 
-function showValues({ text, count, bar, html }) {
+function showValues({ text, title, count, bar, html }) {
   each(text, "data-live", (element, value) => {
     if (element.textContent !== value) element.textContent = value;
+  });
+  each(title, "data-live", (element, value) => {
+    element.title = value;
   });
   each(count, "data-count", (element, value) => {
     const shown = Math.max(Number(element.dataset.value), value);

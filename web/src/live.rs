@@ -1,7 +1,7 @@
 //! Values of a page that change while it is open.
 //!
 //! The page is rendered with them and the stream sends them again when they change, under the same keys: an element names
-//! its key in `data-live` (text), `data-count` (a number that only grows), `data-bar` (a share) or `data-html` (a
+//! its key in `data-live` (text, perhaps with a tooltip), `data-count` (a number that only grows), `data-bar` (a share) or `data-html` (a
 //! fragment).
 
 use std::collections::BTreeMap;
@@ -14,6 +14,9 @@ pub struct Values {
     /// What an element says.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub text: BTreeMap<String, String>,
+    /// What an element's tooltip says: the key of its text. Empty for none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub title: BTreeMap<String, String>,
     /// Counters: the page shows the largest it was told.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub count: BTreeMap<String, u64>,
@@ -32,6 +35,12 @@ impl Values {
     /// Sets a text.
     pub fn set(&mut self, key: impl Into<String>, text: impl Into<String>) {
         self.text.insert(key.into(), text.into());
+    }
+
+    /// Sets a text and what its tooltip says, or nothing.
+    pub fn set_titled(&mut self, key: String, text: String, title: String) {
+        self.text.insert(key.clone(), text);
+        self.title.insert(key, title);
     }
 
     /// Sets a counter.
@@ -65,6 +74,16 @@ impl Values {
         self.text(&format!("{name}/{key}"))
     }
 
+    /// What a text's tooltip says, or nothing.
+    pub fn title(&self, key: &str) -> &str {
+        self.title.get(key).map_or("", String::as_str)
+    }
+
+    /// What the tooltip of a text under `NAME/key` says, or nothing.
+    pub fn cell_title(&self, name: &str, key: &str) -> &str {
+        self.title(&format!("{name}/{key}"))
+    }
+
     /// A counter.
     pub fn count(&self, key: &str) -> u64 {
         self.count.get(key).copied().unwrap_or_default()
@@ -94,6 +113,7 @@ impl Values {
     pub fn since(&self, before: &Self) -> Self {
         Self {
             text: changed(&self.text, &before.text),
+            title: changed(&self.title, &before.title),
             count: changed(&self.count, &before.count),
             bar: changed(&self.bar, &before.bar),
             html: changed(&self.html, &before.html),
@@ -103,6 +123,7 @@ impl Values {
     /// Adds another's values; where both have one, the other's stays.
     pub fn extend(&mut self, other: Self) {
         self.text.extend(other.text);
+        self.title.extend(other.title);
         self.count.extend(other.count);
         self.bar.extend(other.bar);
         self.html.extend(other.html);

@@ -11,6 +11,11 @@ pub fn time(nanos: f64) -> String {
     format!("{} {unit}", number(value))
 }
 
+/// A percentile, or a dash where there were too few samples for it.
+pub fn percentile(nanos: Option<f64>) -> String {
+    nanos.map_or_else(|| "–".to_owned(), time)
+}
+
 /// A number to three digits, or all of them before the point, with commas.
 pub fn number(value: f64) -> String {
     let decimals = match value.abs() {

@@ -46,7 +46,11 @@ impl Documents {
         let results = &self.of(suite)?.results;
         results
             .iter()
-            .max_by(|a, b| a.metrics.p95_ns.total_cmp(&b.metrics.p95_ns))
+            .filter(|result| result.metrics.p95_ns.is_some())
+            .max_by(|a, b| {
+                let [a, b] = [a, b].map(|result| result.metrics.p95_ns.unwrap_or_default());
+                a.total_cmp(&b)
+            })
     }
 
     /// A figure.

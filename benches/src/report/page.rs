@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::format::{number, time};
+use super::format::{number, percentile, time};
 use super::{Documents, goals};
 use crate::results::Document;
 
@@ -104,7 +104,8 @@ pub fn write(documents: &Documents) -> String {
     }
     page.push_str(
         "Every percentile is *observed*: each request's own latency, by nearest rank. None is corrected for coordinated \
-         omission, as wrk's are, and none may be compared with such. The first tenth of all samples is warm-up and not \
+         omission, as wrk's are, and none may be compared with such. A percentile of too few samples, where it would be the maximum, \
+         is a dash. The first tenth of all samples is warm-up and not \
          counted. What is compared was measured in the same run, in turns.\n\n",
     );
     page.push_str(&goals::table(documents));
@@ -161,8 +162,8 @@ fn latencies(document: &Document, category: &str, page: &mut String) {
             row.name,
             number(row.iterations as f64),
             time(m.median_ns),
-            time(m.p95_ns),
-            time(m.p99_ns),
+            percentile(m.p95_ns),
+            percentile(m.p99_ns),
             time(m.max_ns),
         );
         if rates {

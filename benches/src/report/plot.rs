@@ -62,7 +62,7 @@ pub fn draw(document: &Document, category: &str) -> String {
         .collect();
     let values = rows
         .iter()
-        .flat_map(|row| [row.metrics.median_ns, row.metrics.p99_ns]);
+        .flat_map(|row| [row.metrics.median_ns, row.metrics.upper_ns()]);
     let scale = Scale::over(values);
     let below = TOP + ROW * rows.len() as f64;
     let height = below + BOTTOM;
@@ -86,7 +86,9 @@ pub fn draw(document: &Document, category: &str) -> String {
     for (index, row) in rows.iter().enumerate() {
         let y = TOP + ROW * (index as f64 + 0.5);
         let m = &row.metrics;
-        let [p50, p95, p99] = [m.median_ns, m.p95_ns, m.p99_ns].map(|nanos| scale.x(nanos));
+        // Where there are too few samples for a percentile, its mark is that of the one below.
+        let upper = [m.median_ns, m.p95_ns.unwrap_or(m.median_ns), m.upper_ns()];
+        let [p50, p95, p99] = upper.map(|nanos| scale.x(nanos));
         let kind = if row.name.contains("floor") {
             "floor"
         } else {

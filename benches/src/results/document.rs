@@ -72,12 +72,19 @@ pub struct Metrics {
     pub mean_ns: f64,
     /// 50th percentile, nearest rank, as the others.
     pub median_ns: f64,
-    /// 95th percentile.
-    pub p95_ns: f64,
-    /// 99th percentile.
-    pub p99_ns: f64,
+    /// 95th percentile; none with fewer samples than it needs.
+    pub p95_ns: Option<f64>,
+    /// 99th percentile; none with fewer samples than it needs.
+    pub p99_ns: Option<f64>,
     /// Standard deviation.
     pub std_dev_ns: f64,
+}
+
+impl Metrics {
+    /// The highest percentile that there are enough samples for.
+    pub fn upper_ns(&self) -> f64 {
+        self.p99_ns.or(self.p95_ns).unwrap_or(self.median_ns)
+    }
 }
 
 /// A figure that is no time.
@@ -207,7 +214,8 @@ impl Document {
         for result in &self.results {
             let name = format!("{}: {}", result.category, result.name);
             let m = &result.metrics;
-            let order = [m.min_ns, m.median_ns, m.p95_ns, m.p99_ns, m.max_ns];
+            let order = [Some(m.min_ns), Some(m.median_ns), m.p95_ns, m.p99_ns];
+            let order = order.into_iter().chain([Some(m.max_ns)]).flatten();
             ensure!(
                 order.is_sorted() && m.min_ns > 0.0 && m.max_ns.is_finite() && m.std_dev_ns >= 0.0,
                 "{suite}: {name}: its percentiles are not in order"

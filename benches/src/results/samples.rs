@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hearth::model::samples_needed;
+
 use super::Metrics;
 
 /// Share of the samples that is dropped at the beginning: caches, branch predictors and pools are warm after it.
@@ -58,7 +60,7 @@ impl Samples {
         self.nanos.len() * self.batch
     }
 
-    /// Nearest-rank percentiles and moments, to a tenth of a ns.
+    /// Nearest-rank percentiles and moments, to a tenth of a ns. A percentile of too few samples is none.
     pub fn metrics(&self) -> Metrics {
         let mut sorted = self.nanos.clone();
         sorted.sort_by(f64::total_cmp);
@@ -66,6 +68,10 @@ impl Samples {
             let index = (share * sorted.len() as f64).ceil() as usize;
             let index = index.clamp(1, sorted.len().max(1)) - 1;
             tenth(sorted.get(index).copied().unwrap_or(0.0))
+        };
+        let percentile = |per_mille: u64| {
+            let enough = sorted.len() as u64 >= samples_needed(per_mille);
+            enough.then(|| rank(per_mille as f64 / 1000.0))
         };
         let count = sorted.len().max(1) as f64;
         let mean = sorted.iter().sum::<f64>() / count;
@@ -79,8 +85,8 @@ impl Samples {
             max_ns: rank(1.0),
             mean_ns: tenth(mean),
             median_ns: rank(0.5),
-            p95_ns: rank(0.95),
-            p99_ns: rank(0.99),
+            p95_ns: percentile(950),
+            p99_ns: percentile(990),
             std_dev_ns: tenth(variance.sqrt()),
         }
     }

@@ -85,16 +85,28 @@ fn what_is_no_time_goes_elsewhere() {
 
 #[test]
 fn the_first_tenth_is_warm_up_and_percentiles_are_nearest_rank() {
-    // 100 down to 1 ns: the tenth that is dropped is 100 to 91.
-    let counted = samples(100).without_warm_up();
-    assert_eq!(counted.iterations(), 90);
+    // 200 down to 1 ns: the tenth that is dropped is 200 to 181.
+    let counted = samples(200).without_warm_up();
+    assert_eq!(counted.iterations(), 180);
     let metrics = counted.metrics();
-    assert_eq!((metrics.min_ns, metrics.max_ns), (1.0, 90.0));
+    assert_eq!((metrics.min_ns, metrics.max_ns), (1.0, 180.0));
     assert_eq!(
         (metrics.median_ns, metrics.p95_ns, metrics.p99_ns),
-        (45.0, 86.0, 90.0)
+        (90.0, Some(171.0), Some(179.0))
     );
-    assert_eq!(metrics.mean_ns, 45.5);
+    assert_eq!(metrics.mean_ns, 90.5);
+}
+
+#[test]
+fn a_percentile_of_too_few_samples_is_none() {
+    let percentiles = |count| {
+        let metrics = samples(count).metrics();
+        (metrics.p95_ns.is_some(), metrics.p99_ns.is_some())
+    };
+    assert_eq!(percentiles(19), (false, false));
+    assert_eq!(percentiles(20), (true, false));
+    assert_eq!(percentiles(99), (true, false));
+    assert_eq!(percentiles(100), (true, true));
 }
 
 #[test]

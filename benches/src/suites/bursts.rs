@@ -134,8 +134,10 @@ fn report(category: &str, size: usize, bursts: &[Burst], document: &mut Document
     let mut figure = |name: &str, value: f64, unit: &str| {
         document.figure(category, &format!("{title}: {name}"), value, unit);
     };
-    if let Some(metrics) = metrics {
-        figure(TAIL, metrics.p99_ns / metrics.median_ns, "×");
+    if let Some((metrics, p99)) =
+        metrics.and_then(|metrics| metrics.p99_ns.map(|p99| (metrics, p99)))
+    {
+        figure(TAIL, p99 / metrics.median_ns, "×");
     }
     figure(
         "median time until the last answer",

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use super::counters::Counters;
 use super::slice::Slice;
 use super::{History, Inner};
+use crate::model::samples_needed;
 
 /// Minutes that are kept of what was stored: the five that are shown, and the one they begin in.
 const KEPT_MINUTES: usize = 6;
@@ -17,10 +18,10 @@ pub struct Recent {
     pub count: u64,
     /// Those that did not succeed.
     pub errors: u64,
-    /// Median of the total, µs.
-    pub p50_us: u64,
-    /// 99th percentile of the total, µs.
-    pub p99_us: u64,
+    /// Median of the total, µs; none with too few samples.
+    pub p50_us: Option<u64>,
+    /// 99th percentile of the total, µs; none with too few samples.
+    pub p99_us: Option<u64>,
 }
 
 /// A minute that was stored: its totals as value and count, so that it takes some hundred bytes instead of a histogram's
@@ -94,8 +95,8 @@ impl Counters {
             all.extend(totals(slice));
         }
         all.sort_unstable();
-        recent.p50_us = ranked(&all, recent.count, 0.5).min(longest);
-        recent.p99_us = ranked(&all, recent.count, 0.99).min(longest);
+        recent.p50_us = ranked(&all, recent.count, 500).map(|us| us.min(longest));
+        recent.p99_us = ranked(&all, recent.count, 990).map(|us| us.min(longest));
         self.recent.told = Some((first, self.count, recent));
         recent
     }
@@ -109,17 +110,20 @@ fn totals(slice: &Slice) -> impl Iterator<Item = (u64, u64)> {
         .map(|value| (value.value_iterated_to(), value.count_at_value()))
 }
 
-/// Nearest rank of a sorted list, as the histograms have it; 0 when it is empty.
-fn ranked(sorted: &[(u64, u64)], count: u64, quantile: f64) -> u64 {
-    let rank = ((count as f64 * quantile).ceil() as u64).max(1);
+/// Nearest rank of a sorted list, as the histograms have it; none when it is too short for this percentile.
+fn ranked(sorted: &[(u64, u64)], count: u64, per_mille: u64) -> Option<u64> {
+    if count < samples_needed(per_mille) {
+        return None;
+    }
+    let rank = ((count as f64 * per_mille as f64 / 1000.0).ceil() as u64).max(1);
     let mut seen = 0;
     for (value, count) in sorted {
         seen += count;
         if seen >= rank {
-            return *value;
+            return Some(*value);
         }
     }
-    0
+    None
 }
 
 impl History {

@@ -5,7 +5,9 @@
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 
-use crate::model::{Percentiles, StageStats, Stages, StartCounts, StartRung, Stats, Status};
+use crate::model::{
+    Percentiles, StageStats, Stages, StartCounts, StartRung, Stats, Status, samples_needed,
+};
 use crate::store::{RollupCounts, RollupRow};
 
 use super::codec::{self, Counts};
@@ -181,11 +183,8 @@ impl Slice {
                 recv,
             },
             // A median below the clock's resolution counts as 1 µs.
-            tail_to_median: if self.counts.count == 0 {
-                0.0
-            } else {
-                total.p99 as f64 / total.p50.max(1) as f64
-            },
+            tail_to_median: (total.p99.zip(total.p50))
+                .map(|(p99, p50)| p99 as f64 / p50.max(1) as f64),
         }
     }
 }
@@ -201,15 +200,22 @@ pub(super) fn rung_index(rung: StartRung) -> usize {
 }
 
 /// Nearest rank, not interpolated: the q-th percentile is the smallest recorded duration that at least q of all are not
-/// above, at the histogram's resolution (its bucket's upper edge, but never above the longest that was observed).
+/// above, at the histogram's resolution (its bucket's upper edge, but never above the longest that was observed). None where
+/// there are too few samples.
 pub(super) fn percentiles(histogram: &Histogram<u64>, max: u64) -> Percentiles {
-    let at = |quantile| histogram.value_at_quantile(quantile).min(max);
+    let at = |per_mille: u64| {
+        (histogram.len() >= samples_needed(per_mille)).then(|| {
+            histogram
+                .value_at_quantile(per_mille as f64 / 1000.0)
+                .min(max)
+        })
+    };
     Percentiles {
-        p50: at(0.5),
-        p90: at(0.9),
-        p99: at(0.99),
-        p999: at(0.999),
-        max,
+        p50: at(500),
+        p90: at(900),
+        p99: at(990),
+        p999: at(999),
+        max: (!histogram.is_empty()).then_some(max),
     }
 }
 
@@ -286,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_recorded_is_all_zeros() {
+    fn nothing_recorded_has_no_percentiles() {
         assert_eq!(
             Slice::new().stats(60),
             Stats {
@@ -297,16 +303,39 @@ mod tests {
     }
 
     #[test]
-    fn one_value_is_every_percentile_exactly() {
+    fn the_same_value_is_every_percentile_exactly() {
         for value in [0, 1, 255, 256, 12_345_678, HIGHEST, u64::MAX] {
-            let stats = of(&[value]).stats(60);
+            let stats = of(&[value; 1000]).stats(60);
             let total = stats.total_us;
-            assert_eq!(total.max, value);
+            assert_eq!(total.max, Some(value));
             if value <= HIGHEST {
-                assert_eq!([total.p50, total.p90, total.p99, total.p999], [value; 4]);
-                assert_eq!(stats.tail_to_median, if value == 0 { 0.0 } else { 1.0 });
+                let all = [total.p50, total.p90, total.p99, total.p999];
+                assert_eq!(all, [Some(value); 4]);
+                let ratio = if value == 0 { 0.0 } else { 1.0 };
+                assert_eq!(stats.tail_to_median, Some(ratio));
             }
         }
+    }
+
+    #[test]
+    fn a_percentile_without_enough_samples_is_not_the_maximum_but_missing() {
+        let known = |count: u64| {
+            let stats = of(&(1..=count).collect::<Vec<_>>()).stats(60);
+            let total = stats.total_us;
+            assert_eq!(total.max, (count > 0).then_some(count));
+            assert_eq!(stats.tail_to_median.is_some(), total.p99.is_some());
+            [total.p50, total.p90, total.p99, total.p999].map(|value| value.is_some())
+        };
+        assert_eq!(known(0), [false; 4]);
+        assert_eq!(known(1), [false; 4]);
+        assert_eq!(known(2), [true, false, false, false]);
+        // The review's cold starts: "p90, p99, p99.9 and max are all 16.3 ms" of nine.
+        assert_eq!(known(9), [true, false, false, false]);
+        assert_eq!(known(10), [true, true, false, false]);
+        assert_eq!(known(99), [true, true, false, false]);
+        assert_eq!(known(100), [true, true, true, false]);
+        assert_eq!(known(999), [true, true, true, false]);
+        assert_eq!(known(1000), [true; 4]);
     }
 
     #[test]
@@ -338,9 +367,13 @@ mod tests {
             left.extend(right);
             left.sort_unstable();
             let total = sum.stats(9).total_us;
-            prop_assert_eq!(total.max, left[left.len() - 1]);
-            let ranked = [(0.5, total.p50), (0.9, total.p90), (0.99, total.p99), (0.999, total.p999)];
-            for (quantile, shown) in ranked {
+            prop_assert_eq!(total.max, Some(left[left.len() - 1]));
+            let ranked = [(500, total.p50), (900, total.p90), (990, total.p99), (999, total.p999)];
+            for (per_mille, shown) in ranked {
+                let enough = left.len() as u64 >= samples_needed(per_mille);
+                prop_assert_eq!(shown.is_some(), enough);
+                let Some(shown) = shown else { continue };
+                let quantile = per_mille as f64 / 1000.0;
                 let rank = (quantile * left.len() as f64).ceil() as usize;
                 let exact = left[rank - 1];
                 prop_assert!(exact <= shown && shown <= exact + exact / 100 + 1, "{quantile}: {exact} {shown}");

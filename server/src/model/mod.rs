@@ -31,7 +31,7 @@ pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,
 };
-pub use stats::{Percentiles, StageStats, StartCounts, Stats};
+pub use stats::{Percentiles, StageStats, StartCounts, Stats, samples_needed};
 pub use token::{NewToken, Right, TokenView};
 pub use user::{
     Role, SESSION_ABSOLUTE, SESSION_IDLE, SessionOwner, SessionView, UserPatch, UserView,

@@ -3,19 +3,30 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Percentiles of a duration, in µs, each observed (not corrected for coordinated omission). All 0 when nothing was recorded.
+/// The samples that a percentile needs, by its quantile in thousandths: with fewer, its nearest rank is the largest sample, and
+/// the figure would be the maximum under another name. Every percentile that Hearth shows is held to this.
+///
+/// 2 for the median, 10 for p90, 20 for p95, 100 for p99, 1,000 for p99.9.
+#[must_use]
+pub const fn samples_needed(per_mille: u64) -> u64 {
+    assert!(per_mille < 1000, "a percentile below the maximum");
+    1000_u64.div_ceil(1000 - per_mille)
+}
+
+/// Percentiles of a duration, in µs, each observed (not corrected for coordinated omission), by nearest rank. `null` where
+/// there are fewer samples than the percentile needs: it would be the maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Percentiles {
-    /// Median.
-    pub p50: u64,
-    /// 90th percentile.
-    pub p90: u64,
-    /// 99th percentile.
-    pub p99: u64,
-    /// 99.9th percentile.
-    pub p999: u64,
-    /// Longest.
-    pub max: u64,
+    /// Median; `null` with fewer than 2 samples.
+    pub p50: Option<u64>,
+    /// 90th percentile; `null` with fewer than 10 samples.
+    pub p90: Option<u64>,
+    /// 99th percentile; `null` with fewer than 100 samples.
+    pub p99: Option<u64>,
+    /// 99.9th percentile; `null` with fewer than 1,000 samples.
+    pub p999: Option<u64>,
+    /// Longest; `null` when nothing was recorded.
+    pub max: Option<u64>,
 }
 
 /// Percentiles of each stage.
@@ -61,6 +72,21 @@ pub struct Stats {
     pub total_us: Percentiles,
     /// Stage by stage.
     pub stages_us: StageStats,
-    /// p99 divided by p50 of the total; 0 when nothing was recorded.
-    pub tail_to_median: f64,
+    /// p99 divided by p50 of the total; `null` with fewer than 100 samples, which p99 needs.
+    pub tail_to_median: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_needs_as_many_samples_as_keep_it_from_being_the_maximum() {
+        for (per_mille, needed) in [(500, 2), (900, 10), (950, 20), (990, 100), (999, 1000)] {
+            assert_eq!(samples_needed(per_mille), needed);
+            let rank = |samples: u64| (per_mille * samples).div_ceil(1000);
+            assert!(rank(needed) < needed, "one sample is above it");
+            assert_eq!(rank(needed - 1), needed - 1, "it is the largest");
+        }
+    }
 }

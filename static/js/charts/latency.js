@@ -5,6 +5,9 @@ import { HeatMap } from "./heat.js";
 import { Histogram } from "./histogram.js";
 import { count, decadesAround, duration } from "./scale.js";
 
+/** The marks of percentiles that there are enough samples for. */
+const known = (marks) => marks.filter(([, us]) => us !== null);
+
 const chart = (name) => document.querySelector(`[data-chart="${name}"]`);
 
 /** The rows of the table: every bar of the whole, with what of it is warm and cold. */
@@ -48,12 +51,16 @@ export function setUpLatency() {
     // One axis for all three, so that warm and cold can be compared by eye.
     const domain = decadesAround(shown.histogram);
     const { p50, p99 } = shown.total_us;
-    all.draw([shown.histogram], domain, [
-      ["p50", p50],
-      ["p99", p99],
-    ]);
-    warm.draw([shown.warm.histogram], domain, [["p50", shown.warm.total_us.p50]]);
-    cold.draw([shown.cold.histogram], domain, [["p50", shown.cold.total_us.p50]]);
+    all.draw(
+      [shown.histogram],
+      domain,
+      known([
+        ["p50", p50],
+        ["p99", p99],
+      ]),
+    );
+    warm.draw([shown.warm.histogram], domain, known([["p50", shown.warm.total_us.p50]]));
+    cold.draw([shown.cold.histogram], domain, known([["p50", shown.cold.total_us.p50]]));
     if (details.open) fillTable(body, shown);
   };
   // A stream that begins sends the whole heat map.

@@ -156,8 +156,8 @@ pub fn head(name: &str) -> FunctionHead {
         recent: RecentStats {
             count: 12_480,
             errors: 3,
-            p50_us: 412,
-            p99_us: 1_930,
+            p50: known(412),
+            p99: known(1_930),
         },
     }
 }
@@ -491,5 +491,12 @@ pub fn overview() -> OverviewPage {
         ],
         host: "build-7, Linux 6.18".into(),
         version: "0.1.0",
+    }
+}
+
+fn known(us: u64) -> hearth_web::pages::Percentile {
+    hearth_web::pages::Percentile {
+        us: Some(us),
+        ..Default::default()
     }
 }

@@ -60,7 +60,7 @@ pub use settings::{SettingsForm, SettingsPage};
 pub use setup::SetupPage;
 pub use shared::{
     CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,
-    RecentStats,
+    Percentile, RecentStats,
 };
 pub use test::{EventPicker, HttpForm, METHODS, SavedEventRow, shell_quoted};
 pub use tokens::{EXPIRIES, MadeToken, NewTokenForm, RIGHTS, TokenRow, TokensPage};

@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::chrome::{Badge, Chrome};
 use crate::live::Values;
-use crate::pages::Moment;
+use crate::pages::{Moment, Percentile};
 use crate::sparkline::Sparkline;
 
 /// Something the host can or cannot do.
@@ -25,10 +25,10 @@ pub struct CapabilityRow {
 pub struct SlowRow {
     /// Its name.
     pub name: String,
-    /// Formatted median.
-    pub p50: String,
-    /// Formatted 99th percentile.
-    pub p99: String,
+    /// Median.
+    pub p50: Percentile,
+    /// 99th percentile.
+    pub p99: Percentile,
     /// Formatted count of invocations.
     pub count: String,
 }

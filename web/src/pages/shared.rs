@@ -76,6 +76,35 @@ impl LogRow {
     }
 }
 
+/// A percentile, which few samples do not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Percentile {
+    /// Its value in µs; none where it would be the maximum.
+    pub us: Option<u64>,
+    /// Samples that it needs.
+    pub needs: u64,
+    /// Samples that there are.
+    pub has: u64,
+}
+
+impl Percentile {
+    /// The duration, or a dash.
+    pub fn text(&self) -> String {
+        self.us.map_or_else(|| "–".to_owned(), format::duration_us)
+    }
+    /// Why it is a dash: `needs 100 samples, has 9`. Nothing where it is none.
+    pub fn title(&self) -> String {
+        match self.us {
+            Some(_) => String::new(),
+            None => format!(
+                "needs {} samples, has {}",
+                format::count(self.needs),
+                format::count(self.has)
+            ),
+        }
+    }
+}
+
 /// The last five minutes of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecentStats {
@@ -83,10 +112,10 @@ pub struct RecentStats {
     pub count: u64,
     /// Those that did not succeed.
     pub errors: u64,
-    /// Median of the total, µs.
-    pub p50_us: u64,
-    /// 99th percentile of the total, µs.
-    pub p99_us: u64,
+    /// Median of the total.
+    pub p50: Percentile,
+    /// 99th percentile of the total.
+    pub p99: Percentile,
 }
 
 impl RecentStats {
@@ -101,20 +130,6 @@ impl RecentStats {
     /// `1 error`, `2 errors`.
     pub fn errors_in_words(&self) -> String {
         format::plural(self.errors, "error")
-    }
-    /// Formatted median, or a dash when nothing was invoked.
-    pub fn p50(&self) -> String {
-        self.shown(self.p50_us)
-    }
-    /// Formatted 99th percentile, or a dash when nothing was invoked.
-    pub fn p99(&self) -> String {
-        self.shown(self.p99_us)
-    }
-    fn shown(&self, us: u64) -> String {
-        match self.count {
-            0 => "–".to_owned(),
-            _ => format::duration_us(us),
-        }
     }
 }
 

@@ -165,17 +165,15 @@ fn put(row: &Row, values: &mut Values) {
         )),
     );
     cell("rate", format::rate(row.rate.requests));
-    let (errors, p50, p99) = match recent.count {
-        0 => ("–".to_owned(), "–".to_owned(), "–".to_owned()),
-        _ => (
-            format::percent(error_share(row)),
-            format::duration_us(recent.p50_us),
-            format::duration_us(recent.p99_us),
-        ),
+    let errors = match recent.count {
+        0 => "–".to_owned(),
+        _ => format::percent(error_share(row)),
     };
     cell("errors", errors);
-    cell("p50", p50);
-    cell("p99", p99);
+    for (key, per_mille, us) in [("p50", 500, recent.p50_us), ("p99", 990, recent.p99_us)] {
+        let shown = view::percentile(per_mille, recent.count, us);
+        values.set_titled(format!("{name}/{key}"), shown.text(), shown.title());
+    }
     let badge = pages::badge(
         view::state(row.glance.state),
         row.glance.state_reason.as_deref(),
@@ -242,8 +240,8 @@ mod tests {
             },
             rate: Rate::default(),
             recent: Recent {
-                count: u64::from(p99_us > 0),
-                p99_us,
+                count: u64::from(p99_us > 0) * 100,
+                p99_us: (p99_us > 0).then_some(p99_us),
                 ..Recent::default()
             },
         }
@@ -297,13 +295,15 @@ mod tests {
         assert_eq!((list.query.page, list.pages, list.rows.len()), (3, 3, 50));
         assert_eq!(list.rows[0].name, "f-200");
         assert_eq!(list.live.cell("f-200", "p99"), "–");
+        let why = list.live.cell_title("f-200", "p99");
+        assert_eq!(why, "needs 100 samples, has 0");
     }
 
     #[test]
     fn a_followed_list_is_stale_when_its_functions_change_and_not_when_their_order_does() {
         let mut board = board();
         let followed = Followed::new(&board, &wanted("", "", "-p99"));
-        board.rows[0].recent.p99_us = 5_000;
+        board.rows[0].recent.p99_us = Some(5_000);
         let (values, stale) = followed.values(&board);
         assert_eq!(values.cell("alpha", "p99"), "5.00 ms");
         assert!(!stale);

@@ -68,13 +68,14 @@ pub fn values(latency: &Latency) -> Values {
             errors => format!("{} · {}", format::count(errors), share(errors)),
         },
     );
-    values.set(
-        "ratio",
-        match stats.count {
-            0 => "–".to_owned(),
-            _ => format!("{:.1}×", stats.tail_to_median),
-        },
-    );
+    let ratio = match stats.tail_to_median {
+        Some(ratio) => (format!("{ratio:.1}×"), "p99 divided by p50".to_owned()),
+        None => {
+            let p99 = view::percentile(990, stats.count, None);
+            (p99.text(), p99.title())
+        }
+    };
+    values.set_titled("ratio".to_owned(), ratio.0, ratio.1);
     let known = stats.count - latency.undivided.min(stats.count);
     values.set(
         "cold-share",
@@ -117,18 +118,16 @@ pub fn values(latency: &Latency) -> Values {
 
 fn put(values: &mut Values, name: &str, count: u64, percentiles: &Percentiles) {
     for (key, _) in PERCENTILES {
-        let us = match key {
-            "p50" => percentiles.p50,
-            "p90" => percentiles.p90,
-            "p99" => percentiles.p99,
-            "p999" => percentiles.p999,
-            _ => percentiles.max,
+        let (per_mille, us) = match key {
+            "p50" => (500, percentiles.p50),
+            "p90" => (900, percentiles.p90),
+            "p99" => (990, percentiles.p99),
+            "p999" => (999, percentiles.p999),
+            // The largest of one sample is that sample.
+            _ => (0, percentiles.max),
         };
-        let text = match count {
-            0 => "–".to_owned(),
-            _ => format::duration_us(us),
-        };
-        values.set(format!("{name}/{key}"), text);
+        let shown = view::percentile(per_mille, count, us);
+        values.set_titled(format!("{name}/{key}"), shown.text(), shown.title());
     }
 }
 
@@ -157,6 +156,23 @@ mod tests {
                 assert!(!values.text(key).is_empty(), "{key}");
             }
         }
+    }
+
+    #[test]
+    fn too_few_samples_are_a_dash_that_says_how_many_are_needed() {
+        let mut latency = Latency::default();
+        latency.cold.count = 9;
+        latency.cold.total_us.p50 = Some(16_000);
+        latency.cold.total_us.max = Some(16_300);
+        let values = values(&latency);
+        let cell = |key| (values.cell("cold", key), values.cell_title("cold", key));
+        assert_eq!(cell("p50"), ("16.0 ms", ""));
+        assert_eq!(cell("p90"), ("–", "needs 10 samples, has 9"));
+        assert_eq!(cell("p99"), ("–", "needs 100 samples, has 9"));
+        assert_eq!(cell("p999"), ("–", "needs 1,000 samples, has 9"));
+        assert_eq!(cell("max"), ("16.3 ms", ""));
+        assert_eq!(values.text("ratio"), "–");
+        assert_eq!(values.title("ratio"), "needs 100 samples, has 0");
     }
 
     #[test]

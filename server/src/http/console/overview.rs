@@ -143,13 +143,14 @@ fn slowest(board: &Board) -> Vec<SlowRow> {
         .iter()
         .filter(|row| row.recent.count > 0)
         .collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.recent.p99_us));
+    // Those with too few calls for a p99 come last, by their median.
+    rows.sort_by_key(|row| std::cmp::Reverse((row.recent.p99_us, row.recent.p50_us)));
     rows.into_iter()
         .take(ROWS)
         .map(|row| SlowRow {
             name: row.glance.name.clone(),
-            p50: format::duration_us(row.recent.p50_us),
-            p99: format::duration_us(row.recent.p99_us),
+            p50: view::percentile(500, row.recent.count, row.recent.p50_us),
+            p99: view::percentile(990, row.recent.count, row.recent.p99_us),
             count: format::count(row.recent.count),
         })
         .collect()

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 use hearth_web::chrome::{Badge, Tone};
 use hearth_web::pages::{
     DecisionRow, ErrorView, FunctionHead, HistoryRow, ImageRow, InvocationDetails, LogRow, Moment,
-    PayloadView, RecentStats,
+    PayloadView, Percentile, RecentStats,
 };
 use hearth_web::stage_bar::{StageBar, StageTimes};
 use jiff::Timestamp;
@@ -16,6 +16,7 @@ use crate::http::answer;
 use crate::model::{
     DecisionCounts, FunctionError, FunctionState, FunctionView, ImageView, InvocationPayloads,
     InvocationRecord, LogLine, LogStream, Payload, Runtime, Stages, StartRung, Status, Trigger,
+    samples_needed,
 };
 use crate::store::StoreError;
 
@@ -118,9 +119,18 @@ pub async fn recent(app: &App, name: &str) -> Result<RecentStats, StoreError> {
     Ok(RecentStats {
         count: recent.count,
         errors: recent.errors,
-        p50_us: recent.p50_us,
-        p99_us: recent.p99_us,
+        p50: percentile(500, recent.count, recent.p50_us),
+        p99: percentile(990, recent.count, recent.p99_us),
     })
+}
+
+/// A percentile (in thousandths) of so many samples.
+pub fn percentile(per_mille: u64, samples: u64, us: Option<u64>) -> Percentile {
+    Percentile {
+        us,
+        needs: samples_needed(per_mille),
+        has: samples,
+    }
 }
 
 /// The head of a function's pages.

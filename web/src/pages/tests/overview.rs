@@ -47,7 +47,8 @@ fn the_list_shows_state_and_numbers() {
         "/functions/hello",
         "failed",
         "1 of 1,234 functions",
-        "data-live=\"hello/p50\">412 µs",
+        "data-live=\"hello/p50\" title=\"\">412 µs",
+        "data-live=\"hello/p99\" title=\"needs 100 samples, has 9\">–",
         "aria-sort=\"ascending\"",
     ] {
         assert!(table.contains(expected), "{expected} in {table}");

@@ -80,6 +80,13 @@ pub(super) fn list() -> ListView {
         max_concurrency: 8,
     });
     list.live.set("hello/p50", "412 µs");
+    let p99 = crate::pages::Percentile {
+        us: None,
+        needs: 100,
+        has: 9,
+    };
+    list.live
+        .set_titled("hello/p99".into(), p99.text(), p99.title());
     let state = Badge::new("failed", Tone::Bad);
     list.live
         .set_html("hello/state", badge(state, Some(HOSTILE)));
