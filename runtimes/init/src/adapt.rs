@@ -3,8 +3,9 @@
 //! CRIU ran outside the sandbox's user namespace and noted it as one to be made: every process's note is made to say what
 //! CRIU's own says. The system call filter is taken out: CRIU could not finish under it, and only the host's root may
 //! suspend it. PID 1 installs its own instead. The descriptors that led out of the sandbox are given the same numbers in
-//! every image. And memory is to be filled fast: most of it is laid aside for PID 1, and other mappings that are full are
-//! marked to be filled at once.
+//! every image. What the kernel wipes in forked children is wiped, and noted with whatever else CRIU does not restore. And
+//! memory is to be filled fast: most of it is laid aside for PID 1, and other mappings that are full are marked to be filled
+//! at once.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -17,13 +18,15 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::imagefile;
 use crate::imagefile::aside::{self, Split};
+use crate::imagefile::marks::{self, Mark};
+use crate::smaps;
 
 /// Piece in which pages are copied, in bytes.
 const PIECE: u64 = 1 << 20;
 /// A pages file while it is written anew.
 const REWRITTEN: &str = "pages.new";
 
-/// Changes the files of an image that CRIU has just written.
+/// Changes the files of an image that CRIU has just written. Its processes are stopped in the state that it has them in.
 pub fn adapt(images: &OwnedFd, outside: &Outside) -> io::Result<()> {
     let page = rustix::param::page_size() as u64;
     let outer = imagefile::user_namespace_of_criu(&read(images, "inventory.img")?)?;
@@ -50,7 +53,14 @@ pub fn adapt(images: &OwnedFd, outside: &Outside) -> io::Result<()> {
         } else if let Some(pid) = number(&name, "mm-") {
             let notes = format!("pagemap-{pid}.img");
             let (mm, mut pagemap) = (read(images, &name)?, read(images, &notes)?);
-            if let Some(split) = aside::split(&mm, &pagemap, page, &written)? {
+            let marks = marks::lost(&smaps::of_process(pid)?, &imagefile::mappings(&mm)?)?;
+            if !marks.is_empty() {
+                wipe(images, &marks, &pagemap, page)?;
+                let new = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+                let file = open(images, &marks::name(pid), new)?;
+                file.write_all_at(&serde_json::to_vec(&marks)?, 0)?;
+            }
+            if let Some(split) = aside::split(&mm, &pagemap, page, &written, &marks)? {
                 take(images, pid, &split)?;
                 write(images, &notes, &split.pagemap)?;
                 pagemap = split.pagemap;
@@ -64,6 +74,20 @@ pub fn adapt(images: &OwnedFd, outside: &Outside) -> io::Result<()> {
 /// What stands between `prefix` and the ending in a file's name.
 fn number<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     name.strip_prefix(prefix)?.strip_suffix(".img")
+}
+
+/// Overwrites what is in mappings that forked children find empty.
+fn wipe(images: &OwnedFd, marks: &[Mark], pagemap: &[u8], page: u64) -> io::Result<()> {
+    let pages = format!("pages-{}.img", imagefile::pages_file(pagemap, page)?);
+    let pages = open(images, &pages, OFlags::WRONLY)?;
+    let zeros = vec![0; PIECE as usize];
+    for range in marks::wiped(marks, pagemap, page)? {
+        for at in range.clone().step_by(PIECE as usize) {
+            let length = PIECE.min(range.end - at);
+            pages.write_all_at(&zeros[..length as usize], at)?;
+        }
+    }
+    Ok(())
 }
 
 /// Lays memory aside.

@@ -1,5 +1,5 @@
 //! The image files of CRIU's that are changed after a dump: which namespaces processes shared, the system call filter of
-//! each thread, and how its memory is mapped and filled ([`memory`], [`populate`], [`aside`]).
+//! each thread, and how its memory is mapped, filled and marked ([`memory`], [`populate`], [`aside`], [`marks`]).
 //!
 //! An image file is a magic number or two (4 bytes each) and then entries: a length (u32) and a protobuf message. Format:
 //! CRIU's `images/inventory.proto` and `images/core.proto` (`task_kobj_ids_entry`, `thread_core_entry`).
@@ -9,10 +9,12 @@ use std::io;
 use crate::protobuf::{Value, find, push_bytes, push_number, spliced};
 
 pub mod aside;
+pub mod marks;
 mod memory;
 mod outside;
 mod populate;
 
+pub use memory::{mappings, pages_file};
 pub use outside::renamed;
 pub use populate::populated;
 

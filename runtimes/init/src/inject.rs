@@ -1,5 +1,5 @@
 //! Having processes that are stopped and have not run yet do what only they can: install the system call filter, have
-//! its memory filled. Besides `sys` and `uffd` the only module with `unsafe`.
+//! its memory filled and marked. Besides `sys` and `uffd` the only module with `unsafe`.
 //!
 //! The kernel lets a thread install a filter only in itself. PID 1 therefore traces the stopped process, has it make the
 //! calls that install the filter, and puts back what it was: registers and the few bytes of code that were replaced. All
@@ -10,6 +10,7 @@
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
@@ -20,6 +21,9 @@ use crate::uffd::{self, Missing};
 /// Memory that is mapped in the process for the filters while they are installed, in bytes: two programs of at most 4096
 /// instructions of 8 bytes, and what points to them.
 const SCRATCH: u64 = 2 * 4096 * 8 + 4096;
+
+/// `MAP_DROPPABLE` (Linux 6.11 and later).
+const MAP_DROPPABLE: libc::c_int = 0x08;
 
 #[cfg(target_arch = "x86_64")]
 mod arch {
@@ -110,6 +114,32 @@ impl Stopped<'_> {
     /// Writes to its memory.
     pub fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         self.traced.memory.write_all_at(bytes, at)
+    }
+
+    /// Replaces a mapping by an empty one that the kernel may drop and wipes in forked children.
+    pub fn make_droppable(&self, range: &Range<u64>, protection: u64) -> io::Result<()> {
+        let flags = (libc::MAP_ANONYMOUS | libc::MAP_FIXED | MAP_DROPPABLE) as u64;
+        let length = range.end - range.start;
+        let arguments = [range.start, length, protection, flags, u64::MAX, 0];
+        let start = self.traced.call(&self.saved, libc::SYS_mmap, arguments)?;
+        if start != range.start {
+            return Err(io::Error::other("it came to another place"));
+        }
+        Ok(())
+    }
+
+    /// Gives advice (`MADV_…`) on a range of its memory.
+    pub fn advise(&self, range: &Range<u64>, advice: u32) -> io::Result<()> {
+        let arguments = [range.start, range.end - range.start, advice.into(), 0, 0, 0];
+        let call = self.traced.call(&self.saved, libc::SYS_madvise, arguments);
+        call.map(drop)
+    }
+
+    /// Forbids it any change of the mappings in a range.
+    pub fn seal(&self, range: &Range<u64>) -> io::Result<()> {
+        let arguments = [range.start, range.end - range.start, 0, 0, 0, 0];
+        let call = self.traced.call(&self.saved, libc::SYS_mseal, arguments);
+        call.map(drop)
     }
 
     /// Installs the filters in all threads of the process.

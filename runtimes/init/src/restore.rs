@@ -22,6 +22,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOption
 use crate::error::JailError;
 use crate::fill::Fillings;
 use crate::gate::{self, Gate};
+use crate::remark::Marks;
 use crate::run_criu::{Criu, pipes, socket as socket_name};
 use crate::sys::{self, Fork};
 use crate::{confine, inject, inspect, rpc};
@@ -233,17 +234,22 @@ impl Restorer {
         }
         let spent = SpentCriu::stop(pidfd)?;
         let fillings = Fillings::open(&self.criu.files_path()).map_err(JailError::restore)?;
+        let marks = Marks::read(&self.criu.files_path()).map_err(JailError::restore)?;
         let restored = processes_but(criu);
-        if !fillings.are_all_of(&restored) {
+        if !fillings.are_all_of(&restored) || !marks.are_all_of(&restored) {
             return Err(JailError::Restore("memory of no process".into()));
         }
-        // The rest of their memory, and the system call filter, which is not part of the image.
+        // The rest of their memory, what is special about some of it, and the system call filter, which is not part of the
+        // image.
         for pid in restored {
             inject::with_stopped(pid, |process| {
+                marks.put_back(pid, process)?;
                 fillings.fill(pid, process, || process.install_filters())
             })
             .map_err(|error| {
-                JailError::Restore(format!("filling memory and installing the filter: {error}"))
+                JailError::Restore(format!(
+                    "marking and filling memory and installing the filter: {error}"
+                ))
             })?;
         }
         // It has rights that nothing may have which is looked at from here on, and could have made more of its kind.

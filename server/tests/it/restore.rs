@@ -1,6 +1,7 @@
 //! The `restore` rung, with a real CRIU: templates become images and come out of them again, as confined as before.
 
 mod confinement;
+mod randomness;
 mod standby;
 
 use std::os::unix::fs::PermissionsExt as _;

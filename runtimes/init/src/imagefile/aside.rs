@@ -13,6 +13,7 @@
 use std::io;
 use std::ops::Range;
 
+use super::marks::Mark;
 use super::memory::{ADDRESS, Mapping, PAGES, Pagemap, Run, mappings, with_numbers};
 use super::odd;
 
@@ -71,8 +72,14 @@ pub struct Split {
 }
 
 /// Splits an image, or returns nothing when there is nothing to be taken. Of `written` are the addresses where the kernel
-/// writes when a thread goes on.
-pub fn split(mm: &[u8], pagemap: &[u8], page: u64, written: &[u64]) -> io::Result<Option<Split>> {
+/// writes when a thread goes on; `marks` are made before PID 1 fills anything.
+pub fn split(
+    mm: &[u8],
+    pagemap: &[u8],
+    page: u64,
+    written: &[u64],
+    marks: &[Mark],
+) -> io::Result<Option<Split>> {
     let pagemap = Pagemap::read(pagemap, page)?;
     // What is not in the pages file as it is, CRIU gets from elsewhere.
     let ascending = pagemap
@@ -91,6 +98,7 @@ pub fn split(mm: &[u8], pagemap: &[u8], page: u64, written: &[u64]) -> io::Resul
         .filter(is_plain)
         .map(|mapping| mapping.range)
         .filter(|range| !written.iter().any(|address| range.contains(address)))
+        .filter(|range| !marks.iter().any(|mark| overlap(&mark.range, range)))
         .filter(|range| pagemap.covered(range) > 0)
         .collect();
     plain.sort_unstable_by_key(|range| range.start);
@@ -102,6 +110,10 @@ pub fn split(mm: &[u8], pagemap: &[u8], page: u64, written: &[u64]) -> io::Resul
     }
     split.contents.begin = split.contents.begin(page);
     Ok(Some(split).filter(|split| !split.taken.is_empty()))
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
 }
 
 fn is_plain(mapping: &Mapping) -> bool {

@@ -125,6 +125,11 @@ pub fn with_numbers(message: &[u8], numbers: &[(u64, u64)]) -> io::Result<Vec<u8
     Ok(changed)
 }
 
+/// Number of the file with the pages of `pagemap-PID.img`.
+pub fn pages_file(pagemap: &[u8], page: u64) -> io::Result<u64> {
+    Ok(Pagemap::read(pagemap, page)?.pages_file)
+}
+
 /// A `pagemap_entry`: pages that follow each other in memory and in the pages file.
 #[derive(Debug, Clone)]
 pub struct Run<'a> {

@@ -101,7 +101,7 @@ fn plain_memory_is_taken_and_the_rest_stays() {
     ]);
     // One run goes over three mappings.
     let pagemap = pagemap(&[2..4, 5..25, 29..31, 33..34, 45..46]);
-    let split = split(&mm, &pagemap, PAGE, &[]).unwrap().unwrap();
+    let split = split(&mm, &pagemap, PAGE, &[], &[]).unwrap().unwrap();
     check(&pagemap, &split);
     assert_eq!(split.pages_file, 3);
     let expected = [2..4, 5..10, 10..20, 30..31, 33..34].map(pages);
@@ -112,8 +112,9 @@ fn plain_memory_is_taken_and_the_rest_stays() {
 
 #[test]
 fn what_is_not_plain_memory_stays() {
-    let of =
-        |mapping, runs: &[Range<u64>]| split(&mm(&[mapping]), &pagemap(runs), PAGE, &[]).unwrap();
+    let of = |mapping, runs: &[Range<u64>]| {
+        split(&mm(&[mapping]), &pagemap(runs), PAGE, &[], &[]).unwrap()
+    };
     let all = std::slice::from_ref(&(0..9));
     assert!(of(plain(0..9), all).is_some());
     let small = (0..9, ANONYMOUS, READ_WRITE, ORDINARY, SMALL_PAGES);
@@ -138,7 +139,7 @@ fn what_is_not_plain_memory_stays() {
     // Pages of an earlier image, and pages in no order.
     let parent = [message(&[(1, 1)]), message(&[(1, BASE), (2, 9), (3, 1)])];
     assert_eq!(
-        split(&mm(&[plain(0..9)]), &file(&parent), PAGE, &[]).unwrap(),
+        split(&mm(&[plain(0..9)]), &file(&parent), PAGE, &[], &[]).unwrap(),
         None
     );
     assert_eq!(of(plain(0..9), &[4..6, 0..2]), None);
@@ -149,9 +150,29 @@ fn what_the_kernel_writes_stays() {
     let mm = mm(&[plain(0..9), plain(20..29)]);
     let pagemap = pagemap(&[0..9, 20..29]);
     let inside = pages(3..4).start + 0x120;
-    let split = split(&mm, &pagemap, PAGE, &[inside]).unwrap().unwrap();
+    let split = split(&mm, &pagemap, PAGE, &[inside], &[]).unwrap().unwrap();
     check(&pagemap, &split);
     assert_eq!(split.contents.mappings, [pages(20..29)]);
+}
+
+#[test]
+fn what_is_marked_stays() {
+    let mm = mm(&[plain(0..9), plain(20..29)]);
+    let pagemap = pagemap(&[0..9, 20..29]);
+    let mark = |range| Mark {
+        range: pages(range),
+        protection: READ_WRITE,
+        droppable: false,
+        advice: 1 << libc::MADV_WIPEONFORK,
+        sealed: false,
+    };
+    let taken = |marks: &[Mark]| {
+        let split = split(&mm, &pagemap, PAGE, &[], marks).unwrap().unwrap();
+        check(&pagemap, &split);
+        split.contents.mappings
+    };
+    assert_eq!(taken(&[mark(8..9)]), [pages(20..29)]);
+    assert_eq!(taken(&[mark(9..20)]), [pages(0..9), pages(20..29)]);
 }
 
 #[test]
@@ -181,7 +202,7 @@ fn no_page_is_lost_whatever_the_layout() {
             runs.push(run);
         }
         let pagemap = pagemap(&runs);
-        if let Some(split) = split(&mm(&mappings), &pagemap, PAGE, &[]).unwrap() {
+        if let Some(split) = split(&mm(&mappings), &pagemap, PAGE, &[], &[]).unwrap() {
             check(&pagemap, &split);
         }
     }
@@ -190,7 +211,7 @@ fn no_page_is_lost_whatever_the_layout() {
 #[test]
 fn a_file_that_is_none_is_refused() {
     let pagemap = pagemap(&[2..4, 5..9]);
-    let split = split(&mm(&[plain(0..9)]), &pagemap, PAGE, &[])
+    let split = split(&mm(&[plain(0..9)]), &pagemap, PAGE, &[], &[])
         .unwrap()
         .unwrap();
     let (head, size) = (split.contents.head(), split.contents.size());
@@ -221,10 +242,10 @@ fn a_file_that_is_none_is_refused() {
 fn cut_files_are_errors() {
     let (mm, pagemap) = (mm(&[plain(0..9)]), pagemap(&[]));
     for length in 0..mm.len() {
-        assert!(split(&mm[..length], &pagemap, PAGE, &[]).is_err());
+        assert!(split(&mm[..length], &pagemap, PAGE, &[], &[]).is_err());
     }
     for length in 0..pagemap.len() {
-        assert!(split(&mm, &pagemap[..length], PAGE, &[]).is_err());
+        assert!(split(&mm, &pagemap[..length], PAGE, &[], &[]).is_err());
     }
 }
 
