@@ -115,6 +115,8 @@ const attacks = {
         throw Object.assign(new Error("did not open"), { code: "closed" });
       }
     }),
+    // After all that.
+    user: [process.getuid(), process.geteuid(), process.getgid(), process.getegid(), process.getgroups()],
   }),
 
   /** System calls that only a native program can make: the Python attacks, in this sandbox. */
