@@ -4,6 +4,8 @@
 // says so and tries again, with longer and longer pauses. Values are put into the page once a frame at most; a counter
 // (`data-count`) only grows, whatever the stream says.
 
+import { isHeld } from "./hold.js";
+import { logIn } from "./session.js";
 import { toast } from "./toast.js";
 
 /** First pause before trying again, doubled up to the longest. */
@@ -13,8 +15,10 @@ const LONGEST_PAUSE_MS = 15_000;
 const SILENCE_MS = 8_000;
 /** A list whose functions changed is fetched again this often at most. */
 const REFRESH_MS = 2_000;
+/** How often it is looked whether what was held back can be shown. */
+const LATE_MS = 250;
 
-/** Handlers of events by name; charts add theirs. */
+/** Handlers of events by name: of one event several parts of the page may want to hear. */
 const handlers = new Map();
 let source;
 let address = "";
@@ -27,7 +31,7 @@ let frame = 0;
 
 /** Calls `handle(data)` in an animation frame for the newest event of this name. */
 export function onLive(name, handle) {
-  handlers.set(name, handle);
+  handlers.set(name, [...(handlers.get(name) ?? []), handle]);
 }
 
 function topics() {
@@ -52,6 +56,11 @@ function mark(text, login = false) {
     const link = document.createElement("a");
     link.href = `/login?next=${encodeURIComponent(location.pathname + location.search)}`;
     link.textContent = "Log in";
+    // Here, so that nothing on the page is lost.
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      logIn();
+    });
     status.append(" ", link);
   }
 }
@@ -140,7 +149,7 @@ function apply() {
   frame = 0;
   const events = waiting;
   waiting = new Map();
-  for (const [name, data] of events) handlers.get(name)?.(data);
+  for (const [name, data] of events) for (const handle of handlers.get(name) ?? []) handle(data);
 }
 
 function each(values, attribute, change) {
@@ -150,11 +159,6 @@ function each(values, attribute, change) {
     const key = element.getAttribute(attribute);
     if (Object.hasOwn(values, key)) change(element, values[key]);
   }
-}
-
-function isSelecting(element) {
-  const selection = document.getSelection();
-  return selection !== null && !selection.isCollapsed && selection.containsNode(element, true);
 }
 
 const grouped = new Intl.NumberFormat("en-US");
@@ -172,25 +176,42 @@ function showValues({ text, title, count, bar, html }) {
     element.textContent = grouped.format(shown);
   });
   each(bar, "data-bar", (element, value) => element.setAttribute("width", String(value)));
-  each(html, "data-html", (element, value) => {
-    // What is being selected or has the focus is not pulled away; it is replaced with the next change.
-    if (isSelecting(element) || element.contains(document.activeElement)) return;
+  each(html, "data-html", (element, value) => late.set(element, value));
+  showLate();
+}
+
+/** What an element is to hold as soon as nobody is at it. */
+const late = new Map();
+
+function showLate() {
+  let shown = false;
+  for (const [element, value] of late) {
+    if (element.isConnected && isHeld(element)) continue;
+    late.delete(element);
+    if (!element.isConnected) continue;
     element.innerHTML = value;
-    document.dispatchEvent(new CustomEvent("fresh"));
-  });
+    shown = true;
+  }
+  if (shown) document.dispatchEvent(new CustomEvent("fresh"));
 }
 
 let refreshed = 0;
+let refresh;
 
 /** The functions of the list changed: it is fetched again, when its last time is not just now. */
 function refreshStale() {
   const part = document.querySelector("[data-live-stale]");
   if (!part) return;
   const wait = Math.max(0, refreshed + REFRESH_MS - performance.now());
-  setTimeout(() => {
-    refreshed = performance.now();
+  clearTimeout(refresh);
+  refresh = setTimeout(() => {
     const current = document.querySelector("[data-live-stale]");
     if (!current) return;
+    refreshed = performance.now();
+    if (isHeld(current)) {
+      refreshStale();
+      return;
+    }
     window.htmx.ajax("GET", current.dataset.liveStale, { target: current, swap: "outerHTML" });
   }, wait);
 }
@@ -207,8 +228,13 @@ function follow() {
 export function setUpLive() {
   onLive("values", showValues);
   onLive("stale", refreshStale);
+  setInterval(showLate, LATE_MS);
   document.addEventListener("htmx:afterSettle", (event) => {
     if (event.target.closest?.("[data-live-topic]") || event.target.querySelector?.("[data-live-topic]")) follow();
+  });
+  document.addEventListener("logged-in", () => {
+    mark("");
+    connect();
   });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) leave();

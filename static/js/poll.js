@@ -1,7 +1,8 @@
-// Lists of what happened: an element with `data-poll="MS"` gets a `poll` event, which its hx-trigger waits for, when the
-// page's stream has told that something finished, that often at most. Nothing is asked while the tab is hidden, a request
-// is under way, or text in the element is selected.
+// An element with `data-poll="MS"` gets a `poll` event, which its hx-trigger waits for, when the page's stream has told that
+// something finished, that often at most. Nothing is asked while the tab is hidden, a request is under way, or somebody
+// is at the element.
 
+import { isHeld } from "./hold.js";
 import { onLive } from "./live.js";
 
 const TICK_MS = 250;
@@ -11,19 +12,6 @@ let changes = 0;
 const refreshed = new WeakMap();
 /** What was told when a request began. What it brings may lack whatever was told since. */
 const begun = new WeakMap();
-
-function isSelecting(element) {
-  const selection = document.getSelection();
-  return selection !== null && !selection.isCollapsed && selection.containsNode(element, true);
-}
-
-function isBusy(element) {
-  return (
-    element.classList.contains("htmx-request") ||
-    // An open choice inside would close under the user's hand.
-    (document.activeElement?.tagName === "SELECT" && element.contains(document.activeElement))
-  );
-}
 
 function tick() {
   if (document.hidden) return;
@@ -35,15 +23,14 @@ function tick() {
     } else if (
       changes > last.changes &&
       now - last.now >= Number(element.dataset.poll) &&
-      !isBusy(element) &&
-      !isSelecting(element)
+      !element.classList.contains("htmx-request") &&
+      !isHeld(element)
     ) {
       refreshed.set(element, { now, changes });
       window.htmx.trigger(element, "poll");
     }
   }
 }
-
 function onRequest(event) {
   begun.set(event.detail.xhr, changes);
 }

@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::Response;
 use hearth_web::pages::{
     FilterText, HistoryPartial, HistoryView, InvocationsPage, InvocationsPartial, InvocationsView,
@@ -21,7 +21,7 @@ use crate::http::spec;
 use crate::model::{InvocationFilter, InvocationRecord, Page, Right};
 
 use super::function;
-use super::guard::is_htmx;
+use super::guard::{is_htmx, push_url};
 use super::session::Viewer;
 use super::view;
 
@@ -31,8 +31,6 @@ const ROWS: u32 = 50;
 const LAST_CALLS: u32 = 5;
 /// Which element made htmx ask.
 const HX_TRIGGER: HeaderName = HeaderName::from_static("hx-trigger");
-/// What the browser's address bar is to say, with an entry in its history.
-const HX_PUSH_URL: HeaderName = HeaderName::from_static("hx-push-url");
 /// The element that refreshes itself.
 const LIVE_ELEMENT: &str = "invocations";
 
@@ -69,10 +67,8 @@ pub async fn page(
     let is_refresh = headers
         .get(HX_TRIGGER)
         .is_some_and(|element| element == LIVE_ELEMENT);
-    if let Ok(address) = HeaderValue::try_from(address)
-        && !is_refresh
-    {
-        response.headers_mut().insert(HX_PUSH_URL, address);
+    if !is_refresh {
+        push_url(&headers, &address, &mut response);
     }
     Ok(response)
 }

@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use hearth_web::pages::{LogLineRow, LogsPage, LogsPartial, LogsView};
 use hearth_web::respond;
@@ -15,7 +15,7 @@ use crate::http::problem::Problem;
 use crate::http::spec;
 use crate::model::{InvocationId, Right};
 
-use super::guard::is_htmx;
+use super::guard::{is_htmx, push_url};
 use super::session::Viewer;
 use super::view;
 
@@ -25,8 +25,6 @@ const NEWEST: u32 = 200;
 const FOUND: u32 = 100;
 /// Most lines shown of one invocation.
 const OF_INVOCATION: u32 = 2000;
-/// What the browser's address bar is to say, with an entry in its history.
-const HX_PUSH_URL: HeaderName = HeaderName::from_static("hx-push-url");
 
 /// The page's query.
 #[derive(Debug, Default, Deserialize)]
@@ -59,9 +57,7 @@ pub async fn page(
     let (logs, before) = logs;
     let address = logs.address(before.as_deref());
     let mut response = respond::partial(&LogsPartial { logs });
-    if let Ok(address) = HeaderValue::try_from(address) {
-        response.headers_mut().insert(HX_PUSH_URL, address);
-    }
+    push_url(&headers, &address, &mut response);
     Ok(response)
 }
 

@@ -95,4 +95,27 @@ impl Browser {
         )
         .await;
     }
+
+    /// Moves the mouse here, with no button down.
+    pub async fn point(&self, x: f64, y: f64) {
+        self.mouse("mouseMoved", x, y, "none").await;
+    }
+
+    /// Presses the mouse's button here, or lets it go.
+    pub async fn press(&self, down: bool, x: f64, y: f64) {
+        let kind = if down {
+            "mousePressed"
+        } else {
+            "mouseReleased"
+        };
+        self.mouse(kind, x, y, "left").await;
+    }
+
+    async fn mouse(&self, kind: &str, x: f64, y: f64, button: &str) {
+        self.devtools(
+            "Input.dispatchMouseEvent",
+            json!({ "type": kind, "x": x, "y": y, "button": button, "clickCount": 1 }),
+        )
+        .await;
+    }
 }
