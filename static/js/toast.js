@@ -82,6 +82,8 @@ function problemOf(request) {
 
 export function setUpToasts() {
   document.addEventListener("htmx:responseError", (event) => {
+    // The session has ended: session.js asks.
+    if (event.detail.xhr.status === 401) return;
     const { title, detail, id } = problemOf(event.detail.xhr);
     toast(title, detail, id);
   });

@@ -35,10 +35,8 @@ export function setUpUnsaved() {
   }
   // A save that succeeded leads elsewhere.
   document.addEventListener("htmx:beforeOnLoad", (event) => {
-    if (event.detail.xhr.getResponseHeader("hx-redirect")) leaving = true;
-  });
-  document.addEventListener("submit", (event) => {
-    if (!event.target.matches("[hx-post]") && event.target.method === "post") leaving = true;
+    const { status } = event.detail.xhr;
+    if (status >= 200 && status < 300 && event.detail.xhr.getResponseHeader("hx-redirect")) leaving = true;
   });
   window.addEventListener("beforeunload", (event) => {
     if (isUnsaved()) event.preventDefault();

@@ -1,7 +1,9 @@
 // The code page: a tree of files, one of them in the editor, edits of several kept until they are deployed together.
 
 import { ask } from "./confirm.js";
+import { clock, Draft } from "./drafts.js";
 import { editorOf, editorReady } from "./editor.js";
+import { fetchHere } from "./session.js";
 import { toast } from "./toast.js";
 import { watchUnsaved } from "./unsaved.js";
 
@@ -41,6 +43,9 @@ class File {
   }
 }
 
+/** Pause after a change before the draft is kept. */
+const DRAFT_MS = 300;
+
 class Workbench {
   constructor(form) {
     this.form = form;
@@ -59,6 +64,7 @@ class Workbench {
     /** By path in the version, new ones by an own key. */
     this.files = new Map();
     this.current = this.first();
+    this.draft = new Draft(this.name, this.version);
   }
 
   first() {
@@ -112,6 +118,7 @@ class Workbench {
     }
     watchUnsaved(() => this.changed().length > 0);
     this.setUpReview();
+    this.setUpDraft();
     await editorReady(this.area);
     this.paint();
     this.showProblem();
@@ -132,8 +139,15 @@ class Workbench {
       this.show(known);
       return known;
     }
+    const file = await this.load(path);
+    if (file) this.show(file);
+    return file;
+  }
+
+  /** A file of the version that is not in the editor yet. */
+  async load(path) {
     const query = new URLSearchParams({ version: this.version, path });
-    const response = await fetch(`/functions/${this.name}/code/file?${query}`).catch(() => undefined);
+    const response = await fetchHere(`/functions/${this.name}/code/file?${query}`);
     if (!response?.ok) {
       toast("The file could not be opened", path, response?.headers.get("x-request-id") ?? "");
       return undefined;
@@ -141,13 +155,70 @@ class Workbench {
     const { kind, text, size } = await response.json();
     const file = new File({ origin: path, path, kind, size, text });
     this.files.set(path, file);
-    this.show(file);
     return file;
   }
 
-  show(file) {
+  /** Keeps what is written, and offers what was kept the last time. */
+  setUpDraft() {
+    const kept = this.draft.read();
+    const offer = document.getElementById("draft");
+    const answered = () => {
+      this.offered = false;
+      offer.hidden = true;
+    };
+    if (kept) {
+      this.offered = true;
+      document.getElementById("draft-restore").textContent = `Restore your draft from ${clock(kept.at)}`;
+      offer.hidden = false;
+      document.getElementById("draft-restore").addEventListener("click", async () => {
+        if (await this.restore(kept.files)) answered();
+      });
+      document.getElementById("draft-discard").addEventListener("click", () => {
+        answered();
+        this.draft.forget();
+      });
+    }
+    addEventListener("pagehide", () => this.keep());
+    document.addEventListener("htmx:beforeOnLoad", ({ detail: { xhr, elt } }) => {
+      if (elt !== this.form || xhr.status !== 200 || !xhr.getResponseHeader("hx-redirect")) return;
+      this.deployed = true;
+      this.draft.forget();
+    });
+  }
+
+  keep() {
+    clearTimeout(this.timer);
+    const changed = this.changed();
+    // A draft that is still offered is not lost to a page on which nothing was written yet.
+    if (this.deployed || (this.offered && changed.length === 0)) return;
+    this.offered = false;
+    document.getElementById("draft").hidden = true;
+    this.draft.write(changed.map(({ origin, path, kind, size, text }) => ({ origin, path, kind, size, text })));
+  }
+
+  async restore(files) {
+    let shown;
+    for (const { origin, path, kind, size, text } of files) {
+      let file;
+      if (origin === undefined) {
+        file = new File({ path, kind, size, text });
+        file.before = undefined;
+        this.files.set(file, file);
+      } else {
+        file = this.files.get(origin) ?? (await this.load(origin));
+        if (!file) return false;
+        Object.assign(file, { path, text, state: undefined });
+      }
+      if (file === this.current || !shown) shown = file;
+    }
+    // What is in the editor is from before.
+    this.show(shown, true);
+    return true;
+  }
+
+  show(file, anew = false) {
     const editor = editorOf(this.area);
-    if (editor && this.current.kind === "text") this.current.state = editor.state;
+    if (!anew && editor && this.current.kind === "text") this.current.state = editor.state;
     this.current = file;
     const isText = file.kind === "text";
     this.path.value = file.path ?? file.origin ?? "";
@@ -224,6 +295,8 @@ class Workbench {
       if (file.isNew && !file.isDeleted) this.tree.querySelector("ul")?.append(this.newEntry(file));
     }
     if (!this.summary) return;
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.keep(), DRAFT_MS);
     const changed = this.changed();
     const said = changed.length === 1 ? "1 file is changed" : `${changed.length} files are changed`;
     this.summary.hidden = changed.length === 0;
@@ -270,13 +343,25 @@ class Workbench {
       dialog.querySelector("#deploy-button").focus();
     });
     this.form.addEventListener("submit", () => dialog.close());
-    document.addEventListener("htmx:afterSettle", () => this.showProblem());
+    document.addEventListener("htmx:afterSettle", (event) => {
+      if (event.target.id === "form-outcome") this.point();
+      this.showProblem();
+    });
     document.addEventListener("click", (event) => {
       if (!event.target.closest?.("[data-go-to-line]")) return;
       event.preventDefault();
       this.shown = undefined;
       this.showProblem();
     });
+  }
+
+  /** Leads to the message: it stands below the head, which stays in sight. */
+  point() {
+    const problem = document.getElementById("problem");
+    if (!problem) return;
+    problem.tabIndex = -1;
+    problem.scrollIntoView({ block: "start" });
+    problem.focus({ preventScroll: true });
   }
 
   /** Opens the line at which the import failed. */
@@ -294,7 +379,8 @@ class Workbench {
     const editor = editorOf(this.area);
     editor?.mark(Number(line), message);
     editor?.focus();
-    problem.scrollIntoView({ block: "nearest" });
+    // After the editor has scrolled to its line, which it does when it is drawn: the message comes first.
+    requestAnimationFrame(() => requestAnimationFrame(() => problem.scrollIntoView({ block: "start" })));
   }
 }
 

@@ -20,6 +20,10 @@ use super::session::{Viewer, encode_next, local_path};
 const HX_REQUEST: HeaderName = HeaderName::from_static("hx-request");
 /// The page a request of htmx was made from.
 const HX_CURRENT_URL: HeaderName = HeaderName::from_static("hx-current-url");
+/// What the browser's address bar is to say, with an entry in its history.
+const HX_PUSH_URL: HeaderName = HeaderName::from_static("hx-push-url");
+/// What it is to say, without one.
+const HX_REPLACE_URL: HeaderName = HeaderName::from_static("hx-replace-url");
 /// Sends the whole page elsewhere.
 pub const HX_REDIRECT: HeaderName = HeaderName::from_static("hx-redirect");
 /// Set by browsers: how the page that makes a request relates to us.
@@ -35,6 +39,22 @@ pub fn go(headers: &HeaderMap, path: &str) -> Response {
     match HeaderValue::try_from(path) {
         Ok(value) if is_htmx(headers) => (StatusCode::OK, [(HX_REDIRECT, value)]).into_response(),
         _ => Redirect::to(path).into_response(),
+    }
+}
+
+/// Says what the browser's address bar is to hold after a swap. An address that it holds already gets no second entry in the
+/// history: *Back* would seem dead.
+pub fn push_url(headers: &HeaderMap, address: &str, response: &mut Response) {
+    let current = headers
+        .get(HX_CURRENT_URL)
+        .and_then(|url| url.to_str().ok())
+        .and_then(path_of);
+    let name = match current == Some(address) {
+        true => HX_REPLACE_URL,
+        false => HX_PUSH_URL,
+    };
+    if let Ok(address) = HeaderValue::try_from(address) {
+        response.headers_mut().insert(name, address);
     }
 }
 
@@ -155,15 +175,10 @@ pub fn sentence(text: &str) -> String {
 
 fn to_login(request: &Request) -> Response {
     let headers = request.headers();
+    // The page asks over itself: leaving it would lose what was typed there.
     if is_htmx(headers) {
-        let current = headers
-            .get(HX_CURRENT_URL)
-            .and_then(|url| url.to_str().ok())
-            .and_then(path_of)
-            .map_or("/", local_path);
-        let login = format!("/login?next={}", encode_next(current));
-        let target = HeaderValue::try_from(login).unwrap_or(HeaderValue::from_static("/login"));
-        return (StatusCode::UNAUTHORIZED, [(HX_REDIRECT, target)]).into_response();
+        return Problem::new(Code::Unauthorized, "the session has ended; log in again")
+            .into_response();
     }
     let next = match request.uri().path_and_query() {
         Some(path) if request.method().is_safe() => local_path(path.as_str()),
@@ -253,6 +268,21 @@ mod tests {
     }
 
     #[test]
+    fn an_address_is_pushed_once() {
+        let pushed = |current: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HX_CURRENT_URL, HeaderValue::from_static(current));
+            let mut response = StatusCode::OK.into_response();
+            push_url(&headers, "/functions/f/logs?q=a%20b", &mut response);
+            let of = |name: &HeaderName| response.headers().get(name).cloned();
+            (of(&HX_PUSH_URL).is_some(), of(&HX_REPLACE_URL).is_some())
+        };
+        assert_eq!(pushed("http://h:1/functions/f/logs"), (true, false));
+        assert_eq!(pushed("http://h:1/functions/f/logs?q=a%20b"), (false, true));
+        assert_eq!(pushed("not an address"), (true, false));
+    }
+
+    #[test]
     fn only_browsers_get_a_page_for_a_missing_address() {
         let ask = |accept: &str| {
             Request::builder()
@@ -267,26 +297,21 @@ mod tests {
     }
 
     #[test]
-    fn expired_sessions_come_back_to_where_they_were() {
-        let mut request = post(&[
+    fn an_expired_session_takes_no_page_away() {
+        let inside = to_login(&post(&[
             ("hx-request", "true"),
-            ("hx-current-url", "http://h:1/functions/a?status=failed"),
-        ]);
-        let redirect = |request: &Request| {
-            to_login(request)
-                .headers()
-                .get(HX_REDIRECT)
-                .map(|value| value.to_str().expect("text").to_owned())
-        };
+            ("hx-current-url", "http://h:1/functions/a/code"),
+        ]));
+        assert_eq!(inside.status(), StatusCode::UNAUTHORIZED);
+        assert!(!inside.headers().contains_key(HX_REDIRECT));
+        let mut page = Request::new(Body::empty());
+        *page.uri_mut() = "/functions/a?status=failed".parse().expect("an address");
         assert_eq!(
-            redirect(&request).as_deref(),
-            Some("/login?next=%2Ffunctions%2Fa%3Fstatus%3Dfailed")
+            to_login(&page).headers()[header::LOCATION],
+            "/login?next=%2Ffunctions%2Fa%3Fstatus%3Dfailed"
         );
-        request.headers_mut().insert(
-            HX_CURRENT_URL,
-            HeaderValue::from_static("http://h:1//evil.example/"),
-        );
-        assert_eq!(redirect(&request).as_deref(), Some("/login?next=%2F"));
+        *page.uri_mut() = "//evil.example/".parse().expect("an address");
+        assert_eq!(to_login(&page).headers()[header::LOCATION], "/login");
     }
 
     #[test]

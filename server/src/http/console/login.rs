@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -19,6 +20,7 @@ use crate::people::{PasswordError, rules};
 use crate::store::StoreError;
 
 use super::form::{self, Form};
+use super::guard::is_htmx;
 use super::session::{local_path, open};
 
 /// Said whether the name or the password is wrong: which of them is nobody's business.
@@ -77,6 +79,7 @@ pub async fn login(
             let next = local_path(form.text("next"));
             open(&app, &caller, &audit, &headers, next).await
         }
+        Err(refusal) if is_htmx(&headers) => refuse_briefly(refusal),
         Err(refusal) => refuse(&app, &form, refusal).await,
     }
 }
@@ -181,6 +184,19 @@ fn with_token(app: &App, audit: &Audit, form: &Form) -> Result<Caller, Refusal> 
         ));
     }
     Ok(Caller::Token(token))
+}
+
+/// The same for the dialog over a page.
+fn refuse_briefly(refusal: Refusal) -> Result<Response, Problem> {
+    let (status, message, wait) = match refusal {
+        Refusal::Problem(problem) => return Err(problem),
+        Refusal::Password(status, message) | Refusal::Token(status, message) => {
+            (status, message, None)
+        }
+        Refusal::Wait(wait) => (StatusCode::TOO_MANY_REQUESTS, too_many(wait), Some(wait)),
+    };
+    let body = Json(serde_json::json!({ "title": message }));
+    Ok(limited((status, body).into_response(), wait))
 }
 
 async fn refuse(app: &App, form: &Form, refusal: Refusal) -> Result<Response, Problem> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::driver::{Browser, DESKTOP};
 use super::log_in;
-use crate::support::{Proxy, Server};
+use crate::support::{Proxy, Server, TOKEN};
 
 const ECHO: &str = "def handler(event, context): return event\n";
 
@@ -235,7 +235,7 @@ async fn a_list_follows_functions_that_come_and_go() {
     browser.find("#function-beta").await;
     client.invoke("beta", &json!(1)).await.expect(200);
     let row = "#function-list tr[data-function=beta]";
-    browser.wait_for_text(row, "0 %").await;
+    browser.wait_for_text(row, "0%").await;
     browser.fill("#list-search", "alp").await;
     browser
         .wait_until(
@@ -270,6 +270,8 @@ async fn a_session_that_ends_ends_its_stream() {
         .expect("a script");
     browser.wait_for_text("#live-status", "logged out").await;
     browser.click("#live-status a").await;
-    browser.find("#login-token").await;
+    browser.fill("#session-secret", TOKEN).await;
+    browser.click("#session-submit").await;
+    browser.wait_for_live("open").await;
     browser.close().await;
 }
