@@ -47,6 +47,13 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
             "from pkg import words\n\n\ndef handler(event, context):\n    return words.greet(event) + '!'\n",
         )
         .await;
+    // The primary action is on the first screen.
+    browser
+        .wait_until(
+            "the button is on the screen",
+            "return document.getElementById('review-button').getBoundingClientRect().bottom <= window.innerHeight;",
+        )
+        .await;
     // A directory is read when it is opened, a file when it is chosen.
     browser
         .click("details.directory:nth-of-type(1) summary")
@@ -218,8 +225,18 @@ async fn an_import_error_is_shown_at_its_line() {
              && document.querySelector('.cm-activeLine')?.textContent === 'import nowhere_at_all';",
         )
         .await;
+    // The message and the way to deploy are both in sight, without a scroll.
+    browser
+        .wait_until(
+            "the message is on the screen",
+            "const inside = (id) => { const box = document.getElementById(id).getBoundingClientRect(); \
+                 return box.top >= 0 && box.bottom <= window.innerHeight; }; \
+             return inside('review-button') && inside('problem-place');",
+        )
+        .await;
     // 422 is what was asked for; the browser notes every such answer.
     browser.console().await;
+    browser.picture("code-failed-deploy-desktop-dark").await;
     browser.look("code-import-error-desktop-dark").await;
     browser.resize(PHONE).await;
     browser.look("code-import-error-phone-dark").await;
