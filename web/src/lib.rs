@@ -9,6 +9,7 @@
 
 pub mod assets;
 pub mod chrome;
+pub mod compress;
 pub mod format;
 pub mod json;
 pub mod live;

@@ -10,10 +10,10 @@ use std::marker::PhantomData;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use subtle::ConstantTimeEq;
 
 use super::App;
 use super::audit::Audit;
+use super::csrf;
 use super::problem::{Code, Problem};
 use crate::model::{Caller, Right};
 
@@ -241,7 +241,7 @@ async fn of_session(
         let sent = headers
             .get(X_CSRF_TOKEN)
             .map_or(&b""[..], HeaderValue::as_bytes);
-        if !bool::from(sent.ct_eq(session.csrf.as_bytes())) {
+        if !csrf::fits(sent, &session.csrf) {
             return Err(Problem::new(
                 Code::Forbidden,
                 "a session's changing requests need its X-CSRF-Token",

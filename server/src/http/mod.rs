@@ -8,6 +8,7 @@ pub mod audit;
 pub mod auth;
 mod body;
 pub mod console;
+mod csrf;
 mod filter;
 mod finish;
 mod front;

@@ -29,7 +29,9 @@ async fn strangers_are_sent_to_the_login() {
         .header("hx-request", "true")
         .header("hx-current-url", format!("{}/", server.url));
     let answer = browser.send(request).await.expect(401);
-    assert_eq!(answer.header("hx-redirect"), "/login?next=%2F");
+    // The page stays, and asks for the password over itself.
+    assert_eq!(answer.json()["code"], "unauthorized");
+    assert_eq!(answer.header("hx-redirect"), "");
 
     for wrong in ["", "nonsense", "' or 1=1 --"] {
         let form = encoded(browser.post("/login"), &[("token", wrong)]);
@@ -231,7 +233,7 @@ async fn a_function_lives_and_dies_without_a_script() {
         .expect(200)
         .text();
     assert!(
-        wrong.contains("Shortest must be a number of milliseconds"),
+        wrong.contains("Min ms must be a number of milliseconds"),
         "{wrong}"
     );
     let request = browser
@@ -488,4 +490,49 @@ async fn the_palette_finds_functions_by_name() {
         .collect();
     assert_eq!(names, ["thumbnail", "image-thumb"]);
     Browser::new(&server).get("/palette?q=a").await.expect(303);
+}
+
+/// Pages are compressed for who takes it, each with another CSRF token; streams and functions' answers are not.
+#[tokio::test]
+async fn pages_are_compressed_and_nothing_else_is() {
+    let server = Server::start();
+    let client = server.client();
+    let settings = json!({"public": true});
+    let code = "def handler(event, context):\n    return {'statusCode': 200, 'headers': {'content-type': 'text/html'}, 'body': '<p>' * 5000}\n";
+    client.deploy("long", code, settings).await;
+    let mut browser = Browser::logged_in(&server, TOKEN).await;
+    let mut tokens = Vec::new();
+    for _ in 0..2 {
+        let page = browser.get("/functions/long").await.expect(200);
+        assert_eq!(page.header("content-encoding"), "");
+        assert_eq!(page.header("vary"), "accept-encoding");
+        let whole = page.text().len();
+        let request = browser
+            .request(Method::GET, "/functions/long")
+            .header("accept-encoding", "gzip, br");
+        let packed = browser.send(request).await.expect(200);
+        assert_eq!(packed.header("content-encoding"), "gzip");
+        assert_eq!(packed.header("vary"), "accept-encoding");
+        assert!(packed.bytes.starts_with(b"\x1f\x8b") && packed.bytes.len() * 2 < whole);
+        let text = page.text();
+        let token = text
+            .split_once("name=\"csrf\" value=\"")
+            .expect("a token")
+            .1;
+        tokens.push(token.split_once('"').expect("its end").0.to_owned());
+    }
+    // The same session's token is another text each time, and each is good.
+    assert_ne!(tokens[0], tokens[1]);
+    for token in tokens {
+        browser.csrf = token;
+        let fields = [("theme", "dark")];
+        browser.submit("/theme", &fields).await.expect(303);
+    }
+    for path in ["/fn/long", "/api/v1/functions"] {
+        let request = browser
+            .request(Method::GET, path)
+            .header("accept-encoding", "gzip");
+        let answer = browser.send(request).await.expect(200);
+        assert_eq!(answer.header("content-encoding"), "", "{path}");
+    }
 }

@@ -30,6 +30,7 @@ mod logs;
 mod notice;
 mod outcome;
 mod overview;
+mod packed;
 mod palette;
 mod people;
 mod person;
@@ -131,6 +132,7 @@ pub fn router(app: App) -> Router<App> {
         .layer(from_fn(guard::strangers));
     pages
         .merge(doors)
+        .layer(from_fn(packed::pack))
         // Form fields have limits of their own, see `form`.
         .layer(DefaultBodyLimit::disable())
         .with_state(app)

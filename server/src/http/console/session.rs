@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -11,11 +12,13 @@ use hearth_web::chrome::{Chrome, Section, Theme};
 use crate::http::App;
 use crate::http::audit::Audit;
 use crate::http::auth::{self, SESSION_COOKIE, cookie};
+use crate::http::csrf;
 use crate::http::problem::Problem;
 use crate::model::{Caller, Right, SESSION_ABSOLUTE};
 use crate::store::Session;
 
 use super::form::Submitted;
+use super::guard::is_htmx;
 
 /// Longest path a login returns to: longer ones are not ours.
 const MAX_NEXT_BYTES: usize = 2048;
@@ -89,7 +92,7 @@ impl Viewer {
             Caller::Token(_) => (String::new(), name),
         };
         Chrome {
-            csrf: self.session.csrf.clone(),
+            csrf: csrf::masked(&self.session.csrf),
             user_name,
             token_name,
             can_write: self.may(Right::Write),
@@ -121,7 +124,14 @@ pub async fn open(
         .create_session(caller.owner(), &address, &origin.agent)
         .await?;
     let cookie = set_cookie(&secret, SESSION_ABSOLUTE, is_https(headers))?;
-    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response())
+    if !is_htmx(headers) {
+        return Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response());
+    }
+    // The dialog over a page whose session has ended: the page stays, and goes on with the new session's token.
+    let session = app.store.find_session(&secret).await?;
+    let csrf = session.map_or_else(String::new, |session| csrf::masked(&session.csrf));
+    let body = Json(serde_json::json!({ "csrf": csrf }));
+    Ok(([(header::SET_COOKIE, cookie)], body).into_response())
 }
 
 /// `POST /logout`.

@@ -1,0 +1,56 @@
+//! Pages are sent with gzip to browsers that take it. Streams, files and what functions answer go another way.
+//!
+//! A page holds the session's CSRF token beside text that somebody else may choose, such as a search in its address. The
+//! length of a compressed page would tell the one by means of the other (BREACH), so the token is masked anew in each
+//! page ([`csrf`](crate::http::csrf)).
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use hearth_web::compress;
+
+/// Longer pages are compressed on a thread that may block: some milliseconds of work are not for one that serves others.
+const BLOCKING_FROM_BYTES: usize = 16 << 10;
+/// Far above any page; pages are made in memory.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Compresses the page that the request is answered with.
+pub async fn pack(request: Request, next: Next) -> Response {
+    let accepted = compress::accepts_gzip(request.headers());
+    let mut response = next.run(request).await;
+    let is_page = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    if !is_page {
+        return response;
+    }
+    response
+        .headers_mut()
+        .append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if !accepted {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let Ok(page) = to_bytes(body, MOST_BYTES).await else {
+        return Response::from_parts(parts, Body::empty());
+    };
+    let packed = match page.len() {
+        ..BLOCKING_FROM_BYTES => compress::page(&page),
+        _ => {
+            let page = page.clone();
+            let work = tokio::task::spawn_blocking(move || compress::page(&page));
+            work.await.ok().flatten()
+        }
+    };
+    let Some(packed) = packed else {
+        return Response::from_parts(parts, Body::from(page));
+    };
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts
+        .headers
+        .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    Response::from_parts(parts, Body::from(packed))
+}
