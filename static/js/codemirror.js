@@ -71,6 +71,21 @@ const theme = EditorView.theme({
   },
   ".cm-tooltip": { backgroundColor: "var(--surface)", border: "1px solid var(--line-strong)", color: "var(--text)" },
   ".cm-diagnostic-error": { borderLeftColor: "var(--bad)" },
+  // Not the images of the package: the browser holds the page's policy against the styles in them.
+  ".cm-lint-marker-error": {
+    content: "normal",
+    width: "0.7em",
+    height: "0.7em",
+    margin: "0.15em",
+    borderRadius: "50%",
+    backgroundColor: "var(--bad)",
+  },
+  ".cm-lintRange-error": {
+    backgroundImage: "none",
+    textDecoration: "underline wavy var(--bad)",
+    textDecorationSkipInk: "none",
+    textUnderlineOffset: "3px",
+  },
   ".cm-diagnosticText": { overflowWrap: "anywhere" },
 });
 
@@ -111,19 +126,19 @@ const hasLongLine = (text) =>
  * An editor.
  *
  * `name` is a file's name, which decides the language; `described` the ids of what describes it; `changed` is called with
- * the text after each change; `keys` are bindings that come before the editor's own.
+ * the text after each change; `tabLeaves` says that Tab moves on and does not indent; `keys` are bindings that come before the editor's own.
  */
 export class Editor {
   #language = new Compartment();
   #options;
 
-  constructor({ parent, text, name, label, described, readOnly, keys = [], changed }) {
-    this.#options = { label, described, readOnly, keys, changed };
+  constructor({ parent, text, name, label, described, readOnly, tabLeaves = false, keys = [], changed }) {
+    this.#options = { label, described, readOnly, tabLeaves, keys, changed };
     this.view = new EditorView({ parent, state: this.#state(text, name) });
   }
 
   #state(text, name) {
-    const { label, described, readOnly, keys, changed } = this.#options;
+    const { label, described, readOnly, tabLeaves, keys, changed } = this.#options;
     const isJson = name.endsWith(".json");
     return EditorState.create({
       doc: text,
@@ -146,7 +161,8 @@ export class Editor {
         // Nothing typed yet is no mistake.
         isJson ? linter((view) => (view.state.doc.length === 0 ? [] : jsonParseLinter()(view)), { delay: 300 }) : [],
         keymap.of([
-          { key: "Tab", run: indentMore, shift: indentLess },
+          // Ctrl+] and Ctrl+[ indent in either case.
+          ...(tabLeaves ? [] : [{ key: "Tab", run: indentMore, shift: indentLess }]),
           ...closeBracketsKeymap,
           ...searchKeymap,
           ...lintKeymap,

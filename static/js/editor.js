@@ -50,6 +50,7 @@ function cover(area, Editor) {
     label,
     described: area.getAttribute("aria-describedby"),
     readOnly: area.readOnly,
+    tabLeaves: area.dataset.tab === "leaves",
     keys,
     changed: (text) => {
       if (syncing) return;

@@ -1,5 +1,6 @@
 // The test panel: events to start from, and the curl command for exactly what is in the form.
 
+import { fetchHere } from "./session.js";
 import { toast } from "./toast.js";
 
 /** One word of a POSIX shell. */
@@ -22,9 +23,7 @@ function setUpPicker(area) {
     const name = document.getElementById("event-name");
     if (name) name.value = select.selectedOptions[0]?.dataset.name ?? "";
     if (select.value === "") return;
-    const response = await fetch(`${select.dataset.pick}?${new URLSearchParams({ pick: select.value })}`).catch(
-      () => undefined,
-    );
+    const response = await fetchHere(`${select.dataset.pick}?${new URLSearchParams({ pick: select.value })}`);
     if (!response?.ok) {
       toast("The event could not be read", "", response?.headers.get("x-request-id") ?? "");
       return;
@@ -43,6 +42,10 @@ function setUpPicker(area) {
     const name = document.getElementById("event-name");
     if (name?.getAttribute("aria-invalid") === "true") name.focus();
   });
+  // What is typed replaces the name that was chosen, and is not added to it.
+  document.addEventListener("focusin", (event) => {
+    if (event.target.id === "event-name") event.target.select();
+  });
   // Enter in the name saves and does not invoke.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.target.id !== "event-name") return;
@@ -51,13 +54,24 @@ function setUpPicker(area) {
   });
 }
 
+const utf8 = new TextEncoder();
+/** What an address holds as it is. Of what may stand in one, curl takes brackets for patterns. */
+const PLAIN = /^[!$%&'()*+,\-./0-9:;=?@A-Z_a-z~]$/;
+
+/** Encodes what an address cannot hold, as the server does with what is typed into the form. */
+const encoded = (text) =>
+  Array.from(utf8.encode(text), (byte) => {
+    const character = String.fromCharCode(byte);
+    return PLAIN.test(character) ? character : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  }).join("");
+
 /** The command that makes the call which the form would make. */
 function httpCommand(form) {
   const field = (name) => form.elements.namedItem(name).value;
   const method = field("method");
   const path = field("path").trim().replace(/^\/*/, "/");
   const query = field("query").trim().replace(/^\?/, "");
-  const address = form.dataset.url + (path === "/" ? "" : path) + (query ? `?${query}` : "");
+  const address = form.dataset.url + encoded((path === "/" ? "" : path) + (query ? `?${query}` : ""));
   const words = ["curl"];
   if (method === "HEAD") words.push("-I");
   else if (method !== "GET" || field("body")) words.push("-X", method);

@@ -179,7 +179,7 @@ fn upload(form: &Form, function: &FunctionView) -> Result<Code, InvalidField> {
 }
 
 fn unchanged() -> Failure {
-    problem("Nothing is changed yet, so there is nothing to deploy.", "")
+    problem("There are no changes to deploy.", "")
 }
 
 fn stale(function: &FunctionView) -> Failure {
@@ -310,10 +310,10 @@ async fn show(
         head: view::head(app, function).await?,
         handler: function.handler.clone(),
         version,
+        commands: commands::code(headers, function, version, &files),
         files,
         file,
         upload,
-        commands: commands::code(headers, function, version),
         errors: failure.errors,
         problem: failure.problem,
     };

@@ -1,29 +1,47 @@
 //! Shell commands that do what a page does. The token comes from the shell's environment, so that none is ever shown.
 
 use axum::http::HeaderMap;
-use hearth_web::pages::Command;
+use hearth_web::pages::{Command, FileList};
 
-use crate::model::{FunctionView, Runtime};
+use crate::model::FunctionView;
 
 use super::view::base_url;
+
+/// What a version of more than one file is uploaded as.
+const ARCHIVE: &str = "package.zip";
+/// The names that a single file can be uploaded under.
+const SINGLE: [&str; 4] = ["main.py", "main.js", "main.mjs", "main.cjs"];
 
 /// How a command proves who it is.
 pub const TOKEN: &str = "-H \"Authorization: Bearer $HEARTH_TOKEN\"";
 
 /// Of the code page.
-pub fn code(headers: &HeaderMap, function: &FunctionView, version: u32) -> Vec<Command> {
+pub fn code(
+    headers: &HeaderMap,
+    function: &FunctionView,
+    version: u32,
+    files: &FileList,
+) -> Vec<Command> {
     let api = api(headers, function);
-    let file = match function.runtime {
-        Runtime::Python3 => "main.py",
-        Runtime::Node => "main.mjs",
-    };
+    let file = uploaded(files);
     vec![
         Command {
-            what: "Deploy a file or a zip archive as the new version",
+            what: match file {
+                ARCHIVE => "Deploy a zip archive as the new version; it replaces all files",
+                _ => "Deploy a file, or a zip archive, as the new version",
+            },
             line: format!("curl -X PUT {api}/code {TOKEN} -F code=@{file}"),
         },
         download(&api, function, version),
     ]
+}
+
+/// What an upload that replaces a version with these files has to be: an upload of one file leaves nothing else.
+fn uploaded(files: &FileList) -> &str {
+    match files.entries.as_slice() {
+        [only] if files.left_out == 0 && SINGLE.contains(&only.path.as_str()) => &only.path,
+        _ => ARCHIVE,
+    }
 }
 
 /// Of the versions page.
@@ -31,7 +49,7 @@ pub fn versions(headers: &HeaderMap, function: &FunctionView) -> Vec<Command> {
     let api = api(headers, function);
     vec![
         Command {
-            what: "Let a version answer",
+            what: "Activate a version",
             line: format!(
                 "curl -X POST {api}/versions/{}/activate {TOKEN}",
                 function.active_version
@@ -75,4 +93,35 @@ fn download(api: &str, function: &FunctionView, version: u32) -> Command {
 
 fn api(headers: &HeaderMap, function: &FunctionView) -> String {
     format!("{}/api/v1/functions/{}", base_url(headers), function.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use hearth_web::pages::FileEntry;
+
+    use super::*;
+
+    #[test]
+    fn a_version_of_several_files_is_not_replaced_by_one() {
+        let files = |names: &[&str]| FileList {
+            function: "f".into(),
+            version: 1,
+            entries: names
+                .iter()
+                .map(|name| FileEntry {
+                    name: (*name).to_owned(),
+                    path: (*name).to_owned(),
+                    bytes: Some(1),
+                    inside: None,
+                    opened: false,
+                })
+                .collect(),
+            left_out: 0,
+        };
+        assert_eq!(uploaded(&files(&["main.py"])), "main.py");
+        assert_eq!(uploaded(&files(&["main.mjs"])), "main.mjs");
+        assert_eq!(uploaded(&files(&["app.py"])), ARCHIVE);
+        assert_eq!(uploaded(&files(&["main.py", "pkg"])), ARCHIVE);
+        assert_eq!(uploaded(&files(&[])), ARCHIVE);
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::driver::{Browser, DESKTOP, PHONE};
 use super::log_in;
-use crate::support::{Server, TOKEN};
+use crate::support::{Server, TOKEN, archive, deploy_form};
 
 const ECHO: &str = "def handler(event, context):\n    print('asked')\n    return event\n";
 
@@ -97,7 +97,10 @@ async fn a_function_is_called_by_its_url() {
     browser.click("#mode-http").await;
     let select = browser.find("#call-method").await;
     select.select_by_value("POST").await.expect("a method");
-    browser.fill("#call-query", "size=2").await;
+    // What is shown is a command as it stands: a shell runs it, spaces, quotes and all.
+    browser
+        .fill("#call-query", "size=2&name=Ada Lovelace's ü[1]&done=50%25")
+        .await;
     browser
         .fill("#call-headers", "content-type: text/plain")
         .await;
@@ -105,12 +108,19 @@ async fn a_function_is_called_by_its_url() {
     let command = browser.text("#curl-command").await;
     for part in [
         "-X POST",
-        "/fn/tea?size=2'",
+        "/fn/tea?size=2&name=Ada%20Lovelace",
         "-H 'content-type: text/plain'",
         "--data-raw 'hot'",
     ] {
         assert!(command.contains(part), "{part} in {command}");
     }
+    let printed = shell(&command, std::path::Path::new("/")).await;
+    let answer: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+    assert_eq!(
+        answer,
+        json!({"query": {"size": "2", "name": "Ada Lovelace's ü[1]", "done": "50%"}, "body": "hot"}),
+        "{command}"
+    );
     browser.click("#call-button").await;
     browser.wait_for_text("#result-body", "\"hot\"").await;
     browser.wait_for_text("#result", "HTTP 201").await;
@@ -168,24 +178,43 @@ async fn the_keyboard_is_enough() {
     )
     .await;
     browser.wait_for_text("#result-body", "13998").await;
-    // Escape, then Tab, leaves the editor.
-    press(
-        "#event-box .cm-content",
-        format!("{}{}", char::from(Key::Escape), char::from(Key::Tab)),
-    )
-    .await;
+    // Tab leaves the short editor and changes nothing in it, as the hint below it says.
+    assert!(browser.text("#event-hint").await.contains("Tab leaves"));
+    let before = browser
+        .find("#event")
+        .await
+        .prop("value")
+        .await
+        .expect("a value");
+    press("#event-box .cm-content", char::from(Key::Tab).to_string()).await;
     browser
         .wait_until(
             "the focus left the editor",
             "return document.activeElement?.closest('#event-box') === null;",
         )
         .await;
+    let after = browser
+        .find("#event")
+        .await
+        .prop("value")
+        .await
+        .expect("a value");
+    assert_eq!(before, after);
+    // The button that was pressed has the focus again when the answer is there.
+    press("#invoke-button", enter.to_string()).await;
+    browser.wait_for_text("#result-rung", "warm").await;
+    browser
+        .wait_until(
+            "the button has the focus",
+            "return document.activeElement?.id === 'invoke-button';",
+        )
+        .await;
     // A dialog takes the focus, Escape closes it, and the focus is where it was.
     browser
         .open(&server, "/functions/json-transform/settings")
         .await;
-    browser.fill("#confirm", "json-transform").await;
-    press("#confirm", enter.to_string()).await;
+    browser.fill("#memory_mb", "256").await;
+    press("#tab-code", enter.to_string()).await;
     browser.find("#confirm-dialog[open]").await;
     browser
         .wait_until(
@@ -197,7 +226,7 @@ async fn the_keyboard_is_enough() {
     browser
         .wait_until(
             "the dialog is closed",
-            "return !document.getElementById('confirm-dialog').open && document.activeElement?.id === 'confirm';",
+            "return !document.getElementById('confirm-dialog').open && document.activeElement?.id === 'tab-code';",
         )
         .await;
     server
@@ -205,5 +234,75 @@ async fn the_keyboard_is_enough() {
         .get("/api/v1/functions/json-transform")
         .await
         .expect(200);
+    browser.close().await;
+}
+
+/// Runs a command as it is shown, in a shell, and gives what it printed.
+async fn shell(command: &str, directory: &std::path::Path) -> String {
+    let output = tokio::process::Command::new("sh")
+        .args(["-c", command])
+        .current_dir(directory)
+        .env("HEARTH_TOKEN", TOKEN)
+        .output()
+        .await
+        .expect("a shell");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command}: {error}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[tokio::test]
+async fn the_upload_that_is_shown_keeps_a_version_of_several_files_whole() {
+    let server = Server::start();
+    let client = server.client();
+    let zip = archive(&[
+        (
+            "main.py",
+            b"import words\ndef handler(event, context):\n    return words.HELLO\n",
+        ),
+        ("words.py", b"HELLO = 'hello'\n"),
+    ]);
+    let form = deploy_form("whole", "whole.zip", zip.clone());
+    let request = client.request(reqwest::Method::POST, "/api/v1/functions");
+    client.send(request.multipart(form)).await.expect(201);
+    client.deploy("single", ECHO, json!({})).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("package.zip"), zip).expect("a file");
+    std::fs::write(directory.path().join("main.py"), ECHO).expect("a file");
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    for (name, file, answer) in [
+        ("whole", "code=@package.zip", json!("hello")),
+        ("single", "code=@main.py", json!({"a": 1})),
+    ] {
+        browser
+            .open(&server, &format!("/functions/{name}/code"))
+            .await;
+        browser.click("#commands summary").await;
+        let command = browser.text("#command-1").await;
+        assert!(command.ends_with(file), "{command}");
+        shell(&command, directory.path()).await;
+        let function = client.get(&format!("/api/v1/functions/{name}")).await;
+        assert_eq!(function.json()["active_version"], 2);
+        let result = client.invoke(name, &json!({"a": 1})).await.expect(200);
+        assert_eq!(result.json(), answer, "{name}");
+    }
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn invalid_json_breaks_no_policy_and_no_runtime_goes_by_two_names() {
+    let server = Server::start();
+    server.client().deploy("echo", ECHO, json!({})).await;
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    browser.open(&server, "/functions").await;
+    assert_eq!(browser.text(".runtime").await, "Python");
+    browser.open(&server, "/functions/echo").await;
+    browser.find("#event-box .cm-content").await;
+    browser.paste("#event", "{\"a\": nonsense}").await;
+    browser.find("#event-box .cm-lint-marker-error").await;
+    browser.find("#event-box .cm-lintRange-error").await;
+    browser.look("invalid-json-desktop-light").await;
     browser.close().await;
 }
