@@ -1,6 +1,9 @@
 // Follows a function's log: `<ol data-tail="URL" data-base="/functions/NAME">` gets the lines of a stream of JSON, one object a
 // line, as they are written. Only while the page is visible; paused and resumed by #tail-pause.
 
+import { dress } from "./loglines.js";
+import { absolute, clock, day, putDays } from "./times.js";
+
 /** Lines kept on the page; the oldest leave it. */
 const MOST_LINES = 1000;
 /** Pause before the first attempt to connect again, doubled up to the second. */
@@ -24,9 +27,9 @@ function row(entry, base) {
     return element("li", "log-skipped", `… ${entry.skipped} lines came too fast to be shown`);
   }
   const item = element("li", `log-${entry.stream}`);
-  const time = element("time", "", entry.time.slice(11, 23).padEnd(12, "0").replace("Z", "0"));
+  const time = element("time", "", clock(entry.time));
   time.dateTime = entry.time;
-  time.title = entry.time.replace("T", " ").replace("Z", " UTC");
+  time.title = absolute(entry.time);
   let origin;
   if (entry.invocation) {
     origin = element("a", "log-link", entry.invocation.slice(-SHORT_ID));
@@ -146,6 +149,17 @@ class Tail {
     if (this.gone) this.update();
   }
 
+  /** A heading for each day; a list that is as long as it may be has lost its first one. */
+  days(rows) {
+    const { list } = this;
+    const newest = rows.at(-1)?.querySelector("time");
+    const today = newest && day(newest.dateTime);
+    if (today === this.day && list.firstElementChild?.classList.contains("log-day")) return;
+    this.day = today;
+    putDays(list);
+    while (list.childElementCount > MOST_LINES) list.children[1].remove();
+  }
+
   draw() {
     this.frame = 0;
     if (this.waiting.length === 0) return;
@@ -159,9 +173,11 @@ class Tail {
     } else {
       list.append(...rows);
     }
+    list.hidden = false;
+    dress(rows);
     const before = list.scrollHeight;
     while (list.childElementCount > MOST_LINES) list.firstElementChild.remove();
-    list.hidden = false;
+    this.days(rows);
     if (this.empty) this.empty.hidden = true;
     // Who reads further up keeps the lines under their eyes.
     list.scrollTop = follows ? list.scrollHeight : list.scrollTop - (before - list.scrollHeight);

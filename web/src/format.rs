@@ -100,6 +100,11 @@ pub fn time_of_day(at: Timestamp) -> String {
     at.strftime("%H:%M:%S%.3f").to_string()
 }
 
+/// The day in UTC: `2025-01-31`.
+pub fn day(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d").to_string()
+}
+
 /// RFC 3339 in UTC to the millisecond, for `<time datetime>`.
 pub fn machine(at: Timestamp) -> String {
     at.round(Unit::Millisecond).unwrap_or(at).to_string()
@@ -140,13 +145,13 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// A share of something as a percentage: `0 %`, `0.4 %`, `12 %`.
+/// A share of something as a percentage: `0%`, `0.4%`, `12%`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 9.95 {
-        format!("{percent:.1} %")
+        format!("{percent:.1}%")
     } else {
-        format!("{percent:.0} %")
+        format!("{percent:.0}%")
     }
 }
 
@@ -237,12 +242,7 @@ mod tests {
         ] {
             assert_eq!(rate(value), text);
         }
-        for (value, text) in [
-            (0.0, "0 %"),
-            (0.004, "0.4 %"),
-            (0.12, "12 %"),
-            (1.0, "100 %"),
-        ] {
+        for (value, text) in [(0.0, "0%"), (0.004, "0.4%"), (0.12, "12%"), (1.0, "100%")] {
             assert_eq!(percent(value), text);
         }
         for (value, text) in [

@@ -66,6 +66,14 @@ impl LogRow {
     pub fn clock(&self) -> String {
         format::time_of_day(self.time)
     }
+    /// Whether both were written on the same day.
+    pub fn is_same_day(&self, other: &Self) -> bool {
+        self.day() == other.day()
+    }
+    /// `2025-01-31`.
+    pub fn day(&self) -> String {
+        format::day(self.time)
+    }
     /// RFC 3339, for `<time datetime>`.
     pub fn machine(&self) -> String {
         format::machine(self.time)

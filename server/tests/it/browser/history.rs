@@ -73,10 +73,15 @@ async fn invocations_are_filtered_paged_opened_and_come_by_themselves() {
     let chosen = browser.find("#filter-status").await.prop("value").await;
     assert_eq!(chosen.expect("a value").as_deref(), Some("failed"));
 
-    browser.fill("#filter-min", "soon").await;
-    browser.click("#filter-button").await;
+    // *Back* leads to what was there before the filter, with one press.
+    browser.client.back().await.expect("back");
     browser
-        .wait_for_text("#filter-error", "Shortest must be a number")
+        .wait_until("all without the filter", &rows(50))
+        .await;
+
+    browser.fill("#filter-min", "soon\n").await;
+    browser
+        .wait_for_text("#filter-error", "Min ms must be a number")
         .await;
     browser.look("invocations-wrong-filter-desktop-light").await;
     browser.click("#filter-clear").await;
@@ -189,7 +194,7 @@ async fn a_log_is_followed_paused_and_searched() {
     browser
         .wait_until(
             "three lines with both words marked",
-            "return document.querySelectorAll('#log-list li').length === 3 \
+            "return document.querySelectorAll('#log-list li:not(.log-day)').length === 3 \
                  && document.querySelectorAll('#log-list mark').length === 3",
         )
         .await;
@@ -218,6 +223,101 @@ async fn a_log_is_followed_paused_and_searched() {
     // Leaving the search follows again.
     browser.click("#log-clear").await;
     browser.wait_for_text("#tail-state", "Following").await;
+    browser.close().await;
+}
+
+/// What programs write to logs: colours for a terminal, JSON, one endless line, warnings on standard error.
+const WORDY: &str = "import json, sys\n\
+    def handler(event, context):\n    \
+        print('\\x1b[1;31mERROR\\x1b[0m disk \\x1b]0;title\\x07full')\n    \
+        print(json.dumps({'level': 'warning', 'message': 'slow <b>query</b>', 'ms': 1234, 'tags': ['a']}))\n    \
+        print('word ' * 600)\n    \
+        print('deprecated', file=sys.stderr)\n";
+
+#[tokio::test]
+async fn log_lines_are_coloured_folded_cut_and_dated() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("wordy", WORDY, json!({})).await;
+    let answer = client.invoke("wordy", &json!({})).await;
+    let id = answer.header("x-hearth-invocation-id").to_owned();
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    let of_one = format!("/functions/wordy/invocations/{id}");
+    for page in ["/functions/wordy/logs", of_one.as_str()] {
+        browser.open(&server, page).await;
+        browser
+            .wait_until(
+                "all four lines, made readable",
+                "const text = (css) => document.querySelector(css)?.textContent; \
+                 const first = document.querySelector('.logs li:not(.log-day) .log-text'); \
+                 return first?.textContent === 'ERROR disk full' && text('.sgr-bold.sgr-31') === 'ERROR' \
+                     && text('.log-level') === 'warning' && text('.log-message') === 'slow <b>query</b>' \
+                     && document.querySelectorAll('.log-fields dt').length === 4 \
+                     && document.querySelector('.log-more') !== null \
+                     && document.querySelector('.clamped').clientHeight < 80 \
+                     && getComputedStyle(document.querySelector('.log-stderr .log-text')).color === getComputedStyle(document.body).color;",
+            )
+            .await;
+        browser.click(".log-more").await;
+        browser
+            .wait_until(
+                "the whole line",
+                "return document.querySelector('.clamped') === null && document.querySelector('.log-more').textContent === 'less';",
+            )
+            .await;
+        browser.click(".log-more").await;
+        browser.click(".log-fields summary").await;
+        browser.wait_for_text(".log-fields dl", "1234").await;
+        // Each day has a heading; the zone is said, and can be the reader's own.
+        let dated = "return /^\\d{4}-\\d\\d-\\d\\d$/.test(document.querySelector('.logs .log-day').textContent) \
+             && document.querySelector('[data-zone]').textContent === 'UTC';";
+        browser.wait_until("a date and a zone", dated).await;
+    }
+    browser.look("invocation-wordy-desktop-light").await;
+    browser
+        .devtools(
+            "Emulation.setTimezoneOverride",
+            json!({"timezoneId": "Pacific/Kiritimati"}),
+        )
+        .await;
+    browser.open(&server, "/functions/wordy/logs").await;
+    browser.find(".logs .log-day").await;
+    browser.click("#user-menu summary").await;
+    browser.click("[data-times] [value=local]").await;
+    browser
+        .wait_until(
+            "times fourteen hours ahead",
+            "const time = document.querySelector('.logs time'); \
+             const ahead = new Date(Date.parse(time.dateTime) + 14 * 3600 * 1000).toISOString(); \
+             return time.textContent === ahead.slice(11, 23) && time.title.endsWith('UTC+14') \
+                 && document.querySelector('.logs .log-day').textContent === ahead.slice(0, 10) \
+                 && document.querySelector('[data-zone]').textContent === 'Pacific/Kiritimati';",
+        )
+        .await;
+    // Lines that come later are told in the same zone, and the choice outlives the page.
+    browser.wait_for_text("#tail-state", "Following").await;
+    client.invoke("wordy", &json!({})).await;
+    browser
+        .wait_until(
+            "later lines in the same zone",
+            "const times = Array.from(document.querySelectorAll('.logs time')); \
+             return times.length >= 8 && times.every((time) => \
+                 new Date(Date.parse(time.dateTime) + 14 * 3600 * 1000).toISOString().slice(11, 23) === time.textContent);",
+        )
+        .await;
+    browser.open(&server, &of_one).await;
+    browser
+        .wait_until(
+            "the page in local time",
+            "return Array.from(document.querySelectorAll('.facts time')).every((time) => time.textContent.endsWith('UTC+14'));",
+        )
+        .await;
+    let pages = [
+        ("logs-wordy", "/functions/wordy/logs"),
+        ("invocation-wordy-local", of_one.as_str()),
+    ];
+    browser.pictures(&server.url, &pages).await;
     browser.close().await;
 }
 

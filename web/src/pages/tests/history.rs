@@ -18,8 +18,8 @@ fn invocations_are_paged_by_key_and_keep_their_filter() {
         "{first}"
     );
     assert!(
-        first.contains("data-poll"),
-        "the newest page refreshes itself"
+        first.contains("data-calls=\"/functions/hello/invocations?status"),
+        "the newest page follows: {first}"
     );
     assert!(first.contains("title=\"2025-03-01 12:00:00.500 UTC\">1 min ago"));
     assert!(first.contains(">Older</a>") && !first.contains("Searched"));
@@ -36,7 +36,7 @@ fn invocations_are_paged_by_key_and_keep_their_filter() {
     view.next = None;
     let second = html(&InvocationsPartial { invocations: view });
     assert!(
-        !second.contains("data-poll") && !second.contains("Older</a>"),
+        !second.contains("data-calls=") && !second.contains("Older</a>"),
         "{second}"
     );
 }
@@ -73,7 +73,7 @@ fn a_wrong_filter_is_explained_and_stays_as_it_was_typed() {
     };
     let wrong = ("max_ms".to_owned(), "must be a number".to_owned());
     let page = html(&invocations_page(filter, Some(wrong)));
-    assert!(page.contains("Longest must be a number."), "{page}");
+    assert!(page.contains("Max ms must be a number."), "{page}");
     assert!(page.contains("value=\"failed\" selected"), "{page}");
     assert_eq!(page.matches("aria-invalid=\"true\"").count(), 1, "{page}");
     assert!(!page.contains("data-poll=\"3000\""), "{page}");
@@ -147,4 +147,47 @@ fn an_image_is_told_of_in_a_sentence() {
     let html = html(&function(chrome(), history(Vec::new())));
     assert!(html.contains("An image of 4.2 MiB, restored 3 times; 1 restore failed."));
     assert_eq!(ImageRow::default().in_words(), "No image of the template.");
+}
+
+#[test]
+fn titles_begin_with_the_function_and_crumbs_end_with_a_page() {
+    let logs = html(&logs_page("", Vec::new()));
+    assert!(
+        logs.contains("<title>hello · Logs · Hearth</title>"),
+        "{logs}"
+    );
+    assert!(logs.contains(">Functions</a></nav>"), "{logs}");
+}
+
+#[test]
+fn log_lines_are_dated_by_day() {
+    let line = |time: &str| {
+        let mut row = log_line();
+        row.line.time = time.parse().expect("a time");
+        row
+    };
+    let lines = vec![
+        line("2025-01-31T22:00:00Z"),
+        line("2025-01-31T23:59:59.999Z"),
+        line("2025-02-01T00:00:00Z"),
+    ];
+    let page = html(&logs_page("x", lines));
+    let headings: Vec<_> = page
+        .split("<li class=\"log-day\">")
+        .skip(1)
+        .map(|rest| &rest[..10])
+        .collect();
+    assert_eq!(headings, ["2025-01-31", "2025-02-01"]);
+    assert!(page.contains("data-zone>UTC<"), "{page}");
+}
+
+#[test]
+fn large_numbers_are_grouped_and_times_are_told_in_their_unit() {
+    let words: Vec<_> = crate::pages::fields::NUMBER_FIELDS
+        .iter()
+        .map(|field| (field.rule(), field.default_in_words()))
+        .collect();
+    assert_eq!(words[1], ("1 to 900,000".into(), "30,000 (30 s)".into()));
+    assert_eq!(words[3], ("1 to 86,400".into(), "300 (5 min)".into()));
+    assert_eq!(words[5], ("0 to 2,592,000".into(), "3,600 (1 h)".into()));
 }
