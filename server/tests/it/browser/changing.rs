@@ -36,9 +36,7 @@ async fn a_version_is_gone_back_to_after_an_answer() {
     assert_eq!(client.invoke("counted", &json!(0)).await.json(), 2);
     browser.click("#activate-1").await;
     browser.click("#confirm-yes").await;
-    browser
-        .wait_for_text("#notice", "Version 1 answers now")
-        .await;
+    browser.wait_for_text("#notice", "Version 1 is live").await;
     assert_eq!(client.invoke("counted", &json!(0)).await.json(), 1);
     browser.close().await;
 }
@@ -72,7 +70,7 @@ async fn settings_that_are_not_saved_are_asked_about() {
     // Saved is saved: nothing asks any more.
     browser.click("#tab-versions").await;
     browser
-        .wait_for_text("#version-rows", "memory_mb: 128 MiB → 256 MiB")
+        .wait_for_text("#version-rows", "Memory: 128 MiB → 256 MiB")
         .await;
 
     browser.open(&server, "/functions/careful/settings").await;
@@ -81,12 +79,77 @@ async fn settings_that_are_not_saved_are_asked_about() {
     browser.wait_for_text("#error-memory_mb", "32").await;
     browser.fill("#memory_mb", "256").await;
     browser.fill("#confirm", "careful").await;
+    // The name that was typed is the question's answer: there is no second one.
     browser.click("#delete-button").await;
-    browser
-        .wait_for_text("#confirm-title", "Delete careful?")
-        .await;
-    browser.click("#confirm-yes").await;
     browser.find("#no-functions").await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn secrets_are_hidden_while_typed_and_come_from_a_file() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import os\ndef handler(event, context): return {name: os.environ.get(name) for name in event}\n";
+    let settings = json!({"env": {"KNOWN": "old"}});
+    client.deploy("secretive", code, settings).await;
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    browser.open(&server, "/functions/secretive/settings").await;
+    let kind = |css: &'static str| {
+        let browser = &browser;
+        async move {
+            let field = browser.find(css).await;
+            field
+                .prop("type")
+                .await
+                .expect("a type")
+                .unwrap_or_default()
+        }
+    };
+    assert_eq!(kind("[name=env_value]").await, "password");
+    assert_eq!(kind("[name=env_replace]").await, "password");
+    browser.click(".env-row [data-reveal]").await;
+    assert_eq!(kind("[name=env_value]").await, "text");
+    browser.click(".env-row [data-reveal]").await;
+    assert_eq!(kind("[name=env_value]").await, "password");
+
+    browser.click(".env-paste summary").await;
+    let wrong = "A=1\n\nno value\n2B=x\nC=\"open\nD='x' y\nE=\"a\\nb\"\n";
+    browser.paste("#env-paste", wrong).await;
+    browser.click("#env-paste-add").await;
+    let errors = browser.text("#env-paste-error").await;
+    for error in [
+        "Line 3: expected NAME=value.",
+        "Line 4: \"2B\" is not a name",
+        "Line 5: the quote \" is not closed.",
+        "Line 6: there is text after the closing quote.",
+        "Line 7: the value has a line break",
+    ] {
+        assert!(errors.contains(error), "{error} in {errors}");
+    }
+    assert!(
+        !errors.contains("Line 1") && !errors.contains("Line 2"),
+        "{errors}"
+    );
+    browser.look("settings-env-wrong-desktop-light").await;
+    let file = "# a comment\nPLAIN=a b # and why\nexport HASH=a#b\nSINGLE='it is $HOME'\nDOUBLE=\"say \\\"hi\\\" \\\\ # no comment\" # one\n\
+        EMPTY=\nSPACED = x\nKNOWN=new\r\n";
+    browser.paste("#env-paste", file).await;
+    browser.click("#env-paste-add").await;
+    browser
+        .wait_for_text("#env-paste-said", "7 variables are filled in")
+        .await;
+    browser.click("#save-button").await;
+    browser.wait_for_text("#notice", "saved as version 2").await;
+    let names = json!([
+        "PLAIN", "HASH", "SINGLE", "DOUBLE", "EMPTY", "SPACED", "KNOWN"
+    ]);
+    let set = client.invoke("secretive", &names).await.expect(200).json();
+    assert_eq!(
+        set,
+        json!({"PLAIN": "a b", "HASH": "a#b", "SINGLE": "it is $HOME", "DOUBLE": "say \"hi\" \\ # no comment",
+            "EMPTY": "", "SPACED": "x", "KNOWN": "new"})
+    );
     browser.close().await;
 }
 
