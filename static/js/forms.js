@@ -127,6 +127,8 @@ function setUpProblemLines() {
     if (!/^main\.(py|js|mjs)$/.test(problem.dataset.path)) return;
     editorOf(area)?.mark(Number(problem.dataset.line), problem.dataset.message);
     editorOf(area)?.focus();
+    // After the editor has scrolled to its line, which it does when it is drawn.
+    requestAnimationFrame(() => requestAnimationFrame(() => problem.scrollIntoView({ block: "start" })));
   };
   document.addEventListener("htmx:afterSettle", (event) => {
     if (event.target.id === "form-outcome" || event.target.querySelector?.("#problem")) show();

@@ -2,8 +2,8 @@
 
 /** A button or a finger is down, wherever: what it went down on must still be there when it comes up. */
 let pressed = false;
-/** Whether a pointer can rest on something without pressing it; after a touch, `:hover` says what was touched last. */
-const canHover = matchMedia("(hover: hover)");
+/** Whether the last pointer can rest on something: after a touch, `:hover` says what was touched last. */
+let rests = true;
 
 export function isSelecting(element) {
   const selection = document.getSelection();
@@ -13,10 +13,7 @@ export function isSelecting(element) {
 /** Whether the pointer is over the element, a button is down, or the focus or a selection is inside. */
 export function isHeld(element) {
   return (
-    pressed ||
-    (canHover.matches && element.matches(":hover")) ||
-    element.contains(document.activeElement) ||
-    isSelecting(element)
+    pressed || (rests && element.matches(":hover")) || element.contains(document.activeElement) || isSelecting(element)
   );
 }
 
@@ -24,6 +21,15 @@ export function setUpHolding() {
   const set = (value) => () => {
     pressed = value;
   };
+  for (const type of ["pointermove", "pointerdown"]) {
+    addEventListener(
+      type,
+      (event) => {
+        rests = event.pointerType !== "touch";
+      },
+      { capture: true, passive: true },
+    );
+  }
   addEventListener("pointerdown", set(true), true);
   // The click follows the release: what it is meant for stays until then.
   const release = () => setTimeout(set(false));

@@ -32,6 +32,6 @@ export function setUpProgress() {
     const percent = Math.floor((100 * loaded) / total);
     parts.bar.hidden = false;
     parts.bar.value = percent;
-    parts.text.textContent = `Uploading ${percent} % of ${(total / MIB).toFixed(1)} MiB`;
+    parts.text.textContent = `Uploading ${percent}% of ${(total / MIB).toFixed(1)} MiB`;
   });
 }

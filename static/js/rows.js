@@ -57,10 +57,10 @@ class List {
     try {
       const headers = { "hx-request": "true", "hx-trigger": this.card.id };
       const answer = await fetch(this.area.dataset.calls, { headers, cache: "no-store", redirect: "manual" });
+      this.heard = heard;
       // Whatever is wrong, the page's stream tells of it.
       if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      this.heard = heard;
       this.take(page);
     } catch {
       // The next tick tries again.

@@ -134,11 +134,11 @@ fn widths(durations: &[u64]) -> Vec<u64> {
 
 fn share(us: u64, whole: u64) -> String {
     if us == 0 || whole == 0 {
-        return "0 %".to_owned();
+        return "0%".to_owned();
     }
     match us as f64 * 100.0 / whole as f64 {
-        percent if percent < 1.0 => "< 1 %".to_owned(),
-        percent => format!("{percent:.0} %"),
+        percent if percent < 1.0 => "< 1%".to_owned(),
+        percent => format!("{percent:.0}%"),
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
         assert!(by_name("send").width >= MIN_WIDTH);
         assert!(by_name("run").width > by_name("start").width * 3);
         assert_eq!(by_name("other").duration, "85 µs");
-        assert_eq!(by_name("send").share, "< 1 %");
+        assert_eq!(by_name("send").share, "< 1%");
         assert_eq!(bar.total, "3.90 ms");
         let mut x = 0;
         for segment in &bar.segments {

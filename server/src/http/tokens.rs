@@ -64,7 +64,7 @@ pub async fn list(
     Ok(Json(Page { items, next: None }))
 }
 
-/// Make a token.
+/// Create a token.
 #[utoipa::path(
     post,
     path = "/api/v1/tokens",

@@ -81,7 +81,7 @@ pub async fn list(
     Ok(Json(Page { items, next: None }))
 }
 
-/// Make a user.
+/// Create a user.
 ///
 /// The first one has to be an admin; with it the set-up of the console is done.
 #[utoipa::path(

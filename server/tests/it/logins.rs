@@ -45,7 +45,7 @@ async fn the_first_admin_is_made_with_the_code_from_the_log_and_no_other() {
         assert_eq!(answer.header("set-cookie"), "");
         let page = answer.text();
         assert!(
-            page.contains("id=\"error-code\">This is not the code"),
+            page.contains("id=\"error-code\">That code is wrong"),
             "{page}"
         );
     }
@@ -272,22 +272,22 @@ async fn a_changed_password_ends_the_other_sessions_and_renews_this_one() {
     let there = Browser::of_user(&server, "ada", PASSWORD).await;
     let new = "another-long-password";
     for (old, password, repeat, status, message) in [
-        ("", new, new, 422, "Enter your present password."),
+        ("", new, new, 422, "Enter your current password."),
         (
             "wrong-password",
             new,
             new,
             403,
-            "This is not your present password.",
+            "That is not your current password.",
         ),
         (PASSWORD, "short", "short", 422, "12 to 128 characters"),
-        (PASSWORD, PASSWORD, PASSWORD, 422, "Must be another one"),
+        (PASSWORD, PASSWORD, PASSWORD, 422, "Choose a password other"),
         (
             PASSWORD,
             new,
             "different-password",
             422,
-            "the same password again",
+            "The two passwords differ",
         ),
     ] {
         let fields = [("old", old), ("password", password), ("repeat", repeat)];

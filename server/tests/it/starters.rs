@@ -69,6 +69,11 @@ async fn every_starter_runs_with_its_sample() {
             "hello" | "node-hello" => {
                 assert_eq!(result["message"], "Hello, world!");
                 assert!(result["invocation"].is_string(), "{result}");
+                let by_url = client
+                    .get(&format!("/fn/{name}?name=Ada"))
+                    .await
+                    .expect(200);
+                assert_eq!(by_url.json()["message"], "Hello, Ada!");
             }
             "http-api" | "node-http-api" => api(&client, &name, &result).await,
             "json-transform" | "node-json-transform" => {

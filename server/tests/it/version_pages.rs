@@ -31,7 +31,7 @@ async fn versions_tell_what_they_changed_and_lead_back() {
         .expect(200)
         .text();
     for part in [
-        "memory_mb: 128 MiB → 256 MiB",
+        "Memory: 128 MiB → 256 MiB",
         "env.KEEP: set → set to another value",
         "env.GONE: set → not set",
         "first version",
@@ -70,7 +70,7 @@ async fn versions_tell_what_they_changed_and_lead_back() {
         .await
         .expect(200)
         .text();
-    assert!(same.contains("Nothing differs."), "{same}");
+    assert!(same.contains("No changes."), "{same}");
     for missing in [
         "9/diff",
         "x/diff",
@@ -89,7 +89,7 @@ async fn versions_tell_what_they_changed_and_lead_back() {
         .await
         .expect(200)
         .text();
-    assert!(ask.contains("Let version 1 answer?") && ask.contains("No request fails"));
+    assert!(ask.contains("Activate version 1?") && ask.contains("No request fails"));
     assert_eq!(client.invoke("counted", &json!(0)).await.json(), 2);
     let done = browser
         .submit("/functions/counted/versions/1/activate", &[])

@@ -1,6 +1,7 @@
 //! What differs between two states of a function: its files line by line, its settings one by one.
 
 use crate::format;
+use crate::pages::fields::NUMBER_FIELDS;
 
 /// Everything that differs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +50,23 @@ pub struct SettingRow {
     pub before: String,
     /// What it is.
     pub after: String,
+}
+
+impl SettingRow {
+    /// What the settings page calls it.
+    pub(super) fn label(&self) -> &str {
+        let number = NUMBER_FIELDS.iter().find(|field| field.name == self.name);
+        match (self.name.as_str(), number) {
+            (_, Some(field)) => field.label,
+            ("handler", _) => "Handler",
+            ("runtime", _) => "Runtime",
+            ("keep_warm", _) => "Keep warm",
+            ("network", _) => "Network",
+            ("public", _) => "Public",
+            ("env", _) => "Environment",
+            (name, _) => name,
+        }
+    }
 }
 
 /// What happened to a file.

@@ -28,7 +28,7 @@ pub const NUMBER_FIELDS: [NumberField; 6] = [
         min: 32,
         max: 16_384,
         default: 128,
-        effect: "An instance that takes more is killed.",
+        effect: "An instance that uses more is killed.",
     },
     NumberField {
         name: "timeout_ms",
@@ -37,7 +37,7 @@ pub const NUMBER_FIELDS: [NumberField; 6] = [
         min: 1,
         max: 900_000,
         default: 30_000,
-        effect: "A call that runs longer is ended, and its instance with it.",
+        effect: "A call that runs longer is stopped together with its instance.",
     },
     NumberField {
         name: "max_concurrency",
@@ -46,7 +46,7 @@ pub const NUMBER_FIELDS: [NumberField; 6] = [
         min: 1,
         max: 1_000,
         default: 8,
-        effect: "At most so many calls run at once; more wait for their turn.",
+        effect: "Maximum concurrent calls; more wait in a queue.",
     },
     NumberField {
         name: "idle_timeout_s",
@@ -55,7 +55,7 @@ pub const NUMBER_FIELDS: [NumberField; 6] = [
         min: 1,
         max: 86_400,
         default: 300,
-        effect: "An instance that was not called for so long is stopped.",
+        effect: "Stop an instance after this long without a call.",
     },
     NumberField {
         name: "min_instances",
@@ -64,7 +64,7 @@ pub const NUMBER_FIELDS: [NumberField; 6] = [
         min: 0,
         max: 1_000,
         default: 0,
-        effect: "So many stay, however idle, and answer at once.",
+        effect: "Instances that always stay up.",
     },
     NumberField {
         name: "template_idle_timeout_s",
@@ -73,7 +73,7 @@ pub const NUMBER_FIELDS: [NumberField; 6] = [
         min: 0,
         max: 2_592_000,
         default: 3_600,
-        effect: "Not called for so long, the imported code leaves the memory and the next call fetches it back; 0: never.",
+        effect: "Release the template after this long without a call; the next call restores it. 0: never.",
     },
 ];
 
@@ -84,6 +84,18 @@ impl NumberField {
 
     /// `32 to 16,384`.
     pub(super) fn rule(&self) -> String {
-        format!("{} to {}", self.min, self.max)
+        let number = |value: u32| crate::format::count(value.into());
+        format!("{} to {}", number(self.min), number(self.max))
+    }
+
+    /// The default with its thousands set apart, and of a time what it is in the unit one thinks in: `30,000 (30 s)`.
+    pub(super) fn default_in_words(&self) -> String {
+        let number = crate::format::count(self.default.into());
+        match (self.unit, self.default) {
+            ("ms", value) if value >= 1_000 => format!("{number} ({} s)", value / 1_000),
+            ("s", value) if value >= 3_600 => format!("{number} ({} h)", value / 3_600),
+            ("s", value) if value >= 60 => format!("{number} ({} min)", value / 60),
+            _ => number,
+        }
     }
 }

@@ -86,7 +86,7 @@ impl Tab {
 pub struct FunctionHead {
     /// Its name.
     pub name: String,
-    /// `python3`, `node`.
+    /// `Python`, `Node.js`.
     pub runtime: &'static str,
     /// The version that answers.
     pub version: u32,
@@ -166,7 +166,7 @@ impl FunctionPage {
     /// `12 times`: what is counted, summed up, so that a glance tells whether anything happened.
     fn decided_in_words(&self) -> String {
         let sum = self.decisions.iter().map(|decision| decision.count).sum();
-        format::plural(sum, "time")
+        format::count(sum)
     }
 }
 

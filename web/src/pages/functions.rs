@@ -11,7 +11,7 @@ use crate::live::Values;
 pub struct FunctionRow {
     /// Its name.
     pub name: String,
-    /// `python3`, `node`.
+    /// `Python`, `Node.js`.
     pub runtime: &'static str,
     /// Most instances at one time.
     pub max_concurrency: u32,

@@ -104,7 +104,7 @@ pub static RETENTION_GROUPS: [RetentionGroup; 4] = [
                 "days",
                 DAYS,
                 30,
-                "Older ones go.",
+                "Older entries are removed.",
             ),
             field(
                 "invocations_mib",
@@ -112,7 +112,7 @@ pub static RETENTION_GROUPS: [RetentionGroup; 4] = [
                 "MiB",
                 MIB,
                 2048,
-                "When all take more, the oldest go.",
+                "Oldest entries are removed beyond this size.",
             ),
         ],
     },
@@ -120,14 +120,21 @@ pub static RETENTION_GROUPS: [RetentionGroup; 4] = [
         legend: "Logs",
         hint: "With the index for their search.",
         fields: [
-            field("logs_days", "Age", "days", DAYS, 14, "Older lines go."),
+            field(
+                "logs_days",
+                "Age",
+                "days",
+                DAYS,
+                14,
+                "Older lines are removed.",
+            ),
             field(
                 "logs_mib",
                 "Size",
                 "MiB",
                 MIB,
                 1024,
-                "When all take more, the oldest go.",
+                "Oldest entries are removed beyond this size.",
             ),
         ],
     },
@@ -239,14 +246,14 @@ impl PassView {
                 "Removing old {stage}: {removed} of about {} so far.",
                 format::count(self.expected.max(self.removed))
             ),
-            (true, None, _) => "Looking for what is too old.".to_owned(),
+            (true, None, _) => "Looking for entries past their limits.".to_owned(),
             (false, _, 0) => "Nothing is due for removal.".to_owned(),
             (false, ..) => format!("The last time, {removed} were removed."),
         }
     }
 }
 
-/// What is kept now.
+/// Stored now.
 #[derive(Debug, Clone, Default)]
 pub struct RetentionState {
     /// Invocations with their events and results.
@@ -320,7 +327,7 @@ pub struct RetentionPreviewPartial {
 #[derive(Debug, Clone, Template)]
 #[template(path = "partials/retention_state.html")]
 pub struct RetentionStatePartial {
-    /// What is kept now.
+    /// Stored now.
     pub state: RetentionState,
 }
 
@@ -332,7 +339,7 @@ pub struct RetentionPage {
     pub chrome: Chrome,
     /// The settings.
     pub form: RetentionForm,
-    /// What is kept now.
+    /// Stored now.
     pub state: RetentionState,
     /// What a change would remove.
     pub preview: RetentionPreview,

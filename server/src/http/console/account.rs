@@ -74,7 +74,7 @@ pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Re
                 let (caller, audit) = (viewer.caller(), viewer.audit());
                 return open(&app, caller, audit, &headers, "/account?notice=password").await;
             }
-            let message = "This is not your present password.".to_owned();
+            let message = "That is not your current password.".to_owned();
             (StatusCode::FORBIDDEN, FieldErrors::one("old", message))
         }
     };
@@ -87,17 +87,17 @@ fn check(form: &Form, name: &str) -> Result<(), FieldErrors> {
     let new = form.text("password");
     let wrong = |field: &str, message: &str| Err(FieldErrors::one(field, message.to_owned()));
     if form.text("old").is_empty() {
-        return wrong("old", "Enter your present password.");
+        return wrong("old", "Enter your current password.");
     }
     if let Err(error) = rules::check_password("password", name, new) {
         return wrong("password", &sentence(&error.rule));
     }
     if new == form.text("old") {
-        return wrong("password", "Must be another one than now.");
+        return wrong("password", "Choose a password other than the current one.");
     }
     match new == form.text("repeat") {
         true => Ok(()),
-        false => wrong("repeat", "Must be the same password again."),
+        false => wrong("repeat", "The two passwords differ."),
     }
 }
 

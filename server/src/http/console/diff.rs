@@ -189,15 +189,15 @@ fn lines(diff: &mut FileDiff, before: &str, after: &str) {
             FileChange::Added | FileChange::Removed => "It is empty.",
             FileChange::Renamed => "Its content is the same.",
             // Line ends, or whether it may be executed.
-            FileChange::Changed => "No line differs; line ends or the executable bit do.",
+            FileChange::Changed => "No line changed; line endings or the executable bit did.",
         }
         .to_owned();
     } else if shown == MAX_LINES {
         diff.note = format!("Only the first {MAX_LINES} lines are shown.");
     } else if !before.is_empty() && !after.is_empty() {
         diff.note = match (before.ends_with('\n'), after.ends_with('\n')) {
-            (true, false) => "It no longer ends with a line end.".to_owned(),
-            (false, true) => "It ends with a line end now.".to_owned(),
+            (true, false) => "No newline at end of file.".to_owned(),
+            (false, true) => "Newline added at end of file.".to_owned(),
             _ => String::new(),
         };
     }

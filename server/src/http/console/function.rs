@@ -146,11 +146,11 @@ pub struct Notice {
 pub fn notice(key: &str, function: &FunctionView) -> Option<String> {
     let version = function.active_version;
     Some(match key {
-        "created" => format!("{} is deployed and answers. Try it below.", function.name),
-        "deployed" => format!("Version {version} is deployed and answers."),
-        "activated" => format!("Version {version} answers now."),
+        "created" => format!("{} is deployed and live. Try it below.", function.name),
+        "deployed" => format!("Version {version} is deployed and live."),
+        "activated" => format!("Version {version} is live."),
         "saved" => format!("The settings are saved as version {version}."),
-        "unchanged" => "Nothing was changed, so there is no new version.".to_owned(),
+        "unchanged" => "No changes, so no new version.".to_owned(),
         _ => return None,
     })
 }

@@ -47,7 +47,7 @@ pub async fn page(
     }
     let mut chrome = viewer.chrome();
     chrome.notice = match notice.notice.as_str() {
-        "saved" => Some("Saved. What is too old or too much now is being removed.".to_owned()),
+        "saved" => Some("Saved. Entries past the new limits are being removed.".to_owned()),
         "unchanged" => Some("Nothing was changed.".to_owned()),
         _ => None,
     };

@@ -52,8 +52,7 @@ pub async fn submit(
         audit.action("session.login_failed");
         audit.detail("wrong set-up code");
         audit.even_if_refused();
-        let message =
-            "This is not the code. It is in the server's log, and another one after each start.";
+        let message = "That code is wrong. It is in the server log and changes at every start.";
         let errors = FieldErrors::one("code", message.to_owned());
         return Ok(refused(&form, StatusCode::UNAUTHORIZED, errors));
     }

@@ -22,11 +22,11 @@ use crate::store::StoreError;
 
 use super::session::is_https;
 
-/// A runtime as the API spells it.
+/// A runtime as people call it.
 pub fn runtime(runtime: Runtime) -> &'static str {
     match runtime {
-        Runtime::Python3 => "python3",
-        Runtime::Node => "node",
+        Runtime::Python3 => "Python",
+        Runtime::Node => "Node.js",
     }
 }
 
@@ -195,14 +195,14 @@ pub fn invocation(
     base: &str,
     now: Timestamp,
 ) -> InvocationDetails {
-    const NOT_KEPT: &str = "Not kept. Of each function the first few a second are, and none when the retention settings say so.";
+    const NOT_KEPT: &str = "Not kept. Only the first few per second of each function are kept, or none if retention says so.";
     let shown = |payload: &Option<Payload>, bytes, without: &str| match payload {
         Some(kept) => PayloadView::kept(kept.text.as_deref(), kept.truncated, bytes),
         None => PayloadView::none(without),
     };
     let no_result = match record.status {
         Status::Succeeded => NOT_KEPT,
-        _ => "There is none: the invocation did not succeed.",
+        _ => "None: the invocation did not succeed.",
     };
     InvocationDetails {
         event: shown(&payloads.event, record.request_bytes, NOT_KEPT),

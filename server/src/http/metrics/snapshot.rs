@@ -117,7 +117,7 @@ impl Snapshot {
         }
         let mut decisions = encoder.encode_descriptor(
             "hearth_scheduler_decisions",
-            "What the scheduler decided, by function",
+            "Scheduler decisions, by function",
             None,
             MetricType::Counter,
         )?;

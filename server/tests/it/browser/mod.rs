@@ -14,6 +14,8 @@ mod history;
 mod latency;
 mod live;
 mod pages;
+mod rows;
+mod sessions;
 mod testing;
 
 use driver::Browser;

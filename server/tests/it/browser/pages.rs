@@ -44,7 +44,6 @@ async fn a_function_is_deleted_on_a_phone() {
     browser.open(&server, "/functions/pocket/settings").await;
     browser.fill("#confirm", "pocket").await;
     browser.click("#delete-button").await;
-    browser.click("#confirm-yes").await;
     browser.find("#no-functions").await;
     client
         .get("/api/v1/functions/pocket")

@@ -38,7 +38,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     admin.fill("#password", PASSWORD).await;
     admin.fill("#repeat", PASSWORD).await;
     admin.click("#setup-submit").await;
-    admin.wait_for_text("#error-code", "not the code").await;
+    admin.wait_for_text("#error-code", "code is wrong").await;
     look(&admin, "setup-error-desktop-light").await;
     admin.fill("#code", &code).await;
     admin.fill("#password", PASSWORD).await;

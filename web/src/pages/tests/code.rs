@@ -44,7 +44,7 @@ fn a_diff_says_in_words_what_it_shows_in_colours() {
             diff: DiffView::default(),
             version: 1
         })
-        .contains("Nothing differs.")
+        .contains("No changes.")
     );
 }
 
