@@ -89,6 +89,29 @@ pub fn sum(
     processes.iter().map(figure).sum()
 }
 
+/// User and system time of a process and of all that it and its children have started, in ns. What ends meanwhile is
+/// missing, so it is for differences while nothing starts or ends.
+pub fn family_cpu_ns(root: u32) -> anyhow::Result<u64> {
+    let all = all()?;
+    let is_of_family = |process: &&Process| {
+        let mut above = Some(*process);
+        while let Some(ancestor) = above {
+            if ancestor.pid == root {
+                return true;
+            }
+            above = all.get(&ancestor.parent);
+        }
+        false
+    };
+    let family: Vec<&Process> = all.values().filter(is_of_family).collect();
+    anyhow::ensure!(!family.is_empty(), "process {root} has ended");
+    // One that has just ended has no figure.
+    Ok(family
+        .iter()
+        .filter_map(|process| process.cpu_ns().ok())
+        .sum())
+}
+
 impl Workers {
     /// Those of the server with this process id.
     pub fn of(server: u32) -> anyhow::Result<Self> {
@@ -160,4 +183,37 @@ fn stat(pid: u32) -> Option<Process> {
         parent: fields.next()?.parse().ok()?,
         name: head.split_once('(')?.1.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_familys_time_holds_that_of_its_children() {
+        let mut child = std::process::Command::new("/bin/sh")
+            .args([
+                "-c",
+                "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; read line",
+            ])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let alone = || Process::of(child.id()).cpu_ns().expect("it runs");
+        // It has done its work when its time stands still.
+        let mut spent = 0;
+        loop {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let now = alone();
+            if now == spent && now > 0 {
+                break;
+            }
+            spent = now;
+        }
+        let family = family_cpu_ns(std::process::id()).expect("this process runs");
+        assert!(family > spent, "{family} ns in all, {spent} of the child");
+        child.kill().expect("it runs");
+        child.wait().expect("a child");
+        assert!(family_cpu_ns(child.id()).is_err());
+    }
 }

@@ -5,9 +5,12 @@ use std::fmt::Write as _;
 use super::format::{number, percentile, time};
 use super::{Documents, goals};
 use crate::results::Document;
+use crate::suites::warm::CPU;
 
 /// Unit of the figures that stand in the table of latencies.
 const RATE: &str = "requests/s";
+/// The columns of figures that a category may have beside its latencies: unit, and what stands above.
+const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
 
 /// What is to be known of each suite before its figures are read.
 const INTRODUCTIONS: [(&str, &str); 6] = [
@@ -36,7 +39,10 @@ const INTRODUCTIONS: [(&str, &str); 6] = [
          bytes they get, in their own process; Hearth checks a token, hands the event as an object to a sandboxed process \
          and writes the history. At 0 B its event is `{}`. Uvicorn and Node are one process, functions-framework is gunicorn \
          as it starts it, axum runs on all cores. The floor is a blocking thread for each connection that does nothing but \
-         find the end of a request.",
+         find the end of a request. CPU per request is user and system time of a server and all its processes, the kernel's work for \
+         its sockets included and the client's not, over the requests it answered: below a core's worth of it, what is idle is not \
+         counted. Hearth is there twice: as it starts, and with `HEARTH_BUSY_POLL_US=0`, where neither side spins before it \
+         sleeps.",
     ),
     (
         "bursts",
@@ -134,15 +140,18 @@ fn suite(document: &Document, page: &mut String) {
 }
 
 fn latencies(document: &Document, category: &str, page: &mut String) {
-    let rates = document
-        .figures
+    let columns: Vec<_> = COLUMNS
+        .into_iter()
+        .filter(|(unit, _)| {
+            let mut figures = document.figures.iter();
+            figures.any(|figure| figure.category == category && figure.unit == *unit)
+        })
+        .collect();
+    let head: String = columns
         .iter()
-        .any(|figure| figure.category == category && figure.unit == RATE);
-    let (head, line) = if rates {
-        (" requests/s |", " ---: |")
-    } else {
-        ("", "")
-    };
+        .map(|(_, title)| format!(" {title} |"))
+        .collect();
+    let line = " ---: |".repeat(columns.len());
     let _ = writeln!(
         page,
         "### {title}\n\n![{title}: median, p95, p99]({})\n\n\
@@ -166,9 +175,9 @@ fn latencies(document: &Document, category: &str, page: &mut String) {
             percentile(m.p99_ns),
             time(m.max_ns),
         );
-        if rates {
-            let rate = document.value(category, &row.name);
-            let _ = write!(page, " {} |", rate.map_or_else(String::new, number));
+        for (unit, _) in &columns {
+            let value = document.value_in(category, &row.name, unit);
+            let _ = write!(page, " {} |", value.map_or_else(String::new, number));
         }
         page.push('\n');
     }
@@ -179,7 +188,7 @@ fn figures(document: &Document, page: &mut String) {
     let mut rows = document
         .figures
         .iter()
-        .filter(|figure| figure.unit != RATE)
+        .filter(|figure| COLUMNS.iter().all(|(unit, _)| figure.unit != *unit))
         .peekable();
     if rows.peek().is_none() {
         return;

@@ -174,6 +174,15 @@ impl Document {
             .map(|figure| figure.value)
     }
 
+    /// The value of one of several figures of the same name, by its unit.
+    pub fn value_in(&self, category: &str, name: &str, unit: &str) -> Option<f64> {
+        self.figures
+            .iter()
+            .filter(|figure| figure.unit == unit)
+            .find(|figure| figure.category == category && figure.name == name)
+            .map(|figure| figure.value)
+    }
+
     /// Writes `DIR/SUITE.json` and says where that is.
     pub fn write(&mut self, dir: &Path) -> anyhow::Result<PathBuf> {
         self.timestamp = jiff::Timestamp::now().to_string();

@@ -12,6 +12,7 @@ use crate::client::request;
 use crate::load::{Observed, drive};
 use crate::peers::{Peer, parse};
 use crate::process::Program;
+use crate::processes::family_cpu_ns;
 use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Runtime, Server, event, invocation};
@@ -36,6 +37,15 @@ const HISTORY: Duration = Duration::from_secs(30);
 
 /// What the report calls Hearth with Python.
 pub const HEARTH: &str = "Hearth, Python";
+/// Hearth's functions by language: what the report calls them as the server starts by default, and without busy polling.
+const FUNCTIONS: [(&str, &str, &str); 2] = [
+    (HEARTH, "Hearth, Python, no busy polling", "echo-python3"),
+    ("Hearth, Node", "Hearth, Node, no busy polling", "echo-node"),
+];
+/// What switches busy polling off.
+const NO_BUSY_POLL: (&str, &str) = ("HEARTH_BUSY_POLL_US", "0");
+/// Unit of the processor's time that a request takes.
+pub const CPU: &str = "µs of CPU/request";
 /// What the report calls axum.
 pub const AXUM: &str = "bare axum";
 /// What the report calls the least server.
@@ -50,19 +60,56 @@ pub fn category(size: &str, connections: usize) -> String {
 }
 
 /// Somebody who answers.
-struct Target {
+struct Target<'a> {
     name: &'static str,
     address: SocketAddr,
-    /// The function of Hearth, if it is Hearth.
-    function: Option<&'static str>,
+    /// The first of its processes.
+    pid: u32,
+    /// The server and the function, if it is Hearth.
+    function: Option<(&'a Server, &'static str)>,
     sent: u64,
     _program: Option<Program>,
 }
 
-impl Target {
+/// What the turns of a target have shown of one category.
+#[derive(Default)]
+struct Found {
+    observed: Observed,
+    cpu_ns: u64,
+    /// What that time was spent on: those count as well that opened the connections.
+    requests: u64,
+}
+
+impl Found {
+    fn cpu_us(&self) -> f64 {
+        self.cpu_ns as f64 / 1e3 / self.requests.max(1) as f64
+    }
+}
+
+impl Target<'_> {
+    /// Drives it for a turn.
+    fn take_turn(
+        &mut self,
+        found: &mut Found,
+        payload: usize,
+        connections: usize,
+        turn: Duration,
+    ) -> anyhow::Result<()> {
+        let request = self.request(payload);
+        let before = family_cpu_ns(self.pid)?;
+        let observed = drive(self.address, &request, connections, turn)?;
+        found.cpu_ns += family_cpu_ns(self.pid)?.saturating_sub(before);
+        // One request at each connection went before.
+        let requests = (observed.samples.len() + connections) as u64;
+        self.sent += requests;
+        found.requests += requests;
+        found.observed.extend(&observed);
+        Ok(())
+    }
+
     fn request(&self, payload: usize) -> Vec<u8> {
         match self.function {
-            Some(function) => invocation(function, &event(payload)),
+            Some((_, function)) => invocation(function, &event(payload)),
             None => request("POST", "/", &event(payload)),
         }
     }
@@ -70,8 +117,8 @@ impl Target {
 
 /// Measures each payload at each number of connections.
 pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    let server = Server::start(&[])?;
-    let mut targets = targets(&server, document)?;
+    let servers = [Server::start(&[])?, Server::start(&[NO_BUSY_POLL])?];
+    let mut targets = targets(&servers, document)?;
     for connections in CONNECTIONS {
         for (payload, size) in SIZES {
             let long = payload == 1 << 10 && connections < 64;
@@ -81,51 +128,55 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
                 (false, false) => (TURNS, TURN_MS),
             };
             let turn = Duration::from_millis(turn);
-            let mut found: Vec<Observed> = targets.iter().map(|_| Observed::default()).collect();
+            let mut found: Vec<Found> = targets.iter().map(|_| Found::default()).collect();
             for _ in 0..turns {
                 for (target, found) in targets.iter_mut().zip(&mut found) {
-                    let request = target.request(payload);
-                    let observed = drive(target.address, &request, connections, turn)
-                        .with_context(|| {
-                            format!("{}, {}", target.name, category(size, connections))
-                        })?;
-                    // One request at each connection went before.
-                    target.sent += (observed.samples.len() + connections) as u64;
-                    found.extend(&observed);
+                    let name = target.name;
+                    target
+                        .take_turn(found, payload, connections, turn)
+                        .with_context(|| format!("{name}, {}", category(size, connections)))?;
                 }
             }
             for (target, found) in targets.iter().zip(found) {
                 let category = category(size, connections);
-                document.figure(&category, target.name, found.rate(), "requests/s");
-                document.add(&category, target.name, found.samples);
+                let rate = found.observed.rate();
+                document.figure(&category, target.name, rate, "requests/s");
+                document.figure(&category, target.name, found.cpu_us(), CPU);
+                document.add(&category, target.name, found.observed.samples);
             }
         }
     }
-    history(&server, &targets, document)
+    history(&targets, document)
 }
 
-fn targets(server: &Server, document: &mut Document) -> anyhow::Result<Vec<Target>> {
+fn targets<'a>(
+    servers: &'a [Server; 2],
+    document: &mut Document,
+) -> anyhow::Result<Vec<Target<'a>>> {
     let mut targets = Vec::new();
-    let names = [(HEARTH, "echo-python3"), ("Hearth, Node", "echo-node")];
-    for (runtime, (name, function)) in Runtime::ALL.into_iter().zip(names) {
-        if let Err(reason) = server.runtime(runtime)? {
-            document.skip(name, reason);
-            continue;
+    for (runtime, (default, without, function)) in Runtime::ALL.into_iter().zip(FUNCTIONS) {
+        for (server, name) in servers.iter().zip([default, without]) {
+            if let Err(reason) = server.runtime(runtime)? {
+                document.skip(name, reason);
+                continue;
+            }
+            server.deploy(function, runtime, runtime.echo(), &json!({}))?;
+            targets.push(Target {
+                name,
+                address: server.address,
+                pid: server.pid(),
+                function: Some((server, function)),
+                sent: 0,
+                _program: None,
+            });
         }
-        server.deploy(function, runtime, runtime.echo(), &json!({}))?;
-        targets.push(Target {
-            name,
-            address: server.address,
-            function: Some(function),
-            sent: 0,
-            _program: None,
-        });
     }
     for (name, peer) in [(AXUM, Peer::Axum), (FLOOR, Peer::Minimal)] {
         let (program, address) = peer.start()?;
         targets.push(Target {
             name,
             address: parse(&address)?,
+            pid: program.pid(),
             function: None,
             sent: 0,
             _program: Some(program),
@@ -136,6 +187,7 @@ fn targets(server: &Server, document: &mut Document) -> anyhow::Result<Vec<Targe
             Ok((program, address)) => targets.push(Target {
                 name: baseline.name(),
                 address,
+                pid: program.pid(),
                 function: None,
                 sent: 0,
                 _program: Some(program),
@@ -147,9 +199,9 @@ fn targets(server: &Server, document: &mut Document) -> anyhow::Result<Vec<Targe
 }
 
 /// Every request that was answered is in the history, soon.
-fn history(server: &Server, targets: &[Target], document: &mut Document) -> anyhow::Result<()> {
+fn history(targets: &[Target<'_>], document: &mut Document) -> anyhow::Result<()> {
     for target in targets {
-        let Some(function) = target.function else {
+        let Some((server, function)) = target.function else {
             continue;
         };
         let deadline = Instant::now() + HISTORY;

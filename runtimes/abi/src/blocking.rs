@@ -1,5 +1,7 @@
 //! The worker's convenience: whole messages, sleeping where they have to wait.
 
+use std::time::Instant;
+
 use crate::bell::Bell;
 use crate::error::{AbiError, Violation};
 use crate::frame::Kind;
@@ -163,11 +165,11 @@ impl Blocking {
 
     /// Waits until there may be a frame: looks for a while where that pays, then sleeps.
     fn wait_for_data(&mut self) -> Result<(), AbiError> {
-        if let Some(budget) = self.patience.budget() {
+        if let Some(budget) = self.patience.budget(Instant::now) {
             self.endpoint.tx.warm_up();
-            let found = look(budget, || self.endpoint.rx.is_ready());
-            self.patience.learn(found);
-            if found {
+            let look = look(budget, || self.endpoint.rx.is_ready());
+            self.patience.learn(look);
+            if look.found {
                 return Ok(());
             }
         }

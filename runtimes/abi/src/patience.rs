@@ -6,10 +6,11 @@
 //! Shared-Memory Multiprocessor", SOSP 1991: to spin for about as long as a wake-up costs is never worse than twice the
 //! optimum).
 //!
-//! [`Patience`] decides whether to look at all: each time in vain doubles the number of times it then goes to sleep at
-//! once, so that a side with a slow peer spends next to nothing. [`look`] does the looking: it offers the processor to
-//! whoever else wants it, and stops as soon as somebody takes the offer, because a side that looks while others wait for
-//! a processor only delays its own peer.
+//! It is bought with a processor's time, so [`Patience`] keeps account. A wake-up that is spared earns half the longest look;
+//! every look costs what it took. A peer that is back soon keeps the account positive; one that is back late, or mostly not
+//! at all, uses it up, and then this side sleeps at once. It tries again after a pause, counted in sleeps, which doubles each
+//! time that it does not pay. Besides, no more than [`SHARE_PERCENT`] of a core goes into looking, whatever it
+//! earns. [`look`] does the looking: it offers the processor to whoever else wants it between looks.
 
 use core::hint::spin_loop;
 use core::time::Duration;
@@ -17,18 +18,41 @@ use std::time::Instant;
 
 use rustix::thread::sched_yield;
 
-/// Most sleeps without looking in between: how rarely a side with a slow peer still tries.
+/// Most sleeps without looking in between: how rarely a side for which looking does not pay still tries.
 const MAX_SKIPPED: u32 = 255;
 /// Looks between two offers of the processor: about half a microsecond.
 const LOOKS: u32 = 16;
+/// Most of a core that one side of one channel may spend on looking, in percent of the time. Protects the host from an
+/// instance that would keep a core to itself; more than a closed loop over one connection takes.
+pub const SHARE_PERCENT: u32 = 80;
+/// How much of its share a side may save up: looks come in bursts.
+const SHARE_SAVED: Duration = Duration::from_millis(20);
+/// What a side may earn ahead, in longest looks: how many looks in vain a good history pays for.
+const SAVED_LOOKS: i64 = 8;
+/// What it may owe, in longest looks: how much has to be earned again before it looks every time.
+const OWED_LOOKS: i64 = 1;
 
-/// Whether it pays to look before sleeping, learnt from how it went. Pure.
+/// How a look went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// Whether there was something in the end.
+    pub found: bool,
+    /// The processor's time that it took.
+    pub spun: Duration,
+}
+
+/// Whether it pays to look before sleeping, learnt from how it went. Pure: the clock comes from outside.
 #[derive(Debug, Clone)]
 pub struct Patience {
     limit: Duration,
     /// Whether there is a processor for it.
     allowed: bool,
-    /// Sleeps without looking after the last look in vain.
+    /// What spared wake-ups have earned, less what looks took, in ns.
+    account: i64,
+    /// What is left of the share, and when it was last added to.
+    share: Duration,
+    refilled: Option<Instant>,
+    /// Sleeps without looking after the last look that did not pay.
     skipped_last: u32,
     /// How many of them are left.
     skip: u32,
@@ -41,6 +65,9 @@ impl Patience {
         Self {
             limit,
             allowed: true,
+            account: 0,
+            share: SHARE_SAVED,
+            refilled: None,
             skipped_last: 0,
             skip: 0,
         }
@@ -52,8 +79,8 @@ impl Patience {
         self.allowed = allowed;
     }
 
-    /// For how long to look now. `None`: sleep at once.
-    pub fn budget(&mut self) -> Option<Duration> {
+    /// For how long to look now. `None`: sleep at once. The clock is asked only if it matters.
+    pub fn budget(&mut self, now: impl FnOnce() -> Instant) -> Option<Duration> {
         if self.limit.is_zero() || !self.allowed {
             return None;
         }
@@ -61,35 +88,58 @@ impl Patience {
             self.skip -= 1;
             return None;
         }
-        Some(self.limit)
+        self.refill(now());
+        (self.share >= self.limit).then_some(self.limit)
     }
 
     /// How the look went that [`Self::budget`] allowed.
-    pub fn learn(&mut self, found: bool) {
-        self.skipped_last = if found {
-            0
-        } else {
-            (self.skipped_last * 2 + 1).min(MAX_SKIPPED)
-        };
+    pub fn learn(&mut self, look: Look) {
+        self.share = self.share.saturating_sub(look.spun);
+        let limit = nanos(self.limit);
+        // A wake-up that is spared is worth half the longest look.
+        let gain = if look.found { limit / 2 } else { 0 } - nanos(look.spun);
+        self.account = (self.account + gain).clamp(-OWED_LOOKS * limit, SAVED_LOOKS * limit);
+        if look.found && self.account > 0 {
+            self.skipped_last = 0;
+        } else if gain <= 0 {
+            self.skipped_last = (self.skipped_last * 2 + 1).min(MAX_SKIPPED);
+        }
         self.skip = self.skipped_last;
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let passed = self.refilled.replace(now).map_or(Duration::ZERO, |before| {
+            // Longer pauses fill it up anyway.
+            now.saturating_duration_since(before).min(SHARE_SAVED * 2)
+        });
+        self.share = (self.share + passed * SHARE_PERCENT / 100).min(SHARE_SAVED);
     }
 }
 
+fn nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX / 16)
+}
+
 /// Calls `found` until it answers `true`, for `budget` at most.
-pub fn look(budget: Duration, mut found: impl FnMut() -> bool) -> bool {
+pub fn look(budget: Duration, mut found: impl FnMut() -> bool) -> Look {
     // The clock is read only once the first looks were in vain: a peer that spins answers before.
     let mut begun = None;
     loop {
         for _ in 0..LOOKS {
             if found() {
-                return true;
+                let spun = begun.map_or(Duration::ZERO, |begun: Instant| begun.elapsed());
+                return Look { found: true, spun };
             }
             spin_loop();
         }
         let begun = *begun.get_or_insert_with(Instant::now);
         sched_yield();
-        if begun.elapsed() >= budget {
-            return found();
+        let spun = begun.elapsed();
+        if spun >= budget {
+            return Look {
+                found: found(),
+                spun,
+            };
         }
     }
 }
@@ -98,60 +148,124 @@ pub fn look(budget: Duration, mut found: impl FnMut() -> bool) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn looks_in_vain_make_it_look_less_often() {
-        let limit = Duration::from_micros(50);
-        let mut patience = Patience::new(limit);
-        let mut looks = 0;
-        for _ in 0..10_000 {
-            if let Some(budget) = patience.budget() {
-                assert_eq!(budget, limit);
+    const LIMIT: Duration = Duration::from_micros(200);
+
+    fn found(micros: u64) -> Look {
+        Look {
+            found: true,
+            spun: Duration::from_micros(micros),
+        }
+    }
+
+    const IN_VAIN: Look = Look {
+        found: false,
+        spun: LIMIT,
+    };
+
+    /// So many waits, each of `cycle`, answered by `peer`; how many looks there were and how long they took.
+    fn waits(
+        patience: &mut Patience,
+        count: u32,
+        cycle: Duration,
+        peer: impl Fn(u32) -> Look,
+    ) -> (u32, Duration) {
+        let begun = Instant::now();
+        let (mut looks, mut spun) = (0, Duration::ZERO);
+        for wait in 0..count {
+            if let Some(budget) = patience.budget(|| begun + cycle * wait) {
+                assert_eq!(budget, LIMIT);
+                let look = peer(wait);
                 looks += 1;
-                patience.learn(false);
+                spun += look.spun;
+                patience.learn(look);
             }
         }
-        // Nine times while the pauses double, then once in 256.
-        assert!((40..=50).contains(&looks), "{looks} looks");
+        (looks, spun)
     }
 
     #[test]
-    fn one_success_makes_it_look_every_time() {
-        let mut patience = Patience::new(Duration::from_micros(50));
-        for _ in 0..100 {
-            if patience.budget().is_some() {
-                patience.learn(false);
-            }
-        }
-        while patience.budget().is_none() {}
-        patience.learn(true);
-        for _ in 0..100 {
-            assert!(patience.budget().is_some());
-            patience.learn(true);
-        }
+    fn looks_in_vain_make_it_look_less_often() {
+        let mut patience = Patience::new(LIMIT);
+        let cycle = Duration::from_millis(1);
+        let (looks, _) = waits(&mut patience, 10_000, cycle, |_| IN_VAIN);
+        assert!((10_000 / 256..60).contains(&looks), "{looks} looks");
+    }
+
+    #[test]
+    fn a_peer_that_is_back_soon_is_looked_for_every_time() {
+        let mut patience = Patience::new(LIMIT);
+        // A closed loop over one connection: two thirds of its time the worker waits.
+        let cycle = Duration::from_micros(36);
+        let (looks, _) = waits(&mut patience, 100_000, cycle, |_| found(24));
+        assert_eq!(looks, 100_000);
+    }
+
+    #[test]
+    fn a_peer_that_is_back_late_is_not_worth_the_processor() {
+        let mut patience = Patience::new(LIMIT);
+        // Every look finds something, and takes most of the longest.
+        let cycle = Duration::from_micros(250);
+        let (looks, _) = waits(&mut patience, 10_000, cycle, |_| found(150));
+        assert!(looks < 60, "{looks} looks");
+    }
+
+    #[test]
+    fn now_and_then_a_look_in_vain_is_paid_for_by_the_others() {
+        let mut patience = Patience::new(LIMIT);
+        let cycle = Duration::from_micros(60);
+        let often = |wait| if wait % 50 == 49 { IN_VAIN } else { found(20) };
+        let (looks, _) = waits(&mut patience, 10_000, cycle, often);
+        assert!(looks > 9_500, "{looks} looks");
+        // Most of them in vain: the few that are not do not pay for them.
+        let rarely = |wait| if wait % 4 == 0 { found(90) } else { IN_VAIN };
+        let (looks, _) = waits(&mut patience, 10_000, cycle, rarely);
+        assert!(looks < 100, "{looks} looks");
+    }
+
+    #[test]
+    fn some_looks_that_pay_make_it_look_every_time_again() {
+        let mut patience = Patience::new(LIMIT);
+        let cycle = Duration::from_millis(1);
+        waits(&mut patience, 1_000, cycle, |_| IN_VAIN);
+        waits(&mut patience, 4 * 256, cycle, |_| found(10));
+        assert_eq!(waits(&mut patience, 100, cycle, |_| found(10)).0, 100);
+    }
+
+    #[test]
+    fn no_more_than_its_share_of_a_core_goes_into_looking() {
+        let mut patience = Patience::new(LIMIT);
+        // All of the time it would wait, and each look would pay.
+        let cycle = Duration::from_micros(90);
+        let (_, spun) = waits(&mut patience, 100_000, cycle, |_| found(90));
+        let whole = cycle * 100_000;
+        let most = whole * SHARE_PERCENT / 100 + SHARE_SAVED;
+        assert!(spun <= most && spun >= whole / 2, "{spun:?} of {whole:?}");
     }
 
     #[test]
     fn nobody_looks_who_is_not_allowed_to() {
-        let mut patience = Patience::new(Duration::from_micros(50));
+        let mut patience = Patience::new(LIMIT);
         patience.allow(false);
-        assert_eq!(patience.budget(), None);
+        assert_eq!(patience.budget(Instant::now), None);
         patience.allow(true);
-        assert!(patience.budget().is_some());
+        assert!(patience.budget(Instant::now).is_some());
     }
 
     #[test]
     fn no_limit_is_no_look() {
-        assert_eq!(Patience::new(Duration::ZERO).budget(), None);
+        assert_eq!(Patience::new(Duration::ZERO).budget(Instant::now), None);
     }
 
     #[test]
     fn a_look_ends_when_something_is_found_or_time_is_up() {
         let mut calls = 0;
-        assert!(look(Duration::from_secs(60), || {
+        let look_at = look(Duration::from_secs(60), || {
             calls += 1;
             calls == 5
-        }));
-        assert_eq!(calls, 5);
-        assert!(!look(Duration::from_micros(10), || false));
+        });
+        assert_eq!((look_at.found, calls), (true, 5));
+        let budget = Duration::from_micros(10);
+        let vain = look(budget, || false);
+        assert!(!vain.found && vain.spun >= budget);
     }
 }

@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hearth_abi::patience::{Patience, look};
 use hearth_abi::{AbiError, Bell, Endpoint, Flags, Kind, Region, Stamps, Violation};
@@ -252,10 +252,10 @@ impl HostChannel {
         if let Some(received) = self.try_recv(id, payload)? {
             return Ok(received);
         }
-        if busy && let Some(budget) = self.patience.budget() {
+        if busy && let Some(budget) = self.patience.budget(Instant::now) {
             self.endpoint.tx.warm_up();
-            let found = look(budget, || self.endpoint.rx.is_ready());
-            self.patience.learn(found);
+            let look = look(budget, || self.endpoint.rx.is_ready());
+            self.patience.learn(look);
         }
         loop {
             if let Some(received) = self.try_recv(id, payload)? {

@@ -62,8 +62,8 @@ pub struct Config {
     )]
     pub log: String,
 
-    /// For how many µs after a request an instance looks for its next one before it sleeps, and the server for the
-    /// answer while it has little else to do: latency for processor time. 0 is not at all. Never on a single core.
+    /// Spin time in µs before an instance or the server sleeps; trades CPU for latency; 0 disables it. Only while cores are
+    /// idle and it pays; never on a single core.
     #[arg(
         long,
         env = "HEARTH_BUSY_POLL_US",

@@ -177,11 +177,13 @@ impl Running {
         Self(engine.clone())
     }
 
-    /// Whether there is a core for each running invocation's instance and one for its thread here: then nobody
-    /// waits for the thread that looks for an answer.
+    /// Whether there is a core for each running invocation's instance and one for its thread here, and no other work of
+    /// the host waits: then nobody waits for the side that looks before it sleeps.
     fn has_spare_core(&self) -> bool {
         let inner = &self.0.inner;
-        inner.running.load(Ordering::Relaxed) * 2 <= u64::from(inner.resources.cores)
+        !inner.resources.busy_poll.is_zero()
+            && inner.running.load(Ordering::Relaxed) * 2 <= u64::from(inner.resources.cores)
+            && !inner.pressure.is_high()
     }
 
     /// A worker's stamps contradicted this side's clock.

@@ -40,6 +40,7 @@ impl Engine {
                 creating: parking_lot::Mutex::default(),
                 packages,
                 running: AtomicU64::new(0),
+                pressure: super::pressure::Pressure::open(),
                 refused_stamps: AtomicU64::new(0),
                 draining: AtomicBool::new(false),
                 reconciled: AtomicBool::new(false),

@@ -9,6 +9,7 @@ mod files;
 mod glance;
 mod invoke;
 mod lifecycle;
+mod pressure;
 mod registry;
 pub mod runtimes;
 mod types;
@@ -47,6 +48,8 @@ struct Inner {
     packages: code::Packages,
     /// Invocations under way.
     running: AtomicU64,
+    /// Whether other work waits for a processor.
+    pressure: pressure::Pressure,
     /// Answers whose worker's stamps contradicted this side's clock.
     refused_stamps: AtomicU64,
     draining: AtomicBool,
