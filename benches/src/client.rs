@@ -163,7 +163,7 @@ pub fn request(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
 /// The same with a body of another media type.
 pub fn request_of(method: &str, path: &str, media_type: &str, body: &[u8]) -> Vec<u8> {
     let mut request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}\r\n\
          content-type: {media_type}\r\ncontent-length: {}\r\n\r\n",
         crate::server::TOKEN,
         body.len()

@@ -9,6 +9,10 @@ use std::path::Path;
 pub struct Announcement<'a> {
     /// Where the listener is bound.
     pub listening: SocketAddr,
+    /// Where functions' pages are ordinary pages: below this name.
+    pub functions_host: Option<&'a str>,
+    /// The same: on this listener.
+    pub functions_listening: Option<SocketAddr>,
     /// The code by which the first admin is made, while nobody has an account.
     pub setup_code: Option<&'a str>,
     /// The admin token, when it was generated just now.
@@ -40,6 +44,13 @@ impl fmt::Display for Announcement<'_> {
             out,
             "  API      http://{address}/api/v1  (described by http://{address}/openapi.json)"
         )?;
+        let port = self.listening.port();
+        if let Some(host) = self.functions_host {
+            writeln!(out, "  function http://NAME.{host}:{port}/")?;
+        }
+        if let Some(listening) = self.functions_listening {
+            writeln!(out, "  function http://{}/fn/NAME", to_open(listening))?;
+        }
         if let Some(code) = self.setup_code {
             writeln!(
                 out,
@@ -75,6 +86,8 @@ mod tests {
     fn printed(listening: &str) -> String {
         Announcement {
             listening: listening.parse().expect("an address"),
+            functions_host: Some("fn.example.com"),
+            functions_listening: Some(([0, 0, 0, 0], 8081).into()),
             setup_code: Some("CODE"),
             new_token: Some("hth_token"),
             token_file: Path::new("/data/admin-token"),
@@ -93,6 +106,8 @@ mod tests {
             }
             assert!(!printed.contains("//0.0.0.0"), "{printed}");
             assert!(!printed.contains("//[::]"), "{printed}");
+            assert!(printed.contains("http://127.0.0.1:8081/fn/NAME\n"));
+            assert!(printed.contains("http://NAME.fn.example.com:8"));
         }
     }
 
@@ -110,6 +125,8 @@ mod tests {
     fn the_token_is_shown_once() {
         let announcement = |new_token| Announcement {
             listening: ([127, 0, 0, 1], 8080).into(),
+            functions_host: None,
+            functions_listening: None,
             setup_code: None,
             new_token,
             token_file: Path::new("/data/admin-token"),

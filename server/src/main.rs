@@ -14,6 +14,7 @@ use hearth::criu::{self, Images};
 use hearth::engine::Engine;
 use hearth::engine::runtimes::{Runtimes, UidRange};
 use hearth::history::History;
+use hearth::http::edge::{self, Edge, Hosts, Proxies};
 use hearth::http::{App, Front, Parts};
 use hearth::live::Live;
 use hearth::people::People;
@@ -82,6 +83,18 @@ async fn run(config: Config) -> anyhow::Result<()> {
         )
     })?;
     let address = listener.local_addr()?;
+    let for_functions = match config.functions_listen()? {
+        None => None,
+        Some(address) => Some(TcpListener::bind(address).await.with_context(|| {
+            format!(
+                "HEARTH_FUNCTIONS_LISTEN={address}: cannot listen there; choose another address"
+            )
+        })?),
+    };
+    let functions_address = for_functions
+        .as_ref()
+        .map(TcpListener::local_addr)
+        .transpose()?;
     let data_dir = admin::prepare_data_dir(&config.data_dir)
         .with_context(|| format!("HEARTH_DATA_DIR={}", config.data_dir.display()))?;
     let init = config
@@ -139,6 +152,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
                 .context("no randomness for the set-up")?,
         ),
     };
+    let functions_host = config.functions_host()?;
     let app = App::from(Parts {
         engine: engine.clone(),
         store: store.clone(),
@@ -146,11 +160,21 @@ async fn run(config: Config) -> anyhow::Result<()> {
         live: Live::start(engine.clone(), history.clone(), data_dir.path.clone()),
         history,
         people,
+        edge: Edge {
+            hosts: Hosts::new(
+                edge::own_names().into_iter().chain(config.hosts()?),
+                functions_host.clone(),
+            ),
+            proxies: Proxies::new(config.trusted_proxies()?),
+            functions_port: functions_address.map(|address| address.port()),
+        },
         started: Instant::now(),
     });
 
     let announcement = Announcement {
         listening: address,
+        functions_host: functions_host.as_deref(),
+        functions_listening: functions_address,
         setup_code: setup_code.as_deref(),
         new_token: token.as_ref().map(|token| token.secret.as_str()),
         token_file: &data_dir.path.join("admin-token"),
@@ -159,7 +183,9 @@ async fn run(config: Config) -> anyhow::Result<()> {
     write!(out, "{announcement}")?;
     out.flush()?;
     drop(out);
-    let stopped = serve::serve(listener, Front::new(app), stop_signal()?, DRAIN, {
+    let mut doors = vec![(listener, Front::new(app.clone()))];
+    doors.extend(for_functions.map(|listener| (listener, Front::for_functions(app))));
+    let stopped = serve::serve(doors, stop_signal()?, DRAIN, {
         let engine = engine.clone();
         move || engine.begin_drain()
     });

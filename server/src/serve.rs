@@ -1,9 +1,11 @@
 //! The HTTP server's loop: accepts, serves each connection on a task of its own, stops in order.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -22,8 +24,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Serves until `stop` completes, then calls `stopping`, lets the connections finish their requests and returns, after
 /// `limit` at the latest.
 pub async fn serve(
-    listener: TcpListener,
-    front: Front,
+    doors: Vec<(TcpListener, Front)>,
     stop: impl Future<Output = ()>,
     limit: Duration,
     stopping: impl FnOnce(),
@@ -32,7 +33,7 @@ pub async fn serve(
     let mut stop = pin!(stop);
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            (accepted, front) = accept(&doors) => match accepted {
                 Ok((stream, peer)) => serve_connection(stream, peer, front.clone(), &graceful),
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
@@ -42,10 +43,23 @@ pub async fn serve(
             () = &mut stop => break,
         }
     }
-    drop(listener);
+    drop(doors);
     stopping();
     // Streams that have no end of their own (events, followed logs) end with the limit.
     let _ = tokio::time::timeout(limit, graceful.shutdown()).await;
+}
+
+/// The next connection, and what it talks to.
+async fn accept(doors: &[(TcpListener, Front)]) -> (io::Result<(TcpStream, SocketAddr)>, &Front) {
+    poll_fn(|context| {
+        for (listener, front) in doors {
+            if let Poll::Ready(accepted) = listener.poll_accept(context) {
+                return Poll::Ready((accepted, front));
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 fn serve_connection(

@@ -112,7 +112,7 @@ fn wait_until_ready(address: SocketAddr) -> anyhow::Result<()> {
 fn log_in(address: SocketAddr) -> anyhow::Result<String> {
     let body = format!("token={TOKEN}");
     let request = format!(
-        "POST /login HTTP/1.1\r\nhost: bench\r\ncontent-type: application/x-www-form-urlencoded\r\n\
+        "POST /login HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-www-form-urlencoded\r\n\
          content-length: {}\r\n\r\n{body}",
         body.len()
     );

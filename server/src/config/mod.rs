@@ -1,5 +1,7 @@
 //! Settings: one struct, each field with its meaning, default and environment variable.
 
+mod network;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,6 +27,31 @@ pub struct Config {
         value_name = "ADDRESS:PORT"
     )]
     pub listen: SocketAddr,
+
+    /// Names that console and API answer to, separated by commas, besides localhost, the machine's own names and any
+    /// address. A request for another host is refused with 421.
+    #[arg(long, env = "HEARTH_HOSTS", value_name = "NAME", value_delimiter = ',')]
+    pub hosts: Vec<String>,
+
+    /// Reverse proxies whose X-Forwarded-For, -Proto, -Host and Forwarded count: addresses or networks, separated by
+    /// commas. Nobody's count when absent, not even those of this machine.
+    #[arg(
+        long,
+        env = "HEARTH_TRUSTED_PROXIES",
+        value_name = "NETWORK",
+        value_delimiter = ','
+    )]
+    pub trusted_proxies: Vec<String>,
+
+    /// Name below which each function has a host of its own: with fn.example.com the function hello answers at
+    /// hello.fn.example.com, where its pages are ordinary pages.
+    #[arg(long, env = "HEARTH_FUNCTIONS_HOST", value_name = "NAME")]
+    pub functions_host: Option<String>,
+
+    /// A second address, of which the whole origin belongs to functions: they answer there below /fn/ as ordinary pages, and
+    /// console and API do not.
+    #[arg(long, env = "HEARTH_FUNCTIONS_LISTEN", value_name = "ADDRESS:PORT")]
+    pub functions_listen: Option<String>,
 
     /// Directory of the database, code and logs; created with mode 0700.
     #[arg(
@@ -252,6 +279,10 @@ impl Config {
                 rule: format!("must be a tracing filter such as info or hearth=debug ({error})"),
             });
         }
+        self.hosts()?;
+        self.trusted_proxies()?;
+        self.functions_host()?;
+        self.functions_listen()?;
         if let Some(budget) = self.memory_budget_mb
             && !(1..=MAX_MEMORY_BUDGET_MB).contains(&budget)
         {

@@ -16,13 +16,24 @@ use super::request_id::{RequestId, X_REQUEST_ID};
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionAnswer;
 
+/// The policy of what is no page: whoever opens it sees it, and nothing in it runs or is framed.
+const NO_PAGE: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox");
+
 /// See the module. The request's id is among its extensions.
 pub async fn finish(request: Request, next: Next) -> Response {
-    around(request, async |mut request, id| {
+    let mut response = around(request, async |mut request, id| {
         request.extensions_mut().insert(id.clone());
         next.run(request).await
     })
-    .await
+    .await;
+    if response.extensions().get::<FunctionAnswer>().is_none() {
+        let policy = response
+            .headers_mut()
+            .entry(header::CONTENT_SECURITY_POLICY);
+        policy.or_insert(NO_PAGE);
+    }
+    response
 }
 
 /// The same around a handler that needs no extensions.

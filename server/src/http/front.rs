@@ -8,20 +8,23 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, State};
-use axum::http::Method;
+use axum::extract::{Request, State};
+use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use tower::Service;
 
+use super::edge::For;
 use super::functions::invoke;
-use super::{App, finish, router};
+use super::{App, finish, router, trigger};
 
 /// Answers requests. Cheap to clone: each connection has its own.
 #[derive(Clone)]
 pub struct Front {
     app: App,
     router: Router,
+    /// Whether console and API are behind it, or functions only.
+    console: bool,
 }
 
 impl Front {
@@ -30,21 +33,58 @@ impl Front {
         Self {
             router: router(app.clone()),
             app,
+            console: true,
+        }
+    }
+
+    /// The same for a listener of which the whole origin is functions'.
+    pub fn for_functions(app: App) -> Self {
+        Self {
+            router: Router::new(),
+            app,
+            console: false,
         }
     }
 
     /// Answers one request of a client at this address.
     pub async fn answer(&self, request: hyper::Request<Incoming>, peer: SocketAddr) -> Response {
         let mut request = request.map(Body::new);
-        if request.method() == Method::POST && invoke::name_in(request.uri().path()).is_some() {
+        if self.is_plain_invoke(&request) {
             return finish::around(request, async |request, _| {
                 let answer = invoke::invoke(State(self.app.clone()), request).await;
                 answer.into_response()
             })
             .await;
         }
-        request.extensions_mut().insert(ConnectInfo(peer));
-        let answer = self.router.clone().call(request).await;
-        answer.unwrap_or_else(|never| match never {})
+        match self.app.edge.receive(&mut request, peer) {
+            Ok(For::Console) if !self.console => {
+                finish::around(request, async |mut request, id| {
+                    request.extensions_mut().insert(id.clone());
+                    trigger::functions_only(&self.app, request).await
+                })
+                .await
+            }
+            Ok(For::Console) => {
+                let answer = self.router.clone().call(request).await;
+                answer.unwrap_or_else(|never| match never {})
+            }
+            Ok(For::Function(name)) => {
+                finish::around(request, async |mut request, id| {
+                    request.extensions_mut().insert(id.clone());
+                    trigger::own_host(&self.app, &name, request).await
+                })
+                .await
+            }
+            Err(problem) => finish::around(request, async |_, _| problem.into_response()).await,
+        }
+    }
+
+    /// Whether nothing but the handler has to look at this request. A session's needs to be known to have come by TLS.
+    fn is_plain_invoke(&self, request: &Request) -> bool {
+        self.console
+            && request.method() == Method::POST
+            && invoke::name_in(request.uri().path()).is_some()
+            && request.headers().contains_key(header::AUTHORIZATION)
+            && self.app.edge.is_plainly_for_the_console(request)
     }
 }

@@ -9,6 +9,7 @@ pub mod auth;
 mod body;
 pub mod console;
 mod csrf;
+pub mod edge;
 mod filter;
 mod finish;
 mod front;
@@ -65,6 +66,8 @@ pub struct Parts {
     pub people: Arc<People>,
     /// What the console shows as it changes.
     pub live: Live,
+    /// Which hosts and proxies there are.
+    pub edge: edge::Edge,
     /// When the server started.
     pub started: Instant,
 }

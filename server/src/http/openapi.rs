@@ -104,7 +104,8 @@ fn complete_operation(operation: &mut Map<String, Value>) {
     if operation.contains_key("security") {
         codes.extend([Code::Unauthorized, Code::Forbidden]);
     }
-    codes.push(Code::Internal);
+    // Whatever is asked for, it is asked of a host.
+    codes.extend([Code::InvalidHost, Code::MisdirectedRequest, Code::Internal]);
     let Some(responses) = operation
         .get_mut("responses")
         .and_then(Value::as_object_mut)

@@ -271,7 +271,7 @@ pub struct FunctionView {
     /// When its settings or code last changed.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
-    /// Path of its HTTP trigger, `/fn/{name}`.
+    /// Where it answers: `/fn/{name}`, or the URL of its own host or of the functions' listener where there is one.
     pub url: String,
     /// What the scheduler decided for it.
     pub decisions: DecisionCounts,

@@ -5,6 +5,7 @@
 pub mod code;
 pub mod limit;
 pub mod password;
+pub mod proofs;
 pub mod rules;
 mod setup;
 
@@ -17,6 +18,7 @@ pub use password::{PasswordError, Passwords};
 pub use setup::Setup;
 
 use limit::Logins;
+use proofs::Proofs;
 
 /// The state behind log-ins and the set-up: in memory, bounded, new at each start.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ pub struct People {
     pub setup: Setup,
     /// Held for a look-up only.
     logins: Mutex<Logins>,
+    /// The same.
+    proofs: Mutex<Proofs>,
 }
 
 impl People {
@@ -42,5 +46,15 @@ impl People {
     /// The attempt was good: it does not count.
     pub fn succeeded(&self, address: IpAddr, account: Option<&str>) {
         self.logins.lock().succeeded(address, account);
+    }
+
+    /// Whoever has this session has entered the password, or the token, just now.
+    pub fn proved(&self, session: i64) {
+        self.proofs.lock().note(session, Instant::now());
+    }
+
+    /// Whether that was done lately, so that the session may make what outlasts it.
+    pub fn is_fresh(&self, session: i64) -> bool {
+        self.proofs.lock().is_fresh(session, Instant::now())
     }
 }

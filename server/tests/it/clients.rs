@@ -32,13 +32,14 @@ async fn clients_that_hang_up_in_the_middle_leave_nothing() {
             "Content-Length: 5000000\r\n\r\n{\"name\": \"half",
             "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"nam\r\n",
         ] {
-            let request = format!("{head}Host: x\r\nAuthorization: Bearer {TOKEN}\r\n{length}");
+            let request =
+                format!("{head}Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{length}");
             drop(half_a_request(&server.url, request.as_bytes()).await);
         }
     }
     // More than is read ahead, so that an instance has begun to serve it.
     let mut request = format!(
-        "POST /fn/echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 9000000\r\n\r\n"
+        "POST /fn/echo HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 9000000\r\n\r\n"
     )
     .into_bytes();
     request.extend(vec![b'x'; 3 * MIB]);
@@ -67,27 +68,30 @@ async fn clients_that_hang_up_in_the_middle_leave_nothing() {
 async fn requests_that_are_no_http_are_refused_and_the_server_goes_on() {
     let (server, client) = echo().await;
     let huge = format!(
-        "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Huge: {}\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Huge: {}\r\n\r\n",
         "h".repeat(MIB)
     );
     let many: String = (0..500).map(|n| format!("X-{n}: y\r\n")).collect();
-    let many = format!("GET /healthz HTTP/1.1\r\nHost: x\r\n{many}\r\n");
-    let target = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a".repeat(200_000));
+    let many = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{many}\r\n");
+    let target = format!(
+        "GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "a".repeat(200_000)
+    );
     for (what, request) in [
         ("garbage", "\0\x01\x02 nothing like it\r\n\r\n".to_owned()),
         ("TLS", "\x16\x03\x01\x02\0\x01\0\x01\r\n\r\n".to_owned()),
         (
             "a bad length",
-            "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n".to_owned(),
+            "POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n".to_owned(),
         ),
         (
             "two lengths",
-            "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12"
+            "POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12"
                 .to_owned(),
         ),
         (
             "a header with a space",
-            "GET /healthz HTTP/1.1\r\nHost: x\r\nA B: c\r\n\r\n".to_owned(),
+            "GET /healthz HTTP/1.1\r\nHost: localhost\r\nA B: c\r\n\r\n".to_owned(),
         ),
         ("a huge header", huge),
         ("many headers", many),
@@ -101,7 +105,7 @@ async fn requests_that_are_no_http_are_refused_and_the_server_goes_on() {
     }
     // A chunk that is none, after a head that was fine.
     let broken = format!(
-        "POST /api/v1/functions/echo/invoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
+        "POST /api/v1/functions/echo/invoke HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
          Transfer-Encoding: chunked\r\n\r\nZZ\r\n"
     );
     let answer = exchange(&server.url, broken.as_bytes()).await;
@@ -218,7 +222,7 @@ async fn a_deploy_goes_to_its_end_although_its_client_hangs_up() {
     let code = "import time\ntime.sleep(1)\ndef handler(event, context):\n    return 'deployed'\n";
     let body = json!({"name": "alone", "runtime": "python3", "code": {"inline": code}}).to_string();
     let request = format!(
-        "POST /api/v1/functions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
+        "POST /api/v1/functions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
@@ -271,7 +275,7 @@ async fn a_client_that_asks_before_it_sends_is_told_to_go_on_or_why_not() {
     let (server, _client) = echo().await;
     let head = |token: &str| {
         format!(
-            "POST /api/v1/functions/echo/invoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\
+            "POST /api/v1/functions/echo/invoke HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
              Content-Length: 2000000\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
         )
     };

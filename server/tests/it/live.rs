@@ -116,7 +116,7 @@ async fn streams_end_when_the_server_stops_and_requests_that_come_late_are_told(
     events.event().await.expect("the present state");
     // A request whose head was read before the server was told to stop, and whose body comes after.
     let head = format!(
-        "POST /api/v1/functions/busy/invoke HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
+        "POST /api/v1/functions/busy/invoke HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
          Content-Length: 1\r\nConnection: close\r\n\r\n"
     );
     let mut late = half_a_request(&server.url, head.as_bytes()).await;

@@ -26,6 +26,7 @@ mod logins;
 mod matrix;
 mod mutations;
 mod node;
+mod origins;
 mod packages;
 mod people;
 mod restore;

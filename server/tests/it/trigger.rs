@@ -151,7 +151,7 @@ async fn paths_and_queries_arrive_as_they_were_sent() {
     ] {
         // By hand: a client would tidy the address up first.
         let request = format!(
-            "GET {sent} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
+            "GET {sent} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
             crate::support::TOKEN
         );
         let answer = exchange(&server.url, request.as_bytes()).await;

@@ -37,7 +37,7 @@ async fn a_response_has_the_handlers_status_headers_cookies_and_body() {
     assert_eq!(answer.header("x-number"), "7");
     assert_eq!(answer.header("x-list"), "a,b");
     let cookies: Vec<_> = answer.headers.get_all("set-cookie").iter().collect();
-    assert_eq!(cookies, ["a=1; Path=/", "b=2"]);
+    assert_eq!(cookies, ["a=1; Path=/fn/eval", "b=2; Path=/fn/eval"]);
     assert_eq!(answer.text(), "<p>grün</p>");
     assert!(
         !answer.headers.contains_key("cache-control"),
@@ -110,37 +110,7 @@ async fn headers_that_are_not_the_functions_to_set_are_dropped() {
     assert_ne!(answer.header("x-request-id"), "forged");
     assert!(!answer.headers.contains_key("x-hearth-role"));
     let cookies: Vec<_> = answer.headers.get_all("set-cookie").iter().collect();
-    assert_eq!(cookies, ["mine=1"]);
-}
-
-#[tokio::test]
-async fn a_page_that_a_console_user_opens_has_an_origin_of_its_own() {
-    let (_server, client) = evaluator().await;
-    let page = "{'statusCode': 200, 'headers': {'content-type': 'text/html', 'content-security-policy': \"img-src 'self'\"}, 'body': 'x'}";
-    let policies = |answer: &Answer| -> Vec<String> {
-        let all = answer.headers.get_all("content-security-policy");
-        all.iter()
-            .map(|value| value.to_str().unwrap().to_owned())
-            .collect()
-    };
-    let own = "img-src 'self'";
-    let answer = evaluate(&client, page).await.expect(200);
-    assert_eq!(policies(&answer), [own]);
-
-    let request = || {
-        let request = client.request(Method::POST, "/fn/eval");
-        request.header("content-type", "text/plain").body(page)
-    };
-    let logged_in = request().header("cookie", "a=1; hearth_session=whatever");
-    let answer = client.send(logged_in).await.expect(200);
-    let [first, second] = &policies(&answer)[..] else {
-        panic!("{:?}", answer.headers);
-    };
-    assert_eq!(first, own);
-    assert!(second.starts_with("sandbox ") && !second.contains("allow-same-origin"));
-
-    let worker = request().header("service-worker", "script");
-    client.send(worker).await.problem(403, "forbidden");
+    assert_eq!(cookies, ["mine=1; Path=/fn/eval"]);
 }
 
 #[tokio::test]

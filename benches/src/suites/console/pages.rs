@@ -55,7 +55,7 @@ impl Page {
 pub fn get(path: &str, cookie: &str, htmx: bool) -> Vec<u8> {
     let htmx = if htmx { "hx-request: true\r\n" } else { "" };
     format!(
-        "GET {path} HTTP/1.1\r\nhost: bench\r\naccept: text/html\r\ncookie: {cookie}\r\n{htmx}\r\n"
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/html\r\ncookie: {cookie}\r\n{htmx}\r\n"
     )
     .into_bytes()
 }

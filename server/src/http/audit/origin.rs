@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::extract::{ConnectInfo, Request};
-use axum::http::{HeaderMap, header};
+use axum::http::header;
 
 use crate::http::request_id::RequestId;
 
@@ -37,53 +37,12 @@ impl Origin {
             Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
         Self {
-            address: peer.map_or(Self::default().address, |ConnectInfo(peer)| {
-                address(peer.ip(), request.headers())
-            }),
+            address: peer.map_or(Self::default().address, |peer| peer.0.ip().to_canonical()),
             agent: text(header::USER_AGENT).unwrap_or_default(),
             request_id: request
                 .extensions()
                 .get::<RequestId>()
                 .map_or_else(String::new, |id| id.as_str().to_owned()),
         }
-    }
-}
-
-/// The peer's address; of a proxy on this host, the one that it forwards for. From elsewhere the header is not believed:
-/// anybody can send it.
-fn address(peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-    let peer = peer.to_canonical();
-    if !peer.is_loopback() {
-        return peer;
-    }
-    headers
-        .get_all("x-forwarded-for")
-        .iter()
-        .next_back()
-        .and_then(|value| value.to_str().ok())
-        // The last one is what the proxy saw; those before it are what the client claims.
-        .and_then(|value| value.rsplit(',').next())
-        .and_then(|last| last.trim().parse::<IpAddr>().ok())
-        .map_or(peer, |address| address.to_canonical())
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::http::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn only_a_proxy_on_this_host_is_believed() {
-        let mut headers = HeaderMap::new();
-        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        assert_eq!(address(ip("::ffff:127.0.0.1"), &headers), ip("127.0.0.1"));
-        let claimed = HeaderValue::from_static("6.6.6.6, 10.0.0.7");
-        headers.insert("x-forwarded-for", claimed);
-        assert_eq!(address(ip("127.0.0.1"), &headers), ip("10.0.0.7"));
-        assert_eq!(address(ip("::1"), &headers), ip("10.0.0.7"));
-        assert_eq!(address(ip("192.0.2.1"), &headers), ip("192.0.2.1"));
-        headers.insert("x-forwarded-for", HeaderValue::from_static("unknown"));
-        assert_eq!(address(ip("127.0.0.1"), &headers), ip("127.0.0.1"));
     }
 }

@@ -75,7 +75,10 @@ pub async fn show(
     let page = FunctionPage {
         chrome,
         head: view::head(app, function).await?,
-        url: format!("{base}{}", function.url),
+        url: match app.edge.address_of(&function.name, headers) {
+            path if path.starts_with('/') => format!("{base}{path}"),
+            url => url,
+        },
         public: function.public,
         curl: format!(
             "curl {base}/api/v1/functions/{}/invoke {} -d ",

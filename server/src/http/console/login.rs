@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::http::App;
 use crate::http::audit::Audit;
-use crate::http::auth::{SESSION_COOKIE, cookie};
+use crate::http::auth::session_cookie;
 use crate::http::problem::Problem;
 use crate::model::{Caller, UserView};
 use crate::people::{PasswordError, rules};
@@ -44,7 +44,7 @@ pub async fn page(
     Query(query): Query<Next>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if let Some(secret) = cookie(&headers, SESSION_COOKIE)
+    if let Some(secret) = session_cookie(&headers)
         && app.store.find_session(secret).await?.is_some()
     {
         return Ok(Redirect::to(local_path(&query.next)).into_response());

@@ -11,8 +11,9 @@ use hearth_web::chrome::{Chrome, Section, Theme};
 
 use crate::http::App;
 use crate::http::audit::Audit;
-use crate::http::auth::{self, SESSION_COOKIE, cookie};
+use crate::http::auth::{self, cookie, session_cookie, session_cookie_name};
 use crate::http::csrf;
+use crate::http::edge::is_https;
 use crate::http::problem::Problem;
 use crate::model::{Caller, Right, SESSION_ABSOLUTE};
 use crate::store::Session;
@@ -114,7 +115,7 @@ pub async fn open(
     headers: &HeaderMap,
     next: &str,
 ) -> Result<Response, Problem> {
-    if let Some(old) = cookie(headers, SESSION_COOKIE) {
+    if let Some(old) = session_cookie(headers) {
         app.store.delete_session(old).await?;
     }
     let origin = audit.origin();
@@ -123,12 +124,16 @@ pub async fn open(
         .store
         .create_session(caller.owner(), &address, &origin.agent)
         .await?;
-    let cookie = set_cookie(&secret, SESSION_ABSOLUTE, is_https(headers))?;
+    // Who opens a session has just entered what opens it.
+    let session = app.store.peek_session(&secret).await?;
+    if let Some(session) = &session {
+        app.people.proved(session.id);
+    }
+    let cookie = set_cookie(&secret, SESSION_ABSOLUTE, headers)?;
     if !is_htmx(headers) {
         return Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response());
     }
     // The dialog over a page whose session has ended: the page stays, and goes on with the new session's token.
-    let session = app.store.find_session(&secret).await?;
     let csrf = session.map_or_else(String::new, |session| csrf::masked(&session.csrf));
     let body = Json(serde_json::json!({ "csrf": csrf }));
     Ok(([(header::SET_COOKIE, cookie)], body).into_response())
@@ -140,29 +145,25 @@ pub async fn logout(
     headers: HeaderMap,
     _: Submitted,
 ) -> Result<Response, Problem> {
-    if let Some(secret) = cookie(&headers, SESSION_COOKIE) {
+    if let Some(secret) = session_cookie(&headers) {
         app.store.delete_session(secret).await?;
     }
-    let cookie = set_cookie("", Duration::ZERO, is_https(&headers))?;
+    let cookie = set_cookie("", Duration::ZERO, &headers)?;
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/login?bye=1")).into_response())
 }
 
-fn set_cookie(secret: &str, lifetime: Duration, secure: bool) -> Result<HeaderValue, Problem> {
-    let secure = if secure { "; Secure" } else { "" };
+fn set_cookie(
+    secret: &str,
+    lifetime: Duration,
+    headers: &HeaderMap,
+) -> Result<HeaderValue, Problem> {
+    let secure = if is_https(headers) { "; Secure" } else { "" };
     HeaderValue::try_from(format!(
-        "{SESSION_COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}",
+        "{}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}",
+        session_cookie_name(headers),
         lifetime.as_secs()
     ))
     .map_err(Problem::internal)
-}
-
-/// Whether the request came to a TLS-terminating proxy by https.
-pub fn is_https(headers: &HeaderMap) -> bool {
-    headers
-        .get("x-forwarded-proto")
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(',').next())
-        .is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
 }
 
 /// `next` if it is a path of this server, else `/`: a login must not lead to another site.
@@ -218,30 +219,17 @@ mod tests {
 
     #[test]
     fn cookies_are_hidden_from_scripts_and_other_sites() {
-        let plain = set_cookie("s", SESSION_ABSOLUTE, false).expect("a cookie");
+        let mut headers = HeaderMap::new();
+        let plain = set_cookie("s", SESSION_ABSOLUTE, &headers).expect("a cookie");
         assert_eq!(
             plain,
             "hearth_session=s; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200"
         );
-        let secure = set_cookie("", Duration::ZERO, true).expect("a cookie");
-        assert!(
-            secure
-                .to_str()
-                .expect("text")
-                .ends_with("Max-Age=0; Secure")
+        headers.insert("x-forwarded-proto", HeaderValue::from_static("https"));
+        let secure = set_cookie("", Duration::ZERO, &headers).expect("a cookie");
+        assert_eq!(
+            secure,
+            "__Host-hearth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0; Secure"
         );
-    }
-
-    #[test]
-    fn the_proxy_says_whether_it_was_https() {
-        let with = |value: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert("x-forwarded-proto", HeaderValue::from_static(value));
-            is_https(&headers)
-        };
-        assert!(with("https"));
-        assert!(with("HTTPS, http"));
-        assert!(!with("http, https"));
-        assert!(!is_https(&HeaderMap::new()));
     }
 }

@@ -4,10 +4,11 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use hearth_web::chrome::Theme;
 
+use crate::http::edge::is_https;
 use crate::http::problem::Problem;
 
 use super::form::Submitted;
-use super::session::{is_https, local_path};
+use super::session::local_path;
 
 /// How long the choice is remembered, seconds: a year.
 const REMEMBERED_S: u32 = 365 * 24 * 3600;

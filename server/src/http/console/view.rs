@@ -13,14 +13,13 @@ use serde_json::Value;
 use crate::history::RECENT_MINUTES;
 use crate::http::App;
 use crate::http::answer;
+use crate::http::edge::is_https;
 use crate::model::{
     DecisionCounts, FunctionError, FunctionState, FunctionView, ImageView, InvocationPayloads,
     InvocationRecord, LogLine, LogStream, Payload, Runtime, Stages, StartRung, Status, Trigger,
     samples_needed,
 };
 use crate::store::StoreError;
-
-use super::session::is_https;
 
 /// A runtime as people call it.
 pub fn runtime(runtime: Runtime) -> &'static str {

@@ -2,7 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 
+use super::addressed;
 use super::{id_of, to_the_end};
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
@@ -28,6 +30,7 @@ pub async fn activate(
     asked: Allowed<Write>,
     State(app): State<App>,
     Path((name, version)): Path<(String, String)>,
+    headers: HeaderMap,
 ) -> Result<Json<FunctionView>, Problem> {
     id_of(&app, &name)?;
     let Ok(version) = version.parse() else {
@@ -37,6 +40,7 @@ pub async fn activate(
         )));
     };
     asked.audit.detail(format!("version {version}"));
-    let view = to_the_end(async move { app.engine.activate(&name, version).await }).await?;
-    Ok(Json(view))
+    let engine = app.engine.clone();
+    let view = to_the_end(async move { engine.activate(&name, version).await }).await?;
+    Ok(Json(addressed(&app, &headers, view)))
 }

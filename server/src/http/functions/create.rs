@@ -2,9 +2,10 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::addressed;
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{self, Scoped, Write};
@@ -36,13 +37,20 @@ use crate::model::FunctionView;
 pub async fn create(
     asked: Scoped<Write>,
     State(app): State<App>,
+    sent: HeaderMap,
     request: Request,
 ) -> Result<Response, Problem> {
     let fields = spec::upload(request).await?;
     let (settings, code) = spec::create(fields)?;
     auth::reach(&asked.caller, &settings.name)?;
     let location = format!("/api/v1/functions/{}", settings.name);
-    let view = to_the_end(async move { app.engine.create(settings, code).await }).await?;
+    let engine = app.engine.clone();
+    let view = to_the_end(async move { engine.create(settings, code).await }).await?;
     let headers = [(header::LOCATION, location)];
-    Ok((StatusCode::CREATED, headers, Json(view)).into_response())
+    Ok((
+        StatusCode::CREATED,
+        headers,
+        Json(addressed(&app, &sent, view)),
+    )
+        .into_response())
 }

@@ -2,9 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::addressed;
 use crate::http::App;
 use crate::http::auth::{Allowed, Read};
 use crate::http::path::Path;
@@ -36,8 +38,9 @@ pub async fn get(
     _: Allowed<Read>,
     State(app): State<App>,
     Path(name): Path<String>,
+    headers: HeaderMap,
 ) -> Result<Json<FunctionDetail>, Problem> {
-    let function = app.engine.get(&name).await?;
+    let function = addressed(&app, &headers, app.engine.get(&name).await?);
     let versions = app.engine.versions(&name).await?;
     Ok(Json(FunctionDetail { function, versions }))
 }

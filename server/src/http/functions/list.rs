@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
 
 use crate::http::App;
 use crate::http::auth::{Read, Scoped};
@@ -23,9 +24,13 @@ pub async fn list(
     asked: Scoped<Read>,
     State(app): State<App>,
     RawQuery(query): RawQuery,
+    headers: HeaderMap,
 ) -> Result<Json<Page<FunctionView>>, Problem> {
     Query::parse(query.as_deref(), &[])?;
     let mut items = app.engine.list().await?;
     items.retain(|function| asked.caller.reaches(&function.name));
+    for item in &mut items {
+        item.url = app.edge.address_of(&item.name, &headers);
+    }
     Ok(Json(Page { items, next: None }))
 }

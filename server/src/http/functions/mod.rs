@@ -18,9 +18,12 @@ pub mod versions;
 
 use std::future::Future;
 
+use axum::http::HeaderMap;
+
 use super::App;
 use super::auth::Proof;
 use super::problem::Problem;
+use crate::model::FunctionView;
 
 /// Row id of a function, or 404.
 fn id_of(app: &App, name: &str) -> Result<i64, Problem> {
@@ -51,4 +54,10 @@ where
         Ok(outcome) => outcome.map_err(Into::into),
         Err(e) => Err(Problem::internal(format!("a change was aborted: {e}"))),
     }
+}
+
+/// A function with the address it is reached at best by whoever sent these headers.
+fn addressed(app: &App, headers: &HeaderMap, mut view: FunctionView) -> FunctionView {
+    view.url = app.edge.address_of(&view.name, headers);
+    view
 }

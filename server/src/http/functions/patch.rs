@@ -2,7 +2,9 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 
+use super::addressed;
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
@@ -32,6 +34,7 @@ pub async fn patch(
     asked: Allowed<Write>,
     State(app): State<App>,
     Path(name): Path<String>,
+    headers: HeaderMap,
     request: Request,
 ) -> Result<Json<FunctionView>, Problem> {
     let now = app.engine.get(&name).await?;
@@ -41,9 +44,12 @@ pub async fn patch(
         spec::still_room(most, now.min_instances)?;
     }
     asked.audit.detail(patch.fields().join(", "));
-    let view = to_the_end(async move { app.engine.update(&name, patch, None).await }).await?;
+    let view = {
+        let engine = app.engine.clone();
+        to_the_end(async move { engine.update(&name, patch, None).await }).await?
+    };
     asked
         .audit
         .detail(format!("version {}", view.active_version));
-    Ok(Json(view))
+    Ok(Json(addressed(&app, &headers, view)))
 }

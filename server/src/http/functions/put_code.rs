@@ -2,7 +2,9 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 
+use super::addressed;
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
@@ -38,16 +40,18 @@ pub async fn put_code(
     asked: Allowed<Write>,
     State(app): State<App>,
     Path(name): Path<String>,
+    headers: HeaderMap,
     request: Request,
 ) -> Result<Json<FunctionView>, Problem> {
     let runtime = app.engine.get(&name).await?.runtime;
     let fields = spec::code_upload(request).await?;
     let code = spec::code_only(fields, runtime)?;
     let nothing_else = FunctionPatch::default();
-    let change = async move { app.engine.update(&name, nothing_else, Some(code)).await };
+    let engine = app.engine.clone();
+    let change = async move { engine.update(&name, nothing_else, Some(code)).await };
     let view = to_the_end(change).await?;
     asked
         .audit
         .detail(format!("version {}", view.active_version));
-    Ok(Json(view))
+    Ok(Json(addressed(&app, &headers, view)))
 }

@@ -44,6 +44,10 @@ catalogue! {
     InvalidMultipart = "invalid_multipart", BAD_REQUEST, "The multipart body is malformed";
     /// The body broke off.
     BadRequestBody = "bad_request_body", BAD_REQUEST, "The body could not be read";
+    /// Not exactly one `Host`, or one that names no host.
+    InvalidHost = "invalid_host", BAD_REQUEST, "The request does not name one host";
+    /// A host that this server does not answer to.
+    MisdirectedRequest = "misdirected_request", MISDIRECTED_REQUEST, "The request is for another host";
     /// No token, or one that is not known.
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is needed";
     /// The token or user lacks the right, or the function is outside the token's scope.

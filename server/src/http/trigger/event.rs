@@ -8,16 +8,13 @@ use std::net::SocketAddr;
 
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Version, header};
+use axum::http::{HeaderMap, Version, header};
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::http::query;
 use crate::http::request_id::RequestId;
-
-/// Cookies that start so are the console's: they never reach a function.
-const CONSOLE_COOKIE_PREFIXES: [&str; 2] = ["hearth_", "__Host-hearth_"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -65,27 +62,6 @@ pub(in crate::http) fn split(path: &str) -> (&str, &str) {
     match rest.find('/') {
         Some(at) => (&rest[..at], &rest[at..]),
         None => (rest, "/"),
-    }
-}
-
-/// Takes the console's cookies out of the request.
-pub(super) fn hide_console_cookies(headers: &mut HeaderMap) {
-    if !headers.contains_key(header::COOKIE) {
-        return;
-    }
-    let kept: Vec<String> = cookies(headers)
-        .into_iter()
-        .filter(|cookie| {
-            !CONSOLE_COOKIE_PREFIXES
-                .iter()
-                .any(|prefix| cookie.starts_with(prefix))
-        })
-        .collect();
-    headers.remove(header::COOKIE);
-    if let Ok(line) = HeaderValue::try_from(kept.join("; "))
-        && !kept.is_empty()
-    {
-        headers.insert(header::COOKIE, line);
     }
 }
 
@@ -209,7 +185,7 @@ mod tests {
             let (name, path) = split(parts.uri.path());
             (name.to_owned(), path.to_owned())
         };
-        hide_console_cookies(&mut parts.headers);
+        crate::http::trigger::cookies::hide(&mut parts.headers);
         let mut event: Value =
             serde_json::from_slice(&build(&parts, &name, &path).unwrap()).unwrap();
         let context = event["requestContext"].as_object_mut().unwrap();

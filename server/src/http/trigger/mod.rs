@@ -1,9 +1,11 @@
 //! `/fn/{name}`: a function as a web server. Any method, event and response in Lambda's payload format 2.0, bodies
 //! streamed both ways.
 
+pub(super) mod cookies;
 pub mod event;
-mod origin;
+mod headers;
 mod response;
+mod site;
 
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::TryStreamExt;
 
 use super::App;
-use super::answer;
+use super::answer::stamp;
 use super::auth;
 use super::functions::no_function;
 use super::problem::{Code, Problem};
@@ -22,25 +24,66 @@ use crate::engine::{InvokeError, InvokeReply, InvokeRequest};
 use crate::model::{FunctionError, Right, Trigger};
 
 use response::Refused;
+use site::Site;
 
-/// Handles every method and path under `/fn/`.
-pub async fn trigger(State(app): State<App>, request: Request) -> Result<Response, Problem> {
-    let (mut parts, body) = request.into_parts();
-    let (name, raw_path) = event::split(parts.uri.path());
+/// Handles every method and path under `/fn/` on the console's host.
+pub async fn trigger(State(app): State<App>, request: Request) -> Response {
+    let (name, raw_path) = event::split(request.uri().path());
     let (name, raw_path) = (Arc::<str>::from(name), raw_path.to_owned());
-    origin::refuse_service_worker(&parts.headers)?;
-    let from_console = origin::has_session(&parts.headers);
-    admit(&app, &name, &mut parts.headers)?;
+    answer(&app, Site::Console, name, &raw_path, request).await
+}
+
+/// Handles every request to the listener that belongs to functions.
+pub async fn functions_only(app: &App, request: Request) -> Response {
+    if !request.uri().path().starts_with("/fn/") {
+        let detail = "address here: this listener answers below /fn/ only";
+        return Problem::not_found(detail).into_response();
+    }
+    let (name, raw_path) = event::split(request.uri().path());
+    let (name, raw_path) = (Arc::<str>::from(name), raw_path.to_owned());
+    answer(app, Site::Functions, name, &raw_path, request).await
+}
+
+/// Handles every request to a function's own host.
+pub async fn own_host(app: &App, name: &str, request: Request) -> Response {
+    let raw_path = request.uri().path().to_owned();
+    answer(app, Site::Own, Arc::from(name), &raw_path, request).await
+}
+
+/// Answers a request for a function, or says why not, as the site asks for.
+async fn answer(
+    app: &App,
+    site: Site,
+    name: Arc<str>,
+    raw_path: &str,
+    request: Request,
+) -> Response {
+    let answered = invoke(app, site, name, raw_path, request).await;
+    let mut response = answered.unwrap_or_else(IntoResponse::into_response);
+    site.isolate(response.headers_mut());
+    response
+}
+
+async fn invoke(
+    app: &App,
+    site: Site,
+    name: Arc<str>,
+    raw_path: &str,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (mut parts, body) = request.into_parts();
+    site.check(parts.uri.path(), &parts.headers)?;
+    admit(app, &name, &mut parts.headers)?;
 
     let traceparent = parts
         .headers
         .get(TRACEPARENT)
         .and_then(|value| trace::checked(value.as_bytes()))
         .map(str::to_owned);
-    let event = event::build(&parts, &name, &raw_path).map_err(Problem::internal)?;
+    let event = event::build(&parts, &name, raw_path).map_err(Problem::internal)?;
     let body = body.into_data_stream().map_err(std::io::Error::other);
     let request = InvokeRequest {
-        function: name,
+        function: name.clone(),
         trigger: Trigger::Http,
         event,
         body: Some(Box::pin(body)),
@@ -52,17 +95,15 @@ pub async fn trigger(State(app): State<App>, request: Request) -> Result<Respons
             status,
             headers,
             body,
-        }) => response::build(&parts.method, status, headers, body).map_err(invalid_response),
+        }) => response::build(&parts.method, site, &name, status, headers, body)
+            .map_err(invalid_response),
         Ok(InvokeReply::Json(_)) => {
             Err(Problem::internal("an HTTP trigger was answered with JSON"))
         }
         Err(error) => Err(error.into()),
     };
     let mut response = answered.unwrap_or_else(IntoResponse::into_response);
-    answer::stamp(response.headers_mut(), &meta, traceparent.as_deref());
-    if from_console {
-        origin::isolate(response.headers_mut());
-    }
+    stamp(response.headers_mut(), &meta, traceparent.as_deref());
     Ok(response)
 }
 
@@ -94,7 +135,7 @@ fn admit(app: &App, name: &str, headers: &mut HeaderMap) -> Result<(), Problem> 
             }
         }
     };
-    event::hide_console_cookies(headers);
+    cookies::hide(headers);
     outcome
 }
 

@@ -2,7 +2,7 @@
 //! what HTTP cannot carry is refused.
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -10,37 +10,14 @@ use futures_util::stream::BoxStream;
 
 use crate::http::finish::FunctionAnswer;
 
+use super::headers::{Verdict, X_HEARTH_WITHHELD, judge};
+use super::site::Site;
+
 /// The body of a response as it comes from the engine.
 pub(super) type ResponseBody = BoxStream<'static, Result<Bytes, std::io::Error>>;
 
-/// Headers that belong to the connection and not to the message (RFC 9110, 7.6.1), and those this server answers itself.
-/// `content-length` is among them: the body is streamed, and a wrong length would cut it or break the connection.
-const DROPPED: [&str; 12] = [
-    "connection",
-    "content-length",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "x-request-id",
-    "traceparent",
-    "date",
-];
-/// Headers that speak for the whole origin, which a function shares with the console and with other functions: a service
-/// worker beyond its own path, the site's data, how to reach the host.
-const ORIGIN_WIDE: [&str; 4] = [
-    "alt-svc",
-    "clear-site-data",
-    "service-worker-allowed",
-    "strict-transport-security",
-];
-/// Headers that only Hearth may set.
-const RESERVED_PREFIX: &str = "x-hearth-";
-/// Cookies of the console, which a function on the same origin must not set.
-const RESERVED_COOKIES: [&str; 2] = ["hearth_", "__Host-hearth_"];
+/// Most bytes of names of headers that an answer says were held back.
+const MAX_WITHHELD_BYTES: usize = 512;
 
 /// A response that HTTP cannot carry.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +36,8 @@ pub(super) enum Refused {
 /// Builds the response. A body that will not be sent is read to its end, so that the invocation is not cancelled.
 pub(super) fn build(
     method: &Method,
+    site: Site,
+    function: &str,
     status: u16,
     headers: Vec<(String, String)>,
     body: ResponseBody,
@@ -67,7 +46,7 @@ pub(super) fn build(
         .ok()
         .filter(|status| (200..600).contains(&status.as_u16()))
         .ok_or(Refused::Status(status))
-        .and_then(|status| Ok((status, checked(headers, method)?)));
+        .and_then(|status| Ok((status, checked(headers, method, site, function)?)));
     let (status, headers) = match head {
         Ok(head) => head,
         Err(refused) => {
@@ -92,8 +71,14 @@ pub(super) fn build(
     Ok(response)
 }
 
-fn checked(headers: Vec<(String, String)>, method: &Method) -> Result<HeaderMap, Refused> {
+fn checked(
+    headers: Vec<(String, String)>,
+    method: &Method,
+    site: Site,
+    function: &str,
+) -> Result<HeaderMap, Refused> {
     let mut map = HeaderMap::with_capacity(headers.len() + 6);
+    let mut withheld = String::new();
     for (name, value) in headers {
         let Ok(key) = HeaderName::from_bytes(name.as_bytes()) else {
             return Err(Refused::Name(name.chars().take(64).collect()));
@@ -101,31 +86,26 @@ fn checked(headers: Vec<(String, String)>, method: &Method) -> Result<HeaderMap,
         let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) else {
             return Err(Refused::Value(key.to_string()));
         };
-        // The answer to HEAD has no body, so its length can only be the function's word.
-        let length_of_head = *method == Method::HEAD && is_length(&key, &value);
-        let dropped = DROPPED.contains(&key.as_str()) && !length_of_head;
-        let not_its_own = ORIGIN_WIDE.contains(&key.as_str())
-            || key.as_str().starts_with(RESERVED_PREFIX)
-            || sets_console_cookie(&key, &value);
-        if !dropped && !not_its_own {
-            map.append(key, value);
+        match judge(&key, value, method, site, function) {
+            Verdict::Sent(value) => {
+                map.append(key, value);
+            }
+            Verdict::Dropped => {}
+            Verdict::Withheld => {
+                let room = MAX_WITHHELD_BYTES.saturating_sub(withheld.len());
+                if key.as_str().len() + 2 <= room {
+                    let separator = if withheld.is_empty() { "" } else { ", " };
+                    withheld.extend([separator, key.as_str()]);
+                }
+            }
         }
     }
+    if let Ok(names) = HeaderValue::try_from(withheld)
+        && !names.is_empty()
+    {
+        map.insert(X_HEARTH_WITHHELD, names);
+    }
     Ok(map)
-}
-
-fn is_length(name: &HeaderName, value: &HeaderValue) -> bool {
-    *name == header::CONTENT_LENGTH && value.as_bytes().iter().all(u8::is_ascii_digit)
-}
-
-fn sets_console_cookie(name: &HeaderName, value: &HeaderValue) -> bool {
-    *name == header::SET_COOKIE
-        && RESERVED_COOKIES.iter().any(|prefix| {
-            value
-                .as_bytes()
-                .trim_ascii_start()
-                .starts_with(prefix.as_bytes())
-        })
 }
 
 fn drain(mut body: ResponseBody) {
@@ -162,7 +142,17 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        (build(method, status, headers, pieces(&counter)), counter)
+        (
+            build(
+                method,
+                Site::Console,
+                "f",
+                status,
+                headers,
+                pieces(&counter),
+            ),
+            counter,
+        )
     }
 
     #[tokio::test]
@@ -183,7 +173,11 @@ mod tests {
         );
         let response = response.unwrap();
         assert_eq!(response.status(), 201);
-        assert_eq!(response.headers().len(), 3);
+        assert_eq!(response.headers().len(), 4);
+        assert_eq!(
+            response.headers()["x-hearth-withheld-headers"],
+            "service-worker-allowed, set-cookie"
+        );
         assert_eq!(response.headers()["content-type"], "text/plain");
         assert_eq!(response.headers().get_all("set-cookie").iter().count(), 2);
         assert_eq!(to_bytes(response.into_body(), 10).await.unwrap(), "abc");

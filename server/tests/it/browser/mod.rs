@@ -4,6 +4,7 @@ mod accessibility;
 mod devtools;
 mod driver;
 mod matrix;
+mod origins;
 mod people;
 
 mod changing;

@@ -75,6 +75,11 @@ impl Answer {
 }
 
 impl Client {
+    /// Of a listener other than the console's.
+    pub fn at(url: &str, token: Option<&str>) -> Self {
+        Self::new(url, token)
+    }
+
     pub(super) fn new(url: &str, token: Option<&str>) -> Self {
         let http = reqwest::Client::builder()
             .no_proxy()

@@ -149,6 +149,17 @@ impl Server {
         .await
     }
 
+    /// Where its functions answer on a listener of their own, as it prints.
+    pub async fn functions_url(&self) -> String {
+        eventually("what the server prints", START, || async {
+            let printed = self.printed.lock().expect("no test panics with it");
+            let line = printed.lines().find(|line| line.ends_with("/fn/NAME"))?;
+            let url = line.split_whitespace().last()?;
+            Some(url.trim_end_matches("/fn/NAME").to_owned())
+        })
+        .await
+    }
+
     /// Where its state is.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir

@@ -1,0 +1,211 @@
+//! Settings about names and addresses: which hosts the server answers to, and whose word about a request's origin counts.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use ipnet::IpNet;
+
+use super::{Config, InvalidSetting};
+use crate::http::edge::normal;
+
+const HOSTS_RULE: &str = "must be host names such as hearth.example.com, separated by commas, without scheme, port and path; \
+    localhost, the machine's own names and addresses need not be listed";
+const PROXIES_RULE: &str =
+    "must be addresses or networks such as 10.0.0.1 or 172.16.0.0/12, separated by commas";
+
+/// The entries of a list; an empty one is what an unset variable of a compose file becomes.
+fn entries(list: &[String]) -> impl Iterator<Item = &str> {
+    list.iter()
+        .map(|entry| entry.trim())
+        .filter(|entry| !entry.is_empty())
+}
+
+/// A name as it is compared, if it is a name and no address.
+fn host(text: &str) -> Option<String> {
+    normal(text).filter(|name| name.parse::<Ipv4Addr>().is_err())
+}
+
+impl Config {
+    /// The names the console answers to besides those it always does.
+    ///
+    /// # Errors
+    /// The first that is no name.
+    pub fn hosts(&self) -> Result<Vec<String>, InvalidSetting> {
+        entries(&self.hosts)
+            .map(|entry| {
+                host(entry).ok_or_else(|| InvalidSetting {
+                    setting: "HEARTH_HOSTS",
+                    value: entry.to_owned(),
+                    rule: HOSTS_RULE.into(),
+                })
+            })
+            .collect()
+    }
+
+    /// The networks of trusted proxies.
+    ///
+    /// # Errors
+    /// The first that is no network.
+    pub fn trusted_proxies(&self) -> Result<Vec<IpNet>, InvalidSetting> {
+        entries(&self.trusted_proxies)
+            .map(|entry| {
+                let network = entry.parse::<IpNet>().ok();
+                let alone = || entry.parse::<IpAddr>().ok().map(IpNet::from);
+                // The network of all addresses is written by somebody who means "whoever": then anybody is believed.
+                let network = network.or_else(alone).filter(|net| net.prefix_len() > 0);
+                network.ok_or_else(|| InvalidSetting {
+                    setting: "HEARTH_TRUSTED_PROXIES",
+                    value: entry.to_owned(),
+                    rule: PROXIES_RULE.into(),
+                })
+            })
+            .collect()
+    }
+
+    /// The second listener's address.
+    ///
+    /// # Errors
+    /// When it is none, or the console's.
+    pub fn functions_listen(&self) -> Result<Option<SocketAddr>, InvalidSetting> {
+        let Some(text) = self.functions_listen.as_deref().map(str::trim) else {
+            return Ok(None);
+        };
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let invalid = |rule: &str| InvalidSetting {
+            setting: "HEARTH_FUNCTIONS_LISTEN",
+            value: text.to_owned(),
+            rule: rule.into(),
+        };
+        let address: SocketAddr = text
+            .parse()
+            .map_err(|_| invalid("must be an address and a port such as 127.0.0.1:8081"))?;
+        // Port 0 is another one each time.
+        if address.port() != 0 && address.port() == self.listen.port() {
+            return Err(invalid(
+                "must have another port than HEARTH_LISTEN: browsers tell origins apart by it",
+            ));
+        }
+        Ok(Some(address))
+    }
+
+    /// The name below which functions have hosts of their own.
+    ///
+    /// # Errors
+    /// When it is no name, or one of the console's names lies below it.
+    pub fn functions_host(&self) -> Result<Option<String>, InvalidSetting> {
+        let Some(text) = self.functions_host.as_deref().map(str::trim) else {
+            return Ok(None);
+        };
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let invalid = |rule: String| InvalidSetting {
+            setting: "HEARTH_FUNCTIONS_HOST",
+            value: text.to_owned(),
+            rule,
+        };
+        let name = host(text).ok_or_else(|| {
+            invalid("must be a host name such as fn.example.com, without scheme, port and path; functions answer at NAME.fn.example.com".into())
+        })?;
+        for console in self.hosts()? {
+            if console == name || console.ends_with(&format!(".{name}")) {
+                return Err(invalid(format!(
+                    "must not hold the console's own name {console} (HEARTH_HOSTS): names below it are functions'"
+                )));
+            }
+        }
+        Ok(Some(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    fn config(args: &[&str]) -> Config {
+        Config::parse_from(std::iter::once("hearth").chain(args.iter().copied()))
+    }
+
+    #[test]
+    fn names_and_networks_are_read() {
+        let config = config(&[
+            "--hosts",
+            "Console.Example.com., b,",
+            "--trusted-proxies",
+            "10.0.0.1, 172.16.0.0/12,::1,fd00::/8",
+            "--functions-host",
+            "FN.example.com",
+        ]);
+        assert_eq!(config.hosts().unwrap(), ["console.example.com", "b"]);
+        let networks = config.trusted_proxies().unwrap();
+        let networks: Vec<_> = networks.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            networks,
+            ["10.0.0.1/32", "172.16.0.0/12", "::1/128", "fd00::/8"]
+        );
+        let functions = config.functions_host().unwrap();
+        assert_eq!(functions.as_deref(), Some("fn.example.com"));
+        assert!(config.check().is_ok());
+    }
+
+    #[test]
+    fn what_is_no_name_or_network_is_named() {
+        for (args, setting) in [
+            (&["--hosts", "https://a.example"][..], "HEARTH_HOSTS"),
+            (&["--hosts", "a.example:8080"], "HEARTH_HOSTS"),
+            (&["--hosts", "*"], "HEARTH_HOSTS"),
+            (&["--hosts", "a,b c"], "HEARTH_HOSTS"),
+            (&["--hosts", "127.0.0.1"], "HEARTH_HOSTS"),
+            (&["--trusted-proxies", "proxy"], "HEARTH_TRUSTED_PROXIES"),
+            (
+                &["--trusted-proxies", "10.0.0.0/33"],
+                "HEARTH_TRUSTED_PROXIES",
+            ),
+            (
+                &["--trusted-proxies", "0.0.0.0/0"],
+                "HEARTH_TRUSTED_PROXIES",
+            ),
+            (&["--functions-listen", "8081"], "HEARTH_FUNCTIONS_LISTEN"),
+            (
+                &["--functions-listen", "localhost:8081"],
+                "HEARTH_FUNCTIONS_LISTEN",
+            ),
+            (
+                &["--functions-listen", "0.0.0.0:8080"],
+                "HEARTH_FUNCTIONS_LISTEN",
+            ),
+            (&["--functions-host", "http://fn"], "HEARTH_FUNCTIONS_HOST"),
+            (
+                &["--functions-host", "*.fn.example"],
+                "HEARTH_FUNCTIONS_HOST",
+            ),
+            (&["--functions-host", "127.0.0.1"], "HEARTH_FUNCTIONS_HOST"),
+            (
+                &["--functions-host", "fn.example", "--hosts", "a.fn.example"],
+                "HEARTH_FUNCTIONS_HOST",
+            ),
+            (
+                &["--functions-host", "fn.example", "--hosts", "fn.example"],
+                "HEARTH_FUNCTIONS_HOST",
+            ),
+        ] {
+            let error = config(args).check().expect_err("refused");
+            assert_eq!(error.setting, setting, "{args:?}");
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
+        let empty = [
+            "--hosts",
+            "",
+            "--trusted-proxies",
+            "",
+            "--functions-host",
+            "",
+            "--functions-listen",
+            "",
+        ];
+        assert!(config(&empty).check().is_ok());
+    }
+}

@@ -1,0 +1,131 @@
+//! Where a function's answer is served from, and how its pages are kept away from the console's.
+//!
+//! A page runs in the origin of its address. Below `/fn/` on the console's own host that origin is the console's, so every
+//! answer there, errors included and whoever asks, carries a sandbox (Content Security Policy level 3, 6.3.2) without
+//! `allow-same-origin`: scripts run, in an opaque origin that has neither the console's cookies nor its pages. Nothing in
+//! the request decides about it: a browser leaves a `SameSite=Strict` cookie out of just those requests that matter.
+//! `server/docs/origins.md` has the whole picture.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+
+use crate::http::problem::{Code, Problem};
+
+/// Whose origin an answer is served from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Site {
+    /// `/fn/{name}` on the console's host.
+    Console,
+    /// `/fn/{name}` on the listener that belongs to functions, which share its origin with each other.
+    Functions,
+    /// The function's own host, of which it has all paths.
+    Own,
+}
+
+/// Set by browsers on the request for a service worker's script (Service Workers, 4.1).
+const SERVICE_WORKER: HeaderName = HeaderName::from_static("service-worker");
+/// Set by browsers: how the page that makes a request relates to its target (Fetch Metadata, 2.3).
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// Set by browsers: what the answer will be used as (Fetch Metadata, 2.1).
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+/// What a page may still do: everything but to be of this origin and to take the whole window elsewhere.
+const SANDBOX: HeaderValue = HeaderValue::from_static(
+    "sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts",
+);
+
+impl Site {
+    /// Gives the answer's page an origin of its own, whatever policy it has besides.
+    pub(super) fn isolate(self, headers: &mut HeaderMap) {
+        match self {
+            Self::Console => {
+                headers.append(header::CONTENT_SECURITY_POLICY, SANDBOX);
+                // What is not called a script or a style sheet is not used as one.
+                let nosniff = HeaderValue::from_static("nosniff");
+                headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+            }
+            Self::Functions | Self::Own => {}
+        }
+    }
+
+    /// Refuses what would make the answer part of something else than a page of its own: a service worker, which would
+    /// answer for the whole origin, and what a page of the console loads into itself. A sandboxed page is another origin.
+    pub(super) fn check(self, path: &str, headers: &HeaderMap) -> Result<(), Problem> {
+        let is = |name: &HeaderName, text: &str| {
+            headers
+                .get(name)
+                .is_some_and(|value| value.as_bytes() == text.as_bytes())
+        };
+        let detail = match self {
+            Self::Console if headers.contains_key(SERVICE_WORKER) => {
+                "functions share the console's origin here, where there are no service workers"
+            }
+            Self::Console
+                if is(&SEC_FETCH_SITE, "same-origin") && !is(&SEC_FETCH_DEST, "document") =>
+            {
+                "the console's pages load nothing from functions"
+            }
+            // Its scope is the folder of its script: that of `/fn/name` holds all functions.
+            Self::Functions
+                if headers.contains_key(SERVICE_WORKER)
+                    && !path.trim_start_matches("/fn/").contains('/') =>
+            {
+                "a service worker's script has to lie below the function's own path"
+            }
+            Self::Console | Self::Functions | Self::Own => return Ok(()),
+        };
+        Err(Problem::new(Code::Forbidden, detail))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(headers: &[(&'static str, &'static str)]) -> bool {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
+            .collect();
+        Site::Console.check("/fn/f/x", &headers).is_ok()
+    }
+
+    #[test]
+    fn the_consoles_pages_load_nothing_from_functions() {
+        for fine in [
+            &[][..],
+            &[
+                ("sec-fetch-site", "same-origin"),
+                ("sec-fetch-dest", "document"),
+            ],
+            &[("sec-fetch-site", "none"), ("sec-fetch-dest", "document")],
+            // A sandboxed page is of no origin: what it loads comes from another site.
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-dest", "script"),
+            ],
+        ] {
+            assert!(checked(fine), "{fine:?}");
+        }
+        for dest in [
+            "script",
+            "style",
+            "worker",
+            "sharedworker",
+            "iframe",
+            "empty",
+        ] {
+            let headers = [("sec-fetch-site", "same-origin"), ("sec-fetch-dest", dest)];
+            assert!(!checked(&headers), "{dest}");
+        }
+        assert!(!checked(&[("sec-fetch-site", "same-origin")]));
+        assert!(!checked(&[("service-worker", "script")]));
+        let worker = HeaderMap::from_iter([(SERVICE_WORKER, HeaderValue::from_static("script"))]);
+        assert!(Site::Functions.check("/fn/f", &worker).is_err());
+        assert!(Site::Functions.check("/fn/f/", &worker).is_ok());
+        assert!(Site::Own.check("/", &worker).is_ok());
+    }
+}
