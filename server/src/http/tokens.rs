@@ -82,6 +82,7 @@ pub async fn create(
     State(app): State<App>,
     request: Request,
 ) -> Result<(StatusCode, Json<CreatedToken>), Problem> {
+    asked.proof.is_fresh(&app).await?;
     let new = parse(&spec::json_fields(request).await?, Timestamp::now())?;
     tell(&asked.audit, &new);
     let (view, token) = app.store.create_token(new).await?;

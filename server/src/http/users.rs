@@ -102,6 +102,7 @@ pub async fn create(
     State(app): State<App>,
     request: Request,
 ) -> Result<(StatusCode, Json<CreatedUser>), Problem> {
+    asked.proof.is_fresh(&app).await?;
     let new = parse_new(&spec::json_fields(request).await?)?;
     let (view, password) = make(&app, &asked.audit, new).await?;
     Ok((StatusCode::CREATED, Json(CreatedUser { view, password })))
@@ -130,6 +131,7 @@ pub async fn patch(
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Json<UserView>, Problem> {
+    asked.proof.is_fresh(&app).await?;
     let fields = spec::json_fields(request).await?;
     let mut patch = parse_patch(&fields, &name)?;
     if app.store.user(&name).await?.is_none() {

@@ -151,10 +151,9 @@ async fn wrong_passwords_are_limited_by_account_and_tell_nothing() {
 
 #[tokio::test]
 async fn who_is_known_at_an_address_is_not_locked_out_by_others() {
-    let server = Server::start();
+    let server = Server::start_with(&[("HEARTH_TRUSTED_PROXIES", "127.0.0.1")]);
     user(&server, "ada", "admin").await;
     let browser = Browser::new(&server);
-    // The tests' server takes this host for a proxy.
     let from = async |address: &str, password: &str| {
         let request = browser.post("/login").header("x-forwarded-for", address);
         let fields = [("name", "ada"), ("password", password)];
@@ -309,4 +308,132 @@ async fn a_changed_password_ends_the_other_sessions_and_renews_this_one() {
     // A token has no password.
     let token = Browser::logged_in(&server, TOKEN).await;
     token.submit("/account/password", &fields).await.expect(403);
+}
+
+/// A restart forgets when passwords were entered, as ten minutes do: sessions go on.
+#[tokio::test]
+async fn what_outlasts_a_session_asks_for_the_password_again() {
+    let server = Server::start();
+    user(&server, "ada", "admin").await;
+    let mut ada = Browser::of_user(&server, "ada", PASSWORD).await;
+    let mut by_token = Browser::logged_in(&server, TOKEN).await;
+    let token = [
+        ("name", "ci & \"co\""),
+        ("rights", "read"),
+        ("rights", "write"),
+    ];
+    let made = ada.submit("/tokens", &token).await.expect(200).text();
+    assert!(
+        made.contains("hth_"),
+        "just after the log-in nothing is asked"
+    );
+    let server = server.restart();
+    for browser in [&mut ada, &mut by_token] {
+        browser.at(&server);
+        browser.get("/tokens").await.expect(200);
+    }
+    let count = async || {
+        let tokens = server.client().get("/api/v1/tokens").await.json();
+        tokens["items"].as_array().expect("a list").len()
+    };
+    let before = count().await;
+    let person = [("name", "eve"), ("role", "admin"), ("first", "made")];
+    for (path, fields) in [
+        ("/tokens", &token[..]),
+        ("/people", &person),
+        ("/people/ada/role", &[("role", "viewer")]),
+        ("/people/ada/password", &[("first", "made")]),
+        ("/people/ada/enable", &[]),
+    ] {
+        let page = ada.submit(path, fields).await.expect(403).text();
+        assert!(page.contains("id=\"confirm\""), "{path}: {page}");
+        assert!(page.contains(&format!("action=\"{path}\"")), "{page}");
+        for (name, _) in fields {
+            assert!(
+                page.contains(&format!("type=\"hidden\" name=\"{name}\"")),
+                "{page}"
+            );
+        }
+    }
+    // Nor by the API with the session's cookie.
+    for (path, body) in [
+        ("/api/v1/tokens", json!({"name": "x", "rights": ["admin"]})),
+        ("/api/v1/users", json!({"name": "eve", "role": "admin"})),
+    ] {
+        let request = ada
+            .post(path)
+            .header("x-csrf-token", ada.csrf())
+            .json(&body);
+        ada.send(request).await.problem(403, "forbidden");
+    }
+    let question = ada.submit("/tokens", &token).await.expect(403).text();
+    assert!(
+        question.contains("value=\"ci &#38; &#34;co&#34;\""),
+        "{question}"
+    );
+    let with = |password: &'static str| {
+        let mut fields = token.to_vec();
+        fields.push(("confirm", password));
+        fields
+    };
+    let wrong = ada
+        .submit("/tokens", &with("wrong"))
+        .await
+        .expect(403)
+        .text();
+    assert!(wrong.contains("This is not your password."), "{wrong}");
+    assert!(
+        !wrong.contains("value=\"wrong\""),
+        "a password is never repeated"
+    );
+    assert_eq!(count().await, before);
+    let made = ada
+        .submit("/tokens", &with(PASSWORD))
+        .await
+        .expect(200)
+        .text();
+    assert!(made.contains("hth_"), "{made}");
+    assert_eq!(count().await, before + 1);
+    let added = ada.submit("/people", &person).await.expect(200).text();
+    assert!(
+        added.contains("First password of eve"),
+        "and not again for ten minutes"
+    );
+
+    // A token's session asks for that token and no other.
+    let body = json!({"name": "o", "rights": ["admin"]});
+    let other = server.client().post("/api/v1/tokens", &body).await;
+    let other = other.expect(201).json()["token"].clone();
+    let other = other.as_str().expect("a token").to_owned();
+    let again = |token: &str| {
+        let mut fields: Vec<(&'static str, String)> =
+            vec![("name", "b".into()), ("rights", "read".into())];
+        fields.push(("confirm", token.to_owned()));
+        fields
+    };
+    for (token, status) in [(other.as_str(), 403), (PASSWORD, 403), (TOKEN, 200)] {
+        let fields = again(token);
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        by_token.submit("/tokens", &fields).await.expect(status);
+    }
+    let audit = server
+        .client()
+        .get("/api/v1/audit")
+        .await
+        .expect(200)
+        .text();
+    assert!(audit.contains("session.confirm_failed"), "{audit}");
+
+    // Guesses are limited as at the log-in.
+    let server = server.restart();
+    ada.at(&server);
+    let mut limited = false;
+    for _ in 0..10 {
+        limited |= ada.submit("/tokens", &with("wrong")).await.status == 429;
+    }
+    assert!(limited);
+    ada.submit("/tokens", &with(PASSWORD)).await.expect(429);
 }

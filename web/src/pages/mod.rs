@@ -3,6 +3,7 @@
 mod account;
 mod audit;
 mod code;
+mod confirm;
 mod diff;
 mod error;
 mod fields;
@@ -30,6 +31,7 @@ pub use code::{
     CODE_FIELDS, CodePage, CodeReviewPage, CodeReviewPartial, FileEntry, FileKind, FileList,
     OpenFile,
 };
+pub use confirm::ConfirmPage;
 pub use diff::{DiffLine, DiffView, FileChange, FileDiff, Hunk, SettingRow, Side};
 pub use error::ErrorPage;
 pub use function::{

@@ -35,6 +35,7 @@ pub const ALL: &[&str] = &[
     "user.delete",
     "session.login",
     "session.login_failed",
+    "session.confirm_failed",
     "session.logout",
     "session.end",
     "session.end_others",

@@ -21,7 +21,7 @@ const MAX_URLENCODED_BYTES: usize = 256 << 10;
 /// Most fields: the settings and an environment of one-letter variables, twice.
 const MAX_FIELDS: usize = 4096;
 /// The hidden field with the session's CSRF token, for browsers without scripts.
-const CSRF_FIELD: &str = "csrf";
+pub(super) const CSRF_FIELD: &str = "csrf";
 
 /// A file of a form.
 #[derive(Debug, Clone)]
@@ -54,6 +54,13 @@ impl Form {
     /// Text of several lines. Browsers submit each line end as CR LF; files have LF.
     pub fn lines(&self, name: &str) -> String {
         self.text(name).replace("\r\n", "\n")
+    }
+
+    /// All fields, in order.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fields
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// All fields of this name.

@@ -12,6 +12,7 @@ mod code;
 mod code_edits;
 mod code_files;
 mod commands;
+mod confirm;
 mod create;
 mod device;
 mod diff;

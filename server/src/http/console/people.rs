@@ -15,6 +15,7 @@ use crate::http::users::{self, NewUser};
 use crate::model::{InvalidField, Right, Role, UserView};
 use crate::people::rules;
 
+use super::confirm;
 use super::form::{Form, Submitted};
 use super::guard::{go, sentence};
 use super::notice::Notice;
@@ -38,12 +39,15 @@ pub async fn page(
 
 /// `POST /people`.
 pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
+    submitted.viewer.needs(Right::Admin)?;
+    if let Some(question) = confirm::ask(&app, "/people", &submitted).await? {
+        return Ok(question);
+    }
     let Submitted {
         viewer,
         form,
         headers,
     } = submitted;
-    viewer.needs(Right::Admin)?;
     let made = match read(&form) {
         Err(error) => Err(FieldErrors::one(&error.field, sentence(&error.rule))),
         Ok(new) => {

@@ -16,6 +16,7 @@ use crate::people::rules;
 use crate::store::StoreError;
 
 use super::account;
+use super::confirm;
 use super::form::Submitted;
 use super::guard::{go, sentence};
 use super::notice::Notice;
@@ -61,6 +62,10 @@ pub async fn role(
     submitted: Submitted,
 ) -> Result<Response, Problem> {
     submitted.viewer.needs(Right::Admin)?;
+    let path = format!("/people/{name}/role");
+    if let Some(question) = confirm::ask(&app, &path, &submitted).await? {
+        return Ok(question);
+    }
     let Some(role) = Role::by_name(&submitted.form.trimmed("role")) else {
         let mut page = view(&app, &submitted.viewer, &name).await?;
         page.errors = FieldErrors::one("role", "Choose a role.".to_owned());
@@ -90,6 +95,10 @@ pub async fn enable(
     submitted: Submitted,
 ) -> Result<Response, Problem> {
     submitted.viewer.needs(Right::Admin)?;
+    let path = format!("/people/{name}/enable");
+    if let Some(question) = confirm::ask(&app, &path, &submitted).await? {
+        return Ok(question);
+    }
     set_disabled(&app, &submitted, &name, false).await
 }
 
@@ -115,6 +124,10 @@ pub async fn password(
 ) -> Result<Response, Problem> {
     let viewer = &submitted.viewer;
     viewer.needs(Right::Admin)?;
+    let path = format!("/people/{name}/password");
+    if let Some(question) = confirm::ask(&app, &path, &submitted).await? {
+        return Ok(question);
+    }
     let mut page = view(&app, viewer, &name).await?;
     let typed = match is_typed(&submitted.form) {
         true => Some(submitted.form.text("password")),

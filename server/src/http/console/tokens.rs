@@ -17,6 +17,7 @@ use crate::http::spec::{Fields, Input, invalid};
 use crate::http::tokens;
 use crate::model::{InvalidField, NewToken, Right, TokenView};
 
+use super::confirm;
 use super::form::{Form, Submitted};
 use super::guard::{go, sentence};
 use super::notice::Notice;
@@ -38,8 +39,11 @@ pub async fn page(
 
 /// `POST /tokens`: answers with the page that shows the secret.
 pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
+    submitted.viewer.needs(Right::Admin)?;
+    if let Some(question) = confirm::ask(&app, "/tokens", &submitted).await? {
+        return Ok(question);
+    }
     let Submitted { viewer, form, .. } = submitted;
-    viewer.needs(Right::Admin)?;
     match read(&form, Timestamp::now()) {
         Ok(new) => {
             tokens::tell(viewer.audit(), &new);

@@ -31,6 +31,12 @@ impl Browser {
         }
     }
 
+    /// Goes on at another server, or the same after its restart.
+    pub fn at(&mut self, server: &Server) {
+        self.client = server.client_with(None);
+        self.url = server.url.clone();
+    }
+
     /// Logs in with a token.
     pub async fn logged_in(server: &Server, token: &str) -> Self {
         let mut browser = Self::new(server);
