@@ -275,7 +275,7 @@ mod tests {
                 (Side::After, 4, "d"),
             ]
         );
-        assert!(view.files[2].note.contains("no longer ends"));
+        assert!(view.files[2].note.contains("No newline at end of file"));
         assert_eq!(view.files[3].renamed_from.as_deref(), Some("old.py"));
     }
 

@@ -13,8 +13,6 @@ use hearth_web::compress;
 
 /// Longer pages are compressed on a thread that may block: some milliseconds of work are not for one that serves others.
 const BLOCKING_FROM_BYTES: usize = 16 << 10;
-/// Far above any page; pages are made in memory.
-const MOST_BYTES: usize = 64 << 20;
 
 /// Compresses the page that the request is answered with.
 pub async fn pack(request: Request, next: Next) -> Response {
@@ -34,7 +32,8 @@ pub async fn pack(request: Request, next: Next) -> Response {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    let Ok(page) = to_bytes(body, MOST_BYTES).await else {
+    // However long: it is one piece and in memory already.
+    let Ok(page) = to_bytes(body, usize::MAX).await else {
         return Response::from_parts(parts, Body::empty());
     };
     let packed = match page.len() {

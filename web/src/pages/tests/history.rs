@@ -133,7 +133,7 @@ fn an_invocation_says_all_there_is() {
         "href=\"/functions/hello?event=id-1\"",
         "curl http://h/api/v1/invocations/id-1",
         "17 B",
-        "It printed nothing.",
+        "No output.",
         "Attempts",
         "2025-03-01 12:00:00.500 UTC",
     ] {

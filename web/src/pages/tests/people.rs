@@ -275,5 +275,5 @@ fn the_log_pages_by_key_and_keeps_its_filter() {
         ..audit()
     };
     let page = html(&empty);
-    assert!(page.contains("Nothing was changed yet") && !page.contains("id=\"older\""));
+    assert!(page.contains("No changes yet") && !page.contains("id=\"older\""));
 }
