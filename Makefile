@@ -3,10 +3,10 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test lint audit bench install fuzz fmt clean
+.PHONY: help setup build run test test-debian13 lint audit bench install fuzz fmt clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install what building and running need (compiler, python3, node)
 	@scripts/setup.sh build
@@ -20,6 +20,11 @@ run: build ## start the server in the foreground; ARGS="--flag" and HEARTH_* are
 test: ## lints, units, integration, browser, models: everything
 	@scripts/setup.sh build lint test
 	@exec scripts/test.sh
+
+test-debian13: ## restores, randomness and attacks on Debian 13, with what Debian 12 builds (a part of `make test`)
+	@scripts/setup.sh build test
+	@scripts/build.sh debug
+	@exec scripts/debian13.sh
 
 lint: ## format, clippy, dependencies, queries, console assets, scripts
 	@scripts/setup.sh build lint
@@ -43,4 +48,5 @@ fmt: ## lay out the Rust code
 	@cargo fmt --all
 
 clean: ## remove what was built and fetched; data/ stays
+	@[[ ! -e .tools/debian13/root || $$EUID -eq 0 ]] || sudo rm -rf .tools/debian13
 	@rm -rf target .tools node_modules

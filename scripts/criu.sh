@@ -12,7 +12,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 readonly MIN_CRIU=4.1
 # The release that has it, for those before it.
 readonly NEXT_RELEASE=trixie
-readonly KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 readonly PRIVATE=$TOOLS/criu
 readonly WORK=$TOOLS/criu.new
 # Libraries that CRIU is linked with for what a restore never does (TLS, nftables): loading them and the dozen that they
@@ -34,13 +33,6 @@ system_version() {
     "$program" --version 2>/dev/null | sed -n 's/^Version: *//p' && return 0
   done
   return 0
-}
-
-# The mirror of this machine's own Debian packages, as apt knows it.
-mirror() {
-  # shellcheck disable=SC2016 # apt's own placeholders
-  apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' 'Identifier: Packages' 2>/dev/null |
-    awk -v codename="$1" '$1 == "Debian" && $2 == codename { print $3; exit }'
 }
 
 # apt, with lists, packages and sources of its own, for which nothing is installed yet.
@@ -84,18 +76,17 @@ lighten() {
 
 unpack_privately() {
   local release uri package
-  # shellcheck source=/dev/null
-  release=$(. /etc/os-release && echo "${ID:-} ${VERSION_CODENAME:-}")
-  [[ $release == "debian bookworm" ]] || give_up "this distribution ($release) has none that is new enough"
-  [[ -r $KEYRING ]] || give_up "$KEYRING is missing, by which packages are checked"
-  uri=$(mirror bookworm)
+  release=$(distribution)
+  [[ $release == debian:bookworm ]] || give_up "this distribution ($release) has none that is new enough"
+  [[ -r $DEBIAN_KEYRING ]] || give_up "$DEBIAN_KEYRING is missing, by which packages are checked"
+  uri=$(debian_mirror bookworm)
   [[ -n $uri ]] || give_up "apt does not know a Debian mirror (run 'apt-get update' once)"
 
   say "unpacking CRIU of Debian $NEXT_RELEASE into .tools/criu (Debian 12's own cannot run on new kernels; a minute)"
   rm -rf "$WORK"
   mkdir -p "$WORK"/{state/lists/partial,cache/archives/partial,root}
   : >"$WORK/status"
-  echo "deb [signed-by=$KEYRING] $uri $NEXT_RELEASE main" >"$WORK/sources.list"
+  echo "deb [signed-by=$DEBIAN_KEYRING] $uri $NEXT_RELEASE main" >"$WORK/sources.list"
   own_apt apt-get update || give_up "the index of Debian $NEXT_RELEASE cannot be had"
   own_apt apt-get install -y --no-install-recommends --download-only criu ||
     give_up "its packages cannot be fetched"

@@ -82,3 +82,20 @@ run_as_root_what_cargo_runs() {
   triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
   export "CARGO_TARGET_${triple}_RUNNER=sudo -E"
 }
+
+# Checks packages of Debian's, those of later releases included.
+# shellcheck disable=SC2034 # used by the scripts that source this file
+readonly DEBIAN_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# distribution: "debian:bookworm" and the like.
+distribution() {
+  # shellcheck source=/dev/null
+  (. /etc/os-release && echo "${ID:-}:${VERSION_CODENAME:-}")
+}
+
+# debian_mirror CODENAME: the mirror of this machine's own Debian packages of that release, as apt knows it.
+debian_mirror() {
+  # shellcheck disable=SC2016 # apt's own placeholders
+  apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' 'Identifier: Packages' 2>/dev/null |
+    awk -v codename="$1" '$1 == "Debian" && $2 == codename { print $3; exit }'
+}

@@ -157,6 +157,11 @@ follows_lint() {
 wants_test() {
   need chromium "the browser tests drive it" command -v chromium
   need chromium-driver "the browser tests drive Chromium through it" command -v chromedriver
+  # scripts/debian13.sh
+  if [[ $(distribution) == debian:bookworm ]]; then
+    need debootstrap "makes the Debian 13 root in which some suites run once more" command -v debootstrap
+    need debian-archive-keyring "checks what that root is made of" test -r "$DEBIAN_KEYRING"
+  fi
 }
 
 follows_test() { :; }

@@ -85,6 +85,7 @@ mkdir -p "$LOGS"
 suite lint scripts/lint.sh || true
 suite build scripts/build.sh debug || finish
 suite rust cargo test --locked --workspace --no-fail-fast || true
+suite debian13 scripts/debian13.sh || true
 suite loom loom || true
 suite python python_runtime || true
 suite node node_runtime || true
