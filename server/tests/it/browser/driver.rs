@@ -1,15 +1,18 @@
 //! Headless Chromium, driven over WebDriver.
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::support::{descendants, is_alive, mentioning};
 
 /// Browsers at one time in one test process: each is several processes, and more of them only wait for each other.
 const MOST_BROWSERS: usize = 2;
@@ -25,12 +28,13 @@ pub const DESKTOP: (u32, u32) = (1280, 900);
 /// See [`DESKTOP`].
 pub const PHONE: (u32, u32) = (360, 740);
 
-/// A browser with a profile of its own; both end with it.
+/// A browser with a directory of its own; both end with it.
 pub struct Browser {
     driver: Child,
     /// The WebDriver session.
     pub client: Client,
-    _profile: TempDir,
+    /// Its profile and its temporary files.
+    dir: TempDir,
     /// Given back last, when the browser is gone.
     _permit: SemaphorePermit<'static>,
 }
@@ -39,8 +43,14 @@ impl Browser {
     /// Starts chromedriver and a browser of this size. `dark` sets `prefers-color-scheme`.
     pub async fn start(size: (u32, u32), dark: bool) -> Self {
         let permit = BROWSERS.acquire().await.expect("it is never closed");
+        let dir = tempfile::Builder::new()
+            .prefix("hearth-browser-")
+            .tempdir()
+            .expect("a directory");
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
+            // Chromium leaves directories there whenever it is killed.
+            .env("TMPDIR", dir.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -57,10 +67,6 @@ impl Browser {
             }
         };
         std::thread::spawn(move || drop(lines.read_to_end(&mut Vec::new())));
-        let profile = tempfile::Builder::new()
-            .prefix("hearth-browser-")
-            .tempdir()
-            .expect("a directory");
         let mut args = vec![
             "--headless=new".to_owned(),
             // The tests run as root, where Chromium has no sandbox of its own; it opens nothing but our pages.
@@ -73,7 +79,7 @@ impl Browser {
             "--disable-component-update".into(),
             "--disable-sync".into(),
             format!("--window-size={},{}", size.0, size.1),
-            format!("--user-data-dir={}", profile.path().display()),
+            format!("--user-data-dir={}", dir.path().join("profile").display()),
         ];
         if dark {
             args.push("--blink-settings=preferredColorScheme=0".into());
@@ -92,7 +98,7 @@ impl Browser {
         Self {
             driver,
             client,
-            _profile: profile,
+            dir,
             _permit: permit,
         }
     }
@@ -233,31 +239,28 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // A test that failed has not closed its browser, and a browser outlives a chromedriver that is killed.
-        let browsers = children(self.driver.id());
+        // A test that failed has not closed its browser, a browser outlives a chromedriver that is killed, and some of
+        // its processes outlive it. What still writes into the directory would keep it from being removed.
+        let mut pids: HashSet<u32> = descendants(self.driver.id())
+            .iter()
+            .map(|process| process.pid)
+            .collect();
         let _ = self.driver.kill();
         let _ = self.driver.wait();
-        for browser in browsers {
-            // One that was closed is gone by itself.
-            let _ = rustix::process::kill_process(browser, rustix::process::Signal::KILL);
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            pids.extend(mentioning(self.dir.path()));
+            pids.retain(|pid| is_alive(*pid));
+            if pids.is_empty() {
+                return;
+            }
+            for pid in &pids {
+                let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("a pid");
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
-}
-
-/// The processes that a process has started, whichever of its threads did.
-fn children(parent: u32) -> Vec<rustix::process::Pid> {
-    let tasks = std::fs::read_dir(format!("/proc/{parent}/task"));
-    tasks
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
-        .flat_map(|list| {
-            list.split_whitespace()
-                .filter_map(|pid| pid.parse().ok().and_then(rustix::process::Pid::from_raw))
-                .collect::<Vec<_>>()
-        })
-        .collect()
 }
 
 /// Chromium's window is never narrower than 500 pixels: a phone has to be emulated.

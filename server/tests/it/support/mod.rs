@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub use client::{Answer, Client, deploy_form};
-pub use processes::{Process, descendants, is_alive};
+pub use processes::{Process, descendants, is_alive, mentioning};
 pub use proxy::Proxy;
 pub use raw::{exchange, half_a_request};
 pub use stream::Lines;
@@ -28,6 +28,9 @@ pub const TOKEN: &str = "hth_test_token_for_integration_tests";
 
 /// How long a server may take to start before a test fails: generous, it asserts nothing.
 const START: Duration = Duration::from_secs(60);
+
+/// How long a killed server's sandboxes may take to end before its directory is removed all the same.
+const GONE: Duration = Duration::from_secs(10);
 
 /// A running server. Dropping it kills it.
 pub struct Server {
@@ -205,8 +208,15 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let family = descendants(self.pid());
         let _ = self.process.kill();
         let _ = self.process.wait();
+        // Its sandboxes, and whoever was writing an image, end right after it. What they still write would keep the
+        // directory from being removed.
+        let killed = Instant::now();
+        while family.iter().any(|process| is_alive(process.pid)) && killed.elapsed() < GONE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

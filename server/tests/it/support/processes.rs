@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The number that a template has in its sandbox; what it forks comes after.
 const TEMPLATE: u32 = 1000;
@@ -83,6 +85,22 @@ impl Process {
 /// Whether the process runs: it is there, and no zombie.
 pub fn is_alive(pid: u32) -> bool {
     Process::read(pid).is_some_and(|process| !process.is_zombie())
+}
+
+/// The processes that have a path in their command line or environment, whoever their parent is by now.
+pub fn mentioning(path: &Path) -> Vec<u32> {
+    let path = path.as_os_str().as_bytes();
+    fs::read_dir("/proc")
+        .expect("/proc")
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            ["cmdline", "environ"].iter().any(|file| {
+                let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+                text.windows(path.len()).any(|window| window == path)
+            })
+        })
+        .collect()
 }
 
 /// Every descendant of a process, those included that nobody has waited for.
