@@ -12,7 +12,7 @@ COPY . .
 # The caches stay out of the image and make the next build short.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    scripts/build.sh dist && scripts/install.sh /opt/hearth
+    scripts/build.sh release && scripts/install.sh /opt/hearth
 
 FROM debian:trixie-slim
 # python3 and node run functions; ca-certificates is what functions with a network check servers against; criu keeps

@@ -38,7 +38,7 @@ bench: ## measure a release build; SUITE="ring warm" only these, QUICK=1 only sh
 	@scripts/setup.sh build $(if $(QUICK),,bench)
 	@QUICK=$(QUICK) SUITE="$(SUITE)" scripts/bench.sh
 
-install: ## lay the built release out under PREFIX (default /opt/hearth); packaging/hearth.service starts it
+install: ## lay what `make build` built out under PREFIX (default /opt/hearth); packaging/hearth.service starts it
 	@scripts/install.sh $(PREFIX)
 
 fuzz: setup ## feed the channel's reader hostile bytes for DURATION seconds (default 60)

@@ -27,7 +27,7 @@ mkdir -p "$out"
 sync
 # Sandboxes need root. SUITE holds names without spaces, separated by some.
 # shellcheck disable=SC2086
-as_root env HEARTH_BENCH_NODE="$NODE" "$program" "${flags[@]}" --out "$out" ${SUITE:-}
+as_root env TMPDIR="${TMPDIR:-/tmp}" HEARTH_BENCH_NODE="$NODE" "$program" "${flags[@]}" --out "$out" ${SUITE:-}
 "$program" check "$out"/*.json
 "$program" report "$out" "$report"
 say "the report is $report/README.md"

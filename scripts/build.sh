@@ -9,12 +9,24 @@
 #          dependency built already.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-profile=release
+programs=(-p hearth -p hearth-init -p hearth-python -p hearth-node)
+
+# A first build is long, and nobody should wonder whether it hangs. cargo itself shows what it compiles.
+say_how_long() {
+  [[ -d $TARGET/$1 ]] ||
+    say "first build: SQLite and some 300 crates, up to 10 minutes of processor time; later ones take what has changed"
+}
+
 case ${1:-} in
-  release) cargo build --locked --release -p hearth -p hearth-init -p hearth-python -p hearth-node ;;
-  bench) cargo build --locked --release -p hearth -p hearth-init -p hearth-python -p hearth-node -p hearth-bench ;;
+  release | bench)
+    profile=release
+    say_how_long "$profile"
+    [[ $1 == release ]] || programs+=(-p hearth-bench)
+    cargo build --locked --release "${programs[@]}"
+    ;;
   debug)
     profile=debug
+    say_how_long "$profile"
     cargo build --locked --workspace --all-targets
     ;;
   *) die "usage: scripts/build.sh release|bench|debug" ;;

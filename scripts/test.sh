@@ -78,11 +78,27 @@ python_runtime() { PYTHONPATH="$TARGET/debug/runtimes/python" "$PYTHON" -B -m un
 
 node_runtime() { "$NODE" --test --test-reporter=tap runtimes/node/tests/javascript; }
 
+# Nothing that a suite made may stay behind. The names of what did are the failure.
+leftovers() {
+  local left
+  left=$(find "$TMPDIR" -mindepth 1 -maxdepth 2 -printf '%P (%u, %t)\n')
+  [[ -n $left ]] || return 0
+  printf 'left in the directory for temporary files:\n%s\n' "$left"
+  return 1
+}
+
 run_as_root_what_cargo_runs
 rm -rf "$LOGS"
 mkdir -p "$LOGS"
+# A directory for temporary files that is this run's own. Its name is short, because paths of Unix sockets are made from
+# it; and the user who builds and root, who runs the tests, both write there.
+TMPDIR=$(mktemp -d /tmp/hth.XXXX)
+export TMPDIR
+chmod 1777 "$TMPDIR"
+trap 'as_root rm -rf "$TMPDIR"' EXIT
 
 suite lint scripts/lint.sh || true
+suite scripts as_root scripts/tests.sh || true
 suite build scripts/build.sh debug || finish
 suite rust cargo test --locked --workspace --no-fail-fast || true
 suite debian13 scripts/debian13.sh || true
@@ -90,4 +106,5 @@ suite loom loom || true
 suite python python_runtime || true
 suite node node_runtime || true
 suite bench env QUICK=1 scripts/bench.sh || true
+suite leftovers leftovers || true
 finish

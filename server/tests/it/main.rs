@@ -29,6 +29,7 @@ mod node;
 mod origins;
 mod packages;
 mod people;
+mod readme;
 mod restore;
 mod retention;
 mod runtime;

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Tests of the scripts themselves: each runs the real script on files of its own.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+passed=0
+failed=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+chmod 0755 "$scratch"
+
+# check NAME COMMAND...: COMMAND succeeds.
+check() {
+  local name=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+    echo "ok - $name"
+  else
+    failed=$((failed + 1))
+    echo "not ok - $name"
+  fi
+}
+
+# A copy of the scripts with something built beside them, readable by everybody, so that users without rights can run it.
+copy=$scratch/hearth
+mkdir -p "$copy/target/release/runtimes/"{node,python}
+cp -R scripts "$copy/scripts"
+touch "$copy/target/release/"{hearth,hearth-init} "$copy/target/release/runtimes/"{node,python}/file
+chmod -R u=rwX,go=rX "$copy"
+chmod 0755 "$copy/target/release/"{hearth,hearth-init}
+
+# The user `nobody`, in whose name nothing here can be written.
+readonly NOBODY=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+
+# refused NEEDLE COMMAND...: fails with one line that holds NEEDLE.
+refused() {
+  local needle=$1 said
+  shift
+  if said=$("$@" 2>&1); then
+    echo "it did not fail: $said"
+    return 1
+  fi
+  [[ $(wc -l <<<"$said") == 1 && $said == "hearth: "*"$needle"* ]] || {
+    echo "it said: $said"
+    return 1
+  }
+}
+
+install_() { env -u CARGO_TARGET_DIR "${@:2}" "$copy/scripts/install.sh" "$1"; }
+
+install_without_rights_names_the_directory_and_changes_nothing() {
+  mkdir -p "$scratch/locked/there/runtimes"
+  touch "$scratch/locked/there/hearth" "$scratch/locked/there/runtimes/old"
+  refused "$scratch/locked cannot be written by nobody: run 'sudo make install'" \
+    install_ "$scratch/locked/new/hearth" "${NOBODY[@]}" || return
+  refused "$scratch/locked/there cannot be written" install_ "$scratch/locked/there" "${NOBODY[@]}" || return
+  # The folder is the user's own, what is in it is root's.
+  chown 65534:65534 "$scratch/locked/there"
+  refused "$scratch/locked/there/runtimes cannot be written" install_ "$scratch/locked/there" "${NOBODY[@]}" || return
+  [[ $(find "$scratch/locked" | sort | tr '\n' ' ') == \
+    "$scratch/locked $scratch/locked/there $scratch/locked/there/hearth $scratch/locked/there/runtimes $scratch/locked/there/runtimes/old " ]]
+}
+
+install_refuses_what_cannot_be_meant() {
+  refused "an absolute path is needed" install_ relative/folder || return
+  touch "$scratch/file"
+  refused "$scratch/file is no directory" install_ "$scratch/file" || return
+  mv "$copy/target/release/hearth" "$scratch/hearth.away"
+  refused "run 'make build' first" install_ "$scratch/nothing"
+  local status=$?
+  mv "$scratch/hearth.away" "$copy/target/release/hearth"
+  [[ $status == 0 && ! -e $scratch/nothing ]]
+}
+
+install_replaces_an_older_one_as_a_whole() {
+  mkdir -p "$scratch/opt/runtimes/gone"
+  install_ "$scratch/opt" 2>/dev/null || return
+  install_ "$scratch/opt" 2>/dev/null || return
+  [[ $(cd "$scratch/opt" && find . -type f | sort | tr '\n' ' ') == \
+    "./hearth ./hearth-init ./runtimes/node/file ./runtimes/python/file " && ! -e $scratch/opt/runtimes/gone ]]
+}
+
+# apt knows no candidate before its lists are there, as in a fresh container.
+setup_asks_for_candidates_only_after_it_fetched_the_lists() {
+  env -u HEARTH_APT_LISTS_ARE_FRESH bash -c '
+    source scripts/setup.sh
+    fetched=0
+    node_is_here() { return 1; }
+    say() { :; }
+    apt_get() { [[ $1 != update ]] || fetched=$((fetched + 1)); }
+    apt-cache() { ((fetched == 0)) || echo "  Candidate: $MIN_NODE.1+dfsg-1"; }
+    wants_node
+    wants_node
+    [[ ${missing[*]} == "nodejs nodejs" ]] && ((fetched == 1))'
+}
+
+# Whoever stops the server leaves it the 30 s that README promises to running requests, and some to end.
+stopping_waits_for_the_drain() {
+  local compose unit
+  compose=$(sed -n 's/^ *stop_grace_period: \([0-9]*\)s$/\1/p' docker-compose.yml)
+  unit=$(sed -n 's/^TimeoutStopSec=\([0-9]*\)$/\1/p' packaging/hearth.service)
+  grep -q '30 s at most' README.md && ((compose > 30 && unit == compose))
+}
+
+check "make install without rights names the directory and changes nothing" \
+  install_without_rights_names_the_directory_and_changes_nothing
+check "make install refuses what cannot be meant" install_refuses_what_cannot_be_meant
+check "make install replaces an older one as a whole" install_replaces_an_older_one_as_a_whole
+check "set-up asks for candidates only after it fetched apt's lists" setup_asks_for_candidates_only_after_it_fetched_the_lists
+check "Docker and systemd wait for the drain" stopping_waits_for_the_drain
+
+printf '# pass %d\n# fail %d\n' "$passed" "$failed"
+((failed == 0))
