@@ -134,6 +134,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         uids: UidRange::default(),
         starts: Gate::default(),
         boots: Gate::default(),
+        restores: Gate::default(),
         memory_budget: config.memory_budget(),
         busy_poll: config.busy_poll(),
         images,

@@ -52,6 +52,14 @@ pub enum CriuError {
     /// The dump failed.
     #[error("the dump failed: {0}")]
     Dump(String),
+    /// A template has so many memory mappings that its dump would take seconds.
+    #[error(
+        "the template has more than {max} memory mappings (/proc/PID/maps), which would take too long to dump"
+    )]
+    TooManyMappings {
+        /// Most that are dumped.
+        max: usize,
+    },
     /// One image is larger than all may be.
     #[error("the image of {bytes} bytes is larger than the budget of {budget}")]
     TooLarge {
@@ -71,7 +79,10 @@ impl CriuError {
             Self::File { source, .. } => is_shortage(source),
             // CRIU's own words.
             Self::Dump(said) => tells_of_shortage(said),
-            Self::Unavailable(_) | Self::Damaged(_) | Self::TooLarge { .. } => false,
+            Self::Unavailable(_)
+            | Self::Damaged(_)
+            | Self::TooManyMappings { .. }
+            | Self::TooLarge { .. } => false,
         }
     }
 

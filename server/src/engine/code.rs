@@ -148,8 +148,9 @@ impl Packages {
         }
         match self.inner.store.code_in_use().await {
             Ok(in_use) if !in_use.iter().any(|used| used == sha256) => {
-                let place = self.inner.dir.join(sha256);
-                let removed = tokio::task::spawn_blocking(move || remove_tree(&place)).await;
+                let (dir, sha256) = (self.inner.dir.clone(), sha256.to_owned());
+                let remove = move || remove_tree(&set_aside(&dir, &sha256)?);
+                let removed = tokio::task::spawn_blocking(remove).await;
                 if let Ok(Err(error)) = removed {
                     tracing::warn!(%error, "unused code was not removed");
                 }
@@ -168,7 +169,8 @@ impl Packages {
                 .to_str()
                 .is_some_and(|name| in_use.contains(name));
             if !known {
-                remove_tree(&entry.path())?;
+                let name = entry.file_name();
+                remove_tree(&set_aside(&self.inner.dir, &name.to_string_lossy())?)?;
             }
         }
         Ok(())
@@ -200,6 +202,18 @@ fn stage(
             remove_tree(&staging)?;
             Err(error)
         }
+    }
+}
+
+/// Takes a package out of its place, whole, to be removed: what is in a place is always whole, and a removal that is cut
+/// short leaves nothing there. Returns where it is now, which the next start clears.
+fn set_aside(dir: &Path, sha256: &str) -> std::io::Result<PathBuf> {
+    let aside = dir.join(format!("{STAGING}{}", uuid::Uuid::now_v7()));
+    match std::fs::rename(dir.join(sha256), &aside) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(aside),
+        moved => moved
+            .and_then(|()| std::fs::File::open(dir)?.sync_all())
+            .map(|()| aside),
     }
 }
 
@@ -236,4 +250,34 @@ fn sync_tree(dir: &Path) -> Result<(), PackageError> {
     }
     std::fs::File::open(dir)?.sync_all()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removal_that_was_cut_short_leaves_no_half_a_package() {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = |name: &str| {
+            let staging = dir.path().join(name);
+            std::fs::create_dir(&staging).unwrap();
+            for file in ["main.py", "data.bin"] {
+                std::fs::write(staging.join(file), file).unwrap();
+            }
+            staging
+        };
+        put_in_place(dir.path(), &whole("first"), "sha").unwrap();
+        // As much of a removal as there was before the power went.
+        let aside = set_aside(dir.path(), "sha").unwrap();
+        std::fs::remove_file(aside.join("data.bin")).unwrap();
+        // The same code again, before anything was cleared.
+        put_in_place(dir.path(), &whole("second"), "sha").unwrap();
+        for file in ["main.py", "data.bin"] {
+            let read = std::fs::read_to_string(dir.path().join("sha").join(file));
+            assert_eq!(read.unwrap(), file);
+        }
+        // What is not there can be removed, too.
+        remove_tree(&set_aside(dir.path(), "never").unwrap()).unwrap();
+    }
 }

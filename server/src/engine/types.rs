@@ -65,6 +65,9 @@ pub enum InvokeError {
     /// 502 `function_out_of_memory`.
     #[error("the function used more than its {0} MiB of memory and was killed")]
     OutOfMemory(u32),
+    /// 502 `function_error`, `Runtime.InvalidResult`: what the worker sent as a result is not JSON.
+    #[error("the result is not JSON: {0}")]
+    InvalidResult(String),
     /// 502 `result_too_large`: size so far and limit in bytes.
     #[error("the result is larger than {limit} bytes")]
     ResultTooLarge {

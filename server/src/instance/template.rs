@@ -468,6 +468,11 @@ impl Template {
         self.sandbox.memory()
     }
 
+    /// Memory mappings of its largest process, counted up to `most`. Reads files.
+    pub fn mappings(&self, most: usize) -> usize {
+        self.sandbox.mappings(most)
+    }
+
     /// Waits until the sandbox is gone and says how it ended.
     pub async fn exited(&self) -> String {
         self.sandbox.exited().await

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -39,6 +40,8 @@ pub fn launch(init: &Path, spec: &JailSpec) -> io::Result<Launched> {
     let orders = in_memory(&serde_json::to_vec(spec)?)?;
 
     let mut builder = Command::new(init)
+        // PID 1's command line can be read inside: it must not say where Hearth is installed.
+        .arg0("hearth-init")
         .env_clear()
         .stdin(Stdio::from(init_end))
         .stdout(Stdio::null())

@@ -26,7 +26,7 @@ mod standby;
 mod thread;
 
 use std::fs;
-use std::io;
+use std::io::{self, BufRead as _, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -391,6 +391,16 @@ impl Sandbox {
             template: self.template.memory()?,
             sandbox: self.template.memory_of_all()?,
         })
+    }
+
+    /// Memory mappings of that process of the template's which has most, counted up to `most`. Reads the kernel's files.
+    pub fn mappings(&self, most: usize) -> usize {
+        let processes = fs::read_to_string(self.template.procs()).unwrap_or_default();
+        let count = |pid: &str| {
+            let maps = fs::File::open(format!("/proc/{pid}/maps")).map(BufReader::new);
+            maps.map_or(0, |maps| maps.split(b'\n').take(most).count())
+        };
+        processes.lines().map(count).max().unwrap_or_default()
     }
 
     /// Kills everything in it, waits for it to be gone and removes its cgroups and directories.

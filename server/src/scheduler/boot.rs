@@ -163,7 +163,16 @@ impl TemplateSlot {
         }
         let up = match super::snapshot::restore(deployment).await {
             Ok(Some(template)) => Ok(template),
-            Ok(None) => boot(deployment).await,
+            Ok(None) => {
+                let _place = deployment.resources.boots.enter(deployment.id, || {}).await;
+                let begun = Instant::now();
+                let booted = boot(deployment).await;
+                if booted.is_ok() {
+                    let mut worth = deployment.worth.lock();
+                    worth.brought_up(StartRung::Boot, begun.elapsed());
+                }
+                booted
+            }
             Err(error) => Err(error.into()),
         };
         match up {

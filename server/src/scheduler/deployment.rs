@@ -41,8 +41,10 @@ pub struct Resources {
     pub uids: UidRange,
     /// Instances being started, over all functions.
     pub starts: Gate,
-    /// Templates being booted or restored. Apart from the instances: a slow import must not hold up forks.
+    /// Templates being booted. Apart from the instances: a slow import must not hold up forks.
     pub boots: Gate,
+    /// Templates being restored. Apart from the boots: four imports of 20 s each must not hold up what takes 15 ms.
+    pub restores: Gate,
     /// Bytes that templates, idle instances and images may take.
     pub memory_budget: u64,
     /// For how long an instance looks for its next request before it sleeps.

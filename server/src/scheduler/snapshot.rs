@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::boot::{boot_apart, sandbox_spec};
 use super::deployment::{Deployment, Resources};
-use crate::criu::{Image, Key};
+use crate::criu::{CriuError, Image, Key};
 use crate::host_error::{HostError, tells_of_shortage};
 use crate::instance::{BootError, Template};
 use crate::model::{FunctionSpec, ImageView, StartRung};
@@ -20,6 +20,10 @@ const AFTER_BOOT: Duration = Duration::from_secs(1);
 const WHILE_BUSY: Duration = Duration::from_millis(500);
 /// How long to wait while the host is short of something: an image is worth less than whatever else it has to do.
 const AFTER_SHORTAGE: Duration = Duration::from_secs(5);
+/// Most memory mappings of a template that an image is made of. CRIU takes about 2 ms for each, and images are made one at a
+/// time: 20,000 would hold up everybody's for 40 s. A Python process with asyncio and ssl has about 100, a library some
+/// five for each of its shared objects.
+const MAPPINGS_MAX: usize = 4096;
 /// Images are made one at a time: each costs a boot and some ten milliseconds of CRIU.
 static ONE: Semaphore = Semaphore::const_new(1);
 
@@ -114,11 +118,14 @@ impl Deployment {
         let tally = images.tally(&self.name);
         let why = match boot_apart(self, true).await {
             Ok((template, _)) => {
-                let made = images
-                    .create(&key, &template.runtime, template.dumpable())
-                    .await;
+                let made = self.dump(&key, &template).await;
                 template.retire();
                 match made {
+                    // Deleted, or replaced, meanwhile: nobody will look for it, and its memory holds secrets.
+                    Ok(image) if self.is_retired() => {
+                        images.drop_image(&image);
+                        return Making::Over;
+                    }
                     Ok(image) => {
                         tally.dumped();
                         tracing::debug!(function = %self.name, version = self.version, bytes = image.bytes, "made an image");
@@ -134,6 +141,19 @@ impl Deployment {
         tally.dump_failed(&why);
         tracing::warn!(function = %self.name, version = self.version, why, "no image of a template");
         Making::Over
+    }
+
+    /// Dumps a template that was booted for it, unless that would take too long.
+    async fn dump(&self, key: &Key, template: &Arc<Template>) -> Result<Arc<Image>, CriuError> {
+        let images = &self.resources.images;
+        let counted = template.clone();
+        let count = tokio::task::spawn_blocking(move || counted.mappings(MAPPINGS_MAX + 1));
+        if count.await.is_ok_and(|count| count > MAPPINGS_MAX) {
+            return Err(CriuError::TooManyMappings { max: MAPPINGS_MAX });
+        }
+        images
+            .create(key, &template.runtime, template.dumpable())
+            .await
     }
 
     /// The host could not give what an image takes, which says nothing of the function.
@@ -193,8 +213,10 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
         host,
         history,
         busy_poll,
+        restores,
         ..
     } = &*deployment.resources;
+    let _place = restores.enter(deployment.id, || {}).await;
     let checked = image.clone();
     let check = tokio::task::spawn_blocking(move || checked.check());
     if let Ok(Err(error)) = check.await {
@@ -224,6 +246,9 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
             images.restored(&image);
             images.tally(&deployment.name).restored();
             let took = begun.elapsed();
+            let mut worth = deployment.worth.lock();
+            worth.brought_up(StartRung::Restore, took);
+            drop(worth);
             tracing::debug!(function = %deployment.name, version = deployment.version, ?took, "template restored");
             Ok(Some(template))
         }

@@ -58,20 +58,16 @@ impl Deployment {
         }
     }
 
-    /// Restores or boots the template, in its turn among those of all functions. One who waits for this deployment's boot takes
-    /// a place there, the others wait for that one.
+    /// Restores or boots the template. One who waits for this deployment's takes a place among those of all functions, the
+    /// others wait for that one.
     async fn bring_up(self: &Arc<Self>) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
         let _turn = self.booting.lock().await;
         if let Some(template) = self.slot.up() {
             let rung = template.rung;
             return Ok((template, rung));
         }
-        let _place = self.resources.boots.enter(self.id, || {}).await;
-        let begun = Instant::now();
         let (template, rung) = self.slot.get(self).await?;
-        let now = Instant::now();
-        self.worth.lock().brought_up(rung, now - begun);
-        self.pool.lock().touch(now);
+        self.pool.lock().touch(Instant::now());
         Ok((template, rung))
     }
 

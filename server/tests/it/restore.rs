@@ -439,3 +439,124 @@ async fn criu_can_be_switched_off() {
     client.deploy("hello", HELLO, json!({})).await;
     client.invoke("hello", &json!(1)).await.expect(200);
 }
+
+/// Boots and restores have places of their own.
+#[tokio::test]
+async fn slow_imports_do_not_hold_up_restores() {
+    let server = server(false);
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    let code = "def handler(event, context):\n    return event\n";
+    client.deploy("asleep", code, json!({})).await;
+    image_of(&client, "asleep").await;
+    kill_template(&server, &client, "asleep").await;
+    let slow = format!("import time\ntime.sleep(10)\n{code}");
+    // More than there are places on a machine with two cores, and as many as make others wait on a larger one.
+    let places = std::thread::available_parallelism().map_or(2, usize::from) * 2;
+    let deploys: Vec<_> = (0..=places)
+        .map(|number| {
+            let (client, slow) = (client.clone(), slow.clone());
+            let name = format!("slow-{number}");
+            tokio::spawn(async move { client.try_deploy(&name, &slow, json!({})).await })
+        })
+        .collect();
+    // All of them import, or wait for those that do.
+    eventually("the imports", PATIENCE, || async {
+        let templates = descendants(server.pid());
+        let importing = templates
+            .iter()
+            .filter(|process| {
+                process
+                    .function
+                    .as_deref()
+                    .is_some_and(|name| name.starts_with("slow-"))
+            })
+            .count();
+        (importing >= places).then_some(())
+    })
+    .await;
+    let answer = client.invoke("asleep", &json!(1)).await.expect(200);
+    assert_eq!(answer.header("x-hearth-start"), "restore");
+    assert!(
+        deploys.iter().all(|deploy| !deploy.is_finished()),
+        "it did not wait for an import"
+    );
+    for deploy in deploys {
+        deploy.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_template_of_too_many_mappings_is_not_dumped() {
+    let server = server(false);
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    // Every second page may be written, so that no two are one mapping.
+    let many = "
+import mmap, ctypes
+libc = ctypes.CDLL(None)
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+area = mmap.mmap(-1, 20_000 * 4096)
+start = ctypes.addressof(ctypes.c_char.from_buffer(area))
+for page in range(0, 20_000, 2):
+    libc.mprotect(start + page * 4096, 4096, 1)
+def handler(event, context):
+    return sum(1 for line in open('/proc/self/maps'))
+";
+    client.deploy("many", many, json!({})).await;
+    let count = client.invoke("many", &json!({})).await.expect(200).json();
+    assert!(count.as_u64() > Some(19_000), "{count}");
+    eventually("the refusal", PATIENCE, || async {
+        let image = function(&client, "many").await["image"].clone();
+        let note = image["note"].as_str().unwrap_or_default().to_owned();
+        note.contains("memory mappings").then_some(())
+    })
+    .await;
+    let code = "def handler(event, context):\n    return event\n";
+    client.deploy("few", code, json!({})).await;
+    image_of(&client, "few").await;
+}
+
+/// The image of a deleted function holds its environment.
+#[tokio::test]
+async fn a_function_that_is_deleted_while_its_image_is_made_leaves_none() {
+    let server = server(false);
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    let directory = server.data_dir().join("images");
+    let entries = || -> Vec<String> {
+        std::fs::read_dir(&directory)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .filter(|name| name.starts_with(".new-") || name.starts_with("gone-"))
+            .collect()
+    };
+    // Some memory, so that the dump takes a while.
+    let code =
+        "kept = bytearray(b'x' * 40_000_000)\ndef handler(event, context):\n    return event\n";
+    for number in 0..3 {
+        let name = format!("gone-{number}");
+        let settings = json!({"env": {"SECRET": "of the deleted function"}, "memory_mb": 256});
+        client.deploy(&name, code, settings).await;
+        let begun = std::time::Instant::now();
+        while entries().is_empty() {
+            assert!(begun.elapsed() < PATIENCE, "the dump does not begin");
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        client
+            .delete(&format!("/api/v1/functions/{name}"))
+            .await
+            .expect(204);
+        eventually("nothing is left", PATIENCE, || async {
+            entries().is_empty().then_some(())
+        })
+        .await;
+    }
+}

@@ -350,6 +350,12 @@ impl Exchange {
                 Some(described("Runtime.ResultTooLarge", error)),
                 true,
             ),
+            // Workers send JSON only: this one is not itself any more.
+            Err(error @ InvokeError::InvalidResult(_)) => (
+                Status::Failed,
+                Some(described("Runtime.InvalidResult", error)),
+                false,
+            ),
             Err(error @ InvokeError::Timeout(_)) => (
                 Status::TimedOut,
                 Some(described("Runtime.Timeout", error)),

@@ -84,6 +84,14 @@ impl From<InvokeError> for Problem {
         match error {
             InvokeError::NotFound(_) => Self::new(Code::NotFound, detail),
             InvokeError::Function(error) => shaped(Self::new(Code::FunctionError, detail), error),
+            InvokeError::InvalidResult(_) => {
+                let error = FunctionError {
+                    error_type: "Runtime.InvalidResult".into(),
+                    error_message: detail.clone(),
+                    stack_trace: Vec::new(),
+                };
+                shaped(Self::new(Code::FunctionError, detail), error)
+            }
             InvokeError::Timeout(_) => Self::new(Code::FunctionTimeout, detail),
             InvokeError::Crashed(_) => Self::new(Code::FunctionCrashed, detail),
             InvokeError::OutOfMemory(_) => Self::new(Code::FunctionOutOfMemory, detail),

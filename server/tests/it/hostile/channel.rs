@@ -244,3 +244,23 @@ async fn what_an_idle_instance_writes_ends_it_before_the_next_request() {
     }
     arena.finish().await;
 }
+
+#[tokio::test]
+async fn a_result_that_is_not_json_is_an_error_and_not_an_answer() {
+    let arena = Arena::new(CODE, json!({"timeout_ms": 60_000})).await;
+    for payload in [
+        "",
+        "{",
+        "<script>alert(1)</script>",
+        "{} {}",
+        "nul",
+        "[1,]",
+        "NaN",
+    ] {
+        let event = json!({"attack": "one_frame", "payload": payload});
+        let problem = arena.send(&event).await.problem(502, "function_error");
+        assert_eq!(problem["errorType"], "Runtime.InvalidResult", "{payload}");
+    }
+    arena.recovers("results that are not JSON").await;
+    arena.finish().await;
+}

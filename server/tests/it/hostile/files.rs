@@ -153,3 +153,27 @@ async fn programs_that_are_roots_outside_give_nothing(arena: Arena) {
     }
     arena.finish().await;
 }
+
+/// A watch is on an inode, and the inodes of `/usr` are the host's.
+async fn nothing_tells_which_programs_the_host_runs(arena: Arena) {
+    let results = arena.report("watch_programs").await;
+    assert_eq!(
+        results,
+        json!({"inotify_init": "ENOSYS", "inotify_init1": "ENOSYS", "fanotify_init": "EPERM"})
+    );
+    arena.finish().await;
+}
+
+by_both_rungs!(nothing_tells_which_programs_the_host_runs, CODE, json!({}));
+
+async fn the_first_process_does_not_say_where_hearth_is(arena: Arena) {
+    let line = arena.report("command_line_of_pid_1").await;
+    assert_eq!(line, "hearth-init\0");
+    arena.finish().await;
+}
+
+by_both_rungs!(
+    the_first_process_does_not_say_where_hearth_is,
+    CODE,
+    json!({})
+);
