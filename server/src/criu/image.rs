@@ -70,6 +70,8 @@ pub struct Image {
     checked: Mutex<Option<Vec<Stamp>>>,
     /// Restores that failed since the last that did not.
     pub(super) failures: AtomicU32,
+    /// Restores since then in which CRIU was refused what it needs.
+    pub(super) shortages: AtomicU32,
     /// When it was restored last, in the order of [`super::Images`]' own count.
     pub(super) used: AtomicU64,
 }
@@ -170,6 +172,7 @@ impl Image {
             manifest,
             checked: Mutex::default(),
             failures: AtomicU32::new(0),
+            shortages: AtomicU32::new(0),
             used: AtomicU64::new(0),
         }
     }
@@ -232,6 +235,11 @@ impl Image {
     /// Counts a failed restore; the number of those in a row.
     pub(super) fn count_failure(&self) -> u32 {
         self.failures.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Counts a restore in which CRIU was refused something; the number of those in a row.
+    pub(super) fn count_shortage(&self) -> u32 {
+        self.shortages.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 

@@ -17,6 +17,9 @@ use crate::sandbox::{Capability, Dumpable};
 
 /// Restores of an image that may fail in a row before it is discarded.
 const FAILURES_MAX: u32 = 3;
+/// Restores of an image in a row in which CRIU may be refused what it needs before the image is discarded: what it needs
+/// may be more than its sandbox ever gets.
+const SHORTAGES_MAX: u32 = 32;
 /// Prefix of directories of images that are being made. No function's name begins like that.
 const STAGING: &str = ".new-";
 
@@ -205,6 +208,7 @@ impl Images {
     /// A restore from this image worked.
     pub fn restored(&self, image: &Image) {
         image.failures.store(0, Ordering::Relaxed);
+        image.shortages.store(0, Ordering::Relaxed);
         self.touch(image);
     }
 
@@ -212,6 +216,16 @@ impl Images {
     /// then.
     pub fn failed(&self, image: &Arc<Image>, damaged: bool) -> bool {
         let useless = damaged || image.count_failure() >= FAILURES_MAX;
+        if useless {
+            self.drop_image(image);
+        }
+        useless
+    }
+
+    /// A restore from this image failed because CRIU was refused something. That is the host's want, unless it goes on
+    /// and on: then it is discarded, and true.
+    pub fn short(&self, image: &Arc<Image>) -> bool {
+        let useless = image.count_shortage() >= SHORTAGES_MAX;
         if useless {
             self.drop_image(image);
         }

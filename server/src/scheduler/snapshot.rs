@@ -20,6 +20,8 @@ const AFTER_BOOT: Duration = Duration::from_secs(1);
 const WHILE_BUSY: Duration = Duration::from_millis(500);
 /// How long to wait while the host is short of something: an image is worth less than whatever else it has to do.
 const AFTER_SHORTAGE: Duration = Duration::from_secs(5);
+/// Times in a row that an image is put off. Each is a boot, and what CRIU says of a shortage may be the function's own.
+const SHORTAGES_MAX: u32 = 12;
 /// Most memory mappings of a template that an image is made of. CRIU takes about 2 ms for each, and images are made one at a
 /// time: 20,000 would hold up everybody's for 40 s. A Python process with asyncio and ssl has about 100, a library some
 /// five for each of its shared objects.
@@ -96,8 +98,11 @@ impl Deployment {
     fn restore_failed(&self, image: &Arc<Image>, why: &str, damaged: bool) {
         let Resources { images, .. } = &*self.resources;
         images.tally(&self.name).restore_failed(why);
-        // What CRIU was refused says nothing of the image.
-        let discarded = !tells_of_shortage(why) && images.failed(image, damaged);
+        let discarded = match tells_of_shortage(why) {
+            // What CRIU was refused says nothing of the image.
+            true => images.short(image),
+            false => images.failed(image, damaged),
+        };
         tracing::warn!(function = %self.name, version = self.version, why, discarded, "a template was not restored; it is booted");
     }
 
@@ -159,7 +164,7 @@ impl Deployment {
     /// The host could not give what an image takes, which says nothing of the function.
     fn put_off(&self, error: &impl std::fmt::Display) -> Making {
         self.resources.host_errors.note(error);
-        Making::PutOff
+        Making::PutOff(error.to_string())
     }
 }
 
@@ -167,8 +172,8 @@ impl Deployment {
 enum Making {
     /// There is one, or there will be none.
     Over,
-    /// It is to be tried again.
-    PutOff,
+    /// It is to be tried again: what the host could not give.
+    PutOff(String),
 }
 
 /// Makes the image of a version whose template was booted, once the function is idle.
@@ -178,7 +183,7 @@ pub(super) fn make_later(deployment: &Arc<Deployment>) {
     }
     let deployment: Weak<Deployment> = Arc::downgrade(deployment);
     tokio::spawn(async move {
-        let mut pause = AFTER_BOOT;
+        let (mut pause, mut shortages) = (AFTER_BOOT, 0);
         loop {
             tokio::time::sleep(pause).await;
             let Some(deployment) = deployment.upgrade() else {
@@ -194,7 +199,15 @@ pub(super) fn make_later(deployment: &Arc<Deployment>) {
             }
             match deployment.make_image().await {
                 Making::Over => return,
-                Making::PutOff => pause = AFTER_SHORTAGE,
+                Making::PutOff(why) if shortages == SHORTAGES_MAX => {
+                    let tally = deployment.resources.images.tally(&deployment.name);
+                    tally.dump_failed(&why);
+                    return;
+                }
+                Making::PutOff(_) => {
+                    shortages += 1;
+                    pause = AFTER_SHORTAGE;
+                }
             }
         }
     });
