@@ -56,7 +56,7 @@ impl Proxies {
                 host: None,
             };
         }
-        let by_list = self.walk(peer, headers, &X_FORWARDED_FOR, |entry| address(entry));
+        let by_list = self.walk(peer, headers, &X_FORWARDED_FOR, address);
         let by_forwarded = self.walk(peer, headers, &header::FORWARDED, |entry| {
             address(&parameter(entry, "for")?)
         });
