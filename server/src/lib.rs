@@ -8,6 +8,7 @@ pub mod admin;
 pub mod announce;
 pub mod config;
 pub mod host_error;
+pub mod limits;
 pub mod model;
 pub mod people;
 

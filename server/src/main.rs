@@ -16,11 +16,13 @@ use hearth::engine::runtimes::{Runtimes, UidRange};
 use hearth::history::History;
 use hearth::http::edge::{self, Edge, Hosts, Proxies};
 use hearth::http::{App, Front, Parts};
+use hearth::limits::{CUT_OFF, Limits};
 use hearth::live::Live;
 use hearth::people::People;
 use hearth::retention::Retainer;
 use hearth::sandbox::{self, Host};
 use hearth::scheduler::{self, Gate, Resources};
+use hearth::serve::Connections;
 use hearth::store::Store;
 use hearth::{admin, serve};
 use hearth_abi::turns::{Wake, take_short_turns};
@@ -31,9 +33,6 @@ use tokio::signal::unix::{SignalKind, signal};
 /// glibc's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// How long running requests may go on after SIGTERM.
-const DRAIN: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
     let config = Config::parse();
@@ -76,6 +75,12 @@ fn fail(reason: &str) -> ExitCode {
 }
 
 async fn run(config: Config) -> anyhow::Result<()> {
+    let limits = Limits::for_this_process().lowered(&config.test_limits);
+    Limits::set(
+        limits
+            .map_err(anyhow::Error::msg)
+            .context("HEARTH_TEST_LIMITS")?,
+    );
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!(
             "HEARTH_LISTEN={}: cannot listen there; choose another address",
@@ -186,23 +191,38 @@ async fn run(config: Config) -> anyhow::Result<()> {
     drop(out);
     let mut doors = vec![(listener, Front::new(app.clone()))];
     doors.extend(for_functions.map(|listener| (listener, Front::for_functions(app))));
-    let stopped = serve::serve(doors, stop_signal()?, DRAIN, {
-        let engine = engine.clone();
-        move || engine.begin_drain()
-    });
-    stopped.await;
-    let cut_off = engine.finish_drain(DRAIN).await;
-    if cut_off > 0 {
-        tracing::warn!(
-            cut_off,
-            "requests were still running after {} s and were cut off",
-            DRAIN.as_secs()
-        );
-    }
-    engine.shut_down().await;
+    let connections = Connections::new(Limits::get());
+    serve::serve(doors, connections.clone(), stop_signal()?).await;
+    drain(
+        &engine,
+        &connections,
+        Duration::from_secs(config.drain_s.into()),
+    )
+    .await;
     store.close().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Lets what runs finish, `limit` long in all; cuts off the rest, and sees to it that the history says so.
+async fn drain(engine: &Engine, connections: &Connections, limit: Duration) {
+    let deadline = Instant::now() + limit;
+    engine.begin_drain();
+    connections.drain();
+    let cut_off = engine.finish_drain(deadline).await;
+    if cut_off > 0 {
+        let seconds = limit.as_secs();
+        tracing::warn!(
+            cut_off,
+            "requests were still running after {seconds} s and were cut off"
+        );
+    }
+    // Who was cut off is told so, as far as that is a matter of moments.
+    connections
+        .gone(deadline.max(Instant::now() + CUT_OFF / 2))
+        .await;
+    connections.cut();
+    engine.shut_down(Instant::now() + CUT_OFF).await;
 }
 
 /// The runtimes' files lie beside the executable.

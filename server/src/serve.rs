@@ -1,52 +1,64 @@
-//! The HTTP server's loop: accepts, serves each connection on a task of its own, stops in order.
+//! The HTTP server's loop: accepts, serves each connection on a task of its own, under its limits.
+
+mod answer;
+mod connections;
+mod stream;
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use axum::http::{HeaderValue, header};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::http::Front;
+use crate::limits::Limits;
 
-/// Time for a client to send its request's headers: what holds a connection open without a request is cut off.
-const HEADER_DEADLINE: Duration = Duration::from_secs(30);
+use answer::Answer;
+use connections::{Part, Seat};
+use stream::Guarded;
+
+pub use connections::{Connections, Part as RequestPart};
+
 /// Pause after a failed accept: the process may be out of descriptors for a moment.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// What is said to a connection for which there is no room.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: 157\r\n\
+    Retry-After: 1\r\nConnection: close\r\n\r\n\
+    {\"type\":\"urn:hearth:problem:too_many_connections\",\"title\":\"Too many connections\",\"status\":503,\
+    \"code\":\"too_many_connections\",\"detail\":\"try again in a second\"}";
 
-/// Serves until `stop` completes, then calls `stopping`, lets the connections finish their requests and returns, after
-/// `limit` at the latest.
+/// Accepts connections until `stop` completes. Those that are open then stay with `connections`.
 pub async fn serve(
     doors: Vec<(TcpListener, Front)>,
+    connections: Connections,
     stop: impl Future<Output = ()>,
-    limit: Duration,
-    stopping: impl FnOnce(),
 ) {
-    let graceful = GracefulShutdown::new();
     let mut stop = pin!(stop);
     loop {
         tokio::select! {
             (accepted, front) = accept(&doors) => match accepted {
-                Ok((stream, peer)) => serve_connection(stream, peer, front.clone(), &graceful),
+                Ok((stream, peer)) => match connections.admit(peer) {
+                    Some(seat) => serve_connection(stream, seat, front.clone()),
+                    None => refuse(stream, peer),
+                },
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
+                    // It may be descriptors that lack.
+                    connections.make_room();
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
             () = &mut stop => break,
         }
     }
-    drop(doors);
-    stopping();
-    // Streams that have no end of their own (events, followed logs) end with the limit.
-    let _ = tokio::time::timeout(limit, graceful.shutdown()).await;
 }
 
 /// The next connection, and what it talks to.
@@ -62,27 +74,55 @@ async fn accept(doors: &[(TcpListener, Front)]) -> (io::Result<(TcpStream, Socke
     .await
 }
 
-fn serve_connection(
-    stream: TcpStream,
-    peer: SocketAddr,
-    front: Front,
-    graceful: &GracefulShutdown,
-) {
+fn serve_connection(stream: TcpStream, seat: Seat, front: Front) {
     // An answer is written whole: waiting for more would only delay it.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| {
-        let front = front.clone();
-        async move { Ok::<_, Infallible>(front.answer(request, peer).await) }
+    let connection = seat.0.clone();
+    let service = service_fn({
+        let connection = connection.clone();
+        move |request| {
+            let (front, part) = (front.clone(), Part::of(&connection));
+            let (peer, body_part) = (connection.peer, Part::of(&connection));
+            async move {
+                let mut response = front.answer(request, body_part, peer).await;
+                if part.is_last() {
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(header::CONNECTION, close);
+                }
+                Ok::<_, Infallible>(response.map(|body| Answer::new(body, part)))
+            }
+        }
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_DEADLINE)
-        .serve_connection(TokioIo::new(stream), service);
-    let watched = graceful.watch(connection);
-    tokio::spawn(async move {
+    let io = TokioIo::new(Guarded::new(stream, seat, Limits::get()));
+    // Heads and idle connections have their limits in `Guarded`, which tells them apart. hyper's own limit of 100 header
+    // lines stays: setting one, even the same, makes it allocate them anew for each request.
+    let served = http1::Builder::new().serve_connection(io, service);
+    let peer = connection.peer;
+    let task = tokio::spawn(async move {
         // A client that breaks its connection is not the server's problem.
-        if let Err(error) = watched.await {
+        if let Err(error) = served.await {
             tracing::debug!(%error, %peer, "a connection broke");
         }
     });
+    connection.runs_in(task.abort_handle());
+}
+
+/// Says why, as far as that takes no time.
+fn refuse(stream: TcpStream, peer: SocketAddr) {
+    tracing::debug!(%peer, "too many connections");
+    if let Ok(mut stream) = stream.into_std() {
+        let _ = stream.write(FULL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_refusal_is_whole() {
+        let text = std::str::from_utf8(super::FULL).expect("text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
+        let problem: serde_json::Value = serde_json::from_str(body).expect("JSON");
+        assert_eq!(problem["status"], 503);
+    }
 }

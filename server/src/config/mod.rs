@@ -80,6 +80,20 @@ pub struct Config {
     )]
     pub xdp_interface: Vec<String>,
 
+    /// Seconds that running requests may go on after SIGTERM or ctrl-C; what is left then is cut off.
+    #[arg(
+        long,
+        env = "HEARTH_DRAIN_S",
+        default_value_t = 30,
+        value_name = "SECONDS",
+        value_parser = clap::value_parser!(u32).range(0..=MAX_DRAIN_S)
+    )]
+    pub drain_s: u32,
+
+    /// Lowers limits of `limits.rs`, for Hearth's own tests: `name=value,…`.
+    #[arg(long, env = "HEARTH_TEST_LIMITS", default_value = "", hide = true)]
+    pub test_limits: String,
+
     /// What to log: a `tracing` filter such as `info` or `hearth=debug`.
     #[arg(
         long,
@@ -219,6 +233,8 @@ const MAX_MEMORY_BUDGET_MB: u64 = 64 * 1024 * 1024;
 const FALLBACK_BUDGET: u64 = 1 << 30;
 /// Longest busy poll: what is not there after a millisecond is worth a sleep.
 const MAX_BUSY_POLL_US: i64 = 1000;
+/// Longest drain: the longest that a function may run, and its answer.
+const MAX_DRAIN_S: i64 = 1000;
 /// A restore takes about 15 ms: less than one makes no restore succeed; what takes longer than a minute is no start.
 const RESTORE_TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1..=60_000;
 /// A tebibyte: far above any disk's share for images, far below where bytes overflow.

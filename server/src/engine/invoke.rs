@@ -64,7 +64,7 @@ impl Engine {
         let running = Running::begin(self);
         let (ahead, rest) = match read_ahead(request.body).await {
             Ok(body) => body,
-            Err(error) => return (meta, Err(InvokeError::RequestBody(error.to_string()))),
+            Err(error) => return (meta, Err(InvokeError::body(&error))),
         };
         let lease = loop {
             let deployment = function.active();
@@ -88,9 +88,12 @@ impl Engine {
                 }
                 Err(LeaseError::Boot(failure)) => {
                     let reason = failure.reason.clone();
-                    let error = match failure.is_of_host() {
-                        true => InvokeError::HostExhausted(reason),
-                        false => InvokeError::Unavailable(reason),
+                    let error = if running.is_cut_off() {
+                        InvokeError::ShuttingDown
+                    } else if failure.is_of_host() {
+                        InvokeError::HostExhausted(reason)
+                    } else {
+                        InvokeError::Unavailable(reason)
                     };
                     meta.stages = self
                         .record_unserved(&deployment, id, request.trigger, received, &error)
@@ -135,11 +138,12 @@ impl Engine {
             total: waited,
             ..Stages::default()
         };
-        record.status = Status::Failed;
-        let error_type = match error {
-            InvokeError::HostExhausted(_) => "Host.Exhausted",
-            _ => "Runtime.Unavailable",
+        let (status, error_type) = match error {
+            InvokeError::ShuttingDown => (Status::Cancelled, "Server.ShuttingDown"),
+            InvokeError::HostExhausted(_) => (Status::Failed, "Host.Exhausted"),
+            _ => (Status::Failed, "Runtime.Unavailable"),
         };
+        record.status = status;
         record.error = Some(exchange::described(error_type, error));
         record.finished_at = Some(Timestamp::now());
         let stages = record.stages_us;
@@ -179,6 +183,16 @@ impl Running {
     fn begin(engine: &Engine) -> Self {
         engine.inner.running.fetch_add(1, Ordering::AcqRel);
         Self(engine.clone())
+    }
+
+    /// One more count of the same.
+    fn again(&self) -> Self {
+        Self::begin(&self.0)
+    }
+
+    /// Whether the server ends what still runs.
+    fn is_cut_off(&self) -> bool {
+        self.0.inner.cut_off.load(Ordering::Acquire)
     }
 
     /// Whether there is a core for each running invocation's instance and one for its thread here, and no other work of

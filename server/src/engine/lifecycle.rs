@@ -43,6 +43,7 @@ impl Engine {
                 pressure: super::pressure::Pressure::open(),
                 refused_stamps: AtomicU64::new(0),
                 draining: AtomicBool::new(false),
+                cut_off: AtomicBool::new(false),
                 reconciled: AtomicBool::new(false),
                 held: parking_lot::Mutex::default(),
             }),
@@ -144,22 +145,32 @@ impl Engine {
         self.inner.draining.store(true, Ordering::Release);
     }
 
-    /// Waits for the running invocations, `limit` at most, then takes everything down. Returns how many were cut off.
-    pub async fn finish_drain(&self, limit: Duration) -> u64 {
-        let deadline = Instant::now() + limit;
-        while self.inner.running.load(Ordering::Acquire) > 0 && Instant::now() < deadline {
-            tokio::time::sleep(DRAIN_INTERVAL).await;
-        }
-        let left = self.inner.running.load(Ordering::Acquire);
+    /// Waits for the running invocations until `deadline`, then ends every sandbox. Returns how many were cut off.
+    pub async fn finish_drain(&self, deadline: Instant) -> u64 {
+        let left = self.quiet(deadline).await;
+        // From here on an instance that ends has not crashed.
+        self.inner.cut_off.store(true, Ordering::Release);
         for function in self.inner.registry.all() {
             function.active().retire();
         }
-        self.inner.history.flush().await;
+        self.inner.resources.host.shutdown().await;
         left
     }
 
-    /// Ends all sandboxes and removes what they left.
-    pub async fn shut_down(&self) {
-        self.inner.resources.host.shutdown().await;
+    /// Waits until nothing runs, or until `deadline`. Returns how much still does.
+    async fn quiet(&self, deadline: Instant) -> u64 {
+        loop {
+            let running = self.inner.running.load(Ordering::Acquire);
+            if running == 0 || Instant::now() >= deadline {
+                return running;
+            }
+            tokio::time::sleep(DRAIN_INTERVAL).await;
+        }
+    }
+
+    /// Writes the history, that of what was cut off included, for which it waits until `deadline`.
+    pub async fn shut_down(&self, deadline: Instant) {
+        self.quiet(deadline).await;
+        self.inner.history.flush().await;
     }
 }

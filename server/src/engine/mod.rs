@@ -53,6 +53,8 @@ struct Inner {
     /// Answers whose worker's stamps contradicted this side's clock.
     refused_stamps: AtomicU64,
     draining: AtomicBool,
+    /// The drain's time is up: what still ran was ended.
+    cut_off: AtomicBool,
     reconciled: AtomicBool,
     /// Memory that is kept, as the last round of the keeper found it.
     held: Mutex<Held>,

@@ -93,12 +93,25 @@ pub enum InvokeError {
     /// 400 `bad_request_body`: the client's body broke off.
     #[error("the request's body could not be read: {0}")]
     RequestBody(String),
+    /// 408 `request_timeout`: the client's body came too slowly, or not within the function's time.
+    #[error("{0}")]
+    RequestTimeout(String),
     /// 503 `shutting_down`.
     #[error("the server is shutting down")]
     ShuttingDown,
     /// 500 `internal`.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+impl InvokeError {
+    /// A body that could not be read. One that is [`std::io::ErrorKind::TimedOut`] was too slow.
+    pub(crate) fn body(error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::TimedOut => Self::RequestTimeout(error.to_string()),
+            _ => Self::RequestBody(error.to_string()),
+        }
+    }
 }
 
 /// A request for one invocation.

@@ -7,6 +7,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::inbound::TooSlow;
 use super::problem::{Code, Problem};
 
 /// Reads a whole body. One that is declared or found to be longer than `limit` bytes is a 413.
@@ -18,10 +19,7 @@ pub async fn read(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|e| {
-            let detail = format!("the request's body could not be read: {e}");
-            Problem::new(Code::BadRequestBody, detail)
-        })?;
+        let frame = frame.map_err(|error| unreadable(&error))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
@@ -46,6 +44,17 @@ pub async fn read(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
     } else {
         rest.freeze()
     })
+}
+
+/// 408 for a body that came too slowly, 400 for one that broke off.
+pub fn unreadable(error: &(dyn std::error::Error + 'static)) -> Problem {
+    match TooSlow::among(error) {
+        Some(slow) => Problem::new(Code::RequestTimeout, slow.to_string()),
+        None => {
+            let detail = format!("the request's body could not be read: {error}");
+            Problem::new(Code::BadRequestBody, detail)
+        }
+    }
 }
 
 /// 413 for a body over `limit` bytes.

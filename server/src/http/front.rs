@@ -7,7 +7,6 @@
 use std::net::SocketAddr;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +15,8 @@ use tower::Service;
 
 use super::edge::For;
 use super::functions::invoke;
-use super::{App, finish, router, trigger};
+use super::{App, finish, inbound, router, trigger};
+use crate::serve::RequestPart;
 
 /// Answers requests. Cheap to clone: each connection has its own.
 #[derive(Clone)]
@@ -46,9 +46,14 @@ impl Front {
         }
     }
 
-    /// Answers one request of a client at this address.
-    pub async fn answer(&self, request: hyper::Request<Incoming>, peer: SocketAddr) -> Response {
-        let mut request = request.map(Body::new);
+    /// Answers one request of a client at this address. `part` lives as long as the request's body.
+    pub async fn answer(
+        &self,
+        request: hyper::Request<Incoming>,
+        part: RequestPart,
+        peer: SocketAddr,
+    ) -> Response {
+        let mut request = request.map(|incoming| inbound::body(incoming, part));
         if self.is_plain_invoke(&request) {
             return finish::around(request, async |request, _| {
                 let answer = invoke::invoke(State(self.app.clone()), request).await;

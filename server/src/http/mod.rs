@@ -15,6 +15,7 @@ mod finish;
 mod front;
 mod functions;
 mod health;
+mod inbound;
 mod invocations;
 mod linger;
 mod metrics;

@@ -104,8 +104,16 @@ fn complete_operation(operation: &mut Map<String, Value>) {
     if operation.contains_key("security") {
         codes.extend([Code::Unauthorized, Code::Forbidden]);
     }
-    // Whatever is asked for, it is asked of a host.
-    codes.extend([Code::InvalidHost, Code::MisdirectedRequest, Code::Internal]);
+    if operation.contains_key("requestBody") || has_invocation {
+        codes.push(Code::RequestTimeout);
+    }
+    // Whatever is asked for, it is asked of a host, over a connection.
+    codes.extend([
+        Code::InvalidHost,
+        Code::MisdirectedRequest,
+        Code::Internal,
+        Code::TooManyConnections,
+    ]);
     let Some(responses) = operation
         .get_mut("responses")
         .and_then(Value::as_object_mut)

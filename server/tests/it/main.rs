@@ -35,6 +35,7 @@ mod retention;
 mod runtime;
 mod saved_events;
 mod scopes;
+mod slow_clients;
 mod stages;
 mod starters;
 mod trigger;

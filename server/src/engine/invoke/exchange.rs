@@ -20,8 +20,6 @@ use crate::model::{
 };
 use crate::scheduler::{Deployment, Lease};
 
-/// Longest pause between two pieces of a streamed request body; a client that is slower loses its instance.
-const BODY_PAUSE: Duration = Duration::from_secs(30);
 /// Largest error a runtime may report.
 const MAX_ERROR: usize = 1024 * 1024;
 
@@ -146,14 +144,13 @@ impl Exchange {
     /// Writes head and event and rings the bell.
     pub(super) async fn send(&mut self, traceparent: Option<&str>) -> Result<(), InvokeError> {
         self.instants = HostInstants::begun(monotonic_ns());
-        let begun = Instant::now();
         // Another reference, not another copy: the channel below is borrowed from the same struct.
         let event = self.event.clone();
         self.record.request_bytes = event.len() as u64;
         let id = self.record.id.0;
-        let remaining = Duration::from_millis(self.timeout_ms.into());
-        let deadline = self.at(begun + remaining).as_microsecond().cast_unsigned();
-        let head = RequestHead::new(deadline, trigger_code(self.record.trigger))
+        // What the handler is told is the host's own deadline.
+        let told = self.at(self.deadline.into_std()).as_microsecond();
+        let head = RequestHead::new(told.cast_unsigned(), trigger_code(self.record.trigger))
             .with_spare_core(self.running.has_spare_core())
             .encode(traceparent);
         let deadline = self.deadline;
@@ -171,7 +168,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Streams the HTTP body after the event. The handler's time begins when the body is whole.
+    /// Streams the HTTP body after the event. It comes within the invocation's time like everything else: the handler is
+    /// called when it is whole, with what is left.
     pub(super) async fn send_body(
         &mut self,
         ahead: Vec<Bytes>,
@@ -180,24 +178,23 @@ impl Exchange {
         self.instants.sent = None;
         let mut rest = rest.unwrap_or_else(|| stream::empty().boxed());
         let mut ahead = ahead.into_iter();
-        let id = self.record.id.0;
+        let (id, deadline) = (self.record.id.0, self.deadline);
         loop {
             let piece = match ahead.next() {
                 Some(piece) => Some(piece),
-                None => match tokio::time::timeout(BODY_PAUSE, rest.next()).await {
+                None => match tokio::time::timeout_at(deadline, rest.next()).await {
                     Ok(None) => None,
                     Ok(Some(Ok(piece))) => Some(piece),
-                    Ok(Some(Err(error))) => {
-                        return Err(InvokeError::RequestBody(error.to_string()));
-                    }
+                    Ok(Some(Err(error))) => return Err(InvokeError::body(&error)),
                     Err(_) => {
-                        let pause = format!("nothing came for {} s", BODY_PAUSE.as_secs());
-                        return Err(InvokeError::RequestBody(pause));
+                        let late = format!(
+                            "the body was not whole within the function's timeout of {} ms",
+                            self.timeout_ms
+                        );
+                        return Err(InvokeError::RequestTimeout(late));
                     }
                 },
             };
-            let deadline =
-                tokio::time::Instant::now() + Duration::from_millis(self.timeout_ms.into());
             let bytes = piece.as_deref().unwrap_or_default();
             let more = piece.is_some();
             if let Some(captured) = self.captured() {
@@ -215,7 +212,6 @@ impl Exchange {
                 break;
             }
         }
-        self.deadline = tokio::time::Instant::now() + Duration::from_millis(self.timeout_ms.into());
         Ok(())
     }
 
@@ -285,6 +281,9 @@ impl Exchange {
         match result {
             Ok(Ok(value)) => Ok(value),
             Err(_) => Err(self.timed_out()?),
+            Ok(Err(ChannelError::Gone)) if self.running.is_cut_off() => {
+                Err(InvokeError::ShuttingDown)
+            }
             Ok(Err(ChannelError::Gone)) => {
                 let lease = self.lease()?;
                 let memory_mb = lease.deployment().spec.memory_mb;
@@ -374,6 +373,16 @@ impl Exchange {
             Err(error @ InvokeError::HostExhausted(_)) => (
                 Status::Failed,
                 Some(described("Host.Exhausted", error)),
+                false,
+            ),
+            Err(error @ InvokeError::ShuttingDown) => (
+                Status::Cancelled,
+                Some(described("Server.ShuttingDown", error)),
+                false,
+            ),
+            Err(error @ InvokeError::RequestTimeout(_)) => (
+                Status::Cancelled,
+                Some(described("Client.RequestTimeout", error)),
                 false,
             ),
             Err(error @ InvokeError::RequestBody(_)) => (
@@ -509,14 +518,23 @@ impl Drop for Exchange {
         if self.recorded {
             return;
         }
-        let error = FunctionError {
-            error_type: "Client.Disconnected".into(),
-            error_message: "the client went away before the answer; the instance was killed".into(),
-            stack_trace: Vec::new(),
+        let error = match self.running.is_cut_off() {
+            true => described("Server.ShuttingDown", &InvokeError::ShuttingDown),
+            false => FunctionError {
+                error_type: "Client.Disconnected".into(),
+                error_message: "the client went away before the answer; the instance was killed"
+                    .into(),
+                stack_trace: Vec::new(),
+            },
         };
         let (function, record) = self.end(Status::Cancelled, Some(error), false);
         let (history, captured) = (self.history.clone(), self.captured.take());
-        tokio::spawn(async move { history.record_with(function, record, captured).await });
+        // Counted as running until it is recorded, for the drain.
+        let running = self.running.again();
+        tokio::spawn(async move {
+            history.record_with(function, record, captured).await;
+            drop(running);
+        });
     }
 }
 

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use crate::http::App;
 use crate::http::auth::X_CSRF_TOKEN;
 use crate::http::csrf;
+use crate::http::inbound::TooSlow;
 use crate::http::problem::{Code, Problem};
 use crate::http::spec::MAX_CODE_BYTES;
 use crate::http::{body, query};
@@ -189,6 +190,7 @@ async fn multipart(mut form: Multipart) -> Result<Form, Problem> {
 fn malformed(error: &MultipartError) -> Problem {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => body::too_large(MAX_CODE_BYTES),
+        _ if TooSlow::among(error).is_some() => body::unreadable(error),
         _ => Problem::new(Code::InvalidMultipart, error.body_text()),
     }
 }

@@ -56,6 +56,8 @@ catalogue! {
     NotFound = "not_found", NOT_FOUND, "There is no such thing";
     /// The address exists, the method does not.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The address does not take this method";
+    /// The body came too slowly, or not at all; the connection is closed.
+    RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request took too long to arrive";
     /// The name is taken.
     AlreadyExists = "already_exists", CONFLICT, "It exists already";
     /// A token cannot delete itself.
@@ -90,6 +92,8 @@ catalogue! {
     HostExhausted = "host_exhausted", SERVICE_UNAVAILABLE, "The host is short of resources";
     /// Draining.
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The server is shutting down";
+    /// All connections are taken; said without a look at the request.
+    TooManyConnections = "too_many_connections", SERVICE_UNAVAILABLE, "Too many connections";
     /// Not able to serve yet.
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";
     /// The handler ran past its deadline.

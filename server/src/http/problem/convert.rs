@@ -107,6 +107,7 @@ impl From<InvokeError> for Problem {
             InvokeError::HostExhausted(_) => exhausted(detail),
             InvokeError::Unavailable(_) => Self::new(Code::FunctionUnavailable, detail),
             InvokeError::RequestBody(_) => Self::new(Code::BadRequestBody, detail),
+            InvokeError::RequestTimeout(_) => Self::new(Code::RequestTimeout, detail),
             InvokeError::ShuttingDown => Self::new(Code::ShuttingDown, detail),
             InvokeError::Internal(cause) => Self::internal(cause),
         }

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use bytes::BytesMut;
 
 use crate::http::body;
+use crate::http::inbound::TooSlow;
 use crate::http::problem::{Code, Problem};
 
 use super::code::MAX_CODE_BYTES;
@@ -89,6 +90,7 @@ async fn content(mut field: Field<'_>, limit: usize) -> Result<BytesMut, Problem
 fn malformed(error: &MultipartError) -> Problem {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => body::too_large(MAX_CODE_BYTES),
+        _ if TooSlow::among(error).is_some() => body::unreadable(error),
         _ => Problem::new(Code::InvalidMultipart, error.body_text()),
     }
 }

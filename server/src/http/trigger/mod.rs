@@ -18,6 +18,7 @@ use super::App;
 use super::answer::stamp;
 use super::auth;
 use super::functions::no_function;
+use super::inbound;
 use super::problem::{Code, Problem};
 use super::trace::{self, TRACEPARENT};
 use crate::engine::{InvokeError, InvokeReply, InvokeRequest};
@@ -81,7 +82,7 @@ async fn invoke(
         .and_then(|value| trace::checked(value.as_bytes()))
         .map(str::to_owned);
     let event = event::build(&parts, &name, raw_path).map_err(Problem::internal)?;
-    let body = body.into_data_stream().map_err(std::io::Error::other);
+    let body = body.into_data_stream().map_err(inbound::io_error);
     let request = InvokeRequest {
         function: name.clone(),
         trigger: Trigger::Http,

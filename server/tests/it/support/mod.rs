@@ -29,6 +29,9 @@ pub const TOKEN: &str = "hth_test_token_for_integration_tests";
 /// How long a server may take to start before a test fails: generous, it asserts nothing.
 const START: Duration = Duration::from_secs(60);
 
+/// Stands for a descriptor limit among a server's settings.
+const OPEN_FILES: &str = "prlimit --nofile";
+
 /// How long a killed server's sandboxes may take to end before its directory is removed all the same.
 const GONE: Duration = Duration::from_secs(10);
 
@@ -70,6 +73,21 @@ impl Server {
         Self::launch(path, Some(dir), env)
     }
 
+    /// Starts a server that may open only so many descriptors, and cannot raise that.
+    pub fn start_with_open_files(most: u32) -> Self {
+        let most = most.to_string();
+        Self::start_with(&[(OPEN_FILES, most.as_str())])
+    }
+
+    /// Starts a server with further settings in a directory that outlives it.
+    pub fn start_in_with(dir: &Path, env: &[(&str, &str)]) -> Self {
+        let env = env
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        Self::launch(dir.to_owned(), None, env)
+    }
+
     /// Starts a server in a directory that outlives it.
     pub fn start_in(dir: &Path) -> Self {
         Self::launch(dir.to_owned(), None, Vec::new())
@@ -87,6 +105,17 @@ impl Server {
             // An empty value takes the test's own setting away.
             match value.as_str() {
                 "" => command.env_remove(name),
+                // Not a variable of the server's: a limit that it is started with.
+                most if name == OPEN_FILES => {
+                    let mut limited = Command::new("prlimit");
+                    limited
+                        .arg(format!("--nofile={most}:{most}"))
+                        .arg(command.get_program())
+                        .envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))))
+                        .stdin(Stdio::null());
+                    command = limited;
+                    continue;
+                }
                 value => command.env(name, value),
             };
         }
@@ -190,6 +219,11 @@ impl Server {
     pub fn terminate(&self) {
         let pid = rustix::process::Pid::from_raw(self.pid().cast_signed()).expect("a pid");
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the server runs");
+    }
+
+    /// Its exit status, if it has ended.
+    pub fn try_wait(&mut self) -> Option<std::process::ExitStatus> {
+        self.process.try_wait().expect("the server is a child")
     }
 
     /// Waits for its end and returns its exit status.
