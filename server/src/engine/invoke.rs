@@ -1,5 +1,6 @@
 //! One invocation, from admission to the end of its answer.
 
+mod ahead;
 mod exchange;
 mod stages;
 
@@ -309,7 +310,7 @@ impl Exchange {
             ready => {
                 meta.stages = self.stages();
                 let started = ready.map(|received| received.map(|received| (received, first)));
-                self.into_body(started).boxed()
+                self.into_body(started)
             }
         };
         (

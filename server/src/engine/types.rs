@@ -93,6 +93,11 @@ pub enum InvokeError {
     /// 400 `bad_request_body`: the client's body broke off.
     #[error("the request's body could not be read: {0}")]
     RequestBody(String),
+    /// The answer was cut: its client did not read it within the function's time.
+    #[error(
+        "the client did not read the answer within the function's timeout of {0} ms; the instance was killed"
+    )]
+    NotRead(u32),
     /// 408 `request_timeout`: the client's body came too slowly, or not within the function's time.
     #[error("{0}")]
     RequestTimeout(String),

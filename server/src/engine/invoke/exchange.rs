@@ -5,10 +5,12 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, stream};
 use hearth_abi::{Kind, RequestHead, monotonic_ns};
 use jiff::Timestamp;
 
+use super::ahead::{self, Ahead};
 use super::stages::{HostInstants, checked, spans};
 use super::{Body, MAX_RESULT, Running, parse_error};
 use crate::channel::{ChannelError, Received};
@@ -380,6 +382,11 @@ impl Exchange {
                 Some(described("Server.ShuttingDown", error)),
                 false,
             ),
+            Err(error @ InvokeError::NotRead(_)) => (
+                Status::Cancelled,
+                Some(described("Client.NotRead", error)),
+                false,
+            ),
             Err(error @ InvokeError::RequestTimeout(_)) => (
                 Status::Cancelled,
                 Some(described("Client.RequestTimeout", error)),
@@ -458,58 +465,76 @@ impl Exchange {
         (function, record)
     }
 
-    /// The rest of the answer as a stream, starting with what was read already.
+    /// The rest of the answer as a stream, starting with what was read already. It is read on a task of its own: the
+    /// clock goes on whether or not somebody asks for the stream's next piece.
     pub(super) fn into_body(
         self,
         started: Result<Option<(Received, Vec<u8>)>, InvokeError>,
-    ) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + use<> {
-        stream::unfold(Some((self, Some(started))), |state| async move {
-            let (mut exchange, started) = state?;
-            let next = match started {
-                Some(Err(error)) => Err(error),
-                Some(Ok(Some(ready))) => Ok(ready),
-                Some(Ok(None)) | None => {
-                    let mut payload = Vec::new();
-                    exchange
-                        .receive(&mut payload)
-                        .await
-                        .map(|received| (received, payload))
-                }
-            };
-            let step = match next {
-                Ok((received, payload)) if received.kind == Kind::ResponseBody => {
-                    Ok((received.more, payload))
-                }
-                Ok((received, payload)) if received.kind == Kind::ResponseError => {
-                    Err(exchange.error(payload, received.more).await)
-                }
-                Ok((received, _)) => Err(exchange.out_of_turn(received.kind)),
-                Err(error) => Err(error),
-            };
-            match step {
-                Ok((more, payload)) => {
-                    if let Some(captured) = exchange.captured() {
-                        captured.result(&payload);
-                    }
-                    exchange.record.response_bytes += payload.len() as u64;
-                    let state = if more {
-                        Some((exchange, None))
-                    } else {
-                        // Nothing can go wrong any more: the answer is whole.
-                        let _ = exchange.conclude(Ok(())).await;
-                        None
-                    };
-                    Some((Ok(Bytes::from(payload)), state))
-                }
-                Err(error) => {
-                    let error = exchange.conclude::<()>(Err(error)).await.err();
-                    let text = error.map(|error| error.to_string()).unwrap_or_default();
-                    // The connection is cut without flushing: one pause lets what came before reach the client.
-                    tokio::task::yield_now().await;
-                    Some((Err(std::io::Error::other(text)), None))
-                }
+    ) -> BoxStream<'static, Result<Bytes, std::io::Error>> {
+        let (ahead, body) = ahead::queue();
+        tokio::spawn(self.pump(started, ahead));
+        body.boxed()
+    }
+
+    async fn pump(
+        mut self,
+        started: Result<Option<(Received, Vec<u8>)>, InvokeError>,
+        ahead: Ahead,
+    ) {
+        let last = match self.pass_on(started, &ahead).await {
+            // Nobody wants it any more: dropping cancels.
+            Ok(None) => return,
+            Ok(Some(last)) => self.conclude(Ok(last)).await,
+            Err(error) => self.conclude(Err(error)).await,
+        };
+        // The instance is free, and the drain need not wait for who reads.
+        drop(self);
+        match last {
+            Ok(last) => {
+                ahead.put(last).await;
             }
-        })
+            Err(error) => ahead.fail(std::io::Error::other(error.to_string())),
+        }
+    }
+
+    /// Passes on the pieces of the answer as they come. Returns the last one; None when the client is gone.
+    async fn pass_on(
+        &mut self,
+        started: Result<Option<(Received, Vec<u8>)>, InvokeError>,
+        ahead: &Ahead,
+    ) -> Result<Option<Bytes>, InvokeError> {
+        let mut next = started?;
+        loop {
+            let (received, payload) = match next.take() {
+                Some(ready) => ready,
+                None => {
+                    let mut payload = Vec::new();
+                    tokio::select! {
+                        biased;
+                        received = self.receive(&mut payload) => (received?, payload),
+                        () = ahead.abandoned() => return Ok(None),
+                    }
+                }
+            };
+            match received.kind {
+                Kind::ResponseBody => {}
+                Kind::ResponseError => return Err(self.error(payload, received.more).await),
+                other => return Err(self.out_of_turn(other)),
+            }
+            if let Some(captured) = self.captured() {
+                captured.result(&payload);
+            }
+            self.record.response_bytes += payload.len() as u64;
+            let piece = Bytes::from(payload);
+            if !received.more {
+                return Ok(Some(piece));
+            }
+            match tokio::time::timeout_at(self.deadline, ahead.put(piece)).await {
+                Ok(true) => {}
+                Ok(false) => return Ok(None),
+                Err(_) => return Err(InvokeError::NotRead(self.timeout_ms)),
+            }
+        }
     }
 }
 

@@ -92,7 +92,9 @@ impl From<InvokeError> for Problem {
                 };
                 shaped(Self::new(Code::FunctionError, detail), error)
             }
-            InvokeError::Timeout(_) => Self::new(Code::FunctionTimeout, detail),
+            InvokeError::Timeout(_) | InvokeError::NotRead(_) => {
+                Self::new(Code::FunctionTimeout, detail)
+            }
             InvokeError::Crashed(_) => Self::new(Code::FunctionCrashed, detail),
             InvokeError::OutOfMemory(_) => Self::new(Code::FunctionOutOfMemory, detail),
             InvokeError::ResultTooLarge { limit } => {

@@ -1,0 +1,198 @@
+//! A streamed answer between its instance and its client: taken from the ring as it comes, whatever the client does, and
+//! kept for the client up to a bound.
+//!
+//! ```text
+//! ring ─▶ pump (a task of its own, under the deadline) ─▶ queue (bytes bounded) ─▶ body (polled when the client reads)
+//! ```
+//!
+//! So the instance is free when the function is done and what is left fits the queue. Where it does not fit, the pump
+//! stops, the ring fills, the function waits in its write, and the invocation's deadline ends all three.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::limits::{ANSWER_AHEAD, ANSWER_SHARE, ANSWERS_AHEAD};
+
+/// What a piece takes beside its bytes: a function may send them one by one.
+const PIECE: usize = 64;
+
+/// Bytes that all queues hold beyond their share.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+type Piece = Result<Bytes, std::io::Error>;
+
+#[derive(Default)]
+struct State {
+    pieces: VecDeque<Piece>,
+    bytes: usize,
+    /// Of them, those that count in [`HELD`].
+    charged: usize,
+    /// Nothing comes after what is there.
+    ended: bool,
+    /// The client is gone.
+    left: bool,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    /// Rung for the client's side: a piece, or the end.
+    came: Notify,
+    /// Rung for the instance's side: room, or nobody who wants it.
+    taken: Notify,
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.state.get_mut().charged, Ordering::Relaxed);
+    }
+}
+
+/// The end that the pump writes.
+pub(super) struct Ahead(Arc<Queue>);
+
+/// The end that the client reads.
+struct Reader(Arc<Queue>);
+
+/// An empty queue: its writing end, and what it gives as a body.
+pub(super) fn queue() -> (Ahead, impl Stream<Item = Piece> + Send + use<>) {
+    let queue = Arc::new(Queue::default());
+    let reader = Reader(queue.clone());
+    let body = stream::unfold(reader, |reader| async move {
+        let piece = reader.next().await?;
+        if piece.is_err() {
+            // The connection is cut without flushing: one pause lets what came before reach the client.
+            tokio::task::yield_now().await;
+        }
+        Some((piece, reader))
+    });
+    (Ahead(queue), body)
+}
+
+impl Ahead {
+    /// Puts a piece in, if there is room for it; else gives it back.
+    fn offer(&self, piece: Bytes) -> Result<(), Bytes> {
+        let mut state = self.0.state.lock();
+        let held = state.bytes + piece.len() + PIECE;
+        // A piece is at most what a ring holds: the first always fits.
+        if held > ANSWER_SHARE && state.bytes > 0 {
+            let wanted = held - ANSWER_SHARE.max(state.bytes);
+            let all = HELD.fetch_add(wanted, Ordering::Relaxed) + wanted;
+            if held > ANSWER_AHEAD || all > ANSWERS_AHEAD {
+                HELD.fetch_sub(wanted, Ordering::Relaxed);
+                return Err(piece);
+            }
+            state.charged += wanted;
+        }
+        state.bytes = held;
+        state.pieces.push_back(Ok(piece));
+        drop(state);
+        self.0.came.notify_one();
+        Ok(())
+    }
+
+    /// Puts a piece in, waiting for room. False when the client is gone.
+    pub(super) async fn put(&self, mut piece: Bytes) -> bool {
+        loop {
+            if self.0.state.lock().left {
+                return false;
+            }
+            match self.offer(piece) {
+                Ok(()) => return true,
+                Err(refused) => piece = refused,
+            }
+            self.0.taken.notified().await;
+        }
+    }
+
+    /// Completes when the client is gone.
+    pub(super) async fn abandoned(&self) {
+        while !self.0.state.lock().left {
+            self.0.taken.notified().await;
+        }
+    }
+
+    /// The answer breaks off here.
+    pub(super) fn fail(&self, error: std::io::Error) {
+        self.0.state.lock().pieces.push_back(Err(error));
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.0.state.lock().ended = true;
+        self.0.came.notify_one();
+    }
+}
+
+impl Reader {
+    async fn next(&self) -> Option<Piece> {
+        loop {
+            {
+                let mut state = self.0.state.lock();
+                if let Some(piece) = state.pieces.pop_front() {
+                    let bytes = piece.as_ref().map_or(0, |piece| piece.len() + PIECE);
+                    state.bytes -= bytes;
+                    let back = state.charged.min(bytes);
+                    state.charged -= back;
+                    HELD.fetch_sub(back, Ordering::Relaxed);
+                    drop(state);
+                    self.0.taken.notify_one();
+                    return Some(piece);
+                }
+                if state.ended {
+                    return None;
+                }
+            }
+            self.0.came.notified().await;
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.state.lock().left = true;
+        self.0.taken.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reader_that_does_not_read_fills_it_and_no_more() {
+        let (ahead, body) = queue();
+        let piece = Bytes::from(vec![b'x'; 100_000]);
+        let mut taken = 0;
+        while ahead.offer(piece.clone()).is_ok() {
+            taken += piece.len();
+        }
+        assert!(taken > ANSWER_AHEAD / 2 && taken <= ANSWER_AHEAD);
+        let writer = tokio::spawn(async move {
+            assert!(ahead.put(piece).await, "room comes with reading");
+            ahead.fail(std::io::Error::other("broken"));
+        });
+        let all: Vec<Piece> = body.collect().await;
+        writer.await.expect("no panic");
+        let read: usize = all.iter().flatten().map(Bytes::len).sum();
+        assert_eq!(read, taken + 100_000);
+        assert!(all.last().is_some_and(Result::is_err));
+    }
+
+    #[tokio::test]
+    async fn who_writes_hears_that_the_reader_is_gone() {
+        let (ahead, body) = queue();
+        drop(body);
+        ahead.abandoned().await;
+        assert!(!ahead.put(Bytes::from_static(b"x")).await);
+    }
+}
