@@ -57,6 +57,11 @@ pub const ANSWERS_AHEAD: usize = 256 << 20;
 /// What every answer may be ahead, whatever the others hold: one ring's content.
 pub const ANSWER_SHARE: usize = 256 << 10;
 
+/// Bytes that all uploads of code hold together, from their arrival until they are unpacked: three of the largest.
+pub const UPLOADS_BYTES: usize = 768 << 20;
+/// An upload up to this size is not counted, so that deploying a source file is always possible.
+pub const UPLOAD_FREE: usize = 1 << 20;
+
 /// What a drain may take after its deadline, for the history of what was cut off.
 pub const CUT_OFF: Duration = Duration::from_secs(2);
 

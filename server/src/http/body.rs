@@ -1,17 +1,41 @@
 //! Request bodies: read up to a limit, checked to be JSON.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use axum::body::{Body, HttpBody};
+use axum::extract::multipart::MultipartError;
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
+use http_body::{Frame, SizeHint};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::inbound::TooSlow;
 use super::problem::{Code, Problem};
+use super::uploads;
 
 /// Reads a whole body. One that is declared or found to be longer than `limit` bytes is a 413.
-pub async fn read(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
+pub async fn read(body: Body, limit: usize) -> Result<Bytes, Problem> {
+    read_with(body, limit, |_| Ok(())).await
+}
+
+/// The same for an upload, which counts in what all uploads may hold.
+pub async fn read_counted(
+    body: Body,
+    limit: usize,
+) -> Result<(Bytes, Option<uploads::Held>), Problem> {
+    let mut held = None;
+    let bytes = read_with(body, limit, |length| uploads::hold(&mut held, length)).await?;
+    Ok((bytes, held))
+}
+
+async fn read_with(
+    mut body: Body,
+    limit: usize,
+    mut grown: impl FnMut(usize) -> Result<(), Problem>,
+) -> Result<Bytes, Problem> {
     // hyper turns Content-Length into the exact hint. What is not read here, linger.rs takes care of.
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
@@ -26,6 +50,7 @@ pub async fn read(mut body: Body, limit: usize) -> Result<Bytes, Problem> {
         if first.len() + rest.len() + data.len() > limit {
             return Err(too_large(limit));
         }
+        grown(first.len() + rest.len() + data.len())?;
         // The usual body is one piece, which is not copied.
         if first.is_empty() && rest.is_empty() {
             first = data;
@@ -54,6 +79,72 @@ pub fn unreadable(error: &(dyn std::error::Error + 'static)) -> Problem {
             let detail = format!("the request's body could not be read: {error}");
             Problem::new(Code::BadRequestBody, detail)
         }
+    }
+}
+
+/// A form's body for the parser, at most `limit` bytes of it, in sips: the parser takes whatever is there before it looks
+/// at any of it, and would hold the whole body.
+pub fn sipped(
+    request: axum::extract::Request,
+    limit: usize,
+) -> Result<axum::extract::Request, Problem> {
+    if request.body().size_hint().lower() > limit as u64 {
+        return Err(too_large(limit));
+    }
+    Ok(request.map(|body| {
+        Body::new(Sips {
+            inner: Limited::new(body, limit),
+            taken: 0,
+        })
+    }))
+}
+
+/// Bytes of one sip.
+const SIP: usize = 128 << 10;
+
+struct Sips {
+    inner: Limited<Body>,
+    taken: usize,
+}
+
+impl HttpBody for Sips {
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
+        if self.taken >= SIP {
+            self.taken = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => self.taken += frame.data_ref().map_or(0, Bytes::len),
+            _ => self.taken = 0,
+        }
+        polled
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// A form that could not be read, of at most `limit` bytes.
+pub fn malformed(error: &MultipartError, limit: usize) -> Problem {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if error.is::<LengthLimitError>() {
+            return too_large(limit);
+        }
+        next = error.source();
+    }
+    match TooSlow::among(error) {
+        Some(_) => unreadable(error),
+        None => Problem::new(Code::InvalidMultipart, error.body_text()),
     }
 }
 

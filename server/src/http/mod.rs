@@ -31,6 +31,7 @@ pub mod spec;
 mod tokens;
 mod trace;
 mod trigger;
+mod uploads;
 mod users;
 
 use std::ops::Deref;

@@ -107,6 +107,12 @@ fn complete_operation(operation: &mut Map<String, Value>) {
     if operation.contains_key("requestBody") || has_invocation {
         codes.push(Code::RequestTimeout);
     }
+    let takes_code = operation
+        .get("requestBody")
+        .is_some_and(|body| body["content"]["multipart/form-data"].is_object());
+    if takes_code {
+        codes.push(Code::TooManyUploads);
+    }
     // Whatever is asked for, it is asked of a host, over a connection.
     codes.extend([
         Code::InvalidHost,

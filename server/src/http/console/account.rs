@@ -42,6 +42,7 @@ pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Re
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     let Some(user) = viewer.caller().user() else {
         let detail = "a token has no password; log in as a user to change theirs";

@@ -22,7 +22,7 @@ use crate::http::spec;
 use crate::http::trigger::event;
 use crate::model::{InvalidField, Right, Trigger};
 
-use super::form::{Form, Submitted};
+use super::form::{self, Form, Submitted};
 use super::invoke::{self, Answered};
 
 /// Longest answer that is read whole: the limit of an invocation's result. More of a stream is not waited for.
@@ -36,12 +36,13 @@ const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 pub async fn submit(
     State(app): State<App>,
     Path(name): Path<String>,
-    submitted: Submitted,
+    submitted: Submitted<form::Event>,
 ) -> Result<Response, Problem> {
     let Submitted {
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     viewer.needs(Right::Invoke)?;
     let typed = typed(&form);

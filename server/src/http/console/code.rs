@@ -19,7 +19,7 @@ use crate::model::{Code, FileEdit, FunctionPatch, FunctionView, InvalidField, Ri
 use crate::package::browse;
 
 use super::code_files::{self, MAX_EDITED_BYTES, blocking};
-use super::form::{Form, Submitted};
+use super::form::{self, Form, Submitted};
 use super::guard::{go, is_htmx};
 use super::outcome::Failure;
 use super::session::Viewer;
@@ -70,12 +70,13 @@ pub async fn page(
 pub async fn submit(
     State(app): State<App>,
     Path(name): Path<String>,
-    submitted: Submitted,
+    submitted: Submitted<form::Code>,
 ) -> Result<Response, Problem> {
     let Submitted {
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     viewer.needs(Right::Write)?;
     let function = app.engine.get(&name).await?;
@@ -109,12 +110,13 @@ pub async fn submit(
 pub async fn review(
     State(app): State<App>,
     Path(name): Path<String>,
-    submitted: Submitted,
+    submitted: Submitted<form::Code>,
 ) -> Result<Response, Problem> {
     let Submitted {
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     viewer.needs(Right::Write)?;
     let function = app.engine.get(&name).await?;

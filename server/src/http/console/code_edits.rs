@@ -109,7 +109,9 @@ mod tests {
             .header("content-type", "application/x-www-form-urlencoded")
             .body(axum::body::Body::from(body.to_owned()))
             .expect("a request");
-        form::read(request).await.expect("a form")
+        form::read(request, &<form::Code as form::Kind>::SHAPE)
+            .await
+            .expect("a form")
     }
 
     fn edit(from: Option<&str>, to: Option<&str>, text: Option<&str>) -> FileEdit {

@@ -14,7 +14,7 @@ use crate::http::problem::Problem;
 use crate::http::spec::{self, Fields, Input};
 use crate::model::{Code, FunctionSpec, InvalidField, Right};
 
-use super::form::{Form, Submitted};
+use super::form::{self, Form, Submitted};
 use super::guard::{go, is_htmx};
 use super::outcome::Failure;
 use super::session::Viewer;
@@ -64,11 +64,15 @@ pub async fn page(
 }
 
 /// `POST /new`.
-pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
+pub async fn submit(
+    State(app): State<App>,
+    submitted: Submitted<form::Code>,
+) -> Result<Response, Problem> {
     let Submitted {
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     viewer.needs(Right::Write)?;
     let failure = match read(&form) {
@@ -228,7 +232,9 @@ mod tests {
             .header("content-type", "application/x-www-form-urlencoded")
             .body(Body::from(body.to_owned()))
             .expect("a request");
-        form::read(request).await.expect("a form")
+        form::read(request, &<form::Code as form::Kind>::SHAPE)
+            .await
+            .expect("a form")
     }
 
     #[tokio::test]

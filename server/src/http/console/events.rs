@@ -14,7 +14,7 @@ use crate::http::problem::Problem;
 use crate::model::{InvocationId, Right};
 use crate::store::{MAX_SAVED_EVENTS, Saving};
 
-use super::form::{Form, Submitted};
+use super::form::{self, Form, Submitted};
 use super::guard::{go, is_htmx, sentence};
 use super::session::Viewer;
 
@@ -49,7 +49,10 @@ pub async fn event(
 }
 
 /// `POST /functions/{name}/events/pick`: chooses, where no script does.
-pub async fn pick(Path(name): Path<String>, submitted: Submitted) -> Result<Response, Problem> {
+pub async fn pick(
+    Path(name): Path<String>,
+    submitted: Submitted<form::Event>,
+) -> Result<Response, Problem> {
     submitted.viewer.needs(Right::Read)?;
     let pick = super::session::encode_next(submitted.form.text("pick"));
     Ok(Redirect::to(&format!("/functions/{name}?pick={pick}")).into_response())
@@ -59,12 +62,13 @@ pub async fn pick(Path(name): Path<String>, submitted: Submitted) -> Result<Resp
 pub async fn save(
     State(app): State<App>,
     Path(name): Path<String>,
-    submitted: Submitted,
+    submitted: Submitted<form::Event>,
 ) -> Result<Response, Problem> {
     let Submitted {
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     viewer.needs(Right::Write)?;
     let function = id(&app, &name)?;
@@ -96,12 +100,13 @@ pub async fn save(
 pub async fn delete(
     State(app): State<App>,
     Path(name): Path<String>,
-    submitted: Submitted,
+    submitted: Submitted<form::Event>,
 ) -> Result<Response, Problem> {
     let Submitted {
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     viewer.needs(Right::Write)?;
     let function = id(&app, &name)?;

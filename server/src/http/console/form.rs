@@ -1,26 +1,92 @@
 //! Submitted forms, URL-encoded or multipart, and the check that the session's own page submitted them.
 
+use std::marker::PhantomData;
+
 use axum::extract::multipart::{Multipart, MultipartError};
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use bytes::{Bytes, BytesMut};
 
 use crate::http::App;
 use crate::http::auth::X_CSRF_TOKEN;
 use crate::http::csrf;
-use crate::http::inbound::TooSlow;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{self, Problem};
 use crate::http::spec::MAX_CODE_BYTES;
-use crate::http::{body, query};
+use crate::http::{body, query, uploads};
 
 use super::session::Viewer;
 
-/// Longest text field: an event of 6 MiB with the carriage returns that browsers put in.
-const MAX_TEXT_BYTES: usize = 8 << 20;
-/// Longest URL-encoded form: settings and environment, nothing large.
-const MAX_URLENCODED_BYTES: usize = 256 << 10;
-/// Most fields: the settings and an environment of one-letter variables, twice.
-const MAX_FIELDS: usize = 4096;
+/// What a form may have: enforced while it is read, so that nobody fills the server's memory with what no form of the
+/// console sends.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Bytes of the whole body.
+    total: usize,
+    /// Bytes of one text field.
+    text: usize,
+    /// Fields.
+    fields: usize,
+    /// Bytes of a file; 0 where the form has none.
+    file: usize,
+}
+
+/// A name, a password, a code, and where to go next.
+pub const LOGIN: Shape = Shape {
+    total: 16 << 10,
+    text: 4 << 10,
+    fields: 16,
+    file: 0,
+};
+/// Settings with the whole environment, twice: in one-letter variables, of which each row is a name and a value.
+const SETTINGS: Shape = Shape {
+    total: 256 << 10,
+    text: 64 << 10,
+    fields: 4096,
+    file: 0,
+};
+/// An event of 6 MiB with the carriage returns that browsers put in, or a request.
+const EVENT: Shape = Shape {
+    total: 9 << 20,
+    text: 8 << 20,
+    fields: 64,
+    file: 0,
+};
+/// Settings, and code as text or as a file.
+const CODE: Shape = Shape {
+    total: MAX_CODE_BYTES + (16 << 20),
+    text: 8 << 20,
+    fields: 4096,
+    file: MAX_CODE_BYTES,
+};
+/// Bytes of a field before the session's token has come: it stands first in every form.
+const UNPROVEN_BYTES: usize = 4 << 10;
+
+/// The form that a handler takes, as a type.
+pub trait Kind {
+    /// What it may have.
+    const SHAPE: Shape;
+}
+
+/// [`SETTINGS`].
+#[derive(Debug)]
+pub struct Settings;
+/// [`EVENT`].
+#[derive(Debug)]
+pub struct Event;
+/// [`CODE`].
+#[derive(Debug)]
+pub struct Code;
+
+impl Kind for Settings {
+    const SHAPE: Shape = SETTINGS;
+}
+impl Kind for Event {
+    const SHAPE: Shape = EVENT;
+}
+impl Kind for Code {
+    const SHAPE: Shape = CODE;
+}
+
 /// The hidden field with the session's CSRF token, for browsers without scripts.
 pub(super) const CSRF_FIELD: &str = "csrf";
 
@@ -75,16 +141,18 @@ impl Form {
 
 /// A form that the session's own page submitted: the only way for a handler to a changing request's body.
 #[derive(Debug)]
-pub struct Submitted {
+pub struct Submitted<K = Settings> {
     /// Who did.
     pub viewer: Viewer,
     /// What it says.
     pub form: Form,
     /// The request's headers.
     pub headers: HeaderMap,
+    /// Which form it is.
+    pub kind: PhantomData<K>,
 }
 
-impl FromRequest<App> for Submitted {
+impl<K: Kind> FromRequest<App> for Submitted<K> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &App) -> Result<Self, Problem> {
@@ -99,15 +167,17 @@ impl FromRequest<App> for Submitted {
         if let Some(sent) = in_header {
             check_csrf(&viewer, sent)?;
         }
-        let sent_in_header = in_header.is_some();
-        let form = read(request).await?;
-        if !sent_in_header {
-            check_csrf(&viewer, form.text(CSRF_FIELD).as_bytes())?;
+        let unproven = in_header.is_none().then_some(&viewer);
+        let form = read_proving(request, &K::SHAPE, unproven).await?;
+        // A form without the field proves nothing.
+        if let Some(viewer) = unproven {
+            check_csrf(viewer, form.text(CSRF_FIELD).as_bytes())?;
         }
         Ok(Self {
             viewer,
             form,
             headers,
+            kind: PhantomData,
         })
     }
 }
@@ -116,26 +186,41 @@ fn check_csrf(viewer: &Viewer, sent: &[u8]) -> Result<(), Problem> {
     if csrf::fits(sent, viewer.csrf()) {
         return Ok(());
     }
-    Err(Problem::new(
-        Code::Forbidden,
-        "the form is not of this session: reload the page and try again",
-    ))
+    Err(not_of_this_session())
 }
 
-/// Reads a form of either encoding.
-pub async fn read(request: Request) -> Result<Form, Problem> {
+fn not_of_this_session() -> Problem {
+    Problem::new(
+        problem::Code::Forbidden,
+        "the form is not of this session: reload the page and try again",
+    )
+}
+
+/// Reads a form of either encoding, as far as it has its shape.
+pub async fn read(request: Request, shape: &Shape) -> Result<Form, Problem> {
+    read_proving(request, shape, None).await
+}
+
+/// The same; of a viewer who has not proven yet that the form is of this session, nothing large is read before.
+async fn read_proving(
+    request: Request,
+    shape: &Shape,
+    unproven: Option<&Viewer>,
+) -> Result<Form, Problem> {
     match body::media_type(request.headers()).as_str() {
         "multipart/form-data" => {
+            let request = body::sipped(request, shape.total)?;
             let form = Multipart::from_request(request, &())
                 .await
-                .map_err(|e| Problem::new(Code::InvalidMultipart, e.body_text()))?;
-            multipart(form).await
+                .map_err(|e| Problem::new(problem::Code::InvalidMultipart, e.body_text()))?;
+            multipart(form, shape, unproven).await
         }
         "application/x-www-form-urlencoded" => {
-            let bytes = body::read(request.into_body(), MAX_URLENCODED_BYTES).await?;
+            let limit = shape.total.min(SETTINGS.total);
+            let bytes = body::read(request.into_body(), limit).await?;
             let fields: Vec<_> = query::pairs(&String::from_utf8_lossy(&bytes)).collect();
-            if fields.len() > MAX_FIELDS {
-                return Err(too_many());
+            if fields.len() > shape.fields {
+                return Err(too_many(shape));
             }
             Ok(Form { fields, file: None })
         }
@@ -148,23 +233,33 @@ pub async fn read(request: Request) -> Result<Form, Problem> {
     }
 }
 
-async fn multipart(mut form: Multipart) -> Result<Form, Problem> {
+async fn multipart(
+    mut form: Multipart,
+    shape: &Shape,
+    mut unproven: Option<&Viewer>,
+) -> Result<Form, Problem> {
     let mut read = Form::default();
-    while let Some(mut field) = form.next_field().await.map_err(|e| malformed(&e))? {
-        if read.fields.len() >= MAX_FIELDS {
-            return Err(too_many());
+    while let Some(mut field) = form.next_field().await.map_err(|e| malformed(&e, shape))? {
+        if read.fields.len() >= shape.fields {
+            return Err(too_many(shape));
         }
         let name = field.name().unwrap_or_default().to_owned();
         let file_name = field.file_name().map(str::to_owned);
         let limit = match file_name {
-            Some(_) => MAX_CODE_BYTES,
-            None => MAX_TEXT_BYTES,
+            Some(_) => shape.file,
+            None => shape.text,
         };
         let mut bytes = BytesMut::new();
-        while let Some(chunk) = field.chunk().await.map_err(|e| malformed(&e))? {
-            if bytes.len() + chunk.len() > limit {
+        let mut held = None;
+        while let Some(chunk) = field.chunk().await.map_err(|e| malformed(&e, shape))? {
+            let length = bytes.len() + chunk.len();
+            if unproven.is_some() && length > UNPROVEN_BYTES {
+                return Err(not_of_this_session());
+            }
+            if length > limit {
                 return Err(body::too_large(limit));
             }
+            uploads::hold(&mut held, length)?;
             bytes.extend_from_slice(&chunk);
         }
         match file_name {
@@ -174,12 +269,16 @@ async fn multipart(mut form: Multipart) -> Result<Form, Problem> {
             Some(file) => {
                 read.file = Some(Upload {
                     name: file,
-                    bytes: bytes.freeze(),
+                    bytes: uploads::kept(bytes.freeze(), held),
                 });
             }
             None => {
-                let text = String::from_utf8(bytes.into())
-                    .map_err(|_| Problem::new(Code::InvalidMultipart, "a field is not UTF-8"))?;
+                let text = String::from_utf8(bytes.into()).map_err(|_| {
+                    Problem::new(problem::Code::InvalidMultipart, "a field is not UTF-8")
+                })?;
+                if let Some(viewer) = unproven.take_if(|_| name == CSRF_FIELD) {
+                    check_csrf(viewer, text.as_bytes())?;
+                }
                 read.fields.push((name, text));
             }
         }
@@ -187,18 +286,14 @@ async fn multipart(mut form: Multipart) -> Result<Form, Problem> {
     Ok(read)
 }
 
-fn malformed(error: &MultipartError) -> Problem {
-    match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => body::too_large(MAX_CODE_BYTES),
-        _ if TooSlow::among(error).is_some() => body::unreadable(error),
-        _ => Problem::new(Code::InvalidMultipart, error.body_text()),
-    }
+fn malformed(error: &MultipartError, shape: &Shape) -> Problem {
+    body::malformed(error, shape.total)
 }
 
-fn too_many() -> Problem {
+fn too_many(shape: &Shape) -> Problem {
     Problem::new(
-        Code::InvalidMultipart,
-        format!("the form has more than {MAX_FIELDS} fields"),
+        problem::Code::InvalidMultipart,
+        format!("the form has more than {} fields", shape.fields),
     )
 }
 
@@ -224,10 +319,13 @@ mod tests {
 
     #[tokio::test]
     async fn both_encodings_give_the_same_fields() {
-        let encoded = read(request(
-            "application/x-www-form-urlencoded",
-            "name=a+b&env_name=X&env_name=Y&code=1%0D%0A2",
-        ))
+        let encoded = read(
+            request(
+                "application/x-www-form-urlencoded",
+                "name=a+b&env_name=X&env_name=Y&code=1%0D%0A2",
+            ),
+            &CODE,
+        )
         .await
         .expect("a form");
         let parts = "--b\r\ncontent-disposition: form-data; name=\"name\"\r\n\r\na b\r\n\
@@ -235,7 +333,7 @@ mod tests {
             --b\r\ncontent-disposition: form-data; name=\"env_name\"\r\n\r\nY\r\n\
             --b\r\ncontent-disposition: form-data; name=\"code\"\r\n\r\n1\r\n2\r\n\
             --b\r\ncontent-disposition: form-data; name=\"code_file\"; filename=\"\"\r\n\r\n\r\n--b--\r\n";
-        let multipart = read(request("multipart/form-data; boundary=b", parts))
+        let multipart = read(request("multipart/form-data; boundary=b", parts), &CODE)
             .await
             .expect("a form");
         for form in [encoded, multipart] {
@@ -249,14 +347,14 @@ mod tests {
 
     #[tokio::test]
     async fn other_types_are_refused() {
-        let problem = read(request("text/plain", "name=a"))
+        let problem = read(request("text/plain", "name=a"), &LOGIN)
             .await
             .expect_err("refused");
-        assert_eq!(problem.code(), Code::UnsupportedMediaType);
-        let problem = read(request("multipart/form-data; boundary=b", "junk"))
+        assert_eq!(problem.code(), problem::Code::UnsupportedMediaType);
+        let problem = read(request("multipart/form-data; boundary=b", "junk"), &LOGIN)
             .await
             .expect_err("refused");
-        assert_eq!(problem.code(), Code::InvalidMultipart);
+        assert_eq!(problem.code(), problem::Code::InvalidMultipart);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::http::body;
 use crate::http::problem::Problem;
 use crate::model::{InvocationRecord, Right, StartRung, Trigger};
 
-use super::form::Submitted;
+use super::form::{self, Submitted};
 use super::function::{self, Wanted};
 use super::guard::{is_htmx, sentence};
 use super::session::Viewer;
@@ -38,12 +38,13 @@ pub async fn back(Path(name): Path<String>) -> Redirect {
 pub async fn submit(
     State(app): State<App>,
     Path(name): Path<String>,
-    submitted: Submitted,
+    submitted: Submitted<form::Event>,
 ) -> Result<Response, Problem> {
     let Submitted {
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     viewer.needs(Right::Invoke)?;
     let event = form.lines("event");

@@ -47,6 +47,7 @@ pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Resp
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     let made = match read(&form) {
         Err(error) => Err(FieldErrors::one(&error.field, sentence(&error.rule))),

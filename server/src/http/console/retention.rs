@@ -85,6 +85,7 @@ pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Resp
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     viewer.needs(Right::Admin)?;
     let now = app.retention.settings();

@@ -49,6 +49,7 @@ pub async fn submit(
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     viewer.needs(Right::Write)?;
     let function = app.engine.get(&name).await?;
@@ -97,6 +98,7 @@ pub async fn delete(
         viewer,
         form,
         headers,
+        ..
     } = submitted;
     viewer.needs(Right::Write)?;
     if form.trimmed("confirm") == name {
@@ -291,7 +293,12 @@ mod tests {
             .header("content-type", "application/x-www-form-urlencoded")
             .body(Body::from(body.to_owned()))
             .expect("a request");
-        read(&form::read(request).await.expect("a form"), &function())
+        read(
+            &form::read(request, &<form::Settings as form::Kind>::SHAPE)
+                .await
+                .expect("a form"),
+            &function(),
+        )
     }
 
     #[tokio::test]

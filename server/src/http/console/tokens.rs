@@ -176,7 +176,9 @@ mod tests {
             .header("content-type", "application/x-www-form-urlencoded")
             .body(Body::from(body.to_owned()))
             .expect("a request");
-        let form = form::read(request).await.expect("a form");
+        let form = form::read(request, &<form::Settings as form::Kind>::SHAPE)
+            .await
+            .expect("a form");
         read(&form, Timestamp::UNIX_EPOCH).map_err(|error| error.field)
     }
 

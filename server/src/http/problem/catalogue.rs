@@ -94,6 +94,8 @@ catalogue! {
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The server is shutting down";
     /// All connections are taken; said without a look at the request.
     TooManyConnections = "too_many_connections", SERVICE_UNAVAILABLE, "Too many connections";
+    /// Other uploads take all the room there is for them.
+    TooManyUploads = "too_many_uploads", SERVICE_UNAVAILABLE, "Too many uploads at a time";
     /// Not able to serve yet.
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";
     /// The handler ran past its deadline.

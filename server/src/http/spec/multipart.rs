@@ -1,18 +1,19 @@
 //! `multipart/form-data` to [`Fields`].
 
 use axum::extract::multipart::{Field, Multipart, MultipartError};
-use axum::http::StatusCode;
 use bytes::BytesMut;
 
 use crate::http::body;
-use crate::http::inbound::TooSlow;
 use crate::http::problem::{Code, Problem};
+use crate::http::uploads;
 
 use super::code::MAX_CODE_BYTES;
 use super::fields::{Fields, Input, invalid};
 
 /// Longest text field other than the code: no setting needs more, the whole environment is at most 4 KiB.
 const MAX_TEXT_BYTES: usize = 64 << 10;
+/// Longest form: code, and text beside it.
+pub(super) const MAX_FORM_BYTES: usize = MAX_CODE_BYTES + (1 << 20);
 /// Most fields: the settings and an environment of one-letter variables.
 const MAX_FIELDS: usize = 2048;
 
@@ -45,7 +46,7 @@ async fn add(fields: &mut Fields, name: String, field: Field<'_>) -> Result<(), 
         "code" => MAX_CODE_BYTES,
         _ => MAX_TEXT_BYTES,
     };
-    let bytes = content(field, limit).await?;
+    let (bytes, held) = content(field, limit).await?;
     if file_name.is_some() && name != "code" {
         let shown = file_name.unwrap_or_default();
         return Err(invalid(&name, &shown.into(), "must be text, not a file").into());
@@ -55,7 +56,7 @@ async fn add(fields: &mut Fields, name: String, field: Field<'_>) -> Result<(), 
         Some(file) if file.is_empty() && bytes.is_empty() => return Ok(()),
         Some(file) => Input::File {
             name: Some(file),
-            bytes: bytes.freeze(),
+            bytes: uploads::kept(bytes.freeze(), held),
         },
         None => match String::from_utf8(bytes.into()) {
             Ok(text) => Input::Text(text),
@@ -76,21 +77,23 @@ async fn add(fields: &mut Fields, name: String, field: Field<'_>) -> Result<(), 
     }
 }
 
-async fn content(mut field: Field<'_>, limit: usize) -> Result<BytesMut, Problem> {
+async fn content(
+    mut field: Field<'_>,
+    limit: usize,
+) -> Result<(BytesMut, Option<uploads::Held>), Problem> {
     let mut bytes = BytesMut::new();
+    let mut held = None;
     while let Some(chunk) = field.chunk().await.map_err(|e| malformed(&e))? {
-        if bytes.len() + chunk.len() > limit {
+        let length = bytes.len() + chunk.len();
+        if length > limit {
             return Err(body::too_large(limit));
         }
+        uploads::hold(&mut held, length)?;
         bytes.extend_from_slice(&chunk);
     }
-    Ok(bytes)
+    Ok((bytes, held))
 }
 
 fn malformed(error: &MultipartError) -> Problem {
-    match error.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => body::too_large(MAX_CODE_BYTES),
-        _ if TooSlow::among(error).is_some() => body::unreadable(error),
-        _ => Problem::new(Code::InvalidMultipart, error.body_text()),
-    }
+    body::malformed(error, MAX_FORM_BYTES)
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::http::body;
 use crate::http::problem::Problem;
+use crate::http::uploads;
 
 use super::code::MAX_CODE_BYTES;
 use super::fields::{Fields, Input, invalid, type_of};
@@ -53,7 +54,8 @@ pub async fn code_upload(request: Request) -> Result<Fields, Problem> {
             )),
         };
     }
-    let bytes = body::read(request.into_body(), MAX_CODE_BYTES).await?;
+    let (bytes, held) = body::read_counted(request.into_body(), MAX_CODE_BYTES).await?;
+    let bytes = uploads::kept(bytes, held);
     // What is called a zip is one, whatever its first bytes are; otherwise they decide.
     let name = kind.contains("zip").then(|| "code.zip".to_owned());
     Ok(Fields::single("code", Input::File { name, bytes }))
@@ -68,7 +70,8 @@ pub async fn json_fields(request: Request) -> Result<Fields, Problem> {
 }
 
 async fn object(request: Request, limit: usize) -> Result<Fields, Problem> {
-    let bytes = body::read(request.into_body(), limit).await?;
+    // Counted until the fields are read.
+    let (bytes, _held) = body::read_counted(request.into_body(), limit).await?;
     match body::json(&bytes)? {
         Value::Object(object) => Ok(Fields::from_json(object)),
         other => {
@@ -79,6 +82,7 @@ async fn object(request: Request, limit: usize) -> Result<Fields, Problem> {
 }
 
 async fn form(request: Request) -> Result<Fields, Problem> {
+    let request = body::sipped(request, multipart::MAX_FORM_BYTES)?;
     let form = Multipart::from_request(request, &())
         .await
         .map_err(|e| Problem::new(crate::http::problem::Code::InvalidMultipart, e.body_text()))?;

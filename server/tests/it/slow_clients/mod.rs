@@ -5,6 +5,7 @@
 
 mod connecting;
 mod drain;
+mod forms;
 mod reading;
 mod sending;
 
