@@ -113,10 +113,10 @@ async fn what_cannot_be_done_changes_nothing() {
     let browser = Browser::logged_in(&server, TOKEN).await;
     let code = "/functions/files/code";
     for (edits, said) in [
-        (json!([]), "Nothing is changed yet"),
+        (json!([]), "no changes to deploy"),
         (
             json!([{"from": "main.py", "to": "main.py", "text": std::str::from_utf8(MAIN).expect("text")}]),
-            "Nothing is changed yet",
+            "no changes to deploy",
         ),
         (json!([{"from": "nope.py", "to": "a.py"}]), "is not there"),
         (json!([{"to": "../evil.py", "text": ""}]), "leads outside"),
