@@ -4,7 +4,7 @@ use super::Documents;
 use super::format::{number, percentile, time};
 use crate::results::Metrics;
 use crate::server::Runtime;
-use crate::suites::{bursts, memory, ring, starts, transports, warm};
+use crate::suites::{bursts, memory, ring, slow, starts, transports, warm};
 
 const MS: f64 = 1e6;
 
@@ -263,6 +263,7 @@ fn holding(documents: &Documents, goals: &mut Vec<Goal>) {
         Some((text, p99 <= 100.0 * MS && ratio <= 3.0))
     });
     goals.push(goal);
+    goals.push(innocent(documents));
     for (runtime, limit) in [(Runtime::Python, 2.0), (Runtime::Node, 8.0)] {
         let name = runtime.name();
         let mut goal = Goal::new(
@@ -287,6 +288,24 @@ fn holding(documents: &Documents, goals: &mut Vec<Goal>) {
         goal.floor = "the pages that a fork must write, and its page tables (not in PSS)".into();
         goals.push(goal);
     }
+}
+
+/// What slow clients cost one that is not.
+fn innocent(documents: &Documents) -> Goal {
+    let p99 = |who: &str| documents.timed("slow", slow::CATEGORY, who)?.p99_ns;
+    let mut goal = Goal::new(
+        "warm invoke, 1 connection, beside 500 slow clients",
+        "p99 ≤ 3 × that alone",
+    );
+    goal.measured = p99(slow::BESIDE)
+        .zip(p99(slow::ALONE))
+        .map(|(beside, alone)| {
+            let ratio = beside / alone;
+            let text = format!("{} / {} = {} ×", time(beside), time(alone), number(ratio));
+            (text, ratio <= 3.0)
+        });
+    goal.floor = "the same alone".into();
+    goal
 }
 
 /// The slowest of the console's pages.

@@ -13,7 +13,7 @@ const RATE: &str = "requests/s";
 const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
 
 /// What is to be known of each suite before its figures are read.
-const INTRODUCTIONS: [(&str, &str); 6] = [
+const INTRODUCTIONS: [(&str, &str); 7] = [
     (
         "ring",
         "The shared-memory ring alone, then a round trip of 1 KB by every way that two parts of a program talk. Where a \
@@ -49,6 +49,12 @@ const INTRODUCTIONS: [(&str, &str); 6] = [
         "All requests are sent at once by one thread, each on a connection of its own that is open already; the latency is \
          each request's own. Cold: no instance is there, only the template. Warm: an idle instance for each request. With a \
          run time of 0 s it is right not to start an instance for each.",
+    ),
+    (
+        "slow",
+        "One client calls a Python function over one connection, by itself and beside 500 clients that are slow on purpose: silent, \
+         dripping a byte every 200 ms into request line, head, body or chunk, not reading a function's answer or an event stream, \
+         idle after a request. Whoever the server cuts off comes back. In turns.",
     ),
     (
         "memory",

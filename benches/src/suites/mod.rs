@@ -4,6 +4,7 @@ pub mod bursts;
 pub mod console;
 pub mod memory;
 pub mod ring;
+pub mod slow;
 pub mod starts;
 pub mod transports;
 pub mod warm;
@@ -15,11 +16,12 @@ use crate::scale::Scale;
 pub type Suite = fn(Scale, &mut Document) -> anyhow::Result<()>;
 
 /// All of them by name, in the order in which they run and stand in the report.
-pub const ALL: [(&str, Suite); 6] = [
+pub const ALL: [(&str, Suite); 7] = [
     ("ring", ring::run),
     ("starts", starts::run),
     ("warm", warm::run),
     ("bursts", bursts::run),
+    ("slow", slow::run),
     ("memory", memory::run),
     ("console", console::run),
 ];
