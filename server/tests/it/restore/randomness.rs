@@ -218,6 +218,11 @@ async fn across_restores(code: &str, runtime: &str) {
     image_of(&client, "dice").await;
     let mut drawn = draw(&client, None).await;
     for round in 0..RESTORES {
+        // A start under way would restore the template at once.
+        eventually("no start under way", PATIENCE, || async {
+            (function(&client, "dice").await["instances"]["starting"] == 0).then_some(())
+        })
+        .await;
         kill_template(&server, &client, "dice").await;
         if round > 0 {
             standby(&client).await;
