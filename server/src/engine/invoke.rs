@@ -2,6 +2,7 @@
 
 mod ahead;
 mod exchange;
+mod record;
 mod stages;
 
 use std::sync::Arc;
@@ -132,8 +133,8 @@ impl Engine {
         received: Instant,
         error: &InvokeError,
     ) -> Stages {
-        let mut record = exchange::new_record(deployment, id, trigger, received);
-        let waited = exchange::micros(received.elapsed());
+        let mut record = record::new_record(deployment, id, trigger, received);
+        let waited = record::micros(received.elapsed());
         record.stages_us = Stages {
             queue: waited,
             total: waited,
@@ -145,7 +146,7 @@ impl Engine {
             _ => (Status::Failed, "Runtime.Unavailable"),
         };
         record.status = status;
-        record.error = Some(exchange::described(error_type, error));
+        record.error = Some(record::described(error_type, error));
         record.finished_at = Some(Timestamp::now());
         let stages = record.stages_us;
         self.inner

@@ -1,33 +1,28 @@
 //! An exchange with one instance: it owns the lease, the deadline and the record, and writes the history whichever way
 //! the invocation ends, also when nobody waits for it any more.
 
-use std::mem;
+mod ending;
+mod streaming;
+
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use hearth_abi::{Kind, RequestHead, monotonic_ns};
 use jiff::Timestamp;
 
-use super::ahead::{self, Ahead};
+use super::record::{micros, new_record};
 use super::stages::{HostInstants, checked, spans};
 use super::{Body, MAX_RESULT, Running, parse_error};
 use crate::channel::{ChannelError, Received};
 use crate::engine::InvokeError;
 use crate::history::{Captured, History};
 use crate::instance::Death;
-use crate::model::{
-    FunctionError, InvocationId, InvocationRecord, LogLine, LogStream, Stages, Status, Trigger,
-};
-use crate::scheduler::{Deployment, Lease};
+use crate::model::{InvocationId, InvocationRecord, Stages, Trigger};
+use crate::scheduler::Lease;
 
 /// Largest error a runtime may report.
 const MAX_ERROR: usize = 1024 * 1024;
-
-/// The log's last line when an instance did not only answer.
-const LEFTOVER: &str =
-    "hearth: the instance was ended: besides its answer, something was left in its channel";
 
 /// One invocation under way.
 pub(super) struct Exchange {
@@ -46,38 +41,6 @@ pub(super) struct Exchange {
     event: Bytes,
     /// What the history keeps of event and result, when it does.
     captured: Option<Box<Captured>>,
-}
-
-/// The record of an invocation that has just begun.
-pub(super) fn new_record(
-    deployment: &Deployment,
-    id: InvocationId,
-    trigger: Trigger,
-    received: Instant,
-) -> InvocationRecord {
-    let received_at = Timestamp::now()
-        .saturating_sub(received.elapsed())
-        .unwrap_or_default();
-    InvocationRecord {
-        id,
-        function: deployment.spec.name.clone(),
-        version: deployment.version,
-        trigger,
-        status: Status::Running,
-        start: None,
-        received_at,
-        finished_at: None,
-        stages_us: Stages::default(),
-        request_bytes: 0,
-        response_bytes: 0,
-        attempts: 1,
-        error: None,
-        logs: Vec::new(),
-    }
-}
-
-pub(super) fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Exchange {
@@ -336,238 +299,6 @@ impl Exchange {
     /// The worker broke the protocol above the frames.
     pub(super) fn broken(&self, how: String) -> InvokeError {
         InvokeError::Crashed(format!("it broke the channel's protocol: {how}"))
-    }
-
-    /// Ends the invocation: returns or kills the instance, completes the record and hands it to the history.
-    pub(super) async fn conclude<T>(
-        &mut self,
-        answer: Result<T, InvokeError>,
-    ) -> Result<T, InvokeError> {
-        let (status, error, keep) = match &answer {
-            Ok(_) => (Status::Succeeded, None, true),
-            Err(InvokeError::Function(error)) => (Status::Failed, Some(error.clone()), true),
-            Err(error @ InvokeError::ResultTooLarge { .. }) => (
-                Status::Failed,
-                Some(described("Runtime.ResultTooLarge", error)),
-                true,
-            ),
-            // Workers send JSON only: this one is not itself any more.
-            Err(error @ InvokeError::InvalidResult(_)) => (
-                Status::Failed,
-                Some(described("Runtime.InvalidResult", error)),
-                false,
-            ),
-            Err(error @ InvokeError::Timeout(_)) => (
-                Status::TimedOut,
-                Some(described("Runtime.Timeout", error)),
-                false,
-            ),
-            Err(error @ InvokeError::OutOfMemory(_)) => (
-                Status::OutOfMemory,
-                Some(described("Runtime.OutOfMemory", error)),
-                false,
-            ),
-            Err(error @ InvokeError::Crashed(_)) => (
-                Status::Crashed,
-                Some(described("Runtime.Crashed", error)),
-                false,
-            ),
-            Err(error @ InvokeError::HostExhausted(_)) => (
-                Status::Failed,
-                Some(described("Host.Exhausted", error)),
-                false,
-            ),
-            Err(error @ InvokeError::ShuttingDown) => (
-                Status::Cancelled,
-                Some(described("Server.ShuttingDown", error)),
-                false,
-            ),
-            Err(error @ InvokeError::NotRead(_)) => (
-                Status::Cancelled,
-                Some(described("Client.NotRead", error)),
-                false,
-            ),
-            Err(error @ InvokeError::RequestTimeout(_)) => (
-                Status::Cancelled,
-                Some(described("Client.RequestTimeout", error)),
-                false,
-            ),
-            Err(error @ InvokeError::RequestBody(_)) => (
-                Status::Cancelled,
-                Some(described("Client.RequestBody", error)),
-                false,
-            ),
-            Err(error) => (
-                Status::Failed,
-                Some(described("Runtime.Internal", error)),
-                false,
-            ),
-        };
-        let (function, record) = self.end(status, error, keep);
-        let captured = self.captured.take();
-        self.history.record_with(function, record, captured).await;
-        answer
-    }
-
-    fn end(
-        &mut self,
-        status: Status,
-        error: Option<FunctionError>,
-        keep: bool,
-    ) -> (i64, InvocationRecord) {
-        self.instants.now = monotonic_ns();
-        let ended = Instant::now();
-        let mut function = 0;
-        if let Some(lease) = &self.lease
-            && self.instants.answered.is_none()
-        {
-            self.handler = checked(lease.channel.stamps(), self.instants);
-        }
-        self.write_stages();
-        if let Some(mut lease) = self.lease.take() {
-            let deployment = lease.deployment().clone();
-            function = deployment.function.get();
-            // What it wrote beside its answer would be taken for the next request's.
-            let leftover = keep && !lease.channel.is_quiet();
-            if leftover {
-                tracing::warn!(function = %deployment.name, version = deployment.version, "{LEFTOVER}");
-            }
-            if !keep || leftover {
-                lease.kill();
-            }
-            self.record.logs = lease.logs.finish();
-            if leftover {
-                self.record.logs.push(LogLine {
-                    time: Timestamp::now(),
-                    stream: LogStream::Stderr,
-                    text: LEFTOVER.into(),
-                });
-            } else if keep {
-                lease.release();
-            }
-        }
-        self.record.stages_us.total = micros(ended - self.received);
-        self.record.status = status;
-        self.record.error = error;
-        self.record.finished_at = Some(self.at(ended));
-        self.recorded = true;
-        if self.captured.is_none() && status != Status::Succeeded {
-            let trigger = self.record.trigger;
-            self.captured = self.history.capture_failed(function, trigger, &self.event);
-        }
-        // What is on the heap moves: of the rest a copy stays for who asks for the stage times.
-        let record = InvocationRecord {
-            function: mem::take(&mut self.record.function),
-            error: self.record.error.take(),
-            logs: mem::take(&mut self.record.logs),
-            ..self.record.clone()
-        };
-        (function, record)
-    }
-
-    /// The rest of the answer as a stream, starting with what was read already. It is read on a task of its own: the
-    /// clock goes on whether or not somebody asks for the stream's next piece.
-    pub(super) fn into_body(
-        self,
-        started: Result<Option<(Received, Vec<u8>)>, InvokeError>,
-    ) -> BoxStream<'static, Result<Bytes, std::io::Error>> {
-        let (ahead, body) = ahead::queue();
-        tokio::spawn(self.pump(started, ahead));
-        body.boxed()
-    }
-
-    async fn pump(
-        mut self,
-        started: Result<Option<(Received, Vec<u8>)>, InvokeError>,
-        ahead: Ahead,
-    ) {
-        let last = match self.pass_on(started, &ahead).await {
-            // Nobody wants it any more: dropping cancels.
-            Ok(None) => return,
-            Ok(Some(last)) => self.conclude(Ok(last)).await,
-            Err(error) => self.conclude(Err(error)).await,
-        };
-        // The instance is free, and the drain need not wait for who reads.
-        drop(self);
-        match last {
-            Ok(last) => {
-                ahead.put(last).await;
-            }
-            Err(error) => ahead.fail(std::io::Error::other(error.to_string())),
-        }
-    }
-
-    /// Passes on the pieces of the answer as they come. Returns the last one; None when the client is gone.
-    async fn pass_on(
-        &mut self,
-        started: Result<Option<(Received, Vec<u8>)>, InvokeError>,
-        ahead: &Ahead,
-    ) -> Result<Option<Bytes>, InvokeError> {
-        let mut next = started?;
-        loop {
-            let (received, payload) = match next.take() {
-                Some(ready) => ready,
-                None => {
-                    let mut payload = Vec::new();
-                    tokio::select! {
-                        biased;
-                        received = self.receive(&mut payload) => (received?, payload),
-                        () = ahead.abandoned() => return Ok(None),
-                    }
-                }
-            };
-            match received.kind {
-                Kind::ResponseBody => {}
-                Kind::ResponseError => return Err(self.error(payload, received.more).await),
-                other => return Err(self.out_of_turn(other)),
-            }
-            if let Some(captured) = self.captured() {
-                captured.result(&payload);
-            }
-            self.record.response_bytes += payload.len() as u64;
-            let piece = Bytes::from(payload);
-            if !received.more {
-                return Ok(Some(piece));
-            }
-            match tokio::time::timeout_at(self.deadline, ahead.put(piece)).await {
-                Ok(true) => {}
-                Ok(false) => return Ok(None),
-                Err(_) => return Err(InvokeError::NotRead(self.timeout_ms)),
-            }
-        }
-    }
-}
-
-impl Drop for Exchange {
-    fn drop(&mut self) {
-        if self.recorded {
-            return;
-        }
-        let error = match self.running.is_cut_off() {
-            true => described("Server.ShuttingDown", &InvokeError::ShuttingDown),
-            false => FunctionError {
-                error_type: "Client.Disconnected".into(),
-                error_message: "the client went away before the answer; the instance was killed"
-                    .into(),
-                stack_trace: Vec::new(),
-            },
-        };
-        let (function, record) = self.end(Status::Cancelled, Some(error), false);
-        let (history, captured) = (self.history.clone(), self.captured.take());
-        // Counted as running until it is recorded, for the drain.
-        let running = self.running.again();
-        tokio::spawn(async move {
-            history.record_with(function, record, captured).await;
-            drop(running);
-        });
-    }
-}
-
-pub(super) fn described(error_type: &str, error: &InvokeError) -> FunctionError {
-    FunctionError {
-        error_type: error_type.into(),
-        error_message: error.to_string(),
-        stack_trace: Vec::new(),
     }
 }
 
