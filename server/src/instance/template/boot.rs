@@ -1,0 +1,220 @@
+//! How a template comes up: by a boot, which imports the function, or by a restore of its image.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::Interest;
+
+use super::message::{Message, next_message, send};
+use super::{EXIT_NEWS_DEADLINE, Template};
+use crate::history::History;
+use crate::host_error::{HostError, is_shortage};
+use crate::instance::FunctionKey;
+use crate::instance::kit::Kit;
+use crate::instance::logs::LogTap;
+use crate::model::{FunctionError, LogLine, StartRung};
+use crate::sandbox::{Host, Sandbox, SandboxError, SandboxSpec};
+use crate::watched::Watched;
+
+/// Time an import may take before the deploy is refused: long enough for large scientific packages, short enough that a
+/// client is still there to read the answer.
+pub const IMPORT_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Why a template did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// The host could not give what it takes. Nothing is wrong with the function.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// The image could not be restored.
+    #[error(transparent)]
+    Restore(SandboxError),
+    /// The function's code did not import.
+    #[error("{}: {}", error.error_type, error.error_message)]
+    Import {
+        /// The exception.
+        error: FunctionError,
+        /// What the import printed.
+        logs: Vec<LogLine>,
+    },
+}
+
+impl From<SandboxError> for BootError {
+    /// Everything in a sandbox is the host's to give, but for what is in an image.
+    fn from(error: SandboxError) -> Self {
+        if error.is_of_restore() {
+            Self::Restore(error)
+        } else {
+            Self::Host(HostError::new(error))
+        }
+    }
+}
+
+impl From<std::io::Error> for BootError {
+    /// The server's own side failed.
+    fn from(error: std::io::Error) -> Self {
+        Self::Host(HostError::new(format_args!(
+            "cannot speak with the template: {error}"
+        )))
+    }
+}
+
+/// What the template is told before it imports.
+#[derive(Debug, Clone, serde::Serialize)]
+#[serde(tag = "type", rename = "config")]
+pub struct TemplateConfig {
+    /// `module.function`.
+    pub handler: String,
+    /// The function's name.
+    pub function: String,
+    /// Its version.
+    pub version: u32,
+    /// MiB.
+    pub memory_mb: u32,
+    /// For how long an instance looks for its next request before it sleeps. Stands in each channel's header, not in
+    /// this message.
+    #[serde(skip)]
+    pub busy_poll: Duration,
+}
+
+/// All of the message.
+#[derive(serde::Serialize)]
+struct Configuration<'a> {
+    #[serde(flatten)]
+    config: &'a TemplateConfig,
+    /// Whether it is booted for an image to be made of it.
+    image: bool,
+}
+
+fn failure(error_type: &str, error_message: String) -> FunctionError {
+    FunctionError {
+        error_type: error_type.into(),
+        error_message,
+        stack_trace: Vec::new(),
+    }
+}
+
+impl Template {
+    /// Makes the sandbox, boots the runtime in it and waits for the import. Returns what the import printed, too.
+    ///
+    /// # Errors
+    /// [`BootError::Import`] carries the traceback and what was printed.
+    pub async fn boot(
+        host: &Host,
+        spec: SandboxSpec,
+        config: &TemplateConfig,
+        function: FunctionKey,
+        history: &History,
+    ) -> Result<(Arc<Self>, Vec<LogLine>), BootError> {
+        let image = spec.dumpable;
+        let mut sandbox = host.create(spec).await?;
+        let (control, logs) = connect(&mut sandbox, &function, history)?;
+        let configuration = Configuration { config, image };
+        let text = serde_json::to_vec(&configuration).map_err(std::io::Error::other)?;
+        logs.begin(None);
+        // An interpreter that has ended already (its own variables can make it) takes no configuration: that is a failed
+        // import like any other.
+        let heard = match send(&control, &text, &[]).await {
+            Ok(()) => tokio::time::timeout(IMPORT_DEADLINE, next_message(&control)).await,
+            Err(error) => Ok(Err(error)),
+        };
+        let lines = logs.finish();
+        let error = match heard {
+            Ok(Ok(Message::Booted { runtime, import_ms })) => {
+                tracing::debug!(
+                    function = config.function,
+                    version = config.version,
+                    import_ms,
+                    "template is up"
+                );
+                let busy_poll = config.busy_poll;
+                let template = Self::up(control, sandbox, busy_poll, runtime, StartRung::Boot);
+                template.prepare(&function, history, Duration::ZERO);
+                return Ok((template, lines));
+            }
+            Ok(Ok(Message::ImportError { error })) => error,
+            Ok(Ok(_)) => failure(
+                "Runtime.ProtocolError",
+                "the runtime answered out of turn".into(),
+            ),
+            Ok(Err(io)) if is_shortage(&io) => {
+                sandbox.destroy().await;
+                return Err(io.into());
+            }
+            Ok(Err(io)) => {
+                let how = tokio::time::timeout(EXIT_NEWS_DEADLINE, sandbox.exited())
+                    .await
+                    .unwrap_or(io.to_string());
+                if sandbox.template_oom_killed() {
+                    let limit = config.memory_mb;
+                    failure(
+                        "Runtime.OutOfMemory",
+                        format!("the import used more than {limit} MiB of memory ({how})"),
+                    )
+                } else {
+                    failure(
+                        "Runtime.ExitError",
+                        format!("the process ended while it imported the function: {how}"),
+                    )
+                }
+            }
+            Err(_) => failure(
+                "Runtime.ImportTimeout",
+                format!(
+                    "the import did not finish within {} s",
+                    IMPORT_DEADLINE.as_secs()
+                ),
+            ),
+        };
+        sandbox.destroy().await;
+        Err(BootError::Import { error, logs: lines })
+    }
+
+    /// Makes the sandbox and has CRIU restore the template into it from `spec.restore`: it goes on where it was dumped,
+    /// waiting for a command. `runtime` is what it said of itself when it was booted.
+    ///
+    /// # Errors
+    /// [`SandboxError`] with CRIU's last error lines.
+    pub async fn restore(
+        host: &Host,
+        spec: SandboxSpec,
+        busy_poll: Duration,
+        runtime: &str,
+        function: &FunctionKey,
+        history: &History,
+    ) -> Result<Arc<Self>, BootError> {
+        // The restore is asked for first, and what its first instance needs is made meanwhile.
+        let (sandbox, kit) = tokio::join!(host.create(spec), async {
+            Kit::new(busy_poll, function, history)
+        });
+        let mut sandbox = sandbox?;
+        let (control, _logs) = connect(&mut sandbox, function, history)?;
+        let uid = sandbox.worker_uid();
+        let template = Self::up(
+            control,
+            sandbox,
+            busy_poll,
+            runtime.to_owned(),
+            StartRung::Restore,
+        );
+        // Should it have failed, the first start will say why.
+        *template.kit.lock() = kit.ok().filter(|kit| kit.give(uid).is_ok());
+        template.prepare(function, history, Duration::ZERO);
+        Ok(template)
+    }
+}
+
+/// Takes the server's ends of what the template has. The log is read as long as the pipes are open, whoever holds it.
+fn connect(
+    sandbox: &mut Sandbox,
+    function: &FunctionKey,
+    history: &History,
+) -> std::io::Result<(Watched, LogTap)> {
+    let missing = || std::io::Error::other("the sandbox has no control socket");
+    let control = sandbox.control.take().ok_or_else(missing)?;
+    let stdout = sandbox.stdout.take().ok_or_else(missing)?;
+    let stderr = sandbox.stderr.take().ok_or_else(missing)?;
+    let logs = LogTap::start(function.clone(), history.clone(), stdout, stderr)?;
+    let control = Watched::new(control, Interest::READABLE)?;
+    Ok((control, logs))
+}
