@@ -41,7 +41,7 @@ pub async fn around(
     request: Request,
     handler: impl AsyncFnOnce(Request, &RequestId) -> Response,
 ) -> Response {
-    let request = linger::wrap(request);
+    let (request, given_up) = linger::wrap(request);
     let id = RequestId::of(request.headers());
     let outcome = AssertUnwindSafe(handler(request, &id)).catch_unwind().await;
     let mut response = outcome.unwrap_or_else(|panic| {
@@ -55,6 +55,7 @@ pub async fn around(
         *response.body_mut() = problem.body(id.as_str());
     }
     let own = response.extensions().get::<FunctionAnswer>().is_some();
+    given_up.tell(&mut response, own);
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, id.header());
     if !own {

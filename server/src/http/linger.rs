@@ -1,15 +1,20 @@
-//! A refused upload is still read for a moment.
+//! A body that nobody wants is still read for a moment, and the client is told whether its connection goes on.
 //!
 //! A client that is busy sending sees a reset connection, and never the answer, when a server answers early and closes
-//! with unread data (RFC 9112, 9.6). So a large body that a handler drops half-way goes on being read, within limits.
+//! with unread data (RFC 9112, 9.6). So a body that a handler drops half-way goes on being read, within limits. The rest
+//! of a small one comes soon, often in a packet of its own behind the head: the connection waits for it and goes on with
+//! the next request. What is longer, or may never come, ends the connection, and the answer says so.
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -18,23 +23,49 @@ use tokio::runtime::Handle;
 /// How much of a dropped body is still taken, and for how long.
 const LINGER_BYTES: usize = 64 << 20;
 const LINGER: Duration = Duration::from_secs(2);
-/// Bodies up to this size are in the socket's buffers anyway and are left as they are: this is the hot path.
+/// A rest up to this size is no reason to end a connection.
 const SMALL_BYTES: u64 = 64 << 10;
 
-/// Wraps a request's body if it is large or of unknown length.
-pub(super) fn wrap(request: Request) -> Request {
-    let most = request.body().size_hint().upper();
-    if most.is_some_and(|most| most <= SMALL_BYTES) {
-        return request;
+/// Whether a request's body was given up, so that its connection cannot go on.
+pub(super) struct GivenUp(Option<Arc<AtomicBool>>);
+
+impl GivenUp {
+    /// Tells the client, in an answer that is not a function's own, when its connection ends with it.
+    pub(super) fn tell(&self, answer: &mut Response, own: bool) {
+        let given_up = self
+            .0
+            .as_ref()
+            .is_some_and(|flag| flag.load(Ordering::Acquire));
+        // Whoever sent too slowly has not sent all.
+        if given_up || (!own && answer.status() == StatusCode::REQUEST_TIMEOUT) {
+            let close = HeaderValue::from_static("close");
+            answer.headers_mut().insert(header::CONNECTION, close);
+        }
+    }
+}
+
+/// Wraps a request's body, if it has one.
+pub(super) fn wrap(request: Request) -> (Request, GivenUp) {
+    if request.body().is_end_stream() {
+        return (request, GivenUp(None));
     }
     // A client that asked first has sent nothing yet, and will not if it is refused.
     let sending = !request.headers().contains_key(header::EXPECT);
-    request.map(|body| {
+    // The usual body is small and comes unasked, and does without.
+    let given_up = (!sending || !is_small(request.body())).then(Arc::default);
+    let request = request.map(|body| {
         Body::new(Lingering {
             inner: Some(body),
             sending,
+            given_up: given_up.clone(),
         })
-    })
+    });
+    (request, GivenUp(given_up))
+}
+
+fn is_small(body: &Body) -> bool {
+    let most = body.size_hint().upper();
+    most.is_some_and(|most| most <= SMALL_BYTES)
 }
 
 struct Lingering {
@@ -42,6 +73,8 @@ struct Lingering {
     inner: Option<Body>,
     /// Whether the client may be sending.
     sending: bool,
+    /// See [`GivenUp`].
+    given_up: Option<Arc<AtomicBool>>,
 }
 
 impl http_body::Body for Lingering {
@@ -79,6 +112,11 @@ impl Drop for Lingering {
         let Some(body) = self.inner.take().filter(|body| !body.is_end_stream()) else {
             return;
         };
+        if let Some(given_up) = &self.given_up
+            && !(self.sending && is_small(&body))
+        {
+            given_up.store(true, Ordering::Release);
+        }
         if self.sending
             && let Ok(runtime) = Handle::try_current()
         {
@@ -116,10 +154,11 @@ mod tests {
         });
         let mut request = Request::new(Body::from_stream(pieces));
         if expect {
-            let value = axum::http::HeaderValue::from_static("100-continue");
+            let value = HeaderValue::from_static("100-continue");
             request.headers_mut().insert(header::EXPECT, value);
         }
-        let mut body = wrap(request).into_body();
+        let (request, _) = wrap(request);
+        let mut body = request.into_body();
         for _ in 0..taken {
             body.frame().await.unwrap().unwrap();
         }
@@ -162,8 +201,25 @@ mod tests {
     }
 
     #[test]
-    fn small_bodies_are_left_alone_and_sizes_are_kept() {
-        let request = wrap(Request::new(Body::from(vec![0; 100_000])));
-        assert_eq!(request.body().size_hint().exact(), Some(100_000));
+    fn sizes_are_kept_and_only_a_long_rest_ends_the_connection() {
+        for (length, expect, ends) in [
+            (0, false, false),
+            (10, false, false),
+            (10, true, true),
+            (100_000, false, true),
+        ] {
+            let mut request = Request::new(Body::from(vec![0; length]));
+            if expect {
+                let value = HeaderValue::from_static("100-continue");
+                request.headers_mut().insert(header::EXPECT, value);
+            }
+            let (request, given_up) = wrap(request);
+            assert_eq!(request.body().size_hint().exact(), Some(length as u64));
+            drop(request);
+            let mut answer = Response::default();
+            given_up.tell(&mut answer, false);
+            let told = answer.headers().contains_key(header::CONNECTION);
+            assert_eq!(told, ends, "{length} {expect}");
+        }
     }
 }

@@ -12,6 +12,7 @@ mod audit;
 mod bodies;
 mod code_edit;
 mod console;
+mod early_answers;
 mod exhaustion;
 mod fields;
 mod functions;
