@@ -405,6 +405,24 @@ export const handler = () => ({
 }
 
 #[test]
+fn no_clock_runs_backwards_between_import_and_handler() {
+    let source = r#"
+// Longer than a fork takes to its first request.
+await new Promise((resolve) => setTimeout(resolve, 300));
+const imported = [performance.now(), process.uptime(), Number(process.hrtime.bigint()), Date.now()];
+export const handler = () =>
+  [performance.now(), process.uptime(), Number(process.hrtime.bigint()), Date.now()].map((now, n) => now >= imported[n]);
+"#;
+    let mut template = boot(source);
+    for _ in 0..3 {
+        let mut instance = template.fork();
+        for _ in 0..2 {
+            assert_eq!(instance.call(&json!(null)), json!([true, true, true, true]));
+        }
+    }
+}
+
+#[test]
 fn the_template_ends_with_its_server() {
     let mut template = boot(ECHO);
     let instance = template.fork();

@@ -53,21 +53,37 @@ function useUpCaches() {
   }
 }
 
-// Milliseconds and seconds between the template's start and the child's.
-let age = 0;
-let uptimeBefore = 0;
+/**
+ * A clock that begins anew in a child, at what it showed last in the template: a time that was taken during the import is
+ * never later than one that is taken in a handler.
+ */
+function renewable(read) {
+  let behind = 0;
+  let last = 0;
+  return {
+    read() {
+      last = read() - behind;
+      return last;
+    },
+    behind: () => behind,
+    renew() {
+      behind = read() - last;
+    },
+  };
+}
 
-/** Lets `performance` and `process.uptime` count from the child's start. */
+/** Lets `performance` and `process.uptime` leave out the time between the import and the child's start. */
 function prepareClocks() {
   const { now } = performance;
   const origin = performance.timeOrigin;
-  const uptime = process.uptime;
-  define(performance, "now", { value: () => now.call(performance) - age });
-  define(performance, "timeOrigin", { get: () => origin + age });
-  define(process, "uptime", { value: () => uptime() - uptimeBefore });
+  const time = renewable(() => now.call(performance));
+  const uptime = renewable(process.uptime);
+  define(performance, "now", { value: time.read });
+  define(performance, "timeOrigin", { get: () => origin + time.behind() });
+  define(process, "uptime", { value: uptime.read });
   return () => {
-    age = now.call(performance);
-    uptimeBefore = uptime();
+    time.renew();
+    uptime.renew();
   };
 }
 
