@@ -3,6 +3,9 @@
 import os
 import time
 
+# Where functions look for what `log_stream_name` says.
+_STREAM = "AWS_LAMBDA_LOG_STREAM_NAME"
+
 
 class Context:
     """One invocation's context. What is the same for every invocation lives on the class, set once
@@ -17,6 +20,8 @@ class Context:
     memory_limit_in_mb = 0
     invoked_function_arn = ""
     log_group_name = ""
+    _stream = ""
+    _announces = False
     client_context = None
     identity = None
 
@@ -34,11 +39,14 @@ class Context:
         cls.memory_limit_in_mb = config["memory_mb"]
         cls.invoked_function_arn = f"arn:hearth:lambda:local:0:function:{name}:{version}"
         cls.log_group_name = f"/hearth/{name}"
+        cls._stream = f"{version}/"
+        # One of the function's own stays what it is.
+        cls._announces = os.environ.get(_STREAM) == version
 
     @property
     def log_stream_name(self):
         """The version and the instance, which is a process of the sandbox."""
-        return f"{self.function_version}/{os.getpid()}"
+        return f"{self._stream}{os.getpid()}"
 
     def get_remaining_time_in_millis(self):
         """Milliseconds until the instance is killed, never below zero."""
@@ -53,3 +61,9 @@ class Context:
             f"Context(aws_request_id={self.aws_request_id!r}, "
             f"function_name={self.function_name!r}, function_version={self.function_version!r})"
         )
+
+
+def announce_stream():
+    """In an instance: lets the environment name the log stream that the context does."""
+    if Context._announces:
+        os.environ[_STREAM] = f"{Context._stream}{os.getpid()}"

@@ -1,5 +1,6 @@
 """Finds a function's handler from its setting, `module.function`."""
 
+import os
 import sys
 
 from .errors import Fault
@@ -17,7 +18,7 @@ def load(setting, code_dir):
     raises.
     """
     module_name, function_name = split(setting)
-    sys.path.insert(0, code_dir)
+    sys.path[:0] = [code_dir, *_layer(code_dir, module_name)]
     __import__(module_name)
     module = sys.modules[module_name]
     try:
@@ -37,6 +38,16 @@ def load(setting, code_dir):
         # Its first call will need it: better once here than in every instance.
         import asyncio  # noqa: F401
     return handler
+
+
+def _layer(code_dir, module_name):
+    """Where the modules of a Lambda layer are that was unpacked into the code, in Lambda's order."""
+    layer = f"{code_dir}/python"
+    site = f"{layer}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    # A package of the function's own may be called `python`: its modules are not for everybody.
+    if module_name.startswith("python.") or os.path.exists(f"{layer}/__init__.py"):
+        return []
+    return [path for path in (site, layer) if os.path.isdir(path)]
 
 
 def split(setting):

@@ -6,8 +6,8 @@ import sys
 
 from hearth_runtime import ChannelError, read_json
 
-from . import asyncloop, errors, http, payload, streams
-from .context import Context
+from . import asyncloop, errors, http, logs, payload, streams
+from .context import Context, announce_stream
 
 # `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value.
 TRIGGER_HTTP = 2
@@ -35,6 +35,7 @@ class Instance:
 
     def main(self, channel):
         """The child's whole life. Does not return."""
+        announce_stream()
         if not channel.is_ready():
             self._start(channel)
         gc.enable()
@@ -69,6 +70,7 @@ class Instance:
                 return
             request_id, trigger, deadline_us, traceparent, event, unread, body = request
             value = None
+            logs.request_id = request_id
             try:
                 if unread is not None:
                     event = decode(unread)

@@ -13,6 +13,16 @@ def setup():
     _out, _err = sys.stdout, sys.stderr
 
 
+def write_line(text):
+    """Writes to the function's log, whatever the function has made of `sys.stdout`."""
+    try:
+        _out.write(text + "\n")
+    except ValueError:
+        # Closed.
+        _repair()
+        _out.write(text + "\n")
+
+
 def flush():
     """Writes out what is buffered: before a fork, and before the end of a response.
 

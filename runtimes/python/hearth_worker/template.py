@@ -8,11 +8,12 @@ import time
 
 import hearth_runtime
 
-from . import atfork, errors, handler, instance, renewal, streams
+from . import atfork, errors, handler, instance, logs, renewal, streams
 
 # The control socket is the descriptor after stdin, stdout and stderr.
 CONTROL_FD = 3
 DEFAULT_CODE_DIR = "/var/task"
+XRAY_DIR = "/tmp/.aws-xray"
 
 
 def main():
@@ -23,6 +24,7 @@ def main():
     if text is None:
         os._exit(0)
     config = json.loads(text)
+    logs.setup()
     started = time.perf_counter()
     try:
         function = handler.load(config["handler"], config.get("code_dir", DEFAULT_CODE_DIR))
@@ -57,6 +59,18 @@ def _before_snapshot():
     if hooks is not None:
         for hook, args, kwargs in reversed(hooks.get_before_snapshot()):
             hook(*args, **kwargs)
+    _remove_xray_mark()
+
+
+def _remove_xray_mark():
+    """The X-Ray SDK tells a daemon by a file that it is there. Here is none, and of a version whose import leaves
+    files no image is made.
+    """
+    try:
+        os.unlink(f"{XRAY_DIR}/initialized")
+        os.rmdir(XRAY_DIR)
+    except OSError:
+        pass
 
 
 def _freeze():
