@@ -4,6 +4,9 @@
 // What is the same for every invocation, set once by `bind`.
 let fixed = {};
 
+// Where functions look for what `logStreamName` says. One of the function's own stays what it is.
+const STREAM = "AWS_LAMBDA_LOG_STREAM_NAME";
+
 /** One invocation's context. */
 class Context {
   #deadlineMs;
@@ -58,4 +61,11 @@ class Context {
   }
 }
 
-module.exports = { Context };
+/** In an instance: lets the environment name the log stream that the context does. */
+function announceStream(isRehearsal) {
+  if (!isRehearsal && process.env[STREAM] === fixed.functionVersion) {
+    process.env[STREAM] = `${fixed.functionVersion}/${process.pid}`;
+  }
+}
+
+module.exports = { Context, announceStream };

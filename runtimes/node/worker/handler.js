@@ -3,6 +3,7 @@
 
 const { spawnSync } = require("node:child_process");
 const fs = require("node:fs");
+const Module = require("node:module");
 const path = require("node:path");
 const { pathToFileURL } = require("node:url");
 const { Fault } = require("./errors.js");
@@ -21,6 +22,7 @@ const CHECK_MS = 5000;
 async function load(setting, codeDir) {
   const [moduleName, names] = split(setting);
   const file = find(moduleName, codeDir);
+  addLayer(codeDir);
   // The import takes both kinds of modules, and tells by name, package.json or syntax which one it has.
   const module = await import(pathToFileURL(file).href).catch((error) => {
     throw located(error, file);
@@ -33,6 +35,21 @@ async function load(setting, codeDir) {
     throw new Fault("Runtime.HandlerNotCallable", `${setting} is a ${typeof handler}, not a function`);
   }
   return handler;
+}
+
+/** Lets `require` find the packages of a Lambda layer that was unpacked into the code. As on Lambda, `import` of an ES
+ * module does not look there. */
+function addLayer(codeDir) {
+  const [major] = process.versions.node.split(".");
+  const found = [`nodejs/node${major}/node_modules`, "nodejs/node_modules"]
+    .map((name) => path.join(codeDir, name))
+    .filter((dir) => fs.statSync(dir, { throwIfNoEntry: false })?.isDirectory());
+  if (found.length > 0) {
+    const own = process.env.NODE_PATH;
+    process.env.NODE_PATH = [...(own ? [own] : []), ...found].join(path.delimiter);
+    // What Node itself does with the variable when it starts.
+    Module._initPaths();
+  }
 }
 
 /** `dir/mod.a.b` as [`dir/mod`, [`a`, `b`]]. */

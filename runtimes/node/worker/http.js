@@ -82,9 +82,19 @@ function shape(value) {
 }
 
 function shapeResponse(value) {
+  const { body, type } = bodyOf(value.body, value.isBase64Encoded);
+  return { head: headOf(value, type), body };
+}
+
+/** The head of a streamed answer with this status, these headers and cookies; 200 and none if nothing is said. */
+function head(metadata) {
+  return headOf({ statusCode: 200, ...metadata }, BINARY_TYPE);
+}
+
+/** `type` is the content type of a response that names none. */
+function headOf(value, type) {
   const status = statusOf(value.statusCode);
   const headers = headersOf(value.headers);
-  const { body, type } = bodyOf(value.body, value.isBase64Encoded);
   if (!headers.some(([name]) => name.toLowerCase() === "content-type")) {
     headers.push(["content-type", type]);
   }
@@ -95,7 +105,7 @@ function shapeResponse(value) {
   for (const cookie of cookies) {
     headers.push(["set-cookie", headerValue("cookies", cookie)]);
   }
-  return { head: headText(status, headers), body };
+  return headText(status, headers);
 }
 
 function statusOf(given) {
@@ -238,4 +248,4 @@ async function stream(channel, head, pieces) {
   }
 }
 
-module.exports = { addBody, respond, shape };
+module.exports = { addBody, head, respond, shape };

@@ -10,13 +10,14 @@ const { Writable } = require("node:stream");
 // Its own: tests replace the global one.
 const { setImmediate } = require("node:timers");
 const { inspect } = require("node:util");
+const awslambda = require("./awslambda.js");
 const errors = require("./errors.js");
 const hooks = require("./hooks.js");
 const http = require("./http.js");
 const native = require("./native.js");
 const payload = require("./payload.js");
 const renewal = require("./renewal.js");
-const { Context } = require("./context.js");
+const { Context, announceStream } = require("./context.js");
 const { Fault } = errors;
 
 // `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value, as an invoke is.
@@ -88,6 +89,7 @@ class Instance {
       }
       const isRehearsal = this.#rehearsed !== null;
       renewal.renew(this.#channel.pid(), isRehearsal);
+      announceStream(isRehearsal);
       const hooked = isRehearsal ? undefined : hooks.afterRestore();
       if (hooked === undefined) {
         this.#channel.ready();
@@ -162,6 +164,8 @@ class Invocation {
   // What a callback was called with, while the answer waits for the event loop to run dry.
   #called = null;
   #isStreaming = false;
+  // The answer that a handler writes to a stream.
+  #written = null;
 
   constructor(channel, request, done) {
     this.#channel = channel;
@@ -179,6 +183,10 @@ class Invocation {
         http.addBody(event, body);
       }
       this.#context = new Context(id, deadlineUs, traceparent, (error, result) => this.#settle(error, result));
+      if (awslambda.isStreaming(handler)) {
+        this.#runStreaming(handler, event);
+        return;
+      }
       this.#channel.handlerBegins();
       value = handler(event, this.#context, (error, result) => this.#callback(error, result));
     } catch (error) {
@@ -196,6 +204,17 @@ class Invocation {
     // Else a callback answers, or the event loop runs dry.
   }
 
+  /** A handler that writes its answer to a stream. */
+  #runStreaming(handler, event) {
+    this.#isStreaming = true;
+    this.#written = awslambda.open(handler, this.#channel, this.#request[1] === TRIGGER_HTTP);
+    this.#channel.handlerBegins();
+    this.#written.run(event, this.#context).then(
+      () => this.#close(),
+      (error) => this.fail(error),
+    );
+  }
+
   /** Answers with an error. */
   fail(error) {
     if (this.#isOpen) {
@@ -207,7 +226,10 @@ class Invocation {
 
   /** The event loop has nothing left to do. As on Lambda, a handler that never answered has answered null. */
   runDry() {
-    if (this.#isStreaming) {
+    if (this.#written?.isWhole()) {
+      this.#written.end();
+      this.#close();
+    } else if (this.#isStreaming) {
       this.fail(new Fault("Runtime.InvalidResponse", "the body never ended, and nothing is left that could end it"));
     } else {
       const [error, value] = this.#called ?? [null, null];
@@ -260,6 +282,7 @@ class Invocation {
   #close() {
     if (this.#isOpen) {
       this.#isOpen = false;
+      this.#written?.close();
       this.#done();
     }
   }

@@ -1,7 +1,9 @@
 // The template: imports the function once, tidies its heap, then only forks.
 "use strict";
 
+const fs = require("node:fs");
 const v8 = require("node:v8");
+const awslambda = require("./awslambda.js");
 const errors = require("./errors.js");
 const handler = require("./handler.js");
 const hooks = require("./hooks.js");
@@ -40,6 +42,7 @@ function main(mode) {
   streams.setup();
   renewal.prepare();
   refusals.prepare();
+  awslambda.prepare();
   const gc = collector();
   const channel = new native.Channel();
   boot(reporter(control, mode), JSON.parse(text), channel).then(({ instance, booted }) => {
@@ -88,6 +91,7 @@ async function boot(report, config, channel) {
     const code = config.code_dir ?? DEFAULT_CODE_DIR;
     instance.handler = await handler.load(config.handler, code);
     await hooks.beforeSnapshot();
+    removeXrayMark();
   } catch (error) {
     watch.fail(error);
   }
@@ -99,6 +103,17 @@ async function boot(report, config, channel) {
   // `src/spares.rs` knows the beginning of this message.
   const booted = JSON.stringify({ type: "booted", runtime: process.versions.node, import_ms: importMs });
   return { instance, booted };
+}
+
+/** The X-Ray SDK tells a daemon by a file that it is there. Here is none, and of a version whose import leaves files no
+ * image is made. */
+function removeXrayMark() {
+  fs.rmSync("/tmp/.aws-xray/initialized", { force: true });
+  try {
+    fs.rmdirSync("/tmp/.aws-xray");
+  } catch {
+    // It is not there, or there is more in it.
+  }
 }
 
 /** How the server hears of a failed import. Only the first spare's word is waited for: the others put it into the log. */
