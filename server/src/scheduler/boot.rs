@@ -8,6 +8,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::deployment::{Deployment, Resources};
+use super::environment::environment;
 use crate::instance::{BootError, StartError, Template, TemplateConfig};
 use crate::model::{FunctionError, LogLine, StartRung};
 use crate::sandbox::SandboxSpec;
@@ -249,18 +250,6 @@ pub(super) fn sandbox_spec(deployment: &Deployment) -> std::io::Result<SandboxSp
     let spec = &deployment.spec;
     let runtime = runtimes.get(spec.runtime);
     let uid = uids.take();
-    let mut env: Vec<(String, String)> = vec![
-        ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
-        ("HOME".into(), "/tmp".into()),
-        ("LANG".into(), "C.UTF-8".into()),
-        ("HEARTH_FUNCTION".into(), spec.name.clone()),
-        ("HEARTH_VERSION".into(), deployment.version.to_string()),
-    ];
-    env.extend(
-        spec.env
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone())),
-    );
     Ok(SandboxSpec {
         id: format!("{}-{}-{uid}", spec.name, deployment.version),
         hostname: spec.name.clone(),
@@ -270,7 +259,7 @@ pub(super) fn sandbox_spec(deployment: &Deployment) -> std::io::Result<SandboxSp
         runtime_name: runtime.name,
         argv: runtime.argv(spec.memory_mb),
         forks: runtime.fork.is_ok(),
-        env,
+        env: environment(spec, deployment.version, runtime),
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
         max_instances: spec.max_concurrency,
         network: spec.network,

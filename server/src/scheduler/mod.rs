@@ -7,6 +7,7 @@
 mod boot;
 mod decisions;
 mod deployment;
+mod environment;
 mod gate;
 mod housekeeping;
 mod keeper;

@@ -20,6 +20,7 @@ mod history;
 mod hostile;
 mod invoke;
 mod ladder;
+mod lambda;
 mod lifecycle;
 mod live;
 mod logging;

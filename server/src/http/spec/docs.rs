@@ -56,7 +56,8 @@ pub struct CreateFunction {
     #[schema(required = false, default = false)]
     pub public: bool,
     /// Environment variables, at most 4096 bytes together. Names are `[A-Za-z_][A-Za-z0-9_]*`, not starting with
-    /// `HEARTH_`. Values cannot be read back.
+    /// `HEARTH_`. Values cannot be read back. One that Hearth sets by itself (`AWS_LAMBDA_FUNCTION_NAME`, `AWS_REGION`,
+    /// `LAMBDA_TASK_ROOT`, `TZ` …) is replaced.
     #[schema(required = false)]
     pub env: BTreeMap<String, String>,
 }

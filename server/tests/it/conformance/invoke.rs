@@ -11,6 +11,7 @@ for_every_language!(
     large_events_and_results_pass,
     the_context_has_lambdas_fields,
     the_environment_is_the_functions_own,
+    variables_of_the_functions_own_replace_those_of_the_platform,
     hooks_run_around_the_start,
     siblings_share_no_randomness,
     a_new_version_replaces_the_old_one,
@@ -82,23 +83,65 @@ async fn the_environment_is_the_functions_own(language: Language) {
         .await
         .expect(201);
     let env = subject.run("env", json!(null)).await;
-    let mut names: Vec<&String> = env.as_object().expect("an object").keys().collect();
-    names.sort();
-    assert_eq!(
-        names,
-        [
-            "GREETING",
-            "HEARTH_FUNCTION",
-            "HEARTH_VERSION",
-            "HOME",
-            "LANG",
-            "PATH"
-        ]
-    );
-    assert_eq!(
-        (&env["GREETING"], &env["HEARTH_FUNCTION"]),
-        (&json!("grüß"), &json!("all"))
-    );
+    let variables = env.as_object().expect("an object");
+    let expected = [
+        ("GREETING", "grüß"),
+        ("HEARTH_FUNCTION", "all"),
+        ("HEARTH_VERSION", "1"),
+        ("HOME", "/tmp"),
+        ("LANG", "C.UTF-8"),
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        ("TZ", ":UTC"),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "128"),
+        ("AWS_LAMBDA_FUNCTION_NAME", "all"),
+        ("AWS_LAMBDA_FUNCTION_VERSION", "1"),
+        ("AWS_LAMBDA_INITIALIZATION_TYPE", language.initialization()),
+        ("AWS_LAMBDA_LOG_GROUP_NAME", "/hearth/all"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_XRAY_CONTEXT_MISSING", "IGNORE_ERROR"),
+        ("AWS_XRAY_SDK_ENABLED", "false"),
+        (
+            "LAMBDA_RUNTIME_DIR",
+            language.choose("/opt/hearth/python", "/opt/hearth/node"),
+        ),
+        ("LAMBDA_TASK_ROOT", "/var/task"),
+        ("_HANDLER", "main.handler"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(env[name], value, "{name}");
+    }
+    let kind = language.choose("AWS_Lambda_python3.", "AWS_Lambda_nodejs");
+    let found = env["AWS_EXECUTION_ENV"].as_str().expect("text");
+    assert!(found.starts_with(kind), "{found}");
+    let context = subject.run("context", json!(null)).await;
+    assert_eq!(env["AWS_LAMBDA_LOG_STREAM_NAME"], context["stream"]);
+    assert_eq!(env["AWS_LAMBDA_LOG_GROUP_NAME"], context["group"]);
+    let known = |name: &&String| expected.iter().any(|(known, _)| known == name);
+    let mut others: Vec<&String> = variables.keys().filter(|name| !known(name)).collect();
+    others.sort();
+    assert_eq!(others, ["AWS_EXECUTION_ENV", "AWS_LAMBDA_LOG_STREAM_NAME"]);
+}
+
+async fn variables_of_the_functions_own_replace_those_of_the_platform(language: Language) {
+    let server = language.server();
+    let client = server.client();
+    let subject = Subject {
+        server,
+        client,
+        language,
+    };
+    let own = json!({
+        "AWS_REGION": "eu-central-1", "AWS_LAMBDA_FUNCTION_NAME": "other", "AWS_LAMBDA_LOG_STREAM_NAME": "mine", "TZ": "Asia/Tokyo",
+    });
+    subject
+        .deploy("all", language.everything(), json!({"env": own.clone()}))
+        .await
+        .expect(201);
+    let env = subject.run("env", json!(null)).await;
+    for (name, value) in own.as_object().expect("an object") {
+        assert_eq!(env[name], *value, "{name}");
+    }
 }
 
 async fn hooks_run_around_the_start(language: Language) {

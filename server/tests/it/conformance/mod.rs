@@ -54,6 +54,14 @@ impl Language {
         }
     }
 
+    /// What Lambda calls the way by which its instances come to be.
+    fn initialization(self) -> &'static str {
+        match self {
+            Self::Python | Self::Node => "snap-start",
+            Self::NodeBooted => "on-demand",
+        }
+    }
+
     /// A server for its functions.
     pub fn server(self) -> Server {
         match self {

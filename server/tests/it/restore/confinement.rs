@@ -197,6 +197,9 @@ async fn confined_as_booted(ahead: bool) {
         assert_eq!(report["attempts"]["own name"], "EACCES");
         assert_eq!(report["attempts"]["internet socket"], "EPERM");
         assert_eq!(report["hooks"], json!([[1], true]));
+        // It names the process.
+        let stream = report["environment"]["AWS_LAMBDA_LOG_STREAM_NAME"].take();
+        assert!(stream.as_str().is_some_and(|name| name.starts_with("1/")));
     }
     for (name, value) in booted.as_object().expect("a report") {
         assert_eq!(&restored[name], value, "{name} differs after a restore");

@@ -1,0 +1,103 @@
+//! The environment of a version's template: what any process needs, what AWS Lambda's functions find there, and the
+//! function's own variables, which replace any other of the same name.
+
+use std::collections::BTreeMap;
+
+use crate::engine::runtimes::RuntimeFiles;
+use crate::model::{FunctionSpec, Runtime};
+
+/// Where the code is, as seen inside.
+const TASK_ROOT: &str = "/var/task";
+/// The region for SDKs that insist on one: the one that local stand-ins for AWS answer to.
+const REGION: &str = "us-east-1";
+
+/// All variables by name.
+pub(super) fn environment(
+    spec: &FunctionSpec,
+    version: u32,
+    runtime: &RuntimeFiles,
+) -> Vec<(String, String)> {
+    let FunctionSpec { name, handler, .. } = spec;
+    let version = version.to_string();
+    let defaults = [
+        ("PATH", "/usr/local/bin:/usr/bin:/bin".to_owned()),
+        ("HOME", "/tmp".into()),
+        ("LANG", "C.UTF-8".into()),
+        ("TZ", ":UTC".into()),
+        ("AWS_DEFAULT_REGION", REGION.into()),
+        ("AWS_REGION", REGION.into()),
+        (
+            "AWS_EXECUTION_ENV",
+            execution_env(spec.runtime, &runtime.version),
+        ),
+        (
+            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
+            spec.memory_mb.to_string(),
+        ),
+        ("AWS_LAMBDA_FUNCTION_NAME", name.clone()),
+        ("AWS_LAMBDA_FUNCTION_VERSION", version.clone()),
+        (
+            "AWS_LAMBDA_INITIALIZATION_TYPE",
+            initialization(runtime).into(),
+        ),
+        ("AWS_LAMBDA_LOG_GROUP_NAME", format!("/hearth/{name}")),
+        // Each instance adds its process, as its context does.
+        ("AWS_LAMBDA_LOG_STREAM_NAME", version.clone()),
+        // There is no X-Ray daemon. The SDK then traces nothing, instead of failing at each segment.
+        ("AWS_XRAY_CONTEXT_MISSING", "IGNORE_ERROR".into()),
+        ("AWS_XRAY_SDK_ENABLED", "false".into()),
+        (
+            "LAMBDA_RUNTIME_DIR",
+            format!("/opt/hearth/{}", runtime.name),
+        ),
+        ("LAMBDA_TASK_ROOT", TASK_ROOT.into()),
+        ("_HANDLER", handler.clone()),
+        ("HEARTH_FUNCTION", name.clone()),
+        ("HEARTH_VERSION", version),
+    ];
+    let mut variables: BTreeMap<String, String> = defaults
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    variables.extend(spec.env.clone());
+    variables.into_iter().collect()
+}
+
+/// How instances come to be, in Lambda's words: from a snapshot that was taken after the import, or each by itself.
+fn initialization(runtime: &RuntimeFiles) -> &'static str {
+    match runtime.fork {
+        Ok(()) => "snap-start",
+        Err(_) => "on-demand",
+    }
+}
+
+/// `AWS_Lambda_python3.11`, `AWS_Lambda_nodejs20.x`.
+fn execution_env(runtime: Runtime, version: &Result<String, String>) -> String {
+    let mut parts = version.as_deref().unwrap_or_default().split('.');
+    let major = parts.next().unwrap_or_default();
+    match runtime {
+        Runtime::Python3 => {
+            let minor = parts.next().unwrap_or_default();
+            format!("AWS_Lambda_python{major}.{minor}")
+        }
+        Runtime::Node => format!("AWS_Lambda_nodejs{major}.x"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_execution_environment_is_named_as_lambda_names_it() {
+        let version = |text: &str| Ok(text.to_owned());
+        assert_eq!(
+            execution_env(Runtime::Python3, &version("3.11.2")),
+            "AWS_Lambda_python3.11"
+        );
+        assert_eq!(
+            execution_env(Runtime::Node, &version("22.4.1")),
+            "AWS_Lambda_nodejs22.x"
+        );
+    }
+}
