@@ -3,10 +3,14 @@
 //! Anybody can send `X-Forwarded-For`. It counts from those addresses only that the settings name, and each of its entries
 //! only as far as the one that wrote it is such an address: the list is walked from the right, which the nearest wrote.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use ipnet::IpNet;
+use parking_lot::Mutex;
+
+use crate::limits::network;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// Holds `https` or `http` for the request that the outermost proxy got, once a request has passed [`Proxies::settle`].
@@ -15,9 +19,16 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 /// Most entries that are walked: no honest request has passed as many proxies.
 const MAX_HOPS: usize = 32;
 
+/// Most peers of which the log says that their word does not count: anybody can send the headers, from many addresses.
+const MAX_TOLD: usize = 32;
+
 /// Whose word counts.
 #[derive(Debug, Default)]
-pub struct Proxies(Vec<IpNet>);
+pub struct Proxies {
+    trusted: Vec<IpNet>,
+    /// Peers whose word did not, as far as the log says so.
+    told: Mutex<HashSet<IpAddr>>,
+}
 
 /// What is known of where a request comes from.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,11 +42,16 @@ pub struct Source {
 impl Proxies {
     /// Those in these networks.
     pub fn new(networks: Vec<IpNet>) -> Self {
-        Self(networks)
+        Self {
+            trusted: networks,
+            told: Mutex::default(),
+        }
     }
 
     fn trusts(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|network| network.contains(&address))
+        self.trusted
+            .iter()
+            .any(|network| network.contains(&address))
     }
 
     /// Finds out where a request comes from, and takes what nobody we trust has said out of its headers, so that nobody
@@ -43,13 +59,26 @@ impl Proxies {
     pub fn settle(&self, peer: IpAddr, headers: &mut HeaderMap) -> Source {
         let peer = peer.to_canonical();
         if !self.trusts(peer) {
+            let mut said = None;
             for name in [
                 X_FORWARDED_FOR,
                 X_FORWARDED_PROTO,
                 X_FORWARDED_HOST,
                 header::FORWARDED,
             ] {
-                headers.remove(name);
+                if headers.remove(&name).is_some() {
+                    said = said.or(Some(name));
+                }
+            }
+            if let Some(header) = said
+                && self.is_news(peer)
+            {
+                tracing::warn!(
+                    %peer,
+                    %header,
+                    "this peer sends headers of a proxy, which do not count; if it is a proxy of yours, name its address \
+                     in HEARTH_TRUSTED_PROXIES"
+                );
             }
             return Source {
                 client: peer,
@@ -88,6 +117,12 @@ impl Proxies {
             client,
             host: host.and_then(|host| HeaderValue::try_from(host).ok()),
         }
+    }
+
+    /// Whether the log shall say of this peer that its word does not count: once, and of so many peers only.
+    fn is_news(&self, peer: IpAddr) -> bool {
+        let mut told = self.told.lock();
+        told.len() < MAX_TOLD && told.insert(network(peer))
     }
 
     /// The first address from the right that is no proxy of ours, and how many entries were believed; `None` without the
@@ -219,6 +254,18 @@ mod tests {
         let settled = settle(&["127.0.0.0/8"], "::ffff:127.0.0.1", &lines);
         assert_eq!((settled.0.as_str(), settled.1), ("6.6.6.6", true));
         assert_eq!(settled.2.as_deref(), Some("evil.example"));
+    }
+
+    #[test]
+    fn a_peer_whose_word_does_not_count_is_told_of_once_and_not_too_many_are() {
+        let proxies = Proxies::new(Vec::new());
+        let news = |peer: &str| proxies.is_news(peer.parse().expect("an address"));
+        assert!(news("192.0.2.1") && news("192.0.2.2"));
+        assert!(!news("192.0.2.1"));
+        // One customer's addresses are one.
+        assert!(news("2001:db8::1") && !news("2001:db8::2"));
+        let told = (0..=255).filter(|n| news(&format!("198.51.100.{n}")));
+        assert_eq!(told.count(), MAX_TOLD - 3);
     }
 
     #[test]
