@@ -159,3 +159,20 @@ fn an_invocation_documents_its_headers_and_errors() {
         assert_eq!(examples[code]["value"]["status"], 502);
     }
 }
+
+#[test]
+fn the_trigger_documents_what_it_holds_back() {
+    let document = finished();
+    for path in ["/fn/{name}", "/fn/{name}/{path}"] {
+        for (method, operation) in document["paths"][path].as_object().unwrap() {
+            let answer = &operation["responses"]["default"];
+            let header = &answer["headers"]["X-Hearth-Withheld-Headers"];
+            assert!(header["schema"].is_object(), "{method} {path}");
+            // Beside those that every answer has.
+            assert!(
+                answer["headers"]["X-Request-Id"].is_object(),
+                "{method} {path}: {answer}"
+            );
+        }
+    }
+}

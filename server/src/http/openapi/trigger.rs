@@ -46,6 +46,11 @@ fn operation(method: &str, id: &str, with_path: bool) -> Value {
         "parameters": parameters,
         "responses": {"default": {
             "description": "The function's own status, headers and body",
+            "headers": {"X-Hearth-Withheld-Headers": {
+                "description": "Names of the function's headers that were not sent on, separated by commas, 512 bytes of \
+                    them at most; absent where all were sent",
+                "schema": {"type": "string"},
+            }},
             "content": {"*/*": {}},
         }},
         "x-invocation": true,
