@@ -2,6 +2,7 @@
 
 mod answer;
 mod connections;
+mod refusals;
 mod stream;
 
 use std::convert::Infallible;
@@ -29,11 +30,6 @@ pub use connections::{Connections, Part as RequestPart};
 
 /// Pause after a failed accept: the process may be out of descriptors for a moment.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// What is said to a connection for which there is no room.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nContent-Length: 157\r\n\
-    Retry-After: 1\r\nConnection: close\r\n\r\n\
-    {\"type\":\"urn:hearth:problem:too_many_connections\",\"title\":\"Too many connections\",\"status\":503,\
-    \"code\":\"too_many_connections\",\"detail\":\"try again in a second\"}";
 
 /// Accepts connections until `stop` completes. Those that are open then stay with `connections`.
 pub async fn serve(
@@ -111,18 +107,6 @@ fn serve_connection(stream: TcpStream, seat: Seat, front: Front) {
 fn refuse(stream: TcpStream, peer: SocketAddr) {
     tracing::debug!(%peer, "too many connections");
     if let Ok(mut stream) = stream.into_std() {
-        let _ = stream.write(FULL);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_refusal_is_whole() {
-        let text = std::str::from_utf8(super::FULL).expect("text");
-        let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
-        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
-        let problem: serde_json::Value = serde_json::from_str(body).expect("JSON");
-        assert_eq!(problem["status"], 503);
+        let _ = stream.write(refusals::FULL);
     }
 }

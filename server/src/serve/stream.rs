@@ -18,6 +18,7 @@ use crate::limits::pace::Pace;
 use crate::limits::{HEAD_BYTES, Limits};
 
 use super::connections::{Phase, Seat};
+use super::refusals;
 
 /// All waiting for a client that reads: a long download is as long as it is.
 const NO_TOTAL: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -100,6 +101,14 @@ impl Guarded {
         }
     }
 
+    /// Says why the connection will be closed, as far as that takes no time. Only while a head is read, whose request nobody
+    /// has answered, and not into an answer to the one before.
+    fn say(&self, why: &[u8]) {
+        if !self.pace.is_waiting() {
+            let _ = self.stream.try_write(why);
+        }
+    }
+
     /// Bytes came, or the end.
     fn came(&mut self, bytes: usize) {
         match self.seat.0.phase() {
@@ -149,6 +158,7 @@ impl AsyncRead for Guarded {
             return Poll::Ready(Ok(()));
         }
         if phase == Phase::Head && this.head >= HEAD_BYTES {
+            this.say(refusals::LARGE_HEAD);
             let why = "the request's head is too large";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, why)));
         }
@@ -165,7 +175,14 @@ impl AsyncRead for Guarded {
                     return Poll::Ready(Ok(()));
                 }
                 match this.quiet_until() {
-                    Some(until) => this.wake_at(until, cx, "no request came in time")?,
+                    Some(until) => {
+                        let waited = this.wake_at(until, cx, "no request came in time");
+                        // Who has said nothing is told nothing.
+                        if waited.is_err() && phase == Phase::Head {
+                            this.say(refusals::SLOW_HEAD);
+                        }
+                        waited?;
+                    }
                     None => this.look_again(cx),
                 }
                 Poll::Pending

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 use super::{PATIENCE, connect, descriptors, drip, everything_is_free, innocent, server};
-use crate::support::{Server, TOKEN};
+use crate::support::{Server, TOKEN, exchange};
 
 /// The issue's own case: 261 silent connections, and descriptors for 300.
 #[tokio::test]
@@ -55,6 +55,15 @@ async fn connections_without_a_request_are_closed() {
             let mut said = Vec::new();
             let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut said)).await;
             let _ = ended.unwrap_or_else(|_| panic!("{beginning:?} is kept"));
+            let said = String::from_utf8_lossy(&said);
+            // Who began a request is told; who did not, is not.
+            let begun = !beginning.is_empty() && !beginning.contains("\r\n\r\n");
+            assert_eq!(
+                said.starts_with("HTTP/1.1 408 ") && said.contains("\"request_timeout\""),
+                begun,
+                "{beginning:?}: {said}"
+            );
+            assert!(begun || !said.contains("HTTP/1.1 408"), "{said}");
         });
         // A byte now and then renews nothing.
         if !beginning.is_empty() && !beginning.ends_with("\r\n\r\n") {
@@ -80,14 +89,43 @@ async fn an_endless_head_is_cut() {
     let begin =
         format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n");
     let stream = connect(&server).await;
-    drip(
-        stream,
-        begin.into(),
-        lines.as_bytes(),
-        Duration::from_millis(1),
-    )
-    .await;
+    let pause = Duration::from_millis(1);
+    let said = drip(stream, begin.clone().into(), lines.as_bytes(), pause).await;
+    // Whoever is still sending may see no more than the end.
+    assert!(
+        said.is_empty() || said.starts_with("HTTP/1.1 431 "),
+        "{said}"
+    );
+    // Of too many bytes, and of too many lines.
+    let long = format!("{begin}X-Long: ");
+    let long = format!("{long}{}", "y".repeat((64 << 10) - long.len()));
+    let lines = format!("{begin}{}\r\n", "X-More: y\r\n".repeat(150));
+    for head in [long, lines] {
+        let answer = exchange(&server.url, head.as_bytes()).await;
+        assert_eq!(answer.status, 431, "{answer:?}");
+    }
     innocent(&server).await;
+}
+
+/// The next request on a connection is told the same, after the whole answer to the one before.
+#[tokio::test]
+async fn a_head_that_does_not_end_is_told_after_the_answer_before_it() {
+    use tokio::io::AsyncWriteExt;
+    let (server, _client) = server("head_time=400").await;
+    let mut stream = connect(&server).await;
+    let request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    stream.write_all(request).await.expect("it reads");
+    let mut said = vec![0; 4096];
+    let first = stream.read(&mut said).await.expect("an answer");
+    said.truncate(first);
+    stream.write_all(b"GET /hea").await.expect("it reads");
+    let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut said)).await;
+    ended.expect("closed").expect("in order");
+    let said = String::from_utf8_lossy(&said);
+    let answers: Vec<_> = said.match_indices("HTTP/1.1 ").collect();
+    assert_eq!(answers.len(), 2, "{said}");
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    assert!(said[answers[1].0..].starts_with("HTTP/1.1 408 "), "{said}");
 }
 
 #[tokio::test]
