@@ -30,3 +30,4 @@ pub mod live;
 pub mod package;
 pub mod retention;
 pub mod store;
+pub mod uploads;

@@ -57,10 +57,13 @@ pub const ANSWERS_AHEAD: usize = 256 << 20;
 /// What every answer may be ahead, whatever the others hold: one ring's content.
 pub const ANSWER_SHARE: usize = 256 << 10;
 
-/// Bytes that all uploads of code hold together, from their arrival until they are unpacked: three of the largest.
-pub const UPLOADS_BYTES: usize = 768 << 20;
-/// An upload up to this size is not counted, so that deploying a source file is always possible.
-pub const UPLOAD_FREE: usize = 1 << 20;
+/// Bytes of disk that all uploads of code take together, from their arrival until they are unpacked: eight of the largest.
+pub const UPLOADS_ON_DISK: usize = 2 << 30;
+/// Bytes of memory that they take: source text, and what a JSON body or a form holds beside an archive.
+pub const UPLOADS_IN_MEMORY: usize = 256 << 20;
+/// An upload up to this size stays in memory and is not counted, so that deploying a source file is always possible. Also
+/// what a larger one gathers before it writes.
+pub const UPLOAD_FREE: usize = 256 << 10;
 
 /// What a drain may take after its deadline, for the history of what was cut off.
 pub const CUT_OFF: Duration = Duration::from_secs(2);

@@ -24,6 +24,7 @@ use hearth::sandbox::{self, Host};
 use hearth::scheduler::{self, Gate, Resources};
 use hearth::serve::Connections;
 use hearth::store::Store;
+use hearth::uploads::Uploads;
 use hearth::{admin, serve};
 use hearth_abi::turns::{Wake, take_short_turns};
 use tokio::net::TcpListener;
@@ -166,6 +167,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         live: Live::start(engine.clone(), history.clone(), data_dir.path.clone()),
         history,
         people,
+        uploads: Uploads::new(&data_dir.path),
         edge: Edge {
             hosts: Hosts::new(
                 edge::own_names().into_iter().chain(config.hosts()?),

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
+use axum::extract::DefaultBodyLimit;
 use axum::extract::multipart::MultipartError;
 use axum::http::{HeaderMap, header};
 use bytes::{Bytes, BytesMut};
@@ -14,61 +15,71 @@ use serde_json::value::RawValue;
 
 use super::inbound::TooSlow;
 use super::problem::{Code, Problem};
-use super::uploads;
 
 /// Reads a whole body. One that is declared or found to be longer than `limit` bytes is a 413.
 pub async fn read(body: Body, limit: usize) -> Result<Bytes, Problem> {
-    read_with(body, limit, |_| Ok(())).await
+    let mut pieces = Pieces::of(body, limit)?;
+    let Some(first) = pieces.next().await? else {
+        return Ok(Bytes::new());
+    };
+    let Some(second) = pieces.next().await? else {
+        // The usual body is one piece, which is not copied.
+        return Ok(first);
+    };
+    let known = first.len() + second.len() + pieces.left();
+    let mut whole = BytesMut::with_capacity(known.min(limit));
+    whole.extend_from_slice(&first);
+    whole.extend_from_slice(&second);
+    drop((first, second));
+    while let Some(piece) = pieces.next().await? {
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole.freeze())
 }
 
-/// The same for an upload, which counts in what all uploads may hold.
-pub async fn read_counted(
+/// A body piece by piece, for who need not have it whole. The same limit holds.
+pub struct Pieces {
     body: Body,
     limit: usize,
-) -> Result<(Bytes, Option<uploads::Held>), Problem> {
-    let mut held = None;
-    let bytes = read_with(body, limit, |length| uploads::hold(&mut held, length)).await?;
-    Ok((bytes, held))
+    taken: usize,
 }
 
-async fn read_with(
-    mut body: Body,
-    limit: usize,
-    mut grown: impl FnMut(usize) -> Result<(), Problem>,
-) -> Result<Bytes, Problem> {
-    // hyper turns Content-Length into the exact hint. What is not read here, linger.rs takes care of.
-    if body.size_hint().lower() > limit as u64 {
-        return Err(too_large(limit));
-    }
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| unreadable(&error))?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        if first.len() + rest.len() + data.len() > limit {
+impl Pieces {
+    /// Those of a body of at most `limit` bytes.
+    pub fn of(body: Body, limit: usize) -> Result<Self, Problem> {
+        // hyper turns Content-Length into the exact hint. What is not read here, linger.rs takes care of.
+        if body.size_hint().lower() > limit as u64 {
             return Err(too_large(limit));
         }
-        grown(first.len() + rest.len() + data.len())?;
-        // The usual body is one piece, which is not copied.
-        if first.is_empty() && rest.is_empty() {
-            first = data;
-        } else {
-            if rest.is_empty() {
-                let known = body.size_hint().lower() as usize;
-                rest.reserve(first.len() + data.len() + known.min(limit));
-                rest.extend_from_slice(&first);
-                first = Bytes::new();
-            }
-            rest.extend_from_slice(&data);
-        }
+        Ok(Self {
+            body,
+            limit,
+            taken: 0,
+        })
     }
-    Ok(if rest.is_empty() {
-        first
-    } else {
-        rest.freeze()
-    })
+
+    /// The next one, which is not empty.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        while let Some(frame) = self.body.frame().await {
+            let frame = frame.map_err(|error| unreadable(&error))?;
+            let Ok(data) = frame.into_data() else {
+                continue;
+            };
+            self.taken += data.len();
+            if self.taken > self.limit {
+                return Err(too_large(self.limit));
+            }
+            if !data.is_empty() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How much is known to come.
+    fn left(&self) -> usize {
+        usize::try_from(self.body.size_hint().lower()).unwrap_or(usize::MAX)
+    }
 }
 
 /// 408 for a body that came too slowly, 400 for one that broke off.
@@ -85,12 +96,14 @@ pub fn unreadable(error: &(dyn std::error::Error + 'static)) -> Problem {
 /// A form's body for the parser, at most `limit` bytes of it, in sips: the parser takes whatever is there before it looks
 /// at any of it, and would hold the whole body.
 pub fn sipped(
-    request: axum::extract::Request,
+    mut request: axum::extract::Request,
     limit: usize,
 ) -> Result<axum::extract::Request, Problem> {
     if request.body().size_hint().lower() > limit as u64 {
         return Err(too_large(limit));
     }
+    // The limit here counts instead of axum's own.
+    DefaultBodyLimit::disable().apply(&mut request);
     Ok(request.map(|body| {
         Body::new(Sips {
             inner: Limited::new(body, limit),

@@ -31,7 +31,6 @@ pub mod spec;
 mod tokens;
 mod trace;
 mod trigger;
-mod uploads;
 mod users;
 
 use std::ops::Deref;
@@ -49,6 +48,7 @@ use crate::live::Live;
 use crate::people::People;
 use crate::retention::Retainer;
 use crate::store::Store;
+use crate::uploads::Uploads;
 
 /// What every handler can reach. Cheap to clone: a request does so more than once, on any core.
 #[derive(Clone)]
@@ -68,6 +68,8 @@ pub struct Parts {
     pub people: Arc<People>,
     /// What the console shows as it changes.
     pub live: Live,
+    /// Uploads of code on their way in.
+    pub uploads: Uploads,
     /// Which hosts and proxies there are.
     pub edge: edge::Edge,
     /// When the server started.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::DecisionCounts;
+use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -138,12 +139,12 @@ impl FunctionPatch {
 }
 
 /// Uploaded code, not yet unpacked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Code {
     /// Source text of the handler's module.
-    Inline(String),
+    Inline(Upload),
     /// A zip archive with the handler's module at its root.
-    Zip(bytes::Bytes),
+    Zip(Upload),
     /// The code of an existing version with some of its files changed.
     Edits {
         /// The version that was edited. It must be the active one, so that nobody undoes another's change unawares.

@@ -1,14 +1,16 @@
 //! Zip archives, hostile until proven otherwise.
 
-use std::io::{Cursor, ErrorKind, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 
-use bytes::Bytes;
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::error::{PackageError, quoted};
 use super::tree::Tree;
 use super::{MAX_ENTRIES, MAX_RATIO, MAX_UNPACKED_BYTES, RATIO_FREE_BYTES, names, preflight};
+use crate::uploads::{Reader, Upload};
+
+type Archive<'u> = ZipArchive<BufReader<Reader<'u>>>;
 
 /// Bytes inflated at a time.
 const PIECE_BYTES: usize = 64 << 10;
@@ -20,9 +22,9 @@ const TYPE_DIRECTORY: u32 = 0o040_000;
 const ANY_EXECUTE: u32 = 0o111;
 
 /// Unpacks a whole archive into `tree`.
-pub(super) fn extract(bytes: &Bytes, tree: &mut Tree<'_>) -> Result<(), PackageError> {
-    let expected = preflight::entries(bytes)?;
-    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| damaged(&e))?;
+pub(super) fn extract(upload: &Upload, tree: &mut Tree<'_>) -> Result<(), PackageError> {
+    let expected = preflight::entries(upload)?;
+    let mut archive = Archive::new(BufReader::new(upload.reader())).map_err(damaged)?;
     if archive.has_duplicate_names() {
         return Err(PackageError::Duplicate {
             entry: "an entry".to_owned(),
@@ -35,14 +37,14 @@ pub(super) fn extract(bytes: &Bytes, tree: &mut Tree<'_>) -> Result<(), PackageE
         )));
     }
     debug_assert!(archive.len() <= MAX_ENTRIES);
-    if archive.has_overlapping_files().map_err(|e| damaged(&e))? {
+    if archive.has_overlapping_files().map_err(damaged)? {
         return Err(PackageError::Bomb {
             entry: "the archive, whose entries share their data,".to_owned(),
             limit: MAX_RATIO,
         });
     }
     let mut budget = Budget {
-        archive: bytes.len() as u64,
+        archive: upload.len(),
         unpacked: 0,
     };
     let mut buffer = vec![0; PIECE_BYTES];
@@ -53,14 +55,14 @@ pub(super) fn extract(bytes: &Bytes, tree: &mut Tree<'_>) -> Result<(), PackageE
 }
 
 fn extract_one(
-    archive: &mut ZipArchive<Cursor<&Bytes>>,
+    archive: &mut Archive<'_>,
     index: usize,
     tree: &mut Tree<'_>,
     budget: &mut Budget,
     buffer: &mut [u8],
 ) -> Result<(), PackageError> {
     let (name, executable, compressed) = {
-        let entry = archive.by_index_data(index).map_err(|e| damaged(&e))?;
+        let entry = archive.by_index_data(index).map_err(damaged)?;
         let raw = entry.name_raw();
         let name = names::check(raw)?;
         let mode = entry.unix_mode().unwrap_or(0);
@@ -89,7 +91,7 @@ fn extract_one(
     if name.is_dir {
         return tree.add_directory(&name.path);
     }
-    let mut source = archive.by_index(index).map_err(|e| damaged(&e))?;
+    let mut source = archive.by_index(index).map_err(damaged)?;
     let mut file = tree.create(&name.path, executable)?;
     let mut written: u64 = 0;
     loop {
@@ -97,6 +99,7 @@ fn extract_one(
             Ok(0) => break,
             Ok(count) => count,
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(e) if e.raw_os_error().is_some() => return Err(e.into()),
             Err(e) => return Err(PackageError::Damaged(format!("{shown}: {e}"))),
         };
         written += count as u64;
@@ -185,6 +188,10 @@ fn method_name(method: CompressionMethod) -> String {
         .map_or_else(|| format!("{method:?}"), |(_, name)| (*name).to_owned())
 }
 
-fn damaged(error: &ZipError) -> PackageError {
-    PackageError::Damaged(error.to_string())
+/// What the archive's reader says; a disk that cannot be read is not the archive's fault.
+fn damaged(error: ZipError) -> PackageError {
+    match error {
+        ZipError::Io(error) if error.raw_os_error().is_some() => error.into(),
+        error => PackageError::Damaged(error.to_string()),
+    }
 }

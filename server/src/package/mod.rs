@@ -22,7 +22,6 @@ mod preflight;
 mod tests;
 mod tree;
 
-use std::io::Write;
 use std::path::Path;
 
 use crate::model::Code;
@@ -91,12 +90,12 @@ fn fill(
                 });
             }
             let mut file = tree.create(&format!("{module}.{extension}"), false)?;
-            file.write_all(source.as_bytes())?;
+            std::io::copy(&mut source.reader(), &mut file)?;
             file.finish();
             Ok(())
         }
-        Code::Zip(bytes) => {
-            archive::extract(bytes, tree)?;
+        Code::Zip(upload) => {
+            archive::extract(upload, tree)?;
             module::check(module, extension, tree)
         }
         Code::Edits { edits, .. } => {

@@ -6,6 +6,7 @@
 
 use super::error::PackageError;
 use super::{MAX_ENTRIES, PackageError as Error};
+use crate::uploads::Upload;
 
 /// `PK\x05\x06`, the end record's signature.
 const END_SIGNATURE: [u8; 4] = *b"PK\x05\x06";
@@ -17,16 +18,18 @@ const END_BYTES: usize = 22;
 const MAX_COMMENT_BYTES: usize = u16::MAX as usize;
 
 /// Checks the end record and returns the number of entries, 1 to [`MAX_ENTRIES`].
-pub(super) fn entries(archive: &[u8]) -> Result<usize, PackageError> {
-    let Some(last_start) = archive.len().checked_sub(END_BYTES) else {
+pub(super) fn entries(archive: &Upload) -> Result<usize, PackageError> {
+    let longest = END_BYTES + MAX_COMMENT_BYTES;
+    let tail_start = archive.len().saturating_sub(longest as u64);
+    let tail = archive.part(tail_start, longest)?;
+    let Some(last_start) = tail.len().checked_sub(END_BYTES) else {
         return Err(Error::NotAZip("it is too short"));
     };
-    let first = last_start.saturating_sub(MAX_COMMENT_BYTES);
-    let Some(at) = (first..=archive.len() - END_SIGNATURE.len())
+    let Some(at) = (0..=tail.len() - END_SIGNATURE.len())
         .rev()
-        .find(|&at| archive[at..].starts_with(&END_SIGNATURE))
+        .find(|&at| tail[at..].starts_with(&END_SIGNATURE))
     else {
-        return Err(if archive.starts_with(b"PK\x03\x04") {
+        return Err(if archive.part(0, 4)?.starts_with(b"PK\x03\x04") {
             Error::Damaged("its end is missing".to_owned())
         } else {
             Error::NotAZip("it has no end-of-directory record")
@@ -35,7 +38,7 @@ pub(super) fn entries(archive: &[u8]) -> Result<usize, PackageError> {
     if at > last_start {
         return Err(Error::Damaged("its end record is cut off".to_owned()));
     }
-    let record = &archive[at..];
+    let record = &tail[at..];
     let (disk, directory_disk) = (u16_at(record, 4), u16_at(record, 6));
     let (here, count) = (u16_at(record, 8), u16_at(record, 10));
     let (size, offset) = (u32_at(record, 12), u32_at(record, 16));
@@ -59,9 +62,15 @@ pub(super) fn entries(archive: &[u8]) -> Result<usize, PackageError> {
     if count == 0 {
         return Err(Error::NotAZip("it holds no files"));
     }
-    let starts_well = at.checked_sub(size as usize).is_some_and(|start| {
-        start >= offset as usize && archive[start..at].starts_with(&HEADER_SIGNATURE)
-    });
+    let end = tail_start + at as u64;
+    let starts_well = match end.checked_sub(size.into()) {
+        Some(start) if start >= offset.into() => {
+            // Only what is before the end record counts.
+            let most = HEADER_SIGNATURE.len().min(size as usize);
+            archive.part(start, most)?.starts_with(&HEADER_SIGNATURE)
+        }
+        _ => false,
+    };
     if !starts_well {
         return Err(Error::Damaged(
             "its directory is not where its end record says".to_owned(),

@@ -43,5 +43,6 @@ mod starters;
 mod trigger;
 mod trigger_answer;
 mod trigger_stream;
+mod uploads;
 mod version_pages;
 mod versions;

@@ -102,6 +102,7 @@ pub fn settle(base: &Path, edits: Vec<FileEdit>) -> io::Result<Vec<FileEdit>> {
 mod tests {
     use super::*;
     use crate::http::console::form;
+    use crate::uploads::Uploads;
 
     async fn form(body: &str) -> Form {
         let request = axum::extract::Request::builder()
@@ -109,9 +110,13 @@ mod tests {
             .header("content-type", "application/x-www-form-urlencoded")
             .body(axum::body::Body::from(body.to_owned()))
             .expect("a request");
-        form::read(request, &<form::Code as form::Kind>::SHAPE)
-            .await
-            .expect("a form")
+        form::read(
+            request,
+            &<form::Code as form::Kind>::SHAPE,
+            &Uploads::for_tests(),
+        )
+        .await
+        .expect("a form")
     }
 
     fn edit(from: Option<&str>, to: Option<&str>, text: Option<&str>) -> FileEdit {

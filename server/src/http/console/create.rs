@@ -153,7 +153,7 @@ pub fn code(form: &Form) -> Option<Input> {
     match (form.text("code_source"), &form.file) {
         ("file", Some(file)) => Some(Input::File {
             name: Some(file.name.clone()),
-            bytes: file.bytes.clone(),
+            content: file.content.clone(),
         }),
         ("file", None) => None,
         _ => Some(Input::Text(form.lines("code"))),
@@ -225,6 +225,7 @@ mod tests {
     use super::*;
     use crate::http::console::form;
     use crate::model::Runtime;
+    use crate::uploads::Uploads;
 
     async fn form(body: &str) -> Form {
         let request = Request::builder()
@@ -232,9 +233,13 @@ mod tests {
             .header("content-type", "application/x-www-form-urlencoded")
             .body(Body::from(body.to_owned()))
             .expect("a request");
-        form::read(request, &<form::Code as form::Kind>::SHAPE)
-            .await
-            .expect("a form")
+        form::read(
+            request,
+            &<form::Code as form::Kind>::SHAPE,
+            &Uploads::for_tests(),
+        )
+        .await
+        .expect("a form")
     }
 
     #[tokio::test]
@@ -251,7 +256,11 @@ mod tests {
         assert!(spec.public);
         assert_eq!(spec.env.get("A").map(String::as_str), Some("1"));
         assert_eq!(spec.env.len(), 1);
-        assert_eq!(code, Code::Inline("def handler(e,c):\n  return 1".into()));
+        let Code::Inline(source) = code else {
+            panic!("{code:?}");
+        };
+        let source = source.part(0, 100).expect("it can be read");
+        assert_eq!(source, b"def handler(e,c):\n  return 1");
     }
 
     #[tokio::test]

@@ -5,14 +5,14 @@ use std::marker::PhantomData;
 use axum::extract::multipart::{Multipart, MultipartError};
 use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
-use bytes::{Bytes, BytesMut};
 
 use crate::http::App;
 use crate::http::auth::X_CSRF_TOKEN;
 use crate::http::csrf;
 use crate::http::problem::{self, Problem};
-use crate::http::spec::MAX_CODE_BYTES;
-use crate::http::{body, query, uploads};
+use crate::http::spec::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
+use crate::http::{body, query};
+use crate::uploads::{Held, Upload, Uploads};
 
 use super::session::Viewer;
 
@@ -20,7 +20,7 @@ use super::session::Viewer;
 /// console sends.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Bytes of the whole body.
+    /// Bytes of the whole body. What is left of it beside the largest file bounds all text, which is held in memory.
     total: usize,
     /// Bytes of one text field.
     text: usize,
@@ -54,7 +54,7 @@ const EVENT: Shape = Shape {
 /// Settings, and code as text or as a file.
 const CODE: Shape = Shape {
     total: MAX_CODE_BYTES + (16 << 20),
-    text: 8 << 20,
+    text: MAX_SOURCE_BYTES,
     fields: 4096,
     file: MAX_CODE_BYTES,
 };
@@ -92,11 +92,11 @@ pub(super) const CSRF_FIELD: &str = "csrf";
 
 /// A file of a form.
 #[derive(Debug, Clone)]
-pub struct Upload {
+pub struct Chosen {
     /// Its name as the browser gave it.
     pub name: String,
     /// Its content.
-    pub bytes: Bytes,
+    pub content: Upload,
 }
 
 /// The fields of a form, in order; repeated names are kept.
@@ -104,7 +104,9 @@ pub struct Upload {
 pub struct Form {
     fields: Vec<(String, String)>,
     /// The chosen file, if one was.
-    pub file: Option<Upload>,
+    pub file: Option<Chosen>,
+    /// What the fields take in memory.
+    _held: Option<Held>,
 }
 
 impl Form {
@@ -155,7 +157,7 @@ pub struct Submitted<K = Settings> {
 impl<K: Kind> FromRequest<App> for Submitted<K> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &App) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let viewer = request
             .extensions()
             .get::<Viewer>()
@@ -168,7 +170,7 @@ impl<K: Kind> FromRequest<App> for Submitted<K> {
             check_csrf(&viewer, sent)?;
         }
         let unproven = in_header.is_none().then_some(&viewer);
-        let form = read_proving(request, &K::SHAPE, unproven).await?;
+        let form = read_proving(request, &K::SHAPE, &app.uploads, unproven).await?;
         // A form without the field proves nothing.
         if let Some(viewer) = unproven {
             check_csrf(viewer, form.text(CSRF_FIELD).as_bytes())?;
@@ -197,14 +199,15 @@ fn not_of_this_session() -> Problem {
 }
 
 /// Reads a form of either encoding, as far as it has its shape.
-pub async fn read(request: Request, shape: &Shape) -> Result<Form, Problem> {
-    read_proving(request, shape, None).await
+pub async fn read(request: Request, shape: &Shape, uploads: &Uploads) -> Result<Form, Problem> {
+    read_proving(request, shape, uploads, None).await
 }
 
 /// The same; of a viewer who has not proven yet that the form is of this session, nothing large is read before.
 async fn read_proving(
     request: Request,
     shape: &Shape,
+    uploads: &Uploads,
     unproven: Option<&Viewer>,
 ) -> Result<Form, Problem> {
     match body::media_type(request.headers()).as_str() {
@@ -213,7 +216,7 @@ async fn read_proving(
             let form = Multipart::from_request(request, &())
                 .await
                 .map_err(|e| Problem::new(problem::Code::InvalidMultipart, e.body_text()))?;
-            multipart(form, shape, unproven).await
+            multipart(form, shape, uploads, unproven).await
         }
         "application/x-www-form-urlencoded" => {
             let limit = shape.total.min(SETTINGS.total);
@@ -222,7 +225,10 @@ async fn read_proving(
             if fields.len() > shape.fields {
                 return Err(too_many(shape));
             }
-            Ok(Form { fields, file: None })
+            Ok(Form {
+                fields,
+                ..Form::default()
+            })
         }
         // A form without fields: htmx then sends no type.
         "" => Ok(Form::default()),
@@ -236,54 +242,63 @@ async fn read_proving(
 async fn multipart(
     mut form: Multipart,
     shape: &Shape,
+    uploads: &Uploads,
     mut unproven: Option<&Viewer>,
 ) -> Result<Form, Problem> {
     let mut read = Form::default();
+    let (mut texts, mut held) = (0, uploads.in_memory());
     while let Some(mut field) = form.next_field().await.map_err(|e| malformed(&e, shape))? {
         if read.fields.len() >= shape.fields {
             return Err(too_many(shape));
         }
         let name = field.name().unwrap_or_default().to_owned();
-        let file_name = field.file_name().map(str::to_owned);
-        let limit = match file_name {
-            Some(_) => shape.file,
-            None => shape.text,
-        };
-        let mut bytes = BytesMut::new();
-        let mut held = None;
-        while let Some(chunk) = field.chunk().await.map_err(|e| malformed(&e, shape))? {
-            let length = bytes.len() + chunk.len();
-            if unproven.is_some() && length > UNPROVEN_BYTES {
-                return Err(not_of_this_session());
+        if let Some(file) = field.file_name().map(str::to_owned) {
+            let mut spool = uploads.spool();
+            while let Some(chunk) = field.chunk().await.map_err(|e| malformed(&e, shape))? {
+                check_length(spool.len() + chunk.len(), shape.file, unproven)?;
+                spool.write(&chunk).await?;
             }
-            if length > limit {
-                return Err(body::too_large(limit));
-            }
-            uploads::hold(&mut held, length)?;
-            bytes.extend_from_slice(&chunk);
-        }
-        match file_name {
-            // Browsers send an empty name for a file that was not chosen.
-            Some(file) if file.is_empty() && bytes.is_empty() => {}
-            // The forms have one file each; of more, the last is meant.
-            Some(file) => {
-                read.file = Some(Upload {
+            // Browsers send an empty name for a file that was not chosen. The forms have one file each; of more, the last
+            // is meant.
+            if !(file.is_empty() && spool.is_empty()) {
+                read.file = Some(Chosen {
                     name: file,
-                    bytes: uploads::kept(bytes.freeze(), held),
+                    content: spool.finish().await?,
                 });
             }
-            None => {
-                let text = String::from_utf8(bytes.into()).map_err(|_| {
-                    Problem::new(problem::Code::InvalidMultipart, "a field is not UTF-8")
-                })?;
-                if let Some(viewer) = unproven.take_if(|_| name == CSRF_FIELD) {
-                    check_csrf(viewer, text.as_bytes())?;
-                }
-                read.fields.push((name, text));
-            }
+            continue;
         }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = field.chunk().await.map_err(|e| malformed(&e, shape))? {
+            check_length(bytes.len() + chunk.len(), shape.text, unproven)?;
+            texts += chunk.len();
+            if texts > shape.total - shape.file {
+                return Err(body::too_large(shape.total - shape.file));
+            }
+            held.grow_to(texts)?;
+            bytes.extend_from_slice(&chunk);
+        }
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Problem::new(problem::Code::InvalidMultipart, "a field is not UTF-8"))?;
+        if let Some(viewer) = unproven.take_if(|_| name == CSRF_FIELD) {
+            check_csrf(viewer, text.as_bytes())?;
+        }
+        read.fields.push((name, text));
     }
-    Ok(read)
+    Ok(Form {
+        _held: Some(held),
+        ..read
+    })
+}
+
+fn check_length(length: usize, limit: usize, unproven: Option<&Viewer>) -> Result<(), Problem> {
+    if unproven.is_some() && length > UNPROVEN_BYTES {
+        return Err(not_of_this_session());
+    }
+    if length > limit {
+        return Err(body::too_large(limit));
+    }
+    Ok(())
 }
 
 fn malformed(error: &MultipartError, shape: &Shape) -> Problem {
@@ -325,6 +340,7 @@ mod tests {
                 "name=a+b&env_name=X&env_name=Y&code=1%0D%0A2",
             ),
             &CODE,
+            &Uploads::for_tests(),
         )
         .await
         .expect("a form");
@@ -333,7 +349,8 @@ mod tests {
             --b\r\ncontent-disposition: form-data; name=\"env_name\"\r\n\r\nY\r\n\
             --b\r\ncontent-disposition: form-data; name=\"code\"\r\n\r\n1\r\n2\r\n\
             --b\r\ncontent-disposition: form-data; name=\"code_file\"; filename=\"\"\r\n\r\n\r\n--b--\r\n";
-        let multipart = read(request("multipart/form-data; boundary=b", parts), &CODE)
+        let parts = request("multipart/form-data; boundary=b", parts);
+        let multipart = read(parts, &CODE, &Uploads::for_tests())
             .await
             .expect("a form");
         for form in [encoded, multipart] {
@@ -347,14 +364,94 @@ mod tests {
 
     #[tokio::test]
     async fn other_types_are_refused() {
-        let problem = read(request("text/plain", "name=a"), &LOGIN)
+        let uploads = Uploads::for_tests();
+        let problem = read(request("text/plain", "name=a"), &LOGIN, &uploads)
             .await
             .expect_err("refused");
         assert_eq!(problem.code(), problem::Code::UnsupportedMediaType);
-        let problem = read(request("multipart/form-data; boundary=b", "junk"), &LOGIN)
-            .await
-            .expect_err("refused");
+        let junk = request("multipart/form-data; boundary=b", "junk");
+        let problem = read(junk, &LOGIN, &uploads).await.expect_err("refused");
         assert_eq!(problem.code(), problem::Code::InvalidMultipart);
+    }
+
+    /// A form of (field, file name or "", bytes), whose length is not known beforehand.
+    async fn submitted(shape: &Shape, parts: &[(&str, &str, usize)]) -> Result<Form, Problem> {
+        let mut pieces = Vec::new();
+        for (name, file, bytes) in parts {
+            let file = match *file {
+                "" => String::new(),
+                file => format!("; filename=\"{file}\""),
+            };
+            let head =
+                format!("--b\r\ncontent-disposition: form-data; name=\"{name}\"{file}\r\n\r\n");
+            pieces.push(bytes::Bytes::from(head));
+            pieces.push(vec![b'x'; *bytes].into());
+            pieces.push("\r\n".into());
+        }
+        pieces.push("--b--\r\n".into());
+        let pieces = pieces.into_iter().map(Ok::<_, std::io::Error>);
+        let request = Request::builder()
+            .method("POST")
+            .header("content-type", "multipart/form-data; boundary=b")
+            .body(Body::from_stream(futures_util::stream::iter(pieces)))
+            .expect("a request");
+        read(request, shape, &Uploads::for_tests()).await
+    }
+
+    #[tokio::test]
+    async fn every_form_has_its_own_limits() {
+        let too_large = problem::Code::PayloadTooLarge;
+        for (shape, name) in [
+            (LOGIN, "log-in"),
+            (SETTINGS, "settings"),
+            (EVENT, "event"),
+            (CODE, "code"),
+        ] {
+            // As large as its fields may be, and one byte more.
+            let form = submitted(&shape, &[("a", "", shape.text)]).await;
+            assert_eq!(form.expect(name).text("a").len(), shape.text, "{name}");
+            let refused = submitted(&shape, &[("a", "", shape.text + 1)]).await;
+            assert_eq!(refused.expect_err(name).code(), too_large, "{name}");
+            // Each field is good, and all of them are too much.
+            let texts = shape.total - shape.file;
+            let many = vec![("a", "", shape.text); texts / shape.text + 1];
+            let refused = submitted(&shape, &many).await;
+            assert_eq!(refused.expect_err(name).code(), too_large, "{name}");
+            // Small, and too many.
+            let many = vec![("a", "", 0); shape.fields + 1];
+            let refused = submitted(&shape, &many).await.expect_err(name).code();
+            let expected = match shape.fields * 52 > shape.total {
+                true => too_large,
+                false => problem::Code::InvalidMultipart,
+            };
+            assert_eq!(refused, expected, "{name}");
+            // A file is for the form that has one.
+            let file = submitted(&shape, &[("f", "a.zip", 1 << 20)]).await;
+            match shape.file {
+                0 => assert_eq!(file.expect_err(name).code(), too_large, "{name}"),
+                _ => assert_eq!(file.expect(name).file.expect("one").content.len(), 1 << 20),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_url_encoded_form_is_never_larger_than_settings() {
+        for shape in [LOGIN, SETTINGS, EVENT, CODE] {
+            let limit = shape.total.min(SETTINGS.total);
+            for (bytes, taken) in [(limit, true), (limit + 1, false)] {
+                let body = format!("a={}", "x".repeat(bytes - 2));
+                let request = request("application/x-www-form-urlencoded", &body);
+                let form = read(request, &shape, &Uploads::for_tests()).await;
+                assert_eq!(form.is_ok(), taken, "{bytes}");
+            }
+            let fields = "a&".repeat(shape.fields + 1);
+            if fields.len() <= limit {
+                let request = request("application/x-www-form-urlencoded", &fields);
+                let refused = read(request, &shape, &Uploads::for_tests()).await;
+                let code = refused.expect_err("too many").code();
+                assert_eq!(code, problem::Code::InvalidMultipart);
+            }
+        }
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub async fn login(
     request: Request,
 ) -> Result<Response, Problem> {
     let headers = request.headers().clone();
-    let form = form::read(request, &form::LOGIN).await?;
+    let form = form::read(request, &form::LOGIN, &app.uploads).await?;
     let attempt = match form.all("password").next() {
         Some(password) => with_password(&app, &audit, &form, password).await,
         None => with_token(&app, &audit, &form),

@@ -294,9 +294,13 @@ mod tests {
             .body(Body::from(body.to_owned()))
             .expect("a request");
         read(
-            &form::read(request, &<form::Settings as form::Kind>::SHAPE)
-                .await
-                .expect("a form"),
+            &form::read(
+                request,
+                &<form::Settings as form::Kind>::SHAPE,
+                &crate::uploads::Uploads::for_tests(),
+            )
+            .await
+            .expect("a form"),
             &function(),
         )
     }

@@ -38,7 +38,7 @@ pub async fn submit(
     request: Request,
 ) -> Result<Response, Problem> {
     let headers = request.headers().clone();
-    let form = form::read(request, &form::LOGIN).await?;
+    let form = form::read(request, &form::LOGIN, &app.uploads).await?;
     if is_done(&app).await? {
         return Ok(done());
     }

@@ -176,9 +176,13 @@ mod tests {
             .header("content-type", "application/x-www-form-urlencoded")
             .body(Body::from(body.to_owned()))
             .expect("a request");
-        let form = form::read(request, &<form::Settings as form::Kind>::SHAPE)
-            .await
-            .expect("a form");
+        let form = form::read(
+            request,
+            &<form::Settings as form::Kind>::SHAPE,
+            &crate::uploads::Uploads::for_tests(),
+        )
+        .await
+        .expect("a form");
         read(&form, Timestamp::UNIX_EPOCH).map_err(|error| error.field)
     }
 

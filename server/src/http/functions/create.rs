@@ -40,7 +40,7 @@ pub async fn create(
     sent: HeaderMap,
     request: Request,
 ) -> Result<Response, Problem> {
-    let fields = spec::upload(request).await?;
+    let fields = spec::upload(request, &app.uploads).await?;
     let (settings, code) = spec::create(fields)?;
     auth::reach(&asked.caller, &settings.name)?;
     let location = format!("/api/v1/functions/{}", settings.name);

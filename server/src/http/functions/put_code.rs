@@ -44,7 +44,7 @@ pub async fn put_code(
     request: Request,
 ) -> Result<Json<FunctionView>, Problem> {
     let runtime = app.engine.get(&name).await?.runtime;
-    let fields = spec::code_upload(request).await?;
+    let fields = spec::code_upload(request, &app.uploads).await?;
     let code = spec::code_only(fields, runtime)?;
     let nothing_else = FunctionPatch::default();
     let engine = app.engine.clone();

@@ -88,7 +88,7 @@ catalogue! {
     ResultTooLarge = "result_too_large", BAD_GATEWAY, "The function's result is too large";
     /// The template cannot be booted.
     FunctionUnavailable = "function_unavailable", SERVICE_UNAVAILABLE, "The function cannot be started";
-    /// The host had no descriptor, process, memory or cgroup to give; nothing is wrong with the function.
+    /// The host had no descriptor, process, memory, cgroup or disk space to give; nothing is wrong with the function.
     HostExhausted = "host_exhausted", SERVICE_UNAVAILABLE, "The host is short of resources";
     /// Draining.
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The server is shutting down";

@@ -5,10 +5,12 @@ use serde_json::Value;
 
 use super::{Code, Problem};
 use crate::engine::{EngineError, InvokeError};
+use crate::host_error::is_shortage;
 use crate::model::{FunctionError, InvalidField, LogLine};
 use crate::package::PackageError;
 use crate::people::PasswordError;
 use crate::store::StoreError;
+use crate::uploads::UploadError;
 
 impl From<InvalidField> for Problem {
     fn from(error: InvalidField) -> Self {
@@ -52,10 +54,22 @@ impl From<PasswordError> for Problem {
 impl From<PackageError> for Problem {
     fn from(error: PackageError) -> Self {
         match error {
+            PackageError::Io(io) if is_shortage(&io) => exhausted(PackageError::Io(io).to_string()),
             PackageError::Io(_) => Self::internal(error),
             refused => {
                 Self::new(Code::InvalidPackage, refused.to_string()).with("reason", refused.code())
             }
+        }
+    }
+}
+
+impl From<UploadError> for Problem {
+    fn from(error: UploadError) -> Self {
+        match error {
+            UploadError::Full(_) => Self::new(Code::TooManyUploads, error.to_string())
+                .header(header::RETRY_AFTER, HeaderValue::from(UPLOADS_RETRY_AFTER)),
+            UploadError::Io(ref io) if is_shortage(io) => exhausted(error.to_string()),
+            UploadError::Io(_) => Self::internal(error),
         }
     }
 }
@@ -116,6 +130,8 @@ impl From<InvokeError> for Problem {
     }
 }
 
+/// When other uploads may be done, in seconds.
+const UPLOADS_RETRY_AFTER: u64 = 5;
 /// When to come back after the host was short of something, in seconds.
 const EXHAUSTED_RETRY_AFTER: u64 = 1;
 

@@ -1,43 +1,37 @@
 //! The code of a function: inline source, a zip in base64, or an uploaded file.
 
-use base64::Engine as _;
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::model::{Code, InvalidField, Runtime};
+use crate::uploads::Upload;
 
 use super::fields::{Fields, Input, invalid, missing, type_of};
+use super::sieve::{Decoder, NotBase64};
 
-/// Longest code upload: bounds the memory one request can take.
+/// Longest code upload: bounds the disk one request can take.
 pub const MAX_CODE_BYTES: usize = 256 << 20;
+/// Longest source text: it is held in memory. Source that people wrote is far shorter; data belong into a zip.
+pub const MAX_SOURCE_BYTES: usize = 8 << 20;
 
 const RULE: &str = "{\"inline\": \"…\"} or {\"zip_base64\": \"…\"}, or an uploaded file";
 /// A zip's first bytes: a file, or the end record of an empty one.
 const ZIP_MAGIC: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 
-/// Standard alphabet, with or without padding.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &base64::alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
-
 /// Takes the field `code`.
 pub(super) fn required(fields: &mut Fields, runtime: Runtime) -> Result<Code, InvalidField> {
     match fields.remove("code") {
         None => Err(missing("code", RULE)),
-        Some(Input::Json(Value::Object(object))) => from_json(object),
+        Some(Input::Json(Value::Object(object))) => from_json(object, fields),
         Some(Input::Json(other)) => {
             let rule = format!("must be {RULE}; this is {}", type_of(&other));
             Err(invalid("code", &other, rule))
         }
-        Some(Input::Text(source)) => inline("code", source),
-        Some(Input::File { name, bytes }) => from_file(name, bytes, runtime),
+        Some(Input::Text(source)) => inline("code", source, fields),
+        Some(Input::File { name, content }) => from_file(name, content, runtime),
     }
 }
 
-fn from_json(object: Map<String, Value>) -> Result<Code, InvalidField> {
+fn from_json(object: Map<String, Value>, fields: &mut Fields) -> Result<Code, InvalidField> {
     let known = ["inline", "zip_base64"];
     if let Some((name, value)) = object
         .iter()
@@ -59,63 +53,95 @@ fn from_json(object: Map<String, Value>) -> Result<Code, InvalidField> {
         return Err(invalid(&field, &value, rule));
     };
     if name == "inline" {
-        return inline(&field, text);
+        return inline(&field, text, fields);
     }
-    // `base64` on the command line wraps its lines.
-    let mut text = text.into_bytes();
-    text.retain(|byte| !byte.is_ascii_whitespace());
-    match BASE64.decode(&text) {
-        Ok(bytes) if !bytes.is_empty() => Ok(Code::Zip(bytes.into())),
-        outcome => {
-            let rule = match outcome {
-                Err(e) => format!("must be base64 (standard alphabet): {e}"),
-                Ok(_) => "must not be empty".to_owned(),
-            };
-            let shown = String::from_utf8_lossy(&text[..text.len().min(200)]).into_owned();
-            Err(invalid(&field, &shown.into(), rule))
+    let decoded = match fields.archive.take() {
+        // The text of it was taken out as it came.
+        Some(archive) if text.is_empty() => archive,
+        Some(_) => {
+            let rule = "must be given once, as base64 (standard alphabet)";
+            return Err(invalid(&field, &text.into(), rule));
         }
-    }
+        None => decode(text.as_bytes()),
+    };
+    decoded
+        .map(Code::Zip)
+        .map_err(|NotBase64 { shown, rule }| invalid(&field, &shown.into(), rule))
 }
 
-fn inline(field: &str, source: String) -> Result<Code, InvalidField> {
+fn decode(text: &[u8]) -> Result<Upload, NotBase64> {
+    let (mut decoder, mut bytes) = (Decoder::default(), Vec::new());
+    decoder.push(text, &mut bytes);
+    decoder.finish(&mut bytes)?;
+    Ok(bytes.into())
+}
+
+fn inline(field: &str, source: String, fields: &mut Fields) -> Result<Code, InvalidField> {
     if source.trim().is_empty() {
         return Err(invalid(field, &source.into(), "must hold the source text"));
     }
-    Ok(Code::Inline(source))
+    if source.len() > MAX_SOURCE_BYTES {
+        return Err(invalid(field, &source.into(), too_long()));
+    }
+    Ok(Code::Inline(Upload::text(source, fields.held.take())))
+}
+
+fn too_long() -> String {
+    format!("source must not be longer than {MAX_SOURCE_BYTES} bytes; put it into a zip archive")
 }
 
 /// A file is a zip by its name or by its first bytes, else source text of the runtime's language.
-fn from_file(name: Option<String>, bytes: Bytes, runtime: Runtime) -> Result<Code, InvalidField> {
-    let is_zip = ZIP_MAGIC.iter().any(|magic| bytes.starts_with(magic));
+fn from_file(
+    name: Option<String>,
+    content: Upload,
+    runtime: Runtime,
+) -> Result<Code, InvalidField> {
+    let refuse = |name: Option<String>, rule: String| {
+        let content = Upload::from("");
+        Err(Input::File { name, content }.invalid("code", rule))
+    };
     let extension = name.as_deref().map(|name| match name.rsplit_once('.') {
         Some((_, extension)) => extension.to_ascii_lowercase(),
         None => String::new(),
     });
+    let unreadable = |error| format!("could not be read again: {error}; try again");
+    let is_zip = match content.part(0, 4) {
+        Ok(start) => ZIP_MAGIC.iter().any(|magic| start == **magic),
+        Err(error) => return refuse(name, unreadable(error)),
+    };
     let source_extensions: &[&str] = match runtime {
         Runtime::Python3 => &["py"],
         Runtime::Node => &["js", "mjs"],
     };
-    let shown = Input::File {
-        name,
-        bytes: Bytes::new(),
-    };
     match extension.as_deref() {
-        Some("zip") => return Ok(Code::Zip(bytes)),
-        _ if is_zip => return Ok(Code::Zip(bytes)),
+        Some("zip") => return Ok(Code::Zip(content)),
+        _ if is_zip => return Ok(Code::Zip(content)),
         None => {}
         Some(extension) if source_extensions.contains(&extension) => {}
         Some(_) => {
             let allowed = source_extensions.join(", .");
             let rule = format!("must be a file named .{allowed} or .zip for this runtime");
-            return Err(shown.invalid("code", rule));
+            return refuse(name, rule);
         }
     }
-    match String::from_utf8(bytes.into()) {
-        Ok(source) => inline("code", source),
-        Err(e) => {
-            let at = e.utf8_error().valid_up_to();
+    if content.len() > MAX_SOURCE_BYTES as u64 {
+        return refuse(name, too_long());
+    }
+    let bytes = match content.part(0, MAX_SOURCE_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) => return refuse(name, unreadable(error)),
+    };
+    match std::str::from_utf8(&bytes) {
+        Ok(source) if source.trim().is_empty() => {
+            let rule = "must hold the source text";
+            Err(invalid("code", &source.into(), rule))
+        }
+        // It stays where it is.
+        Ok(_) => Ok(Code::Inline(content)),
+        Err(error) => {
+            let at = error.valid_up_to();
             let rule = format!("source must be UTF-8 text; byte {at} is not");
-            Err(shown.invalid("code", rule))
+            refuse(name, rule)
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::model::InvalidField;
+use crate::uploads::{Held, Upload};
 
+use super::sieve::NotBase64;
 use super::suggest;
 
 /// Longest value a refusal repeats.
@@ -25,7 +26,7 @@ pub enum Input {
         /// The file's name as the client gave it.
         name: Option<String>,
         /// Its content.
-        bytes: Bytes,
+        content: Upload,
     },
 }
 
@@ -43,9 +44,9 @@ impl Input {
         match self {
             Self::Json(value) => invalid(field, value, rule),
             Self::Text(text) => invalid(field, &text.as_str().into(), rule),
-            Self::File { name, bytes } => {
+            Self::File { name, content } => {
                 let value = name.as_ref().map_or_else(
-                    || format!("{} bytes", bytes.len()).into(),
+                    || format!("{} bytes", content.len()).into(),
                     |name| Value::from(name.as_str()),
                 );
                 invalid(field, &value, rule)
@@ -91,6 +92,10 @@ pub struct Fields {
     inputs: BTreeMap<String, Input>,
     /// `env.NAME=value` fields of a form.
     pub(super) variables: BTreeMap<String, String>,
+    /// What `code.zip_base64` held, whose value is empty then.
+    pub(super) archive: Option<Result<Upload, NotBase64>>,
+    /// What the others take in memory.
+    pub(super) held: Option<Held>,
 }
 
 impl Fields {
@@ -101,7 +106,7 @@ impl Fields {
                 .into_iter()
                 .map(|(name, value)| (name, Input::Json(value)))
                 .collect(),
-            variables: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -109,7 +114,7 @@ impl Fields {
     pub fn single(name: &str, input: Input) -> Self {
         Self {
             inputs: BTreeMap::from([(name.to_owned(), input)]),
-            variables: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

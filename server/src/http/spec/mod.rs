@@ -9,6 +9,7 @@ mod env;
 mod fields;
 mod multipart;
 mod rules;
+mod sieve;
 mod suggest;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use crate::model::{
     Code, FunctionPatch, FunctionSpec, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S,
 };
 
-pub use code::MAX_CODE_BYTES;
+pub use code::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
 pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunction};
 pub use fields::{Fields, Input, IntegerRule, invalid};
 pub use rules::is_function_name;

@@ -1,26 +1,28 @@
 //! `multipart/form-data` to [`Fields`].
 
 use axum::extract::multipart::{Field, Multipart, MultipartError};
-use bytes::BytesMut;
 
 use crate::http::body;
 use crate::http::problem::{Code, Problem};
-use crate::http::uploads;
+use crate::uploads::{Upload, Uploads};
 
-use super::code::MAX_CODE_BYTES;
+use super::code::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
 use super::fields::{Fields, Input, invalid};
 
 /// Longest text field other than the code: no setting needs more, the whole environment is at most 4 KiB.
 const MAX_TEXT_BYTES: usize = 64 << 10;
+/// Longest text of all fields together: source, and text beside it. It is held in memory.
+const MAX_TEXTS_BYTES: usize = MAX_SOURCE_BYTES + (1 << 20);
 /// Longest form: code, and text beside it.
 pub(super) const MAX_FORM_BYTES: usize = MAX_CODE_BYTES + (1 << 20);
 /// Most fields: the settings and an environment of one-letter variables.
 const MAX_FIELDS: usize = 2048;
 
 /// Reads a whole form.
-pub(super) async fn read(mut form: Multipart) -> Result<Fields, Problem> {
+pub(super) async fn read(mut form: Multipart, uploads: &Uploads) -> Result<Fields, Problem> {
     let mut fields = Fields::default();
-    let mut count = 0;
+    fields.held = Some(uploads.in_memory());
+    let (mut count, mut texts) = (0, 0);
     while let Some(field) = form.next_field().await.map_err(|e| malformed(&e))? {
         count += 1;
         if count > MAX_FIELDS {
@@ -35,35 +37,44 @@ pub(super) async fn read(mut form: Multipart) -> Result<Fields, Problem> {
                 "a field of the form has no name",
             ));
         };
-        add(&mut fields, name, field).await?;
+        add(&mut fields, &mut texts, uploads, name, field).await?;
     }
     Ok(fields)
 }
 
-async fn add(fields: &mut Fields, name: String, field: Field<'_>) -> Result<(), Problem> {
-    let file_name = field.file_name().map(str::to_owned);
-    let limit = match name.as_str() {
-        "code" => MAX_CODE_BYTES,
-        _ => MAX_TEXT_BYTES,
-    };
-    let (bytes, held) = content(field, limit).await?;
-    if file_name.is_some() && name != "code" {
-        let shown = file_name.unwrap_or_default();
-        return Err(invalid(&name, &shown.into(), "must be text, not a file").into());
-    }
-    let input = match file_name {
-        // Browsers send an empty name for a file that was not chosen.
-        Some(file) if file.is_empty() && bytes.is_empty() => return Ok(()),
-        Some(file) => Input::File {
-            name: Some(file),
-            bytes: uploads::kept(bytes.freeze(), held),
-        },
-        None => match String::from_utf8(bytes.into()) {
-            Ok(text) => Input::Text(text),
-            Err(_) => {
-                return Err(invalid(&name, &"(binary)".into(), "must be UTF-8 text").into());
+async fn add(
+    fields: &mut Fields,
+    texts: &mut usize,
+    uploads: &Uploads,
+    name: String,
+    field: Field<'_>,
+) -> Result<(), Problem> {
+    let input = match field.file_name().map(str::to_owned) {
+        Some(file) if name == "code" => {
+            let content = content(field, uploads).await?;
+            // Browsers send an empty name for a file that was not chosen.
+            if file.is_empty() && content.is_empty() {
+                return Ok(());
             }
-        },
+            Input::File {
+                name: Some(file),
+                content,
+            }
+        }
+        Some(file) => {
+            return Err(invalid(&name, &file.into(), "must be text, not a file").into());
+        }
+        None => {
+            let limit = match name.as_str() {
+                "code" => MAX_SOURCE_BYTES,
+                _ => MAX_TEXT_BYTES,
+            };
+            let bytes = text(field, limit, fields, texts).await?;
+            let Ok(text) = String::from_utf8(bytes) else {
+                return Err(invalid(&name, &"(binary)".into(), "must be UTF-8 text").into());
+            };
+            Input::Text(text)
+        }
     };
     match (name.strip_prefix("env."), input) {
         (Some(variable), Input::Text(value)) => {
@@ -77,21 +88,40 @@ async fn add(fields: &mut Fields, name: String, field: Field<'_>) -> Result<(), 
     }
 }
 
-async fn content(
+/// A file, on its way to the disk.
+async fn content(mut field: Field<'_>, uploads: &Uploads) -> Result<Upload, Problem> {
+    let mut spool = uploads.spool();
+    while let Some(chunk) = field.chunk().await.map_err(|e| malformed(&e))? {
+        if spool.len() + chunk.len() > MAX_CODE_BYTES {
+            return Err(body::too_large(MAX_CODE_BYTES));
+        }
+        spool.write(&chunk).await?;
+    }
+    Ok(spool.finish().await?)
+}
+
+/// A text field. `texts` counts all of them.
+async fn text(
     mut field: Field<'_>,
     limit: usize,
-) -> Result<(BytesMut, Option<uploads::Held>), Problem> {
-    let mut bytes = BytesMut::new();
-    let mut held = None;
+    fields: &mut Fields,
+    texts: &mut usize,
+) -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::new();
     while let Some(chunk) = field.chunk().await.map_err(|e| malformed(&e))? {
-        let length = bytes.len() + chunk.len();
-        if length > limit {
+        *texts += chunk.len();
+        if bytes.len() + chunk.len() > limit {
             return Err(body::too_large(limit));
         }
-        uploads::hold(&mut held, length)?;
+        if *texts > MAX_TEXTS_BYTES {
+            return Err(body::too_large(MAX_TEXTS_BYTES));
+        }
+        if let Some(held) = &mut fields.held {
+            held.grow_to(*texts)?;
+        }
         bytes.extend_from_slice(&chunk);
     }
-    Ok((bytes, held))
+    Ok(bytes)
 }
 
 fn malformed(error: &MultipartError) -> Problem {

@@ -1,6 +1,5 @@
 //! What nobody would upload.
 
-use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
@@ -22,7 +21,7 @@ proptest! {
             let at = at.index(zip.len());
             zip[at] = byte;
         }
-        let _ = Place::new().unpack(Code::Zip(Bytes::from(zip)));
+        let _ = Place::new().unpack(Code::Zip(zip.into()));
     }
 
     /// Arbitrary names stay inside or are refused.

@@ -3,29 +3,30 @@
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{connect, innocent, server};
+use super::{connect, innocent, peak, server};
 use crate::support::{Browser, Server, TOKEN};
 
 /// What is sent: far more than the server may gain.
 const SENT: usize = 280 << 20;
 /// What the server may gain by it: pieces that are under way, and what allocators keep.
 const GAINED_KIB: u64 = 48 << 10;
+/// The same where a text of 8 MiB is taken: it grows by doubling.
+const TEXT_KIB: u64 = 128 << 10;
 const PART: &str = "--b\r\ncontent-disposition: form-data; name=\"password\"\r\n\r\n";
-
-/// The most memory that the server had so far, in KiB.
-fn peak(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("status");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    number.expect("VmHWM").parse().expect("a number")
-}
+const FILE: &str = "--b\r\ncontent-disposition: form-data; name=\"f\"; filename=\"a.zip\"\r\n\r\n";
 
 /// Sends a form of 280 MiB in one field, as long as the server takes it; what it answered.
-async fn flood(server: &Server, path: &str, headers: &str, chunked: bool) -> String {
+async fn flood(
+    server: &Server,
+    path: &str,
+    headers: &str,
+    part: &'static str,
+    chunked: bool,
+) -> String {
     let (mut reading, mut writing) = connect(server).await.into_split();
     let length = match chunked {
         true => "Transfer-Encoding: chunked".to_owned(),
-        false => format!("Content-Length: {}", PART.len() + SENT),
+        false => format!("Content-Length: {}", part.len() + SENT),
     };
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\
@@ -35,10 +36,10 @@ async fn flood(server: &Server, path: &str, headers: &str, chunked: bool) -> Str
         let piece = vec![b'x'; 1 << 20];
         writing.write_all(head.as_bytes()).await?;
         if chunked {
-            let part = format!("{:x}\r\n{PART}\r\n", PART.len());
-            writing.write_all(part.as_bytes()).await?;
+            let first = format!("{:x}\r\n{part}\r\n", part.len());
+            writing.write_all(first.as_bytes()).await?;
         } else {
-            writing.write_all(PART.as_bytes()).await?;
+            writing.write_all(part.as_bytes()).await?;
         }
         for _ in 0..SENT / piece.len() {
             if chunked {
@@ -70,7 +71,7 @@ async fn a_huge_form_from_nobody_costs_nothing() {
     let before = peak(&server);
     for path in ["/login", "/setup"] {
         for chunked in [false, true] {
-            let said = flood(&server, path, "", chunked).await;
+            let said = flood(&server, path, "", PART, chunked).await;
             assert!(said.starts_with("HTTP/1.1 413"), "{path}: {said}");
         }
     }
@@ -89,11 +90,49 @@ async fn nothing_large_is_read_before_the_sessions_token() {
     let cookie = format!("Cookie: {}\r\n", visitor.cookie);
     for path in ["/functions/mine/code", "/new", "/account/password"] {
         for chunked in [false, true] {
-            let said = flood(&server, path, &cookie, chunked).await;
+            let said = flood(&server, path, &cookie, PART, chunked).await;
             let refused = said.starts_with("HTTP/1.1 403") || said.starts_with("HTTP/1.1 413");
             assert!(refused, "{path}: {said}");
         }
     }
     let gained = peak(&server) - before;
     assert!(gained < GAINED_KIB, "{gained} KiB more");
+}
+
+/// Of those who may submit them, the forms take what they need and no more.
+#[tokio::test]
+async fn forms_for_settings_events_and_code_have_limits_of_their_own() {
+    let (server, client) = server("").await;
+    client.deploy("mine", super::ECHO, json!({})).await;
+    let visitor = Browser::logged_in(&server, TOKEN).await;
+    let session = format!(
+        "Cookie: {}\r\nX-CSRF-Token: {}\r\n",
+        visitor.cookie, visitor.csrf
+    );
+    let before = peak(&server);
+    for path in [
+        "/functions/mine/settings",
+        "/functions/mine/events",
+        "/functions/mine/code",
+    ] {
+        for part in [PART, FILE] {
+            for chunked in [false, true] {
+                let said = flood(&server, path, &session, part, chunked).await;
+                assert!(said.starts_with("HTTP/1.1 413"), "{path}: {said}");
+            }
+        }
+    }
+    let gained = peak(&server) - before;
+    assert!(gained < TEXT_KIB, "{gained} KiB more");
+    // What fits is looked at.
+    for (path, field, bytes) in [
+        ("/functions/mine/settings", "env_value", 60 << 10),
+        ("/functions/mine/events", "event", 6 << 20),
+        ("/functions/mine/code", "code", 7 << 20),
+    ] {
+        let value = "x".repeat(bytes);
+        let answer = visitor.submit(path, &[(field, &value)]).await;
+        assert_eq!(answer.status, 422, "{path}: {}", answer.text());
+    }
+    innocent(&server).await;
 }

@@ -6,6 +6,7 @@
 mod connecting;
 mod drain;
 mod forms;
+mod memory;
 mod reading;
 mod sending;
 
@@ -51,6 +52,11 @@ fn descriptors(server: &Server) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", server.pid()))
         .expect("the server runs")
         .count()
+}
+
+/// The most memory that the server had so far, in KiB.
+fn peak(server: &Server) -> u64 {
+    server.status("VmHWM")
 }
 
 /// Waits until the server holds no more connections than the one that asks, and no instance is busy.

@@ -209,6 +209,17 @@ impl Server {
         self.process.id()
     }
 
+    /// A figure of its `/proc/PID/status`: `VmHWM`, the most memory it had so far, in KiB.
+    pub fn status(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        status
+            .expect("the server runs")
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+            .unwrap_or_else(|| panic!("no {name}"))
+    }
+
     /// Kills it without warning and waits until it is gone.
     pub fn kill_9(&mut self) {
         self.process.kill().expect("the server runs");

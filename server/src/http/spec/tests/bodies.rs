@@ -6,6 +6,11 @@ use serde_json::Value;
 
 use super::*;
 use crate::http::problem::{Code as ProblemCode, Problem};
+use crate::uploads::Uploads;
+
+fn uploads() -> Uploads {
+    Uploads::for_tests()
+}
 
 /// A form of (name, file name, content).
 fn form(parts: &[(&str, Option<&str>, &[u8])]) -> Request {
@@ -31,7 +36,7 @@ fn form(parts: &[(&str, Option<&str>, &[u8])]) -> Request {
 async fn create_form(
     parts: &[(&str, Option<&str>, &[u8])],
 ) -> Result<(FunctionSpec, Code), Problem> {
-    Ok(create(upload(form(parts)).await?)?)
+    Ok(create(upload(form(parts), &uploads()).await?)?)
 }
 
 /// The form that the contract promises to take, with another file.
@@ -62,7 +67,7 @@ async fn the_forms_fields_are_the_json_ones() {
     assert_eq!(spec.network, Network::Outbound);
     assert_eq!(spec.env["A"], "1");
     assert_eq!(spec.env["B"], "two = 2");
-    assert_eq!(code, Code::Inline("x = 'ä'".into()));
+    assert_eq!(source(&code), "x = 'ä'");
 }
 
 #[tokio::test]
@@ -144,7 +149,7 @@ async fn bad_forms_are_refused() {
         ))
         .unwrap();
     assert_eq!(
-        upload(broken).await.unwrap_err().code(),
+        upload(broken, &uploads()).await.unwrap_err().code(),
         ProblemCode::InvalidMultipart
     );
 }
@@ -159,7 +164,7 @@ async fn content_types_are_checked() {
     let code = |problem: Problem| problem.code().name();
     let wrong = "application/x-www-form-urlencoded";
     assert_eq!(
-        code(upload(request(wrong, b"{}")).await.unwrap_err()),
+        code(upload(request(wrong, b"{}"), &uploads()).await.unwrap_err()),
         "unsupported_media_type"
     );
     assert_eq!(
@@ -167,9 +172,12 @@ async fn content_types_are_checked() {
         "unsupported_media_type"
     );
     assert!(
-        upload(request("Application/JSON; charset=utf-8", b"{}"))
-            .await
-            .is_ok()
+        upload(
+            request("Application/JSON; charset=utf-8", b"{}"),
+            &uploads()
+        )
+        .await
+        .is_ok()
     );
     assert!(
         json_fields(request("application/merge-patch+json", b"{}"))
@@ -178,7 +186,7 @@ async fn content_types_are_checked() {
     );
     assert_eq!(
         code(
-            upload(request("application/json", b"{]"))
+            upload(request("application/json", b"{]"), &uploads())
                 .await
                 .unwrap_err()
         ),
@@ -186,7 +194,7 @@ async fn content_types_are_checked() {
     );
     assert_eq!(
         code(
-            upload(request("application/json", b"[]"))
+            upload(request("application/json", b"[]"), &uploads())
                 .await
                 .unwrap_err()
         ),
@@ -206,7 +214,7 @@ async fn content_types_are_checked() {
 #[tokio::test]
 async fn code_can_be_the_body_itself() {
     let read = async |kind: &str, body: &[u8]| {
-        let fields = code_upload(request(kind, body)).await?;
+        let fields = code_upload(request(kind, body), &uploads()).await?;
         Ok::<_, Problem>(code_only(fields, Runtime::Python3)?)
     };
     assert!(matches!(
@@ -245,4 +253,71 @@ async fn code_can_be_the_body_itself() {
         );
     }
     assert!(read("image/png", b"x").await.is_err());
+}
+
+/// Archives of all sizes are the same however they come: in memory, or by the disk.
+#[tokio::test]
+async fn an_archive_is_the_same_by_every_way() {
+    use base64::Engine as _;
+    for bytes in [5, 400_000, 3_000_001] {
+        let mut zip = b"PK\x03\x04".to_vec();
+        zip.extend((0..bytes).map(|at| (at % 253) as u8));
+        let text = base64::engine::general_purpose::STANDARD.encode(&zip);
+        let json = serde_json::json!({"code": {"zip_base64": text}}).to_string();
+        let parts: [(&str, Option<&str>, &[u8]); 1] = [("code", Some("a.zip"), &zip)];
+        for request in [
+            request("application/json", json.as_bytes()),
+            request("application/zip", &zip),
+            form(&parts),
+        ] {
+            let fields = code_upload(request, &uploads()).await.unwrap();
+            let code = code_only(fields, Runtime::Python3).unwrap();
+            assert!(content(&code) == zip, "{bytes}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn source_has_a_limit_of_its_own() {
+    let limit = MAX_SOURCE_BYTES;
+    for (bytes, taken) in [(limit, true), (limit + 1, false)] {
+        let text = vec![b'x'; bytes];
+        let json = serde_json::json!({"code": {"inline": String::from_utf8_lossy(&text)}});
+        let json = json.to_string();
+        let as_text: [(&str, Option<&str>, &[u8]); 1] = [("code", None, &text)];
+        let as_file: [(&str, Option<&str>, &[u8]); 1] = [("code", Some("a.py"), &text)];
+        for request in [
+            request("application/json", json.as_bytes()),
+            request("text/x-python", &text),
+            form(&as_text),
+            form(&as_file),
+        ] {
+            let read = async {
+                let fields = code_upload(request, &uploads()).await?;
+                Ok::<_, Problem>(code_only(fields, Runtime::Python3)?)
+            };
+            match read.await {
+                Ok(code) => assert!(taken && content(&code).len() == bytes),
+                Err(problem) => {
+                    assert!(!taken, "{problem:?}");
+                    let code = problem.code();
+                    let refused = [ProblemCode::InvalidField, ProblemCode::PayloadTooLarge];
+                    assert!(refused.contains(&code), "{code:?}");
+                }
+            }
+        }
+    }
+    // JSON of nothing but other text, and a form of many fields, end where the text does.
+    let long = "x".repeat(2 * limit + (1 << 20));
+    let json = serde_json::json!({"name": long, "code": {"zip_base64": "UEs="}}).to_string();
+    let refused = upload(request("application/json", json.as_bytes()), &uploads()).await;
+    assert_eq!(refused.unwrap_err().code(), ProblemCode::PayloadTooLarge);
+    let value = vec![b'x'; 60 << 10];
+    let names: Vec<String> = (0..160).map(|number| format!("env.A{number}")).collect();
+    let parts: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), None, value.as_slice()))
+        .collect();
+    let refused = create_form(&parts).await.unwrap_err();
+    assert_eq!(refused.code(), ProblemCode::PayloadTooLarge);
 }
