@@ -5,7 +5,6 @@ mod exchange;
 mod record;
 mod stages;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -68,41 +67,37 @@ impl Engine {
             Ok(body) => body,
             Err(error) => return (meta, Err(InvokeError::body(&error))),
         };
-        let lease = loop {
-            let deployment = function.active();
-            meta.version = deployment.version;
-            match deployment.lease(received).await {
-                // Another version took over between the look-up and the lease.
-                Err(LeaseError::Retired) if !Arc::ptr_eq(&function.active(), &deployment) => {}
-                Err(LeaseError::Retired) => {
-                    return (
-                        meta,
-                        Err(InvokeError::NotFound(request.function.to_string())),
-                    );
-                }
-                Err(LeaseError::Full { max, queued }) => {
-                    let refusal = InvokeError::TooManyRequests {
-                        max_concurrency: max,
-                        queued,
-                        retry_after: RETRY_AFTER,
-                    };
-                    return (meta, Err(refusal));
-                }
-                Err(LeaseError::Boot(failure)) => {
-                    let reason = failure.reason.clone();
-                    let error = if running.is_cut_off() {
-                        InvokeError::ShuttingDown
-                    } else if failure.is_of_host() {
-                        InvokeError::HostExhausted(reason)
-                    } else {
-                        InvokeError::Unavailable(reason)
-                    };
-                    meta.stages = self
-                        .record_unserved(&deployment, id, request.trigger, received, &error)
-                        .await;
-                    return (meta, Err(error));
-                }
-                Ok(lease) => break lease,
+        let (deployment, lease) = function.lease(received).await;
+        meta.version = deployment.version;
+        let lease = match lease {
+            Ok(lease) => lease,
+            Err(LeaseError::Retired) => {
+                return (
+                    meta,
+                    Err(InvokeError::NotFound(request.function.to_string())),
+                );
+            }
+            Err(LeaseError::Full { max, queued }) => {
+                let refusal = InvokeError::TooManyRequests {
+                    max_concurrency: max,
+                    queued,
+                    retry_after: RETRY_AFTER,
+                };
+                return (meta, Err(refusal));
+            }
+            Err(LeaseError::Boot(failure)) => {
+                let reason = failure.reason.clone();
+                let error = if running.is_cut_off() {
+                    InvokeError::ShuttingDown
+                } else if failure.is_of_host() {
+                    InvokeError::HostExhausted(reason)
+                } else {
+                    InvokeError::Unavailable(reason)
+                };
+                meta.stages = self
+                    .record_unserved(&deployment, id, request.trigger, received, &error)
+                    .await;
+                return (meta, Err(error));
             }
         };
         meta.start = Some(lease.rung);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
@@ -9,7 +10,7 @@ use parking_lot::RwLock;
 use super::glance;
 use crate::instance::FunctionKey;
 use crate::model::{FunctionView, InstanceCounts, VersionView};
-use crate::scheduler::{Deployment, TemplateStatus};
+use crate::scheduler::{Deployment, Lease, LeaseError, TemplateStatus};
 use crate::store::{StoredFunction, StoredVersion};
 
 /// A function: what is stored of it and what serves it.
@@ -46,6 +47,15 @@ impl Function {
     /// What answers now.
     pub(super) fn active(&self) -> Arc<Deployment> {
         self.active.load_full()
+    }
+
+    /// Leases an instance of what answers now, which is returned too.
+    pub(super) async fn lease(
+        &self,
+        received: Instant,
+    ) -> (Arc<Deployment>, Result<Lease, LeaseError>) {
+        let lease = |deployment: Arc<Deployment>| async move { deployment.lease(received).await };
+        ask(|| self.active(), lease).await
     }
 
     /// Puts another version in service and takes the former out: new requests go to the new one at once, requests under
@@ -92,6 +102,24 @@ impl Function {
             updated_at: stored.updated_at,
             url: format!("/fn/{}", spec.name),
             decisions: deployment.decisions(),
+        }
+    }
+}
+
+/// Asks who is active, and its successor when another took over between the look-up and the question. Returns who was asked
+/// last. A successor may be of the same version: one that was taken off and put back.
+async fn ask<D, T, F>(
+    active: impl Fn() -> Arc<D>,
+    question: impl Fn(Arc<D>) -> F,
+) -> (Arc<D>, Result<T, LeaseError>)
+where
+    F: Future<Output = Result<T, LeaseError>>,
+{
+    loop {
+        let asked = active();
+        match question(asked.clone()).await {
+            Err(LeaseError::Retired) if !Arc::ptr_eq(&active(), &asked) => {}
+            answer => return (asked, answer),
         }
     }
 }
@@ -152,5 +180,57 @@ impl Registry {
             .collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all.into_iter().map(|(_, function)| function).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// A version, and whether it was taken out of service.
+    struct Version(u32, AtomicBool);
+
+    impl Version {
+        fn new(number: u32) -> Arc<Self> {
+            Arc::new(Self(number, AtomicBool::new(false)))
+        }
+    }
+
+    /// Asks for a version's number; when the first is asked, `meanwhile` has happened to what is active.
+    async fn asked(meanwhile: impl Fn(&ArcSwap<Version>)) -> Result<u32, LeaseError> {
+        let active = ArcSwap::new(Version::new(1));
+        let first = active.load_full();
+        let question = |version: Arc<Version>| {
+            if Arc::ptr_eq(&version, &first) {
+                meanwhile(&active);
+            }
+            let answer = match version.1.load(Ordering::Relaxed) {
+                true => Err(LeaseError::Retired),
+                false => Ok(version.0),
+            };
+            std::future::ready(answer)
+        };
+        ask(|| active.load_full(), question).await.1
+    }
+
+    fn switch(active: &ArcSwap<Version>, to: u32) {
+        let former = active.swap(Version::new(to));
+        former.1.store(true, Ordering::Relaxed);
+    }
+
+    #[tokio::test]
+    async fn a_version_that_was_taken_off_and_put_back_is_asked_again() {
+        let answer = asked(|active| {
+            switch(active, 2);
+            switch(active, 1);
+        });
+        assert_eq!(answer.await.ok(), Some(1));
+        let answer = asked(|active| switch(active, 2));
+        assert_eq!(answer.await.ok(), Some(2));
+        let deleted = asked(|active| active.load().1.store(true, Ordering::Relaxed));
+        assert!(matches!(deleted.await, Err(LeaseError::Retired)));
+        assert_eq!(asked(|_| {}).await.ok(), Some(1));
     }
 }
