@@ -18,6 +18,14 @@ impl Browser {
         sum.expect("a script").as_u64().expect("a number")
     }
 
+    /// The figures at the top of the page, by their keys.
+    async fn figures(&self) -> Value {
+        let script = "return Object.fromEntries(Array.from(document.querySelectorAll('.figures [data-live]'), \
+            (figure) => [figure.dataset.live, figure.textContent]));";
+        let figures = self.client.execute(script, vec![]).await;
+        figures.expect("a script")
+    }
+
     async fn wait_for_bars(&self, chart: &str, count: u64) {
         let script = format!(
             "return Array.from(document.querySelectorAll('[data-chart={chart}] rect title'), \
@@ -111,6 +119,57 @@ async fn the_histogram_moves_as_requests_arrive_and_tells_cold_from_warm() {
         .map(|(name, path)| (name.as_str(), *path))
         .collect();
     browser.pictures(&server.url, &pages[1..2]).await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn the_figures_at_the_top_follow_the_stream() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("spread", SLEEP, json!({})).await;
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    let page = "/functions/spread/latency";
+    browser.open(&server, page).await;
+    browser.wait_for_text("#latency-count", "0").await;
+    let mut before = browser.figures().await;
+    let keys: Vec<String> = before
+        .as_object()
+        .expect("figures")
+        .keys()
+        .cloned()
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            "cold-share",
+            "count",
+            "errors",
+            "ratio",
+            "total/p50",
+            "total/p99"
+        ]
+    );
+
+    // Enough of them for percentiles; the second time slower ones, so that none stays as it was.
+    for (count, ms) in [(120, 0), (260, 20)] {
+        let already = if ms == 0 { 0 } else { 120 };
+        for _ in already..count - 1 {
+            client.invoke("spread", &json!(ms)).await.expect(200);
+        }
+        client.invoke("spread", &json!(-1)).await.expect(502);
+        browser
+            .wait_for_text("#latency-count", &count.to_string())
+            .await;
+        let streamed = browser.figures().await;
+        for key in &keys {
+            assert_ne!(streamed[key], before[key], "{key} after {count} calls");
+        }
+        // What a page says that is loaded now.
+        browser.open(&server, page).await;
+        assert_eq!(streamed, browser.figures().await);
+        before = streamed;
+    }
     browser.close().await;
 }
 

@@ -181,6 +181,83 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     viewer.close().await;
 }
 
+/// A restart forgets when passwords were entered, as ten minutes do: sessions go on.
+#[tokio::test]
+async fn what_outlasts_a_session_asks_for_the_password_again() {
+    let server = Server::start();
+    user(&server, "ada", "admin").await;
+    let admin = Browser::start(DESKTOP, false).await;
+    open(&admin, &server, "/").await;
+    log_in(&admin, "ada", PASSWORD).await;
+    admin.find("#logout").await;
+    let server = server.restart();
+
+    open(&admin, &server, "/tokens").await;
+    admin.click("#add-token summary").await;
+    admin.fill("#name", "ci & \"co\"").await;
+    admin.click("#right-write").await;
+    admin.click("#add-token-button").await;
+    admin.wait_for_text("h1", "Enter your password again").await;
+    admin
+        .wait_for_text("label[for=confirm]", "Password of ada")
+        .await;
+    // One can type at once.
+    admin
+        .wait_until(
+            "the field has the focus",
+            "return document.activeElement?.id === 'confirm';",
+        )
+        .await;
+    look(&admin, "confirm-desktop-light").await;
+    admin.fill("#confirm", "not-the-password").await;
+    admin.click("#confirm-button").await;
+    admin
+        .wait_for_text("#error-confirm", "This is not your password.")
+        .await;
+    look(&admin, "confirm-error-desktop-light").await;
+    admin.fill("#confirm", PASSWORD).await;
+    admin.click("#confirm-button").await;
+    // What was asked for is done, as it was typed before the question.
+    let secret = admin.text("#made-secret").await;
+    let token = server.client_with(Some(&secret));
+    token.get("/api/v1/functions").await.expect(200);
+    let tokens = server.client().get("/api/v1/tokens").await.expect(200);
+    let tokens = tokens.json();
+    let made = tokens["items"].as_array().expect("a list").iter();
+    let made: Vec<_> = made
+        .filter(|token| token["name"] == "ci & \"co\"")
+        .collect();
+    assert_eq!(made.len(), 1, "{tokens}");
+    assert!(made[0]["rights"].to_string().contains("write"), "{tokens}");
+
+    // Not again for ten minutes.
+    open(&admin, &server, "/people").await;
+    admin.click("#add-person summary").await;
+    admin.fill("#name", "bob").await;
+    admin.click("#add-person-button").await;
+    admin.find("#made-secret").await;
+
+    // For a user it is the same, on a phone as well.
+    let server = server.restart();
+    open(&admin, &server, "/people").await;
+    admin.click("#add-person summary").await;
+    admin.fill("#name", "eve").await;
+    admin.click("#role-viewer").await;
+    admin.resize(PHONE).await;
+    admin.click("#add-person-button").await;
+    admin.find("#confirm").await;
+    look(&admin, "confirm-phone-light").await;
+    admin.fill("#confirm", PASSWORD).await;
+    admin.click("#confirm-button").await;
+    let first = admin.text("#made-secret").await;
+    let viewer = Browser::start(PHONE, true).await;
+    open(&viewer, &server, "/").await;
+    log_in(&viewer, "eve", &first).await;
+    viewer.find("#logout").await;
+    viewer.close().await;
+    admin.close().await;
+}
+
 #[tokio::test]
 async fn the_pages_about_people_are_sound_at_every_size_and_in_every_theme() {
     let server = Server::start();
