@@ -13,7 +13,7 @@ use serde_json::json;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use crate::support::{Browser, Client, Server, TOKEN, eventually, half_a_request};
+use crate::support::{Browser, Client, Server, TOKEN, eventually, exchange, half_a_request};
 
 const HANDLER: &str = "def handler(event, context):\n    return 1\n";
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -104,6 +104,36 @@ async fn large_uploads_at_a_time_cost_little_memory() {
         assert_eq!(function["code_sha256"], items[0]["code_sha256"]);
     }
     assert_eq!(spooled(&server), 0);
+}
+
+#[tokio::test]
+async fn an_upload_over_the_limit_is_refused() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("mine", HANDLER, json!({})).await;
+    // One that says so is not read at all.
+    for kind in [
+        "application/zip",
+        "application/json",
+        "multipart/form-data; boundary=b",
+    ] {
+        let head = format!(
+            "PUT /api/v1/functions/mine/code HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n\
+             Authorization: Bearer {TOKEN}\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+            400 << 20
+        );
+        let answer = exchange(&server.url, head.as_bytes()).await;
+        answer.problem(413, "payload_too_large");
+    }
+    // One that does not is read as far as the limit, and leaves nothing.
+    let long = Bytes::from(vec![b'x'; (256 << 20) + 1000]);
+    let request = put(&client, "mine").header("content-type", "application/zip");
+    let answer = client.send(request.body(pieces(&long))).await;
+    answer.problem(413, "payload_too_large");
+    eventually("it is gone", PATIENCE, || async {
+        (spooled(&server) == 0).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
