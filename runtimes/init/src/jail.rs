@@ -84,8 +84,8 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     // 3. The root, in a mount namespace of this process alone.
     sys::unshare_mounts().map_err(JailError::mount("a mount namespace"))?;
     rootfs::open_up(&spec.root)?;
-    let writable = rootfs::build(spec)?;
-    let standby = writable.map(Standby::new).transpose()?;
+    let incomplete = rootfs::build(spec)?;
+    let standby = incomplete.map(Standby::new).transpose()?;
     //    CRIU and an image to be restored are opened while they are in sight.
     let restorer = match &spec.assignment {
         None => Some(Restorer::ahead(spec)?),

@@ -1,9 +1,13 @@
 //! Mounts made complete before they are attached anywhere, so that nobody ever sees them otherwise.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
 
-use rustix::mount::{MoveMountFlags, OpenTreeFlags};
+use rustix::fs::{Mode, OFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
+};
 
 use crate::error::JailError;
 use crate::sys;
@@ -15,15 +19,57 @@ pub fn mount_sealed(source: &Path, target: &Path) -> Result<OwnedFd, JailError> 
         "making {} read-only",
         source.display()
     )))?;
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-    rustix::mount::move_mount(&mount, "", rustix::fs::CWD, target, flags).map_err(
-        JailError::mount(format!(
-            "mounting {} on {}",
-            source.display(),
-            target.display()
-        )),
-    )?;
+    attach(&mount, source, target)?;
     Ok(mount)
+}
+
+/// Shows a directory of the host at `target`, read-only, nosuid and nodev, and returns the mount: through an overlay of its
+/// own, or by a bind if it is on an overlay already, as a container's files are. What is mapped through two of them has a
+/// path that leads nowhere, and CRIU could not dump it.
+pub fn show(source: &Path, target: &Path, empty: &OwnedFd) -> Result<OwnedFd, JailError> {
+    let what = || JailError::mount(format!("laying an overlay over {}", source.display()));
+    let system = rustix::fs::statfs(source).map_err(what())?;
+    if system.f_type == libc::OVERLAYFS_SUPER_MAGIC {
+        return mount_sealed(source, target);
+    }
+    let mount = overlay(source, empty).map_err(what())?;
+    attach(&mount, source, target)?;
+    Ok(mount)
+}
+
+/// A read-only, nosuid and nodev overlay over a directory of the host, attached nowhere yet. `empty` is a directory without
+/// entries.
+///
+/// Unlike a bind's, its inodes are its own: a lock taken on one of them meets none that was taken outside. And what
+/// `/proc/self/mountinfo` shows of it is how its layers were named here, by number, and not where they are. What is mounted
+/// below the directory is not part of it.
+pub fn overlay(source: &Path, empty: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let source = directory(source)?;
+    let layer = |dir: &OwnedFd| format!("/proc/self/fd/{}", dir.as_raw_fd());
+    let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(context.as_fd(), "source", "overlay")?;
+    // Without a layer to write to, the kernel takes no fewer than two.
+    let layers = format!("{}:{}", layer(&source), layer(empty));
+    fsconfig_set_string(context.as_fd(), "lowerdir", layers)?;
+    fsconfig_set_flag(context.as_fd(), "ro")?;
+    fsconfig_create(context.as_fd())?;
+    let sealed = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV;
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, sealed)
+}
+
+/// Opens a directory, for its path only.
+pub fn directory(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+}
+
+fn attach(mount: &OwnedFd, source: &Path, target: &Path) -> Result<(), JailError> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    rustix::mount::move_mount(mount, "", rustix::fs::CWD, target, flags).map_err(JailError::mount(
+        format!("mounting {} on {}", source.display(), target.display()),
+    ))
 }
 
 /// A mount of its own for a directory, attached nowhere yet.

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
+use std::path::Path;
 use std::process;
 
 use hearth_init::{Check, ProbeReport};
 use rustix::mount::{MountFlags, MountPropagationFlags, OpenTreeFlags};
 use rustix::thread::{Gid, Uid};
 
+use crate::mounts;
 use crate::sys::{self, Fork};
 
 /// First host uid the sandboxes use; any number will do here.
@@ -41,13 +43,14 @@ fn root() -> io::Result<()> {
         | rustix::thread::CapabilitySet::SETUID
         | rustix::thread::CapabilitySet::SETGID
         | rustix::thread::CapabilitySet::CHOWN
+        | rustix::thread::CapabilitySet::MKNOD
         | rustix::thread::CapabilitySet::KILL;
     if !rustix::process::geteuid().is_root() {
         return Err(io::Error::other("the server does not run as root"));
     }
     if !held.contains(needed) {
         return Err(io::Error::other(
-            "root lacks one of CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL",
+            "root lacks one of CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_MKNOD, CAP_KILL",
         ));
     }
     Ok(())
@@ -84,7 +87,10 @@ fn namespaces() -> Vec<Check> {
         }
         Ok(Fork::Parent(pid, _)) => {
             drop(answer);
-            let mut checks = vec![check("namespaces", None, Ok(()))];
+            let mut checks = vec![
+                check("namespaces", None, Ok(())),
+                check("overlay", None, overlay()),
+            ];
             let mapping = map_users(pid.as_raw_nonzero().get());
             if mapping.is_ok() {
                 // A child that died shows in its answer.
@@ -115,6 +121,15 @@ fn map_users(pid: i32) -> io::Result<()> {
     fs::write(format!("/proc/{pid}/setgroups"), "deny")?;
     fs::write(format!("/proc/{pid}/uid_map"), &line)?;
     fs::write(format!("/proc/{pid}/gid_map"), &line)
+}
+
+/// What stage 0 does with directories of the host: an overlay over one.
+fn overlay() -> io::Result<()> {
+    rustix::mount::mount("tmpfs", "/tmp", "tmpfs", MountFlags::NODEV, None)?;
+    let (shown, empty) = (Path::new("/tmp/shown"), Path::new("/tmp/empty"));
+    fs::create_dir(shown)?;
+    fs::create_dir(empty)?;
+    Ok(mounts::overlay(shown, &mounts::directory(empty)?).map(drop)?)
 }
 
 /// What PID 1 does: change of user, mounts of its own.

@@ -1,10 +1,14 @@
-//! The root as the function sees it: a small file system in memory, filled with read-only binds.
+//! The root as the function sees it: a small file system in memory, with what the host gives mounted read-only in it.
+//!
+//! Directories of the host are shown through overlays and its short files are copied, so that the inodes inside are the
+//! sandbox's own: a lock on one of them is met by nobody outside, and `/proc/self/mountinfo` does not tell where on the
+//! host anything is.
 //!
 //! Runs as the host's root in a mount namespace that only this process has. Every mount is made and sealed here, so
 //! that the kernel locks it when the sandbox's own, less privileged mount namespace is copied from this one: nothing
 //! inside can make it writable again or take it away to see what is below.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -13,16 +17,15 @@ use std::path::{Path, PathBuf};
 
 use hearth_init::criu::KDAT;
 use hearth_init::{Assignment, INNER_UID, JailSpec};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, makedev};
 use rustix::mount::{MountFlags, MountPropagationFlags};
 
 use crate::error::JailError;
-use crate::mounts::{detached, mount_sealed};
+use crate::mounts::{self, detached};
 
 /// Directories of the root, parents first.
 const DIRECTORIES: &[&str] = &[
     "dev",
-    "dev/shm",
     "etc",
     "etc/ssl",
     "opt",
@@ -40,15 +43,27 @@ const DEVICE_LINKS: &[(&str, &str)] = &[
     ("dev/stdout", "/proc/self/fd/1"),
     ("dev/stderr", "/proc/self/fd/2"),
 ];
-/// The only devices.
-pub const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom"];
+/// The only devices, with their minor numbers; the major one is [`MEMORY`].
+const DEVICES: &[(&str, u32)] = &[
+    ("null", 3),
+    ("zero", 5),
+    ("full", 7),
+    ("random", 8),
+    ("urandom", 9),
+];
+/// Major number of those devices (`Documentation/admin-guide/devices.txt`).
+const MEMORY: u32 = 1;
+/// `/dev`: nothing in it but devices, links and a place for `/dev/shm`.
+const DEV_OPTIONS: &CStr = c"mode=0755,size=4k,nr_inodes=16";
 /// Top-level names that are links into `/usr` on a merged system, and directories of their own on others.
 const USR_NAMES: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 /// What is shown of the host's `/etc`, where it exists. None of it is secret.
-const ETC_BINDS: &[&str] = &["etc/ld.so.cache", "etc/ssl/certs"];
+const LOADER_CACHE: &str = "etc/ld.so.cache";
+const CERTIFICATES: &str = "etc/ssl/certs";
 
-/// Size of the root's own files in bytes, and their number: a few short ones, the rest is mounted.
-const ROOT_BYTES: u64 = 1 << 20;
+/// Size of the root's own files in bytes, and their number: a few short ones and copies of the loader's cache (20 to 200 KiB)
+/// and of the zone (4 KiB at most); the rest is mounted.
+const ROOT_BYTES: u64 = 4 << 20;
 const ROOT_FILES: u32 = 256;
 
 const NSSWITCH: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
@@ -60,10 +75,9 @@ const HOSTS: &str = "etc/hosts";
 
 /// Fills `spec.root`, mounts everything that the host gives to it, seals it and makes it the working directory.
 ///
-/// A standby's root lacks the function's code and host name. Returns what they are put in with: the root as a mount that
-/// can be written to and is attached nowhere. What is mounted in that root in this namespace appears in all copies of it,
-/// and is locked there like all else.
-pub fn build(spec: &JailSpec) -> Result<Option<OwnedFd>, JailError> {
+/// A standby's root lacks the function's code and host name. Returns what they are put in with. What is mounted in that root
+/// in this namespace appears in all copies of it, and is locked there like all else.
+pub fn build(spec: &JailSpec) -> Result<Option<Incomplete>, JailError> {
     rustix::mount::mount_change(
         "/",
         MountPropagationFlags::REC | MountPropagationFlags::PRIVATE,
@@ -73,6 +87,9 @@ pub fn build(spec: &JailSpec) -> Result<Option<OwnedFd>, JailError> {
     let root = Root {
         path: &spec.root,
         owner: spec.uid_base,
+        // What is mounted on it next does not cover a descriptor of it.
+        empty: mounts::directory(&spec.root)
+            .map_err(JailError::mount("opening the root's directory"))?,
     };
     // In memory, and in this mount, which alone becomes the sandbox's root: a disk's file system takes milliseconds for two
     // dozen files, and more for each that was removed a moment ago.
@@ -92,10 +109,8 @@ pub fn build(spec: &JailSpec) -> Result<Option<OwnedFd>, JailError> {
     for name in DIRECTORIES {
         root.directory(name)?;
     }
+    root.devices()?;
     root.directory(&format!("opt/hearth/{}", spec.runtime_name))?;
-    for (name, target) in DEVICE_LINKS {
-        root.link(name, target)?;
-    }
     // Node looks for modules beside each directory on the way up from the code: the runtime's own come last.
     if spec.runtime_dir.join("node_modules").is_dir() {
         let modules = format!("/opt/hearth/{}/node_modules", spec.runtime_name);
@@ -109,9 +124,8 @@ pub fn build(spec: &JailSpec) -> Result<Option<OwnedFd>, JailError> {
         HOSTS,
         function.map_or_else(String::new, |function| hosts(&function.hostname)),
     )?;
-    for device in DEVICES {
-        root.file(&format!("dev/{device}"), "")?;
-    }
+    root.copy(Path::new("/").join(LOADER_CACHE).as_path(), LOADER_CACHE)?;
+    root.local_time()?;
     let is_booted = function.is_some_and(|function| function.restore.is_none());
     if let (Some(criu), true) = (&spec.criu, is_booted) {
         root.directory("run")?;
@@ -119,66 +133,57 @@ pub fn build(spec: &JailSpec) -> Result<Option<OwnedFd>, JailError> {
         root.file(KDAT, &notes)?;
     }
 
-    let sealed = MountFlags::RDONLY | MountFlags::NOSUID;
-    root.bind(Path::new("/usr"), "usr", sealed | MountFlags::NODEV)?;
+    root.show(Path::new("/usr"), "usr")?;
     for name in USR_NAMES {
-        root.usr_name(name, sealed | MountFlags::NODEV)?;
+        root.usr_name(name)?;
     }
-    for name in ETC_BINDS {
-        let source = Path::new("/").join(name);
-        if source.exists() {
-            root.mount_point(&source, name)?;
-            root.bind(
-                &source,
-                name,
-                sealed | MountFlags::NODEV | MountFlags::NOEXEC,
-            )?;
-        }
-    }
-    root.local_time(sealed | MountFlags::NODEV | MountFlags::NOEXEC)?;
-    for device in DEVICES {
-        let name = format!("dev/{device}");
-        root.bind(
-            &Path::new("/").join(&name),
-            &name,
-            sealed | MountFlags::NOEXEC,
-        )?;
+    let certificates = Path::new("/").join(CERTIFICATES);
+    if certificates.is_dir() {
+        root.directory(CERTIFICATES)?;
+        root.show(&certificates, CERTIFICATES)?;
     }
     if let Some(function) = function {
-        root.bind(&function.code_dir, CODE, sealed | MountFlags::NODEV)?;
+        root.show(&function.code_dir, CODE)?;
     }
-    root.bind(
+    root.show(
         &spec.runtime_dir,
         &format!("opt/hearth/{}", spec.runtime_name),
-        sealed | MountFlags::NODEV,
     )?;
     let writable = match function {
         None => Some(detached(&spec.root)?),
         Some(_) => None,
     };
-    root.seal("", sealed | MountFlags::NODEV)?;
+    root.seal("", MountFlags::NODEV)?;
     if writable.is_some() {
         rustix::mount::mount_change(&spec.root, MountPropagationFlags::SHARED)
             .map_err(JailError::mount("sharing the root with the sandbox's"))?;
     }
     rustix::process::chdir(&spec.root).map_err(JailError::mount("entering the root"))?;
-    Ok(writable)
+    let empty = root.empty;
+    Ok(writable.map(|writable| Incomplete { writable, empty }))
 }
 
-/// Puts the function's code and host name into a standby's root, `writable` being what [`build`] returned. Returns the
-/// code's directory.
+/// A standby's root as it can still be changed.
+pub struct Incomplete {
+    /// The root as a mount that can be written to and is attached nowhere.
+    writable: OwnedFd,
+    /// See [`Root::empty`].
+    empty: OwnedFd,
+}
+
+/// Puts the function's code and host name into a standby's root. Returns the code's directory.
 pub fn complete(
     spec: &JailSpec,
     function: &Assignment,
-    writable: &OwnedFd,
+    root: &Incomplete,
 ) -> Result<OwnedFd, JailError> {
     let write = || -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = rustix::fs::openat(writable, HOSTS, flags, Mode::empty())?;
+        let file = rustix::fs::openat(&root.writable, HOSTS, flags, Mode::empty())?;
         File::from(file).write_all(hosts(&function.hostname).as_bytes())
     };
     write().map_err(JailError::mount(format!("writing /{HOSTS}")))?;
-    mount_sealed(&function.code_dir, &spec.root.join(CODE))
+    mounts::show(&function.code_dir, &spec.root.join(CODE), &root.empty)
 }
 
 fn passwd() -> String {
@@ -195,6 +200,8 @@ fn hosts(hostname: &str) -> String {
 struct Root<'a> {
     path: &'a Path,
     owner: u32,
+    /// The host's directory below it, in which nothing is.
+    empty: OwnedFd,
 }
 
 impl Root<'_> {
@@ -236,32 +243,55 @@ impl Root<'_> {
         self.own(name)
     }
 
-    /// An empty directory or file to mount `source` on.
-    fn mount_point(&self, source: &Path, name: &str) -> Result<(), JailError> {
-        if source.is_dir() {
-            self.directory(name)
-        } else {
-            self.file(name, "")
+    /// A short file of the host, if it exists.
+    fn copy(&self, source: &Path, name: &str) -> Result<(), JailError> {
+        match fs::read(source) {
+            Ok(content) => self.file(name, content),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(JailError::mount(format!("reading {}", source.display()))(
+                error,
+            )),
         }
     }
 
-    /// Binds one mount (not what is mounted below it) and seals it.
-    fn bind(&self, source: &Path, name: &str, flags: MountFlags) -> Result<(), JailError> {
-        rustix::mount::mount_bind(source, self.at(name)).map_err(JailError::mount(format!(
-            "binding {} to /{name}",
-            source.display()
-        )))?;
-        self.seal(name, flags)
+    /// Shows a directory of the host, which cannot be changed through it.
+    fn show(&self, source: &Path, name: &str) -> Result<(), JailError> {
+        mounts::show(source, &self.at(name), &self.empty).map(drop)
     }
 
+    /// `/dev`: a file system of its own, since no other of the sandbox's may have devices.
+    fn devices(&self) -> Result<(), JailError> {
+        let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+        rustix::mount::mount("tmpfs", self.at("dev"), "tmpfs", flags, DEV_OPTIONS)
+            .map_err(JailError::mount("mounting /dev"))?;
+        self.own("dev")?;
+        self.directory("dev/shm")?;
+        for (name, minor) in DEVICES {
+            let (name, mode) = (format!("dev/{name}"), Mode::from_raw_mode(0o666));
+            let make = || {
+                let device = makedev(MEMORY, *minor);
+                rustix::fs::mknodat(CWD, self.at(&name), FileType::CharacterDevice, mode, device)?;
+                // Not cut by the umask.
+                rustix::fs::chmod(self.at(&name), mode)
+            };
+            make().map_err(JailError::mount(format!("making /{name}")))?;
+            self.own(&name)?;
+        }
+        for (name, target) in DEVICE_LINKS {
+            self.link(name, target)?;
+        }
+        self.seal("dev", MountFlags::NOEXEC)
+    }
+
+    /// Makes a mount read-only and nosuid, and what `flags` say.
     fn seal(&self, name: &str, flags: MountFlags) -> Result<(), JailError> {
-        rustix::mount::mount_remount(self.at(name), MountFlags::BIND | flags, c"").map_err(
-            JailError::mount(format!("making /{name} read-only, nosuid, nodev")),
-        )
+        let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | flags;
+        rustix::mount::mount_remount(self.at(name), flags, c"")
+            .map_err(JailError::mount(format!("making /{name} read-only")))
     }
 
     /// Shows `/bin`, `/lib` … the way the host has them.
-    fn usr_name(&self, name: &str, flags: MountFlags) -> Result<(), JailError> {
+    fn usr_name(&self, name: &str) -> Result<(), JailError> {
         let host = Path::new("/").join(name);
         match fs::symlink_metadata(&host) {
             Err(_) => Ok(()),
@@ -272,13 +302,13 @@ impl Root<'_> {
             }
             Ok(_) => {
                 self.directory(name)?;
-                self.bind(&host, name, flags)
+                self.show(&host, name)
             }
         }
     }
 
-    /// `/etc/localtime`: a link when the host's zone file is below `/usr`, else a bind; UTC without one.
-    fn local_time(&self, flags: MountFlags) -> Result<(), JailError> {
+    /// `/etc/localtime`: a link when the host's zone file is below `/usr`, else a copy; UTC without one.
+    fn local_time(&self) -> Result<(), JailError> {
         const NAME: &str = "etc/localtime";
         let Ok(zone) = fs::canonicalize("/etc/localtime") else {
             return Ok(());
@@ -286,8 +316,7 @@ impl Root<'_> {
         if zone.starts_with("/usr") {
             self.link(NAME, zone)
         } else {
-            self.file(NAME, "")?;
-            self.bind(&zone, NAME, flags)
+            self.copy(&zone, NAME)
         }
     }
 }

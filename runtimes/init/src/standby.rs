@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::enter::{self, Sizes};
 use crate::error::JailError;
 use crate::restore::Started;
+use crate::rootfs::Incomplete;
 use crate::{gate, rootfs};
 
 /// Longest [`Settled`] in bytes: a host name of 63 and some numbers.
@@ -42,13 +43,12 @@ struct Settled {
 pub struct Standby {
     stage0: OwnedFd,
     pid1: OwnedFd,
-    /// See [`rootfs::build`].
-    writable: OwnedFd,
+    root: Incomplete,
 }
 
 impl Standby {
     /// Before the fork of PID 1.
-    pub fn new(writable: OwnedFd) -> Result<Self, JailError> {
+    pub fn new(root: Incomplete) -> Result<Self, JailError> {
         let (stage0, pid1) = socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -56,11 +56,7 @@ impl Standby {
             None,
         )
         .map_err(|errno| JailError::Control(errno.into()))?;
-        Ok(Self {
-            stage0,
-            pid1,
-            writable,
-        })
+        Ok(Self { stage0, pid1, root })
     }
 
     /// PID 1's side.
@@ -71,11 +67,7 @@ impl Standby {
     /// Stage 0's side: waits for the function, and prepares everything that takes the host's root. Returns when it is of
     /// no use any more; that is all the news there is when PID 1 or the server is gone.
     pub fn attend(self, control: &OwnedFd, spec: &JailSpec) -> Result<(), JailError> {
-        let Self {
-            stage0,
-            pid1,
-            writable,
-        } = self;
+        let Self { stage0, pid1, root } = self;
         drop(pid1);
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
             .map_err(JailError::privileges("dying with the server"))?;
@@ -88,8 +80,8 @@ impl Standby {
         let (Some(dir), Some(restore)) = (&spec.criu_dir, &function.restore) else {
             return Err(JailError::Spec("a standby needs an image".into()));
         };
-        let code = rootfs::complete(spec, &function, &writable)?;
-        drop(writable);
+        let code = rootfs::complete(spec, &function, &root)?;
+        drop(root);
         let code = rustix::fs::fstat(&code).map_err(JailError::mount("looking at the code"))?;
         gate::furnish(dir, &restore.images, spec.uid_base)?;
         let settled = Settled {

@@ -75,6 +75,7 @@ pub fn kernel(init: &Path) -> Result<Vec<Capability>, SandboxError> {
         "landlock",
         "namespaces",
         "id_map",
+        "overlay",
         "mounts",
         "proc",
     ] {
@@ -150,6 +151,10 @@ fn missing(check: &str, reason: String) -> SandboxError {
         "namespaces" | "id_map" => (
             "user namespaces",
             "set the sysctls user.max_user_namespaces and kernel.unprivileged_userns_clone above 0, and run a container privileged",
+        ),
+        "overlay" => (
+            "overlayfs",
+            "use a kernel with overlayfs, as every distribution's has (`modprobe overlay`), and run a container privileged",
         ),
         "proc" => (
             "a /proc for a new pid namespace",

@@ -1,8 +1,10 @@
 //! Files: what a function must not read, and what it must not write.
 
+use std::fs::File;
+
 use serde_json::{Value, json};
 
-use super::{Arena, SECRET, host};
+use super::{Arena, PRELUDE, SECRET, host};
 
 const CODE: &str = include_str!("files.py");
 
@@ -177,3 +179,60 @@ by_both_rungs!(
     CODE,
     json!({})
 );
+
+/// A lock is on an inode: none that a function can open may be one of the host's.
+async fn a_lock_is_met_by_nobody_outside(arena: Arena) {
+    let shared = [
+        "/usr/bin/env",
+        "/etc/ld.so.cache",
+        "/etc/ssl/certs",
+        "/dev/null",
+    ];
+    let mut inside = shared.to_vec();
+    inside.extend(["/var/task", "/opt/hearth/python"]);
+    let lock = json!({"attack": "lock", "paths": inside});
+    assert_eq!(arena.send(&lock).await.expect(200).json(), json!({}));
+
+    let code = arena.server.data_dir().join("code");
+    let versions = host::names(&arena.server, "code");
+    assert!(!versions.is_empty());
+    let outside = shared.map(std::path::PathBuf::from);
+    for path in outside
+        .into_iter()
+        .chain(versions.iter().map(|name| code.join(name)))
+    {
+        // Not exclusive: tests run beside each other.
+        if let Err(error) = File::open(&path).expect("it opens").try_lock_shared() {
+            panic!("the host cannot lock {}: {error}", path.display());
+        }
+    }
+
+    let other = format!("{PRELUDE}\n{CODE}");
+    arena.client.deploy("other", &other, json!({})).await;
+    let answer = arena.client.invoke("other", &lock).await.expect(200);
+    assert_eq!(
+        answer.json(),
+        json!({}),
+        "another function meets the first one's"
+    );
+    let gone = arena.client.delete("/api/v1/functions/other").await;
+    gone.expect(204);
+    arena.finish().await;
+}
+
+by_both_rungs!(a_lock_is_met_by_nobody_outside, CODE, json!({}));
+
+async fn mounts_do_not_say_where_hearth_is(arena: Arena) {
+    let told = arena.report("mounts").await;
+    let data = arena.server.data_dir().display().to_string();
+    for (file, text) in told.as_object().expect("an object") {
+        let text = text.as_str().expect("text");
+        assert!(!text.is_empty(), "{file}");
+        for secret in [&*data, "runtimes/python"] {
+            assert!(!text.contains(secret), "{secret} is in {file}:\n{text}");
+        }
+    }
+    arena.finish().await;
+}
+
+by_both_rungs!(mounts_do_not_say_where_hearth_is, CODE, json!({}));

@@ -15,7 +15,10 @@ def visible(host_pid):
     """Processes in sight, and what kill says to a process of the host."""
     names = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        names[pid] = open(f"/proc/{pid}/comm").read().strip()
+        try:
+            names[pid] = open(f"/proc/{pid}/comm").read().strip()
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended since it was listed
     return {"processes": names, "me": os.getpid(), "parent": os.getppid(),
             "host": "inside" if str(host_pid) in names else attempt(os.kill, host_pid, signal.SIGKILL)}
 
