@@ -35,6 +35,8 @@ pub(super) struct Exchange {
     instants: HostInstants,
     /// When the handler began and ended, once the answer has begun and if the worker's stamps agree with this side's clock.
     handler: Option<(u64, u64)>,
+    /// Whether there was a core for either side to look for the other when the request was sent.
+    spare_core: bool,
     deadline: tokio::time::Instant,
     timeout_ms: u32,
     recorded: bool,
@@ -70,6 +72,7 @@ impl Exchange {
             received,
             instants: HostInstants::begun(monotonic_ns()),
             handler: None,
+            spare_core: false,
             deadline: (now + Duration::from_millis(timeout_ms.into())).into(),
             timeout_ms,
             recorded: false,
@@ -108,15 +111,15 @@ impl Exchange {
 
     /// Writes head and event and rings the bell.
     pub(super) async fn send(&mut self, traceparent: Option<&str>) -> Result<(), InvokeError> {
-        self.instants = HostInstants::begun(monotonic_ns());
         // Another reference, not another copy: the channel below is borrowed from the same struct.
         let event = self.event.clone();
         self.record.request_bytes = event.len() as u64;
         let id = self.record.id.0;
         // What the handler is told is the host's own deadline.
         let told = self.at(self.deadline.into_std()).as_microsecond();
+        self.spare_core = self.running.has_spare_core();
         let head = RequestHead::new(told.cast_unsigned(), trigger_code(self.record.trigger))
-            .with_spare_core(self.running.has_spare_core())
+            .with_spare_core(self.spare_core)
             .encode(traceparent);
         let deadline = self.deadline;
         let channel = &mut self.lease()?.channel;
@@ -188,8 +191,7 @@ impl Exchange {
         if tokio::time::Instant::now() >= self.deadline {
             return Err(self.timed_out()?);
         }
-        let (id, deadline) = (self.record.id.0, self.deadline);
-        let busy = self.running.has_spare_core();
+        let (id, deadline, busy) = (self.record.id.0, self.deadline, self.spare_core);
         let channel = &mut self.lease()?.channel;
         let received = tokio::time::timeout_at(deadline, channel.recv(&id, payload, busy)).await;
         let received = self.settle(received).await?;
