@@ -15,7 +15,9 @@ from . import asyncloop
 
 
 def steps():
-    """In the template, after the import: what to call in every child before it says that it is ready."""
+    """In the template, after the import: what to call in every child before it says that it is ready. Generators of the
+    function's own are for `drawn`.
+    """
     modules, found = sys.modules, []
     if "random" in modules:
         # Its own at-fork handler is not run: see `atfork`. This is what `seed()` comes to: the method
@@ -32,6 +34,9 @@ def steps():
         found.append(_renew_uuid)
     if "numpy.random" in modules:
         found.append(modules["numpy.random"].seed)
+    process = getattr(modules.get("multiprocessing.process"), "_current_process", None)
+    if hasattr(process, "_config") and "authkey" in process._config:
+        found.append(_renew_authkey)
     if asyncloop.current() is not None:
         found.append(_renew_loop)
     return found
@@ -41,6 +46,11 @@ def _renew_uuid():
     # A random node has the multicast bit set (RFC 9562, section 6.10).
     node = int.from_bytes(os.urandom(6), "big") | 1 << 40
     sys.modules["uuid"]._node = node
+
+
+def _renew_authkey():
+    process = sys.modules["multiprocessing.process"]._current_process
+    process._config["authkey"] = type(process._config["authkey"])(os.urandom(32))
 
 
 def _renew_loop():

@@ -8,7 +8,7 @@ import time
 
 import hearth_runtime
 
-from . import atfork, errors, handler, instance, logs, renewal, streams
+from . import atfork, drawn, errors, handler, instance, logs, renewal, streams
 
 # The control socket is the descriptor after stdin, stdout and stderr.
 CONTROL_FD = 3
@@ -25,21 +25,28 @@ def main():
         os._exit(0)
     config = json.loads(text)
     logs.setup()
+    code_dir = config.get("code_dir", DEFAULT_CODE_DIR)
+    watch = drawn.Watch(code_dir)
     started = time.perf_counter()
     try:
-        function = handler.load(config["handler"], config.get("code_dir", DEFAULT_CODE_DIR))
+        watch.begin()
+        function = handler.load(config["handler"], code_dir)
         _before_snapshot()
+        watch.end()
     except BaseException as error:
         streams.flush()
         control.send(errors.to_json({"type": "import_error", "error": errors.describe(error)}))
         os._exit(1)
     import_ms = round((time.perf_counter() - started) * 1000, 3)
     worker = instance.Instance(function, config)
-    renewals = renewal.steps()
+    renewals = renewal.steps() + watch.renewals()
     streams.flush()
     _freeze()
     version = ".".join(map(str, sys.version_info[:3]))
-    booted = json.dumps({"type": "booted", "runtime": version, "import_ms": import_ms})
+    drew = watch.report()
+    booted = json.dumps(
+        {"type": "booted", "runtime": version, "import_ms": import_ms, "drawn": drew}
+    )
     if config.get("image"):
         # Nobody waits, and every restore will have less to map. Other templates do it when they are idle.
         hearth_runtime.compact_memory()

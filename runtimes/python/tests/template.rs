@@ -267,6 +267,103 @@ def handler(event, context):
     }
 }
 
+/// What each of so many siblings answers, by name: the values of one name are all different or all the same.
+fn drawn_by_siblings(template: &mut Template) -> Vec<(String, bool)> {
+    let answers: Vec<Value> = (0..8).map(|_| template.fork().call(&json!(null))).collect();
+    let names = answers[0].as_object().expect("object").keys();
+    names
+        .map(|name| {
+            let mut values: Vec<String> = answers.iter().map(|one| one[name].to_string()).collect();
+            values.sort();
+            values.dedup();
+            assert!(
+                [1, answers.len()].contains(&values.len()),
+                "{name}: {values:?}"
+            );
+            (name.clone(), values.len() > 1)
+        })
+        .collect()
+}
+
+#[test]
+fn generators_without_a_seed_are_seeded_anew_and_others_are_left() {
+    let source = r#"
+import random
+from os import urandom
+fresh, seeded, restored = random.Random(), random.Random(7), random.Random()
+restored.setstate(seeded.getstate())
+again = random.Random(7)
+again.seed()
+fresh.gauss(0, 1)
+class Mine(random.Random):
+    pass
+mine = Mine()
+def handler(event, context):
+    assert "drawn" not in getattr(urandom, "__module__", ""), urandom
+    return {
+        "fresh": fresh.random(), "again": again.random(), "mine": mine.random(), "gauss": fresh.gauss(0, 1),
+        "same seeded": seeded.random(), "same restored": restored.random(),
+    }
+"#;
+    let mut template = Template::start(&[("main.py", source)], "main.handler");
+    assert_eq!(template.message()["drawn"], json!(null));
+    for (name, differs) in drawn_by_siblings(&mut template) {
+        assert_eq!(differs, !name.starts_with("same"), "{name}");
+    }
+}
+
+#[test]
+fn bytes_drawn_at_import_are_counted_with_their_places() {
+    let source = r#"
+import os, secrets, uuid
+from os import urandom
+import multiprocessing.process
+kept = os.urandom(16)
+token = secrets.token_hex(8)
+name = uuid.uuid4()
+more = urandom(4)
+def handler(event, context):
+    process = multiprocessing.process.current_process()
+    return {"authkey": bytes(process.authkey).hex(), "same token": token, "own": secrets.token_hex(8)}
+"#;
+    let mut template = Template::start(&[("main.py", source)], "main.handler");
+    let drawn = template.message()["drawn"].clone();
+    assert_eq!(drawn["bytes"], 16 + 8 + 16 + 4);
+    assert_eq!(
+        drawn["places"],
+        json!(["main.py:5", "main.py:6", "main.py:7"])
+    );
+    for (name, differs) in drawn_by_siblings(&mut template) {
+        assert_eq!(differs, !name.starts_with("same"), "{name}");
+    }
+}
+
+#[test]
+fn numpys_generators_without_a_seed_are_seeded_anew() {
+    let source = r#"
+try:
+    import numpy
+except ImportError:
+    def handler(event, context):
+        return {"same absent": 1}
+else:
+    fresh, seeded = numpy.random.default_rng(), numpy.random.default_rng(7)
+    old, old_seeded = numpy.random.RandomState(), numpy.random.RandomState(7)
+    old.standard_normal()
+    spawned = numpy.random.default_rng(numpy.random.SeedSequence().spawn(2)[1])
+    def handler(event, context):
+        return {
+            "fresh": fresh.random(), "old": old.random_sample(), "normal": old.standard_normal(), "spawned": spawned.random(),
+            "same seeded": seeded.random(), "same old": old_seeded.random_sample(),
+        }
+"#;
+    let mut template = Template::start(&[("main.py", source)], "main.handler");
+    assert_eq!(template.message()["drawn"], json!(null));
+    for (name, differs) in drawn_by_siblings(&mut template) {
+        assert_eq!(differs, !name.starts_with("same"), "{name}");
+    }
+}
+
 #[test]
 fn the_template_ends_with_its_server() {
     let mut template = boot(ECHO);
