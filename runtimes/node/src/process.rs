@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use hearth_worker::sys::Forked;
 use napi::Env;
+use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 use rustix::io::retry_on_intr;
 use rustix::process::{WaitOptions, waitpid};
@@ -57,4 +58,17 @@ pub fn random_word() -> napi::Result<u32> {
     retry_on_intr(|| getrandom(&mut bytes, GetRandomFlags::empty()))
         .map_err(|errno| failed(format!("no randomness: {errno}")))?;
     Ok(u32::from_ne_bytes(bytes))
+}
+
+/// Random bytes straight from the kernel.
+#[napi]
+pub fn random_bytes(length: u32) -> napi::Result<Uint8Array> {
+    let mut bytes = vec![0; length as usize];
+    let mut rest = bytes.as_mut_slice();
+    while !rest.is_empty() {
+        let filled = retry_on_intr(|| getrandom(&mut *rest, GetRandomFlags::empty()))
+            .map_err(|errno| failed(format!("no randomness: {errno}")))?;
+        rest = &mut rest[filled..];
+    }
+    Ok(Uint8Array::new(bytes))
 }

@@ -6,6 +6,7 @@
 "use strict";
 
 const { createHook } = require("node:async_hooks");
+const drawn = require("./drawn.js");
 const native = require("./native.js");
 const random = require("./random.js");
 
@@ -121,6 +122,9 @@ function renew(pid, isRehearsal) {
   ownPid = pid;
   random.renew(isRehearsal);
   renewClocks();
+  if (!isRehearsal) {
+    drawn.renew();
+  }
   for (const step of steps) {
     step();
   }

@@ -4,6 +4,7 @@
 const fs = require("node:fs");
 const v8 = require("node:v8");
 const awslambda = require("./awslambda.js");
+const drawn = require("./drawn.js");
 const errors = require("./errors.js");
 const handler = require("./handler.js");
 const hooks = require("./hooks.js");
@@ -45,7 +46,7 @@ function main(mode) {
   awslambda.prepare();
   const gc = collector();
   const channel = new native.Channel();
-  boot(reporter(control, mode), JSON.parse(text), channel).then(({ instance, booted }) => {
+  boot(reporter(control, mode), JSON.parse(text), channel, gc).then(({ instance, booted }) => {
     // Out of the promise: a fork shall not inherit its stack, and the collector not see it.
     setImmediate(() => {
       gc();
@@ -78,7 +79,7 @@ function becomeInstance(control, mode, channel, booted) {
 }
 
 /** Imports the function. Returns what is to be told the server; does not return when it failed, which `report` tells. */
-async function boot(report, config, channel) {
+async function boot(report, config, channel, gc) {
   const instance = new Instance(config, channel);
   // Before there is anything of the function's that it could touch.
   await instance.rehearse();
@@ -89,6 +90,7 @@ async function boot(report, config, channel) {
   });
   try {
     const code = config.code_dir ?? DEFAULT_CODE_DIR;
+    drawn.begin(code);
     instance.handler = await handler.load(config.handler, code);
     await hooks.beforeSnapshot();
     removeXrayMark();
@@ -98,10 +100,12 @@ async function boot(report, config, channel) {
   const importMs = Math.round((performance.now() - started) * 1000) / 1000;
   await quiet();
   watch.stop();
+  const drew = await drawn.end(gc);
   renewal.plan();
   instance.listen();
   // `src/spares.rs` knows the beginning of this message.
-  const booted = JSON.stringify({ type: "booted", runtime: process.versions.node, import_ms: importMs });
+  const runtime = process.versions.node;
+  const booted = JSON.stringify({ type: "booted", runtime, import_ms: importMs, drawn: drew });
   return { instance, booted };
 }
 
