@@ -14,7 +14,7 @@ use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
 use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField, Network};
 use crate::scheduler::{BootFailure, Cause, Deployment};
-use crate::store::StoredVersion;
+use crate::store::{StoredFunction, StoredVersion};
 
 impl Engine {
     /// Deploys a new function. Answers when its template is up.
@@ -91,11 +91,11 @@ impl Engine {
         let deployment = self.deployment(key.clone(), 1, &spec, package, None);
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
-            Ok(self
-                .inner
-                .store
+            let store = &self.inner.store;
+            let stored = store
                 .create_function(&spec, &unpacked.sha256, unpacked.bytes)
-                .await?)
+                .await?;
+            Ok(self.noted(stored, &deployment).await)
         };
         let stored = match deployed.await {
             Ok(stored) => stored,
@@ -155,11 +155,11 @@ impl Engine {
         );
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
-            Ok(self
-                .inner
-                .store
+            let store = &self.inner.store;
+            let stored = store
                 .add_version(function.id(), &spec, &sha256, bytes)
-                .await?)
+                .await?;
+            Ok(self.noted(stored, &deployment).await)
         };
         match deployed.await {
             Ok(stored) => {
@@ -240,6 +240,19 @@ impl Engine {
         }
         tracing::info!(function = name, "deleted");
         Ok(())
+    }
+
+    /// The new version with what its import found. Should that not be stored, the version serves all the same.
+    async fn noted(&self, mut stored: StoredFunction, deployment: &Deployment) -> StoredFunction {
+        let notes = deployment.notes();
+        if !notes.is_empty() {
+            let version = stored.active.version;
+            if let Err(error) = self.inner.store.set_notes(stored.id, version, &notes).await {
+                tracing::warn!(%error, "a version's notes are not kept");
+            }
+            stored.active.notes = notes;
+        }
+        stored
     }
 
     /// Rules that need more than one field, or this node's capabilities.

@@ -102,6 +102,7 @@ impl Function {
             updated_at: stored.updated_at,
             url: format!("/fn/{}", spec.name),
             decisions: deployment.decisions(),
+            notes: stored.active.notes.clone(),
         }
     }
 }
@@ -143,6 +144,7 @@ pub(super) fn version_view(version: &StoredVersion, active: u32) -> VersionView 
         public: spec.public,
         env: masked(&spec.env),
         created_at: version.created_at,
+        notes: version.notes.clone(),
     }
 }
 

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 pub use fork::StartError;
 pub use logs::LogTap;
-pub use template::{BootError, ExitStatus, IMPORT_DEADLINE, Template, TemplateConfig};
+pub use template::{BootError, ExitStatus, IMPORT_DEADLINE, Imported, Template, TemplateConfig};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};

@@ -28,7 +28,7 @@ use crate::model::StartRung;
 use crate::sandbox::{Dumpable, MemoryUse, Sandbox};
 use crate::watched::Watched;
 
-pub use self::boot::{BootError, IMPORT_DEADLINE, TemplateConfig};
+pub use self::boot::{BootError, IMPORT_DEADLINE, Imported, TemplateConfig};
 pub use self::exit::ExitStatus;
 
 /// Forks in a row that a template may refuse for want of memory or processes and be believed that it is the host's want.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::DecisionCounts;
+use super::{DecisionCounts, Note};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -276,6 +276,8 @@ pub struct FunctionView {
     pub url: String,
     /// What the scheduler decided for it.
     pub decisions: DecisionCounts,
+    /// What was found when the active version was deployed that its author should know.
+    pub notes: Vec<Note>,
 }
 
 /// An immutable version of a function.
@@ -314,6 +316,8 @@ pub struct VersionView {
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
+    /// What was found when it was deployed that its author should know.
+    pub notes: Vec<Note>,
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod decisions;
 mod function;
 mod invocation;
 mod latency;
+mod note;
 mod retention;
 mod stats;
 mod token;
@@ -27,6 +28,7 @@ pub use invocation::{
     StartRung, Status, Trigger,
 };
 pub use latency::{Bar, Distribution, HeatColumn, HeatMap, Latency};
+pub use note::{Drawn, Note};
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::deployment::{Deployment, Resources};
 use super::environment::environment;
-use crate::instance::{BootError, StartError, Template, TemplateConfig};
+use crate::instance::{BootError, Imported, StartError, Template, TemplateConfig};
 use crate::model::{FunctionError, LogLine, StartRung};
 use crate::sandbox::SandboxSpec;
 
@@ -215,16 +215,16 @@ impl TemplateSlot {
 }
 
 async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
-    let (template, lines) = boot_apart(deployment, false).await?;
-    deployment.keep_import_lines(lines);
+    let (template, imported) = boot_apart(deployment, false).await?;
+    deployment.keep_imported(imported);
     Ok(template)
 }
 
-/// Boots a template that is not the deployment's own yet, and returns what its import printed. `dumpable`: to be dumped.
+/// Boots a template that is not the deployment's own yet, and returns what came of its import. `dumpable`: to be dumped.
 pub(super) async fn boot_apart(
     deployment: &Deployment,
     dumpable: bool,
-) -> Result<(Arc<Template>, Vec<LogLine>), BootError> {
+) -> Result<(Arc<Template>, Imported), BootError> {
     let Resources {
         host,
         history,

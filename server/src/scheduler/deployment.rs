@@ -19,8 +19,8 @@ use crate::engine::Package;
 use crate::engine::runtimes::{Runtimes, UidRange};
 use crate::history::{History, LogEntry};
 use crate::host_error::HostErrors;
-use crate::instance::{FunctionKey, Instance};
-use crate::model::{DecisionCounts, FunctionSpec, LogLine};
+use crate::instance::{FunctionKey, Imported, Instance};
+use crate::model::{DecisionCounts, FunctionSpec, LogLine, Note};
 use crate::sandbox::Host;
 
 /// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
@@ -90,6 +90,7 @@ pub struct Deployment {
     /// Held by who brings the template up.
     pub(super) booting: tokio::sync::Mutex<()>,
     import_lines: Mutex<Vec<LogLine>>,
+    notes: Mutex<Vec<Note>>,
     retired: AtomicBool,
 }
 
@@ -130,6 +131,7 @@ impl Deployment {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             booting: tokio::sync::Mutex::default(),
             import_lines: Mutex::default(),
+            notes: Mutex::default(),
             retired: AtomicBool::new(false),
         })
     }
@@ -162,8 +164,14 @@ impl Deployment {
         }
     }
 
-    pub(super) fn keep_import_lines(&self, lines: Vec<LogLine>) {
-        *self.import_lines.lock() = lines;
+    pub(super) fn keep_imported(&self, imported: Imported) {
+        *self.import_lines.lock() = imported.lines;
+        *self.notes.lock() = imported.notes;
+    }
+
+    /// What its last import found that its author should know.
+    pub fn notes(&self) -> Vec<Note> {
+        self.notes.lock().clone()
     }
 
     /// How its template stands.

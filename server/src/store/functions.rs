@@ -5,7 +5,7 @@ use sqlx::SqliteConnection;
 
 use super::codes::{decode_error, narrow, signed, timestamp, unsigned};
 use super::{During, Store, StoreError, StoredFunction, StoredVersion, to_the_end};
-use crate::model::FunctionSpec;
+use crate::model::{FunctionSpec, Note};
 
 /// A version as its columns hold it.
 struct VersionRow {
@@ -14,6 +14,7 @@ struct VersionRow {
     code_sha256: String,
     code_bytes: i64,
     created_us: i64,
+    notes: String,
 }
 
 impl VersionRow {
@@ -24,6 +25,7 @@ impl VersionRow {
             code_sha256: self.code_sha256,
             code_bytes: unsigned(self.code_bytes),
             created_at: timestamp(self.created_us)?,
+            notes: serde_json::from_str(&self.notes).map_err(decode_error)?,
         })
     }
 }
@@ -38,6 +40,7 @@ struct FunctionRow {
     code_sha256: String,
     code_bytes: i64,
     created_us: i64,
+    notes: String,
 }
 
 impl FunctionRow {
@@ -52,6 +55,7 @@ impl FunctionRow {
                 code_sha256: self.code_sha256,
                 code_bytes: self.code_bytes,
                 created_us: self.created_us,
+                notes: self.notes,
             }
             .read()?,
         })
@@ -64,7 +68,7 @@ impl Store {
         let rows = sqlx::query_as!(
             FunctionRow,
             "SELECT f.id, f.created_us AS function_created_us, f.updated_us, v.version, v.spec, v.code_sha256, \
-                    v.code_bytes, v.created_us \
+                    v.code_bytes, v.created_us, v.notes \
              FROM functions f JOIN versions v ON v.function_id = f.id AND v.version = f.active_version \
              ORDER BY f.name"
         )
@@ -147,6 +151,30 @@ impl Store {
         work.await.during("add a version")
     }
 
+    /// Keeps what a version's author should know of it.
+    pub async fn set_notes(
+        &self,
+        function: i64,
+        version: u32,
+        notes: &[Note],
+    ) -> Result<(), StoreError> {
+        let work = async {
+            let notes =
+                serde_json::to_string(notes).map_err(|error| sqlx::Error::Encode(error.into()))?;
+            let mut transaction = self.write().await?;
+            sqlx::query!(
+                "UPDATE versions SET notes = ?3 WHERE function_id = ?1 AND version = ?2",
+                function,
+                version,
+                notes
+            )
+            .execute(&mut *transaction)
+            .await?;
+            transaction.commit().await
+        };
+        work.await.during("keep a version's notes")
+    }
+
     /// The number the next version of this function will get.
     pub async fn next_version(&self, function: i64) -> Result<u32, StoreError> {
         let work = async {
@@ -186,7 +214,7 @@ impl Store {
     pub async fn versions(&self, function: i64) -> Result<Vec<StoredVersion>, StoreError> {
         let rows = sqlx::query_as!(
             VersionRow,
-            "SELECT version, spec, code_sha256, code_bytes, created_us FROM versions \
+            "SELECT version, spec, code_sha256, code_bytes, created_us, notes FROM versions \
              WHERE function_id = ?1 ORDER BY version DESC",
             function
         )
@@ -295,7 +323,7 @@ async fn select_function(
     sqlx::query_as!(
         FunctionRow,
         "SELECT f.id, f.created_us AS function_created_us, f.updated_us, v.version, v.spec, v.code_sha256, \
-                v.code_bytes, v.created_us \
+                v.code_bytes, v.created_us, v.notes \
          FROM functions f JOIN versions v ON v.function_id = f.id AND v.version = f.active_version \
          WHERE f.id = ?1",
         function

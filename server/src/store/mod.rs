@@ -38,7 +38,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use sqlx::{Sqlite, Transaction};
 
-use crate::model::{Caller, FunctionSpec};
+use crate::model::{Caller, FunctionSpec, Note};
 
 pub use audit::NewAudit;
 pub(crate) use history_batch::HistoryBatch;
@@ -124,6 +124,8 @@ pub struct StoredVersion {
     pub code_bytes: u64,
     /// When it was made.
     pub created_at: Timestamp,
+    /// What its author should know of it.
+    pub notes: Vec<Note>,
 }
 
 /// A console session.

@@ -28,6 +28,7 @@ mod logins;
 mod matrix;
 mod mutations;
 mod node;
+mod notes;
 mod origins;
 mod packages;
 mod people;

@@ -149,6 +149,7 @@ pub fn head(name: &str) -> FunctionHead {
         version: 4,
         state: Badge::new("ready", Tone::Good),
         state_reason: None,
+        notes: vec!["The import drew 16 random bytes (main.py:3).".into()],
         idle: 3,
         busy: 1,
         starting: 0,
@@ -389,6 +390,7 @@ pub fn versions() -> VersionsPage {
             }],
             _ => Vec::new(),
         },
+        notes: Vec::new(),
     };
     VersionsPage {
         chrome: chrome(),

@@ -94,6 +94,8 @@ pub struct FunctionHead {
     pub state: Badge,
     /// Why it cannot.
     pub state_reason: Option<String>,
+    /// What the active version's author should know of it.
+    pub notes: Vec<String>,
     /// Instances that wait for a request.
     pub idle: u32,
     /// Instances that serve one.

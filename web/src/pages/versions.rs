@@ -28,6 +28,8 @@ pub struct VersionRow {
     pub code: bool,
     /// Settings that are others.
     pub settings: Vec<SettingRow>,
+    /// What its author should know of it.
+    pub notes: Vec<String>,
 }
 
 impl VersionRow {

@@ -281,6 +281,7 @@ mod tests {
             updated_at: Timestamp::UNIX_EPOCH,
             url: "/fn/hello".into(),
             decisions: DecisionCounts::default(),
+            notes: Vec::new(),
         }
     }
 

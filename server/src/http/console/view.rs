@@ -16,8 +16,8 @@ use crate::http::answer;
 use crate::http::edge::is_https;
 use crate::model::{
     DecisionCounts, FunctionError, FunctionState, FunctionView, ImageView, InvocationPayloads,
-    InvocationRecord, LogLine, LogStream, Payload, Runtime, Stages, StartRung, Status, Trigger,
-    samples_needed,
+    InvocationRecord, LogLine, LogStream, Note, Payload, Runtime, Stages, StartRung, Status,
+    Trigger, samples_needed,
 };
 use crate::store::StoreError;
 
@@ -91,6 +91,11 @@ pub fn error(error: FunctionError) -> ErrorView {
     }
 }
 
+/// What a version's author should know of it.
+pub fn messages(notes: &[Note]) -> Vec<String> {
+    notes.iter().map(|note| note.message.clone()).collect()
+}
+
 /// Log lines.
 pub fn logs(lines: Vec<LogLine>) -> Vec<LogRow> {
     lines.into_iter().map(log).collect()
@@ -140,6 +145,7 @@ pub async fn head(app: &App, function: &FunctionView) -> Result<FunctionHead, St
         version: function.active_version,
         state: state(function.state),
         state_reason: function.state_reason.clone(),
+        notes: messages(&function.notes),
         idle: function.instances.idle,
         busy: function.instances.busy,
         starting: function.instances.starting,

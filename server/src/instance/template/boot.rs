@@ -12,7 +12,7 @@ use crate::host_error::{HostError, is_shortage};
 use crate::instance::FunctionKey;
 use crate::instance::kit::Kit;
 use crate::instance::logs::LogTap;
-use crate::model::{FunctionError, LogLine, StartRung};
+use crate::model::{FunctionError, LogLine, Note, StartRung};
 use crate::sandbox::{Host, Sandbox, SandboxError, SandboxSpec};
 use crate::watched::Watched;
 
@@ -94,8 +94,17 @@ fn failure(error_type: &str, error_message: String) -> FunctionError {
     }
 }
 
+/// What an import left behind besides the template.
+#[derive(Debug)]
+pub struct Imported {
+    /// What it printed.
+    pub lines: Vec<LogLine>,
+    /// What its author should know of it.
+    pub notes: Vec<Note>,
+}
+
 impl Template {
-    /// Makes the sandbox, boots the runtime in it and waits for the import. Returns what the import printed, too.
+    /// Makes the sandbox, boots the runtime in it and waits for the import. Returns what came of the import, too.
     ///
     /// # Errors
     /// [`BootError::Import`] carries the traceback and what was printed.
@@ -105,7 +114,7 @@ impl Template {
         config: &TemplateConfig,
         function: FunctionKey,
         history: &History,
-    ) -> Result<(Arc<Self>, Vec<LogLine>), BootError> {
+    ) -> Result<(Arc<Self>, Imported), BootError> {
         let image = spec.dumpable;
         let mut sandbox = host.create(spec).await?;
         let (control, logs) = connect(&mut sandbox, &function, history)?;
@@ -120,7 +129,11 @@ impl Template {
         };
         let lines = logs.finish();
         let error = match heard {
-            Ok(Ok(Message::Booted { runtime, import_ms })) => {
+            Ok(Ok(Message::Booted {
+                runtime,
+                import_ms,
+                drawn,
+            })) => {
                 tracing::debug!(
                     function = config.function,
                     version = config.version,
@@ -130,7 +143,8 @@ impl Template {
                 let busy_poll = config.busy_poll;
                 let template = Self::up(control, sandbox, busy_poll, runtime, StartRung::Boot);
                 template.prepare(&function, history, Duration::ZERO);
-                return Ok((template, lines));
+                let notes = drawn.and_then(|drawn| drawn.note()).into_iter().collect();
+                return Ok((template, Imported { lines, notes }));
             }
             Ok(Ok(Message::ImportError { error })) => error,
             Ok(Ok(_)) => failure(

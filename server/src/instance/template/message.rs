@@ -8,7 +8,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlag
 use serde::Deserialize;
 use tokio::io::Interest;
 
-use crate::model::FunctionError;
+use crate::model::{Drawn, FunctionError};
 use crate::watched::Watched;
 
 /// Longest message a template may send: a traceback of 100 frames fits well.
@@ -21,6 +21,8 @@ pub(super) enum Message {
     Booted {
         runtime: String,
         import_ms: f64,
+        #[serde(default)]
+        drawn: Option<Drawn>,
     },
     ImportError {
         error: FunctionError,

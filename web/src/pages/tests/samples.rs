@@ -52,6 +52,7 @@ pub(super) fn head() -> FunctionHead {
         version: 3,
         state: Badge::new("ready", Tone::Good),
         state_reason: Some(HOSTILE.into()),
+        notes: vec![HOSTILE.into()],
         idle: 1,
         busy: 2,
         starting: 0,

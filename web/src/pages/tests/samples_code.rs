@@ -110,6 +110,7 @@ pub(super) fn versions_page() -> VersionsPage {
             2 => diff().settings,
             _ => Vec::new(),
         },
+        notes: vec![HOSTILE.into()],
     };
     VersionsPage {
         chrome: chrome(),
