@@ -46,7 +46,9 @@ function main(mode) {
   awslambda.prepare();
   const gc = collector();
   const channel = new native.Channel();
-  boot(reporter(control, mode), JSON.parse(text), channel, gc).then(({ instance, booted }) => {
+  // A spare draws for itself alone.
+  const draws = mode.endsWith("spare") ? undefined : { begin: drawn.begin, end: () => drawn.end(gc) };
+  boot(reporter(control, mode), JSON.parse(text), channel, draws).then(({ instance, booted }) => {
     // Out of the promise: a fork shall not inherit its stack, and the collector not see it.
     setImmediate(() => {
       gc();
@@ -79,7 +81,7 @@ function becomeInstance(control, mode, channel, booted) {
 }
 
 /** Imports the function. Returns what is to be told the server; does not return when it failed, which `report` tells. */
-async function boot(report, config, channel, gc) {
+async function boot(report, config, channel, draws) {
   const instance = new Instance(config, channel);
   // Before there is anything of the function's that it could touch.
   await instance.rehearse();
@@ -90,7 +92,7 @@ async function boot(report, config, channel, gc) {
   });
   try {
     const code = config.code_dir ?? DEFAULT_CODE_DIR;
-    drawn.begin(code);
+    draws?.begin(code);
     instance.handler = await handler.load(config.handler, code);
     await hooks.beforeSnapshot();
     removeXrayMark();
@@ -100,7 +102,7 @@ async function boot(report, config, channel, gc) {
   const importMs = Math.round((performance.now() - started) * 1000) / 1000;
   await quiet();
   watch.stop();
-  const drew = await drawn.end(gc);
+  const drew = (await draws?.end()) ?? null;
   renewal.plan();
   instance.listen();
   // `src/spares.rs` knows the beginning of this message.

@@ -71,6 +71,15 @@ async fn a_version_that_drew_random_bytes_at_import_says_so_and_what_can_be_rene
 }
 
 #[tokio::test]
+async fn instances_that_boot_by_themselves_share_nothing() {
+    let server = Server::start_with(&[("HEARTH_NODE_FORK", "off")]);
+    let client = server.client();
+    let settings = json!({"runtime": "node"});
+    let deployed = client.deploy("booted", NODE, settings).await;
+    assert_eq!(deployed["notes"], json!([]));
+}
+
+#[tokio::test]
 async fn the_console_shows_what_a_version_drew() {
     let server = Server::start();
     let client = server.client();
