@@ -238,17 +238,35 @@ fn remove_tree(dir: &Path) -> std::io::Result<()> {
     }
 }
 
+/// Files of a package that are synced one by one. More of them are left to one sync of the file system: each sync of its own
+/// waits for the disk's journal.
+const SYNCED_SINGLY: usize = 256;
+
 /// Makes an unpacked tree survive a loss of power before anything refers to it.
 fn sync_tree(dir: &Path) -> Result<(), PackageError> {
+    let mut paths = Vec::new();
+    list_tree(dir, &mut paths)?;
+    if paths.len() > SYNCED_SINGLY {
+        rustix::fs::syncfs(std::fs::File::open(dir)?).map_err(std::io::Error::from)?;
+        return Ok(());
+    }
+    for path in paths {
+        std::fs::File::open(path)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Everything in the tree and the tree itself, what is in a directory before it.
+fn list_tree(dir: &Path, paths: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            sync_tree(&entry.path())?;
+            list_tree(&entry.path(), paths)?;
         } else {
-            std::fs::File::open(entry.path())?.sync_all()?;
+            paths.push(entry.path());
         }
     }
-    std::fs::File::open(dir)?.sync_all()?;
+    paths.push(dir.to_owned());
     Ok(())
 }
 

@@ -31,8 +31,8 @@ pub use error::PackageError;
 pub use pack::pack;
 use tree::Tree;
 
-/// Entries an archive may hold: bounds the inodes one upload can take.
-pub const MAX_ENTRIES: usize = 10_000;
+/// Entries an archive may hold: bounds the inodes one upload can take. Some scientific packages together have 10,000.
+pub const MAX_ENTRIES: usize = 50_000;
 /// Bytes of all unpacked files: bounds the disk one upload can take. Twice Lambda's 250 MB.
 pub const MAX_UNPACKED_BYTES: u64 = 512 << 20;
 /// Largest expansion of one entry, and of the whole archive, once it is past [`RATIO_FREE_BYTES`].

@@ -209,6 +209,25 @@ async fn hostile_and_broken_archives_are_refused_and_leave_nothing() {
 }
 
 #[tokio::test]
+async fn fifty_thousand_files_are_taken_and_one_more_is_not() {
+    let server = Server::start();
+    let client = server.client();
+    let files = |count: usize| {
+        let mut entries = vec![Entry::file("main.py", ONE)];
+        entries.extend((1..count).map(|n| Entry::file(&format!("d{}/f{n}", n % 100), b"")));
+        handmade(&entries)
+    };
+    upload(&client, "many", files(50_000)).await.expect(201);
+    let answer = client.invoke("many", &json!(0)).await.expect(200);
+    assert_eq!(answer.json(), 1);
+    let problem = upload(&client, "more", files(50_001))
+        .await
+        .problem(422, "invalid_package");
+    assert_eq!(problem["reason"], "too_many_entries", "{problem}");
+    assert_eq!(server.packages(), 1);
+}
+
+#[tokio::test]
 async fn bombs_are_refused_before_they_cost_anything() {
     let server = Server::start();
     let client = server.client();
