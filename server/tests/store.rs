@@ -36,6 +36,7 @@ fn spec(name: &str, memory_mb: u32) -> FunctionSpec {
         keep_warm: false,
         template_idle_timeout_s: 3600,
         network: Network::None,
+        body: hearth::model::BodyForm::Base64,
         public: false,
         env: BTreeMap::new(),
     }

@@ -20,6 +20,14 @@ const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+/** Adds `body` as it came: of a function that has it so. */
+function addBytes(event, body) {
+  event.isBase64Encoded = false;
+  if (body.length > 0) {
+    event.body = body;
+  }
+}
+
 /**
  * Adds `body` and `isBase64Encoded` to the event: text when the content type says so and the bytes are UTF-8.
  */
@@ -248,4 +256,4 @@ async function stream(channel, head, pieces) {
   }
 }
 
-module.exports = { addBody, head, respond, shape };
+module.exports = { addBody, addBytes, head, respond, shape };

@@ -34,6 +34,9 @@ const REHEARSALS = 20;
 // Times that a spare does.
 const PRACTICE = 2;
 
+// How a request's body is put into its event: the same for all of a process' invocations.
+let addBody = http.addBody;
+
 /** Made in the template, so that the child begins with everything at hand. */
 class Instance {
   /** The function's handler, once it is imported. */
@@ -54,6 +57,7 @@ class Instance {
   /** `channel` is not open before `main` is called. */
   constructor(config, channel) {
     this.#channel = channel;
+    addBody = config.body === "bytes" ? http.addBytes : http.addBody;
     Context.bind(config);
   }
 
@@ -180,7 +184,7 @@ class Invocation {
     try {
       const event = payload.decode(text);
       if (trigger === TRIGGER_HTTP) {
-        http.addBody(event, body);
+        addBody(event, body);
       }
       this.#context = new Context(id, deadlineUs, traceparent, (error, result) => this.#settle(error, result));
       if (awslambda.isStreaming(handler)) {

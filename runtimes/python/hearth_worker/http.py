@@ -23,6 +23,13 @@ _TOKEN = frozenset(
 )
 
 
+def add_bytes(event, body):
+    """Adds `body` as it came: of a function that has it so."""
+    event["isBase64Encoded"] = False
+    if body:
+        event["body"] = body
+
+
 def add_body(event, body):
     """Adds `body` and `isBase64Encoded` to the event: text when the content type says so and the
     bytes are UTF-8.

@@ -27,10 +27,11 @@ _REHEARSED = b'{"text":"a","number":1,"list":[1.5,true,null],"object":{}}'
 class Instance:
     """Made in the template, so that the child begins with everything at hand."""
 
-    __slots__ = ("_handler",)
+    __slots__ = ("_handler", "_add_body")
 
     def __init__(self, handler, config):
         self._handler = handler
+        self._add_body = http.add_bytes if config.get("body") == "bytes" else http.add_body
         Context.bind(config)
 
     def main(self, channel):
@@ -63,6 +64,7 @@ class Instance:
         receive, respond = channel.receive, channel.result
         begins, ended = channel.handler_begins, channel.handler_ended
         handler, flush = self._handler, streams.flush
+        add_body = self._add_body
         decode, encode = payload.decode, payload.encode
         while True:
             request = receive()
@@ -75,7 +77,7 @@ class Instance:
                 if unread is not None:
                     event = decode(unread)
                 if trigger == TRIGGER_HTTP:
-                    http.add_body(event, body)
+                    add_body(event, body)
                 begins()
                 value = handler(event, Context(request_id, deadline_us, traceparent))
                 kind = type(value)

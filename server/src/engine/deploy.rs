@@ -381,6 +381,7 @@ fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec {
             .template_idle_timeout_s
             .unwrap_or(spec.template_idle_timeout_s),
         network: patch.network.unwrap_or(spec.network),
+        body: patch.body.unwrap_or(spec.body),
         public: patch.public.unwrap_or(spec.public),
         env,
     }

@@ -1,7 +1,7 @@
 //! What differs between the settings of two versions, for a person to read. Values of `env` are secrets: of them only
 //! that they differ is told.
 
-use super::{FunctionSpec, Network};
+use super::{BodyForm, FunctionSpec, Network};
 
 /// One setting that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn setting_changes(before: &FunctionSpec, after: &FunctionSpec) -> Vec<Setti
 }
 
 /// Every setting but the environment.
-fn plain(spec: &FunctionSpec) -> [(&'static str, String); 10] {
+fn plain(spec: &FunctionSpec) -> [(&'static str, String); 11] {
     let yes_no = |flag| if flag { "yes" } else { "no" }.to_owned();
     [
         ("handler", spec.handler.clone()),
@@ -64,6 +64,14 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 10] {
             match spec.network {
                 Network::None => "none",
                 Network::Outbound => "outbound",
+            }
+            .to_owned(),
+        ),
+        (
+            "body",
+            match spec.body {
+                BodyForm::Base64 => "base64",
+                BodyForm::Bytes => "bytes",
             }
             .to_owned(),
         ),

@@ -30,6 +30,17 @@ pub enum Network {
     Outbound,
 }
 
+/// How the body of an HTTP request stands in the event of `/fn/{name}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BodyForm {
+    /// As on Lambda: text where the content type says so, else base64.
+    #[default]
+    Base64,
+    /// The bytes themselves: `bytes` in Python, a `Buffer` in Node.js.
+    Bytes,
+}
+
 /// [`FunctionSpec::template_idle_timeout_s`] of a function that names none, and of versions stored before the setting
 /// existed: an hour. Booting again costs a caller a tenth of a second, keeping costs the host some ten MiB.
 pub const TEMPLATE_IDLE_TIMEOUT_S: u32 = 3600;
@@ -67,6 +78,9 @@ pub struct FunctionSpec {
     pub template_idle_timeout_s: u32,
     /// Network access.
     pub network: Network,
+    /// How a request's body stands in the event.
+    #[serde(default)]
+    pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
     /// Environment variables; secret, write-only in the API.
@@ -94,6 +108,8 @@ pub struct FunctionPatch {
     pub template_idle_timeout_s: Option<u32>,
     /// See [`FunctionSpec::network`].
     pub network: Option<Network>,
+    /// See [`FunctionSpec::body`].
+    pub body: Option<BodyForm>,
     /// See [`FunctionSpec::public`].
     pub public: Option<bool>,
     /// Variables to set (`Some`) or to remove (`None`); others stay.
@@ -114,6 +130,7 @@ impl FunctionPatch {
             keep_warm,
             template_idle_timeout_s,
             network,
+            body,
             public,
             env,
         } = self;
@@ -127,6 +144,7 @@ impl FunctionPatch {
             ("keep_warm", keep_warm.is_some()),
             ("template_idle_timeout_s", template_idle_timeout_s.is_some()),
             ("network", network.is_some()),
+            ("body", body.is_some()),
             ("public", public.is_some()),
         ]
         .into_iter()
@@ -262,6 +280,8 @@ pub struct FunctionView {
     pub template_idle_timeout_s: u32,
     /// Network access.
     pub network: Network,
+    /// How the body of an HTTP request stands in the event.
+    pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
     /// Names of the environment variables; the values are write-only and always null.
@@ -309,6 +329,8 @@ pub struct VersionView {
     pub template_idle_timeout_s: u32,
     /// Network access.
     pub network: Network,
+    /// How the body of an HTTP request stands in the event.
+    pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
     /// Names of the environment variables; the values are write-only and always null.

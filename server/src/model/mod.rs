@@ -20,7 +20,7 @@ pub use caller::Caller;
 pub use changes::{SettingChange, setting_changes};
 pub use decisions::DecisionCounts;
 pub use function::{
-    Code, FileEdit, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView,
+    BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView,
     InstanceCounts, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
 pub use invocation::{

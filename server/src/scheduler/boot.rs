@@ -237,6 +237,7 @@ pub(super) async fn boot_apart(
         function: spec.name.clone(),
         version: deployment.version,
         memory_mb: spec.memory_mb,
+        body: spec.body,
         busy_poll: *busy_poll,
     };
     let mut sandbox = sandbox_spec(deployment)?;

@@ -52,8 +52,10 @@ async fn a_function_with_only_what_is_required_has_the_documented_defaults() {
         "keep_warm": false,
         "template_idle_timeout_s": 3600,
         "network": "none",
+        "body": "base64",
         "public": false,
         "env": {},
+        "notes": [],
         "url": "/fn/hello",
     });
     assert_eq!(without_times(created.json()), expected);

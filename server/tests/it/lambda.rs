@@ -131,3 +131,47 @@ async fn the_x_ray_sdks_mark_costs_no_image() {
         assert_eq!(answer.json(), json!([]), "{runtime}");
     }
 }
+
+#[tokio::test]
+async fn a_body_may_come_as_the_bytes_it_is() {
+    let server = Server::start();
+    let client = server.client();
+    let python = "def handler(event, context):\n    \
+        body = event.get('body')\n    \
+        return [type(body).__name__, event['isBase64Encoded'], None if body is None else bytes(body).hex()]\n";
+    let node = "exports.handler = async ({ body, isBase64Encoded }) => [\n  \
+        Buffer.isBuffer(body) ? 'bytes' : typeof body, isBase64Encoded, body?.toString('hex') ?? null];\n";
+    for (name, runtime, code, none) in [
+        ("python", "python3", python, "NoneType"),
+        ("node", "node", node, "undefined"),
+    ] {
+        let settings = json!({"runtime": runtime, "body": "bytes"});
+        let deployed = client.deploy(name, code, settings).await;
+        assert_eq!(deployed["body"], "bytes");
+        let send = async |kind: &str, body: &'static [u8]| {
+            let request = client
+                .request(Method::POST, &format!("/fn/{name}"))
+                .header("content-type", kind);
+            client.send(request.body(body)).await.expect(200).json()
+        };
+        let binary = send("image/png", b"\x89PNG\xff").await;
+        assert_eq!(binary, json!(["bytes", false, "89504e47ff"]));
+        // Text, too: a handler has one kind of body to deal with.
+        let text = send("text/plain", b"text").await;
+        assert_eq!(text, json!(["bytes", false, "74657874"]));
+        let empty = send("text/plain", b"").await;
+        assert_eq!(empty, json!([none, false, null]));
+    }
+    // A setting as any other: back to Lambda's form, and told among a version's changes.
+    let echo =
+        "def handler(event, context):\n    return [event['body'], event['isBase64Encoded']]\n";
+    client
+        .deploy("turned", echo, json!({"body": "bytes"}))
+        .await;
+    let path = "/api/v1/functions/turned";
+    let patched = client.patch(path, &json!({"body": "base64"})).await;
+    assert_eq!(patched.expect(200).json()["body"], "base64");
+    let request = client.request(Method::POST, "/fn/turned");
+    let answer = client.send(request.body(&b"\xff"[..])).await.expect(200);
+    assert_eq!(answer.json(), json!(["/w==", true]));
+}

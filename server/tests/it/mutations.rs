@@ -42,6 +42,7 @@ fn member() -> impl Strategy<Value = String> {
         "keep_warm",
         "template_idle_timeout_s",
         "network",
+        "body",
         "public",
         "env",
     ];
@@ -94,7 +95,7 @@ fn document(runtime: &str) -> Map<String, Value> {
         "code": {"inline": "def handler(event, context):\n    return event\n"},
         "memory_mb": 64, "timeout_ms": 1000, "max_concurrency": 2, "idle_timeout_s": 5, "min_instances": 0,
         "keep_warm": false, "template_idle_timeout_s": 60,
-        "network": "none", "public": false, "env": {"A": "b"},
+        "network": "none", "body": "bytes", "public": false, "env": {"A": "b"},
     });
     document.as_object().cloned().unwrap_or_default()
 }

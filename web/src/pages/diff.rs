@@ -61,6 +61,7 @@ impl SettingRow {
             ("handler", _) => "Handler",
             ("runtime", _) => "Runtime",
             ("keep_warm", _) => "Keep warm",
+            ("body", _) => "Body",
             ("network", _) => "Network",
             ("public", _) => "Public",
             ("env", _) => "Environment",

@@ -117,6 +117,7 @@ impl Workshop {
             function: "bench".into(),
             version: 1,
             memory_mb: MEMORY_MB,
+            body: hearth::model::BodyForm::Base64,
             busy_poll: Duration::ZERO,
         };
         let key = FunctionKey::new(1);

@@ -43,6 +43,7 @@ impl Fixture {
             keep_warm: false,
             template_idle_timeout_s: 3600,
             network: Network::None,
+            body: crate::model::BodyForm::Base64,
             public: false,
             env: BTreeMap::new(),
         };

@@ -275,6 +275,7 @@ mod tests {
             keep_warm: false,
             template_idle_timeout_s: 3600,
             network: Network::None,
+            body: crate::model::BodyForm::Base64,
             public: false,
             env: BTreeMap::from([("KEEP".to_owned(), None), ("DROP".to_owned(), None)]),
             created_at: Timestamp::UNIX_EPOCH,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::model::{Network, Runtime};
+use crate::model::{BodyForm, Network, Runtime};
 
 /// A new function. Only `name`, `runtime` and `code` are required; unknown fields are refused.
 #[derive(Deserialize, ToSchema)]
@@ -52,6 +52,11 @@ pub struct CreateFunction {
     /// Network access.
     #[schema(required = false)]
     pub network: Network,
+    /// How the body of an HTTP request stands in the event of `/fn/{name}`: `base64`, as on Lambda (text where the content
+    /// type says so), or `bytes`, as it came: `bytes` in Python, a `Buffer` in Node.js, which large bodies are much faster
+    /// by.
+    #[schema(required = false)]
+    pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     #[schema(required = false, default = false)]
     pub public: bool,
@@ -69,7 +74,7 @@ pub struct CreateFunction {
 pub enum CodeUpload {
     /// Source text of the handler's module.
     Inline(String),
-    /// A zip archive in base64 with the handler's module at its root, its dependencies beside it. At most 10,000
+    /// A zip archive in base64 with the handler's module at its root, its dependencies beside it. At most 50,000
     /// entries and 512 MiB unpacked; no links, no encryption, names that are plain relative paths.
     ZipBase64(String),
 }
@@ -113,6 +118,9 @@ pub struct CreateFunctionForm {
     /// See the JSON body.
     #[schema(required = false)]
     pub network: Network,
+    /// See the JSON body.
+    #[schema(required = false)]
+    pub body: BodyForm,
     /// `true` or `false`.
     #[schema(required = false)]
     pub public: bool,
@@ -164,6 +172,11 @@ pub struct PatchFunction {
     /// Network access.
     #[schema(required = false)]
     pub network: Network,
+    /// How the body of an HTTP request stands in the event of `/fn/{name}`: `base64`, as on Lambda (text where the content
+    /// type says so), or `bytes`, as it came: `bytes` in Python, a `Buffer` in Node.js, which large bodies are much faster
+    /// by.
+    #[schema(required = false)]
+    pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     #[schema(required = false)]
     pub public: bool,

@@ -39,6 +39,7 @@ pub const CREATE_FIELDS: &[&str] = &[
     "keep_warm",
     "template_idle_timeout_s",
     "network",
+    "body",
     "public",
     "env",
 ];
@@ -54,6 +55,7 @@ pub const PATCH_FIELDS: &[&str] = &[
     "keep_warm",
     "template_idle_timeout_s",
     "network",
+    "body",
     "public",
     "env",
 ];
@@ -82,6 +84,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
             .integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?
             .unwrap_or(TEMPLATE_IDLE_TIMEOUT_S),
         network: rules::network(&mut fields)?.unwrap_or(Network::None),
+        body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
         env: env::create(&mut fields)?,
     };
@@ -120,6 +123,7 @@ pub fn patch(
         keep_warm: rules::flag(&mut fields, "keep_warm")?,
         template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
         network: rules::network(&mut fields)?,
+        body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
         env: env::patch(&mut fields)?,
     })

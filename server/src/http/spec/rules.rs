@@ -1,6 +1,6 @@
 //! The rule of each setting. The limits are the API's contract.
 
-use crate::model::{InvalidField, Network, Runtime};
+use crate::model::{BodyForm, InvalidField, Network, Runtime};
 
 use super::fields::{Fields, Input, IntegerRule, missing};
 
@@ -41,6 +41,7 @@ const RUNTIME: &str = "\"python3\" or \"node\"";
 const HANDLER: &str =
     "module.function, at most 128 characters: letters, digits and _, modules separated by . or /";
 const NETWORK: &str = "\"none\" or \"outbound\"";
+const BODY: &str = "\"base64\" or \"bytes\"";
 /// Longest name: it becomes a host name and part of a cgroup's name.
 const MAX_NAME_BYTES: usize = 64;
 /// Longest handler setting, as Lambda's.
@@ -140,6 +141,14 @@ pub(super) fn network(fields: &mut Fields) -> Result<Option<Network>, InvalidFie
             "outbound" => Some(Network::Outbound),
             _ => None,
         }
+    })
+}
+
+pub(super) fn body(fields: &mut Fields) -> Result<Option<BodyForm>, InvalidField> {
+    fields.take("body", BODY, "a string", |input| match input.string()? {
+        "base64" => Some(BodyForm::Base64),
+        "bytes" => Some(BodyForm::Bytes),
+        _ => None,
     })
 }
 

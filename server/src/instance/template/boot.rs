@@ -12,7 +12,7 @@ use crate::host_error::{HostError, is_shortage};
 use crate::instance::FunctionKey;
 use crate::instance::kit::Kit;
 use crate::instance::logs::LogTap;
-use crate::model::{FunctionError, LogLine, Note, StartRung};
+use crate::model::{BodyForm, FunctionError, LogLine, Note, StartRung};
 use crate::sandbox::{Host, Sandbox, SandboxError, SandboxSpec};
 use crate::watched::Watched;
 
@@ -71,6 +71,8 @@ pub struct TemplateConfig {
     pub version: u32,
     /// MiB.
     pub memory_mb: u32,
+    /// How a request's body stands in the event.
+    pub body: BodyForm,
     /// For how long an instance looks for its next request before it sleeps. Stands in each channel's header, not in
     /// this message.
     #[serde(skip)]

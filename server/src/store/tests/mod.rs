@@ -71,6 +71,7 @@ fn spec(name: &str) -> FunctionSpec {
         keep_warm: false,
         template_idle_timeout_s: 3600,
         network: Network::None,
+        body: crate::model::BodyForm::Base64,
         public: false,
         env: BTreeMap::from([("KEY".into(), "välue \"quoted\"".into())]),
     }

@@ -80,6 +80,14 @@ pub(super) fn wrong_settings() -> Vec<(&'static str, Value)> {
         json!(0),
     ];
     wrong.extend(networks.map(|value| ("network", json!({"network": value}))));
+    let forms = [
+        json!("Bytes"),
+        json!(""),
+        json!("text"),
+        json!(true),
+        json!(null),
+    ];
+    wrong.extend(forms.map(|value| ("body", json!({"body": value}))));
     let flags = [json!("true"), json!(1), json!(null), json!([true])];
     for field in ["public", "keep_warm"] {
         wrong.extend(flags.clone().map(|value| (field, json!({ field: value }))));

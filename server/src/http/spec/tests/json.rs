@@ -47,6 +47,7 @@ fn defaults_are_the_contracts() {
             keep_warm: false,
             template_idle_timeout_s: 3600,
             network: Network::None,
+            body: crate::model::BodyForm::Base64,
             public: false,
             env: Default::default(),
         }
