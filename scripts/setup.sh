@@ -157,6 +157,7 @@ follows_lint() {
 wants_test() {
   need chromium "the browser tests drive it" command -v chromium
   need chromium-driver "the browser tests drive Chromium through it" command -v chromedriver
+  client_is_here || need python3-pip "fetches what generates a client of the API" "$PYTHON" -m pip --version
   # scripts/debian13.sh
   if [[ $(distribution) == debian:bookworm ]]; then
     need debootstrap "makes the Debian 13 root in which some suites run once more" command -v debootstrap
@@ -164,7 +165,18 @@ wants_test() {
   fi
 }
 
-follows_test() { :; }
+# What generates a client from the API's description and runs it: pinned with digests.
+readonly CLIENT=server/tests/client/requirements.txt
+
+client_is_here() { cmp -s "$CLIENT" "$TOOLS/client/requirements.txt"; }
+
+follows_test() {
+  client_is_here && return 0
+  say "fetching openapi-python-client into .tools (a test generates a client of the API with it; 21 MB)"
+  rm -rf "$TOOLS/client"
+  pip_install --target "$TOOLS/client" -r "$CLIENT"
+  cp "$CLIENT" "$TOOLS/client/"
+}
 
 # The servers that Hearth is compared with, and what they need: pinned with digests.
 readonly BASELINES=benches/baselines/requirements.txt

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use axum::body::{Body, HttpBody};
 use axum::extract::DefaultBodyLimit;
 use axum::extract::multipart::MultipartError;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -202,6 +202,29 @@ pub fn media_type(headers: &HeaderMap) -> String {
         .and_then(|value| value.split(';').next())
         .map(|value| value.trim().to_ascii_lowercase())
         .unwrap_or_default()
+}
+
+/// 415 for a body in a content coding (`Content-Encoding: gzip`): bodies are read as they come.
+pub fn check_coding(headers: &HeaderMap) -> Result<(), Problem> {
+    headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .try_for_each(check_one_coding)
+}
+
+/// The same for one value of `Content-Encoding`.
+pub fn check_one_coding(coding: &HeaderValue) -> Result<(), Problem> {
+    let text = coding.to_str().unwrap_or("?").trim();
+    if text.is_empty() || text.eq_ignore_ascii_case("identity") {
+        return Ok(());
+    }
+    let shown: String = text.chars().take(40).collect();
+    let detail = format!("the Content-Encoding is {shown:?}; send the body as it is, without one");
+    // RFC 9110, 15.5.16: so that the client knows that it is the coding and not the type.
+    Err(Problem::new(Code::UnsupportedMediaType, detail).header(
+        header::ACCEPT_ENCODING,
+        HeaderValue::from_static("identity"),
+    ))
 }
 
 /// `application/json` or anything `+json`.

@@ -4,6 +4,7 @@
 //! an invocation's headers. [`complete`] replaces both by full responses, taken from the catalogue of codes, and adds
 //! what every operation has: 401 and 403 where a token is needed, 500, the request's id.
 
+mod constraints;
 mod trigger;
 
 use std::sync::LazyLock;
@@ -83,6 +84,7 @@ fn complete(generated: &OpenApi) -> Value {
             }
         }
     }
+    constraints::add(&mut document);
     document
 }
 

@@ -11,7 +11,7 @@ use super::functions::to_the_end;
 use super::problem::Problem;
 use super::spec::{self, Fields, IntegerRule};
 use crate::model::{InvalidField, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Retention};
-use crate::retention::Status;
+use crate::retention::RetentionStatus;
 
 /// Settings to change; what is left out stays.
 #[derive(Deserialize, ToSchema)]
@@ -20,29 +20,29 @@ use crate::retention::Status;
 #[allow(dead_code)]
 pub struct PatchRetention {
     /// Age at which an invocation goes, with its event and result; days.
-    #[schema(minimum = 1, maximum = 3650)]
-    pub invocations_days: Option<u32>,
+    #[schema(required = false, minimum = 1, maximum = 3650)]
+    pub invocations_days: u32,
     /// Size of all invocations with their events and results; MiB.
-    #[schema(minimum = 16, maximum = 1048576)]
-    pub invocations_mib: Option<u32>,
+    #[schema(required = false, minimum = 16, maximum = 1048576)]
+    pub invocations_mib: u32,
     /// Age at which a log line goes; days.
-    #[schema(minimum = 1, maximum = 3650)]
-    pub logs_days: Option<u32>,
+    #[schema(required = false, minimum = 1, maximum = 3650)]
+    pub logs_days: u32,
     /// Size of all log lines with the index for their search; MiB.
-    #[schema(minimum = 16, maximum = 1048576)]
-    pub logs_mib: Option<u32>,
+    #[schema(required = false, minimum = 16, maximum = 1048576)]
+    pub logs_mib: u32,
     /// Age at which a minute's statistics go; days.
-    #[schema(minimum = 7, maximum = 3650)]
-    pub statistics_days: Option<u32>,
+    #[schema(required = false, minimum = 7, maximum = 3650)]
+    pub statistics_days: u32,
     /// Age at which an entry of the audit log goes; days.
-    #[schema(minimum = 30, maximum = 3650)]
-    pub audit_days: Option<u32>,
+    #[schema(required = false, minimum = 30, maximum = 3650)]
+    pub audit_days: u32,
     /// How much of an event is kept; bytes, 0 for none.
-    #[schema(maximum = 65536)]
-    pub event_bytes: Option<u32>,
+    #[schema(required = false, minimum = 0, maximum = 65536)]
+    pub event_bytes: u32,
     /// How much of a result is kept; bytes, 0 for none.
-    #[schema(maximum = 65536)]
-    pub result_bytes: Option<u32>,
+    #[schema(required = false, minimum = 0, maximum = 65536)]
+    pub result_bytes: u32,
 }
 
 /// The shortest time statistics are kept: the longest window the console shows.
@@ -102,9 +102,12 @@ pub fn changed(
     tag = "node",
     operation_id = "get_retention",
     security(("bearer" = ["admin"])),
-    responses((status = 200, description = "Settings and what they keep", body = Status)),
+    responses((status = 200, description = "Settings and what they keep", body = RetentionStatus)),
 )]
-pub async fn get(_: Allowed<Admin>, State(app): State<App>) -> Result<Json<Status>, Problem> {
+pub async fn get(
+    _: Allowed<Admin>,
+    State(app): State<App>,
+) -> Result<Json<RetentionStatus>, Problem> {
     Ok(Json(app.retention.status().await?))
 }
 
@@ -116,7 +119,7 @@ pub async fn get(_: Allowed<Admin>, State(app): State<App>) -> Result<Json<Statu
     operation_id = "patch_retention",
     security(("bearer" = ["admin"])),
     request_body(content = PatchRetention, content_type = "application/json"),
-    responses((status = 200, description = "Settings and what they keep", body = Status)),
+    responses((status = 200, description = "Settings and what they keep", body = RetentionStatus)),
     extensions(("x-errors" = json!([
         "invalid_json", "bad_request_body", "payload_too_large", "unsupported_media_type", "invalid_field"
     ]))),
@@ -125,7 +128,7 @@ pub async fn patch(
     asked: Allowed<Admin>,
     State(app): State<App>,
     request: Request,
-) -> Result<Json<Status>, Problem> {
+) -> Result<Json<RetentionStatus>, Problem> {
     let fields = spec::json_fields(request).await?;
     let (settings, names) = changed(fields, &app.retention.settings())?;
     if names.is_empty() {

@@ -97,7 +97,7 @@ pub async fn create(
     tag = "tokens",
     operation_id = "delete_token",
     security(("bearer" = ["admin"])),
-    params(("id" = i64, Path, description = "Number of the token")),
+    params(("id" = i64, Path, minimum = 1, description = "Number of the token")),
     responses((status = 204, description = "Deleted")),
     extensions(("x-errors" = json!(["not_found", "token_in_use"]))),
 )]

@@ -29,13 +29,13 @@ const PASSWORD_RULE: &str = "must be a string of 12 to 128 characters";
 #[allow(dead_code)]
 pub struct CreateUser {
     /// The name to log in with: 1 to 64 of a-z, 0-9, dot, dash, underscore and @.
-    #[schema(min_length = 1, max_length = 64)]
+    #[schema(pattern = "^[a-z0-9][a-z0-9._@-]{0,63}$")]
     pub name: String,
     /// What the user may do.
     pub role: Role,
-    /// The first password, 12 to 128 characters; without it one is made and answered.
-    #[schema(min_length = 12, max_length = 128)]
-    pub password: Option<String>,
+    /// The first password, 12 to 128 characters, not the name; without it one is made and answered.
+    #[schema(required = false, min_length = 12, max_length = 128)]
+    pub password: String,
 }
 
 /// What to change about a user.
@@ -45,12 +45,14 @@ pub struct CreateUser {
 #[allow(dead_code)]
 pub struct PatchUser {
     /// Another role. It holds from the user's next request on.
-    pub role: Option<Role>,
+    #[schema(required = false)]
+    pub role: Role,
     /// `true` locks the user out and ends their sessions.
-    pub disabled: Option<bool>,
-    /// Another password. It ends the user's sessions.
-    #[schema(min_length = 12, max_length = 128)]
-    pub password: Option<String>,
+    #[schema(required = false)]
+    pub disabled: bool,
+    /// Another password, not the name. It ends the user's sessions.
+    #[schema(required = false, min_length = 12, max_length = 128)]
+    pub password: String,
 }
 
 /// A new user, with the password if it was made here.

@@ -251,6 +251,7 @@ pub struct FunctionView {
     /// `module.function`.
     pub handler: String,
     /// The version that answers.
+    #[schema(minimum = 1)]
     pub active_version: u32,
     /// Whether it can answer.
     pub state: FunctionState,
@@ -304,10 +305,12 @@ pub struct FunctionView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VersionView {
     /// 1, 2, 3 … in order of creation.
+    #[schema(minimum = 1)]
     pub version: u32,
     /// Whether it is the one that answers.
     pub active: bool,
     /// SHA-256 of the code package, hex.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     pub code_sha256: String,
     /// Bytes of the unpacked code.
     pub code_bytes: u64,

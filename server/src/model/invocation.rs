@@ -152,6 +152,7 @@ pub struct InvocationRecord {
     /// Name of the function.
     pub function: String,
     /// The version that ran.
+    #[schema(minimum = 1)]
     pub version: u32,
     /// What caused it.
     pub trigger: Trigger,

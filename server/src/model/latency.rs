@@ -62,5 +62,6 @@ pub struct HeatColumn {
     /// the server started.
     pub seconds: u32,
     /// Row, as an index into `bounds_us`, and count; rows that hold something.
+    #[schema(value_type = Vec<(u64, u64)>)]
     pub counts: Vec<(u32, u64)>,
 }

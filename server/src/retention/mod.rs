@@ -34,7 +34,7 @@ const SLACK: u64 = 4 << 20;
 
 /// What is kept, and what is being removed.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Status {
+pub struct RetentionStatus {
     /// The settings.
     pub settings: Retention,
     /// Invocations with their events and results.
@@ -152,11 +152,11 @@ impl Retainer {
     }
 
     /// What is kept, and what is being removed.
-    pub async fn status(&self) -> Result<Status, StoreError> {
+    pub async fn status(&self) -> Result<RetentionStatus, StoreError> {
         let store = &self.inner.store;
         let (invocations, logs) = self.amounts().await?;
         let file = store.file_size().await?;
-        Ok(Status {
+        Ok(RetentionStatus {
             settings: self.settings(),
             invocations,
             logs,
@@ -364,7 +364,7 @@ pub struct WouldRemove {
 }
 
 /// About how much would be removed at once under other settings.
-pub fn would_remove(status: &Status, settings: &Retention, now: Timestamp) -> WouldRemove {
+pub fn would_remove(status: &RetentionStatus, settings: &Retention, now: Timestamp) -> WouldRemove {
     let budgets = Budgets::of(settings);
     WouldRemove {
         invocations: policy::estimate(&status.invocations.kept(), &budgets.invocations, now),

@@ -5,6 +5,7 @@
 mod browser;
 mod clients;
 mod conformance;
+mod contract;
 mod support;
 
 mod access;

@@ -105,6 +105,8 @@ async fn every_method_reaches_the_function() {
         .await
         .expect(200);
     assert!(head.bytes.is_empty());
+    // What GET streams has no length that could be told.
+    assert_eq!(head.header("content-length"), "");
     let id = head.header("x-hearth-invocation-id");
     let path = format!("/api/v1/invocations/{id}");
     // The body that is not sent is read to its end all the same, but nobody waits for that.

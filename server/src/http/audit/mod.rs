@@ -13,7 +13,7 @@
 //! A record is written before the answer is sent, on a task of its own: a client that hangs up takes back neither the
 //! change nor its record. A change whose record cannot be written stays made, and the server's log says so.
 
-mod actions;
+pub(super) mod actions;
 mod list;
 mod origin;
 

@@ -18,7 +18,7 @@ use crate::http::problem::Problem;
 use crate::http::retention::changed;
 use crate::http::spec::{Fields, Input};
 use crate::model::{InvalidField, Retention, Right};
-use crate::retention::{Amount, Status, would_remove};
+use crate::retention::{Amount, RetentionStatus, would_remove};
 
 use super::form::{Form, Submitted};
 use super::guard::{go, is_htmx, sentence};
@@ -150,7 +150,7 @@ fn typed(form: &Form) -> RetentionForm {
     }
 }
 
-fn state(status: &Status) -> RetentionState {
+fn state(status: &RetentionStatus) -> RetentionState {
     let now = Timestamp::now();
     let moment = |at: Option<Timestamp>| at.map(|at| Moment { at, now });
     let amount = |amount: &Amount, mib: u32| AmountView {

@@ -21,7 +21,7 @@ use crate::model::FunctionView;
     security(("bearer" = ["write"])),
     params(
         ("name" = String, Path, description = "Name of the function"),
-        ("n" = u32, Path, description = "Number of the version"),
+        ("n" = u32, Path, minimum = 1, description = "Number of the version"),
     ),
     responses((status = 200, description = "The function with that version active", body = FunctionView)),
     extensions(("x-errors" = json!(["not_found", "import_failed", "host_exhausted", "shutting_down"]))),

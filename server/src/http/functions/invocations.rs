@@ -34,7 +34,7 @@ const DEFAULT_LIMIT: u32 = 50;
         ("before" = Option<String>, Query, description = "`next` of an earlier page"),
         ("status" = Option<Status>, Query, description = "Only those that ended so"),
         ("start" = Option<StartRung>, Query, description = "Only those whose instance came from this rung"),
-        ("version" = Option<u32>, Query, minimum = 1, description = "Only those of this version"),
+        ("version" = Option<u32>, Query, minimum = 1, maximum = 4294967295u32, description = "Only those of this version"),
         ("trigger" = Option<Trigger>, Query, description = "Only those caused so"),
         ("min_us" = Option<u64>, Query, maximum = 3600000000u32, description = "Only those whose total was so long or longer"),
         ("max_us" = Option<u64>, Query, maximum = 3600000000u32, description = "Only those whose total was so long or shorter"),

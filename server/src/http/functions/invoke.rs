@@ -27,7 +27,7 @@ const EMPTY_EVENT: &[u8] = b"{}";
 
 /// Invoke a function and wait for its result.
 ///
-/// The body is the event: any JSON, at most 6 MiB, whatever its content type is called; an empty body is the event
+/// The body is the event: any JSON, at most 6 MiB, not compressed, whatever its content type is called; an empty body is the event
 /// `{}`. The answer is the handler's result as JSON. `traceparent` reaches the handler and is answered when it is
 /// well-formed; otherwise it is ignored.
 #[utoipa::path(
@@ -43,7 +43,7 @@ const EMPTY_EVENT: &[u8] = b"{}";
     request_body(content = Option<serde_json::Value>, content_type = "application/json", description = "The event"),
     responses((status = 200, description = "The handler's result", body = serde_json::Value)),
     extensions(("x-invocation" = json!(true)), ("x-errors" = json!([
-        "invalid_json", "bad_request_body", "not_found", "payload_too_large", "too_many_requests", "function_error",
+        "invalid_json", "bad_request_body", "not_found", "payload_too_large", "unsupported_media_type", "too_many_requests", "function_error",
         "function_crashed", "function_out_of_memory", "result_too_large", "function_unavailable", "host_exhausted", "shutting_down",
         "function_timeout"
     ]))),
@@ -52,11 +52,14 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
     let (parts, body) = request.into_parts();
     let mut bearer = None;
     let mut traceparent = None;
+    let mut coding = Ok(());
     for (name, value) in &parts.headers {
         if *name == header::AUTHORIZATION {
             bearer = Some(value);
         } else if *name == TRACEPARENT {
             traceparent = trace::checked(value.as_bytes());
+        } else if *name == header::CONTENT_ENCODING {
+            coding = body::check_one_coding(value);
         }
     }
     let caller = match bearer {
@@ -68,6 +71,7 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
     if app.engine.is_public(name).is_none() {
         return Err(no_function(name));
     }
+    coding?;
     let mut event = body::read(body, MAX_EVENT_BYTES).await?;
     if event.is_empty() {
         event = Bytes::from_static(EMPTY_EVENT);

@@ -51,7 +51,7 @@ const ALIVE_CHECK: Duration = Duration::from_secs(1);
         ("name" = String, Path, description = "Name of the function"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 10000, description = "Stored lines, 1000 by default"),
         ("follow" = Option<bool>, Query, description = "Go on with new lines; not with q, invocation or before"),
-        ("q" = Option<String>, Query, description = "Words to search for"),
+        ("q" = Option<String>, Query, pattern = "[\\p{L}\\p{N}]", description = "Words to search for"),
         ("invocation" = Option<uuid::Uuid>, Query, description = "Only lines of this invocation"),
         ("before" = Option<String>, Query, description = "`X-Hearth-Next` of an earlier answer to the same q"),
     ),

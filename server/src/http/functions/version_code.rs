@@ -26,7 +26,7 @@ use crate::package;
     security(("bearer" = ["read"])),
     params(
         ("name" = String, Path, description = "Name of the function"),
-        ("n" = u32, Path, description = "Number of the version"),
+        ("n" = u32, Path, minimum = 1, description = "Number of the version"),
     ),
     responses((status = 200, description = "The archive", body = Vec<u8>, content_type = "application/zip")),
     extensions(("x-errors" = json!(["not_found"]))),

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::constraints::bytes;
+
 const METHODS: [&str; 7] = ["get", "head", "post", "put", "patch", "delete", "options"];
 
 /// Adds `/fn/{name}` and `/fn/{name}/{path}`.
@@ -51,14 +53,15 @@ fn operation(method: &str, id: &str, with_path: bool) -> Value {
                     them at most; absent where all were sent",
                 "schema": {"type": "string"},
             }},
-            "content": {"*/*": {}},
+                        "content": {"*/*": {"schema": bytes()}},
         }},
         "x-invocation": true,
         "x-errors": ["not_found", "bad_request_body", "too_many_requests", "function_error", "function_crashed",
             "function_out_of_memory", "function_unavailable", "host_exhausted", "shutting_down", "function_timeout"],
     });
     if matches!(method, "post" | "put" | "patch" | "delete") {
-        operation["requestBody"] = json!({"content": {"*/*": {}}, "required": false});
+        operation["requestBody"] =
+            json!({"content": {"*/*": {"schema": bytes()}}, "required": false});
     }
     operation
 }

@@ -35,6 +35,7 @@ const RAW_TYPES: [&str; 9] = [
 
 /// The body of a create: JSON or a form.
 pub async fn upload(request: Request, uploads: &Uploads) -> Result<Fields, Problem> {
+    body::check_coding(request.headers())?;
     match body::media_type(request.headers()) {
         kind if body::is_json(&kind) => json_upload(request, uploads).await,
         kind if kind == "multipart/form-data" => form(request, uploads).await,
@@ -47,6 +48,7 @@ pub async fn upload(request: Request, uploads: &Uploads) -> Result<Fields, Probl
 
 /// The body of a code upload: JSON, a form, or the code itself.
 pub async fn code_upload(request: Request, uploads: &Uploads) -> Result<Fields, Problem> {
+    body::check_coding(request.headers())?;
     let kind = body::media_type(request.headers());
     if !RAW_TYPES.contains(&kind.as_str()) {
         return match kind {
@@ -72,6 +74,7 @@ pub async fn code_upload(request: Request, uploads: &Uploads) -> Result<Fields, 
 
 /// A JSON object without code in it.
 pub async fn json_fields(request: Request) -> Result<Fields, Problem> {
+    body::check_coding(request.headers())?;
     match body::media_type(request.headers()) {
         kind if body::is_json(&kind) => {
             let bytes = body::read(request.into_body(), MAX_SETTINGS_BYTES).await?;

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
 
 use crate::http::finish::FunctionAnswer;
 
@@ -54,14 +54,18 @@ pub(super) fn build(
             return Err(refused);
         }
     };
-    let bodiless = *method == Method::HEAD
-        || matches!(
-            status,
-            StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
-        );
+    let bodiless = matches!(
+        status,
+        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
+    );
     let mut response = if bodiless {
         drain(body);
         Response::new(Body::empty())
+    } else if *method == Method::HEAD {
+        drain(body);
+        // Of no known length, as the body that GET streams: a known one would be announced.
+        let nothing = stream::empty::<Result<Bytes, std::io::Error>>();
+        Response::new(Body::from_stream(nothing))
     } else {
         Response::new(Body::from_stream(body))
     };
@@ -118,7 +122,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use axum::body::to_bytes;
-    use futures_util::stream;
 
     use super::*;
 

@@ -1,0 +1,7 @@
+//! The API against its own description: what every route answers is what `/openapi.json` says, and what a schema takes
+//! the server takes, and nothing else.
+
+mod answers;
+mod client;
+mod document;
+mod requests;
