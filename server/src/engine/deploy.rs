@@ -12,7 +12,7 @@ use super::code::Package;
 use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
-use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField, Network};
+use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField, Meant, Network};
 use crate::scheduler::{BootFailure, Cause, Deployment};
 use crate::store::{StoredFunction, StoredVersion};
 
@@ -34,35 +34,42 @@ impl Engine {
     /// nothing, without code, changes nothing.
     ///
     /// # Errors
-    /// [`EngineError`]; the active version stays as it was.
+    /// [`EngineError::Changed`] when the function is not in a state that the change is meant for, other
+    /// [`EngineError`]s; the active version stays as it was.
     pub async fn update(
         &self,
         name: &str,
         patch: FunctionPatch,
         code: Option<Code>,
+        meant: Meant,
     ) -> Result<FunctionView, EngineError> {
         let name = name.to_owned();
-        self.change(|engine| async move { engine.update_now(&name, patch, code).await })
+        self.change(|engine| async move { engine.update_now(&name, patch, code, meant).await })
             .await
     }
 
     /// Makes an existing version the one that answers.
     ///
     /// # Errors
-    /// [`EngineError`]; the active version stays as it was.
-    pub async fn activate(&self, name: &str, version: u32) -> Result<FunctionView, EngineError> {
+    /// As [`Self::update`].
+    pub async fn activate(
+        &self,
+        name: &str,
+        version: u32,
+        meant: Meant,
+    ) -> Result<FunctionView, EngineError> {
         let name = name.to_owned();
-        self.change(|engine| async move { engine.activate_now(&name, version).await })
+        self.change(|engine| async move { engine.activate_now(&name, version, meant).await })
             .await
     }
 
     /// Removes a function, its versions and its history; running requests finish.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`], [`EngineError::Internal`].
-    pub async fn delete(&self, name: &str) -> Result<(), EngineError> {
+    /// [`EngineError::NotFound`], [`EngineError::Changed`], [`EngineError::Internal`].
+    pub async fn delete(&self, name: &str, meant: Meant) -> Result<(), EngineError> {
         let name = name.to_owned();
-        self.change(|engine| async move { engine.delete_now(&name).await })
+        self.change(|engine| async move { engine.delete_now(&name, meant).await })
             .await
     }
 
@@ -120,10 +127,13 @@ impl Engine {
         name: &str,
         patch: FunctionPatch,
         code: Option<Code>,
+        meant: Meant,
     ) -> Result<FunctionView, EngineError> {
         let function = self.function(name)?;
+        // Held until the change is stored: what is checked under it holds.
         let _change = function.change.lock().await;
         self.still_there(name, &function)?;
+        meant.check(function.revision())?;
         let active = function.stored().active.clone();
         let spec = merged(&active.spec, patch);
         self.check(&spec)?;
@@ -176,10 +186,16 @@ impl Engine {
         }
     }
 
-    async fn activate_now(self, name: &str, version: u32) -> Result<FunctionView, EngineError> {
+    async fn activate_now(
+        self,
+        name: &str,
+        version: u32,
+        meant: Meant,
+    ) -> Result<FunctionView, EngineError> {
         let function = self.function(name)?;
         let _change = function.change.lock().await;
         self.still_there(name, &function)?;
+        meant.check(function.revision())?;
         if function.stored().active.version == version {
             return Ok(function.view());
         }
@@ -221,10 +237,11 @@ impl Engine {
         }
     }
 
-    async fn delete_now(self, name: &str) -> Result<(), EngineError> {
+    async fn delete_now(self, name: &str, meant: Meant) -> Result<(), EngineError> {
         let function = self.function(name)?;
         let _change = function.change.lock().await;
         self.still_there(name, &function)?;
+        meant.check(function.revision())?;
         let versions = self.inner.store.versions(function.id()).await?;
         self.inner.store.delete_function(function.id()).await?;
         self.inner.registry.remove(name);

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 
 use super::glance;
 use crate::instance::FunctionKey;
-use crate::model::{FunctionView, InstanceCounts, VersionView};
+use crate::model::{FunctionView, InstanceCounts, Revision, VersionView};
 use crate::scheduler::{Deployment, Lease, LeaseError, TemplateStatus};
 use crate::store::{StoredFunction, StoredVersion};
 
@@ -38,6 +38,11 @@ impl Function {
 
     pub(super) fn id(&self) -> i64 {
         self.key.get()
+    }
+
+    /// What was asked for of it.
+    pub(super) fn revision(&self) -> Revision {
+        Revision::of_function(self.id(), self.stored().active.version)
     }
 
     pub(super) fn stored(&self) -> Arc<StoredFunction> {
@@ -74,6 +79,7 @@ impl Function {
         let (state, state_reason) = glance::state(status);
         let spec = &stored.active.spec;
         FunctionView {
+            id: stored.id,
             name: spec.name.clone(),
             runtime: spec.runtime,
             handler: spec.handler.clone(),

@@ -7,13 +7,16 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
 use crate::model::{
-    FunctionError, InvalidField, InvocationId, LogLine, Stages, StartRung, Trigger,
+    Changed, FunctionError, InvalidField, InvocationId, LogLine, Stages, StartRung, Trigger,
 };
 use crate::package::PackageError;
 
 /// Everything that can go wrong with a change.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
+    /// 412 `precondition_failed`: somebody else was faster.
+    #[error("the function {0}")]
+    Changed(#[from] Changed),
     /// 404 `not_found`: "function \"x\"", "version 3 of \"x\"".
     #[error("there is no {0}")]
     NotFound(String),

@@ -10,6 +10,7 @@ mod body;
 pub mod console;
 mod csrf;
 pub mod edge;
+mod etag;
 mod filter;
 mod finish;
 mod front;

@@ -1,10 +1,11 @@
 //! `GET /openapi.json`: generated from the handlers, then completed with what holds for all of them.
 //!
 //! A handler lists its own error codes in the extension `x-errors` and says with `x-invocation` that its answers carry
-//! an invocation's headers. [`complete`] replaces both by full responses, taken from the catalogue of codes, and adds
+//! an invocation's headers, with `x-tagged` that they have an `ETag`. [`complete`] replaces these by full responses, taken from the catalogue of codes, and adds
 //! what every operation has: 401 and 403 where a token is needed, 500, the request's id.
 
 mod constraints;
+mod tags;
 mod trigger;
 
 use std::sync::LazyLock;
@@ -103,6 +104,7 @@ fn complete_operation(operation: &mut Map<String, Value>) {
         _ => Vec::new(),
     };
     let has_invocation = operation.remove("x-invocation").is_some();
+    let is_tagged = tags::describe(operation, &mut codes);
     if operation.contains_key("security") {
         codes.extend([Code::Unauthorized, Code::Forbidden]);
     }
@@ -150,6 +152,11 @@ fn complete_operation(operation: &mut Map<String, Value>) {
                 "queue, start, send, run, recv, total: milliseconds, as `Stages` describes them; recv and total not while streaming",
             );
             headers["traceparent"] = text_header("The request's, when it was well-formed");
+        }
+        if is_tagged && matches!(status.as_str(), "200" | "201" | "304" | "412") {
+            headers["ETag"] = text_header(
+                "Names this state: its configuration, and after a dash a digest of the whole answer",
+            );
         }
         match status.as_str() {
             "401" | "403" => headers["WWW-Authenticate"] = text_header("The challenge of RFC 6750"),

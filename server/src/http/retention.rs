@@ -1,12 +1,14 @@
 //! `/api/v1/retention`: how long what happened is kept, and how much of it.
 
-use axum::Json;
 use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::App;
 use super::auth::{Admin, Allowed};
+use super::etag;
 use super::functions::to_the_end;
 use super::problem::Problem;
 use super::spec::{self, Fields, IntegerRule};
@@ -103,12 +105,15 @@ pub fn changed(
     operation_id = "get_retention",
     security(("bearer" = ["admin"])),
     responses((status = 200, description = "Settings and what they keep", body = RetentionStatus)),
+    extensions(("x-tagged" = json!("read"))),
 )]
 pub async fn get(
     _: Allowed<Admin>,
     State(app): State<App>,
-) -> Result<Json<RetentionStatus>, Problem> {
-    Ok(Json(app.retention.status().await?))
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let status = app.retention.status().await?;
+    etag::answer(&headers, &status.settings.revision(), &status)
 }
 
 /// Change what is kept. What is too old or too much then is removed in the background, the oldest first.
@@ -120,25 +125,30 @@ pub async fn get(
     security(("bearer" = ["admin"])),
     request_body(content = PatchRetention, content_type = "application/json"),
     responses((status = 200, description = "Settings and what they keep", body = RetentionStatus)),
-    extensions(("x-errors" = json!([
+    extensions(("x-tagged" = json!("change")), ("x-errors" = json!([
         "invalid_json", "bad_request_body", "payload_too_large", "unsupported_media_type", "invalid_field"
     ]))),
 )]
 pub async fn patch(
     asked: Allowed<Admin>,
     State(app): State<App>,
+    headers: HeaderMap,
     request: Request,
-) -> Result<Json<RetentionStatus>, Problem> {
+) -> Result<Response, Problem> {
     let fields = spec::json_fields(request).await?;
-    let (settings, names) = changed(fields, &app.retention.settings())?;
+    let change = app.retention.change().await;
+    let present = change.present();
+    etag::meant(&headers).check(present.revision())?;
+    let (settings, names) = changed(fields, &present)?;
     if names.is_empty() {
+        drop(change);
         asked.audit.nothing_changed();
     } else {
         asked.audit.detail(names.join(", "));
-        let retention = app.retention.clone();
-        to_the_end(async move { retention.change(settings).await }).await?;
+        to_the_end(async move { change.save(settings).await }).await?;
     }
-    Ok(Json(app.retention.status().await?))
+    let status = app.retention.status().await?;
+    etag::changed(StatusCode::OK, &status.settings.revision(), &status)
 }
 
 #[cfg(test)]

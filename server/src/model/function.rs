@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{DecisionCounts, Note};
+use super::{DecisionCounts, Note, Revision};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -244,6 +244,9 @@ pub struct ImageView {
 /// A function as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FunctionView {
+    /// Row id; never given again, and not shown: functions are known by their names.
+    #[serde(skip)]
+    pub id: i64,
     /// Its name.
     pub name: String,
     /// Its language runtime.
@@ -299,6 +302,13 @@ pub struct FunctionView {
     pub decisions: DecisionCounts,
     /// What was found when the active version was deployed that its author should know.
     pub notes: Vec<Note>,
+}
+
+impl FunctionView {
+    /// What was asked for of it, live state left out.
+    pub fn revision(&self) -> Revision {
+        Revision::of_function(self.id, self.active_version)
+    }
 }
 
 /// An immutable version of a function.

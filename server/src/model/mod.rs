@@ -11,6 +11,7 @@ mod invocation;
 mod latency;
 mod note;
 mod retention;
+mod revision;
 mod stats;
 mod token;
 mod user;
@@ -33,6 +34,7 @@ pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,
 };
+pub use revision::{Changed, Meant, Revision, digest};
 pub use stats::{Percentiles, StageStats, StartCounts, Stats, samples_needed};
 pub use token::{NewToken, Right, TokenView};
 pub use user::{

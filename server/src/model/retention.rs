@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Revision;
+
 /// Something of an event or of a result, as it was kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Payload {
@@ -87,6 +89,11 @@ impl Default for Retention {
 }
 
 impl Retention {
+    /// Names these settings.
+    pub fn revision(&self) -> Revision {
+        Revision::of_content(self)
+    }
+
     /// What is kept of each event and result.
     pub fn payloads(&self) -> PayloadLimits {
         PayloadLimits {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use serde::Serialize;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard, watch};
 use utoipa::ToSchema;
 
 use crate::history::History;
@@ -114,9 +114,36 @@ struct Inner {
     store: Store,
     history: History,
     settings: ArcSwap<Retention>,
+    /// Held by who changes them.
+    turn: Arc<Mutex<()>>,
     pass: watch::Sender<Pass>,
     /// The settings were changed.
     changed: Notify,
+}
+
+/// A change of the settings that has begun.
+pub struct Change {
+    _turn: OwnedMutexGuard<()>,
+    inner: Arc<Inner>,
+}
+
+impl Change {
+    /// The settings, as they stay until this change ends.
+    pub fn present(&self) -> Retention {
+        **self.inner.settings.load()
+    }
+
+    /// Changes them; they are applied at once, in the background.
+    ///
+    /// # Errors
+    /// [`StoreError`]; they stay as they were.
+    pub async fn save(self, settings: Retention) -> Result<(), StoreError> {
+        self.inner.store.set_setting(SETTING, &settings).await?;
+        self.inner.settings.store(Arc::new(settings));
+        self.inner.history.limit_payloads(settings.payloads());
+        self.inner.changed.notify_one();
+        Ok(())
+    }
 }
 
 impl Retainer {
@@ -129,6 +156,7 @@ impl Retainer {
                 store,
                 history,
                 settings: ArcSwap::from_pointee(settings),
+                turn: Arc::default(),
                 pass: watch::Sender::default(),
                 changed: Notify::new(),
             }),
@@ -142,13 +170,12 @@ impl Retainer {
         **self.inner.settings.load()
     }
 
-    /// Changes the settings; they are applied at once, in the background.
-    pub async fn change(&self, settings: Retention) -> Result<(), StoreError> {
-        self.inner.store.set_setting(SETTING, &settings).await?;
-        self.inner.settings.store(Arc::new(settings));
-        self.inner.history.limit_payloads(settings.payloads());
-        self.inner.changed.notify_one();
-        Ok(())
+    /// Begins a change of the settings: nobody else can change them until it ends.
+    pub async fn change(&self) -> Change {
+        Change {
+            _turn: self.inner.turn.clone().lock_owned().await,
+            inner: self.inner.clone(),
+        }
     }
 
     /// What is kept, and what is being removed.

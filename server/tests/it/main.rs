@@ -12,6 +12,7 @@ mod access;
 mod audit;
 mod bodies;
 mod code_edit;
+mod conditional;
 mod console;
 mod early_answers;
 mod exhaustion;

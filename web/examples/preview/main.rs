@@ -181,12 +181,14 @@ async fn deploy(mut form: Multipart) -> Response {
             fields: FunctionForm::FIELDS,
             errors: FieldErrors::one("name", rule.to_owned()),
             problem: None,
+            revision: None,
         }
     } else {
         FormOutcome {
             fields: FunctionForm::FIELDS,
             errors: FieldErrors::default(),
             problem: Some(samples::import_problem()),
+            revision: None,
         }
     };
     let status = StatusCode::UNPROCESSABLE_ENTITY;

@@ -424,6 +424,8 @@ pub fn settings() -> SettingsPage {
         errors: FieldErrors::default(),
         problem: None,
         delete_error: String::new(),
+        loaded: 4,
+        revision: "4".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use askama::Template;
 use crate::chrome::Chrome;
 use crate::format;
 use crate::pages::fields::NumberField;
-use crate::pages::{FieldErrors, Moment};
+use crate::pages::{DeployProblem, FieldErrors, Moment};
 
 /// The settings as they are typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,7 +44,8 @@ impl RetentionForm {
 
 impl RetentionForm {
     /// What is typed in a field.
-    pub(super) fn number(&self, name: &str) -> &str {
+    /// The text of a field.
+    pub fn number(&self, name: &str) -> &str {
         match name {
             "invocations_days" => &self.invocations_days,
             "invocations_mib" => &self.invocations_mib,
@@ -345,4 +346,10 @@ pub struct RetentionPage {
     pub preview: RetentionPreview,
     /// What is wrong with fields.
     pub errors: FieldErrors,
+    /// What else went wrong.
+    pub problem: Option<DeployProblem>,
+    /// The settings that the form was made of, as the server reads them again.
+    pub loaded: String,
+    /// The settings that a change is meant for.
+    pub revision: String,
 }

@@ -91,6 +91,10 @@ pub struct SettingsPage {
     pub problem: Option<DeployProblem>,
     /// What was wrong with the confirmation of a deletion; empty at first.
     pub delete_error: String,
+    /// The version that the form was made of.
+    pub loaded: u32,
+    /// The version that a change is meant for.
+    pub revision: String,
 }
 
 impl SettingsPage {

@@ -220,4 +220,6 @@ pub struct FormOutcome {
     pub errors: FieldErrors,
     /// What else went wrong.
     pub problem: Option<DeployProblem>,
+    /// What the form is based on from now on; `None` leaves that as it is.
+    pub revision: Option<String>,
 }

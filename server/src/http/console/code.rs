@@ -15,7 +15,9 @@ use crate::engine::{EngineError, VersionCode};
 use crate::http::App;
 use crate::http::problem::Problem;
 use crate::http::spec::{self, Fields};
-use crate::model::{Code, FileEdit, FunctionPatch, FunctionView, InvalidField, Right};
+use crate::model::{
+    Code, FileEdit, FunctionPatch, FunctionView, InvalidField, Meant, Revision, Right,
+};
 use crate::package::browse;
 
 use super::code_files::{self, MAX_EDITED_BYTES, blocking};
@@ -92,13 +94,18 @@ pub async fn submit(
         Err(failure) => failure,
         Ok(code) => {
             let patch = FunctionPatch::default();
-            match app.engine.update(&name, patch, Some(code)).await {
+            let meant = match form.trimmed("base").parse() {
+                Ok(base) => Meant::only(Revision::of_function(function.id, base)),
+                Err(_) => Meant::Any,
+            };
+            match app.engine.update(&name, patch, Some(code), meant).await {
                 Ok(deployed) => {
                     let version = deployed.active_version;
                     viewer.audit().detail(format!("version {version}"));
                     return Ok(go(&headers, &format!("/functions/{name}?notice=deployed")));
                 }
                 Err(EngineError::Invalid(error)) if error.field == "base" => stale(&function),
+                Err(EngineError::Changed(_)) => stale(&app.engine.get(&name).await?),
                 Err(error) => Failure::engine(error, CODE_FIELDS, &viewer.request_id)?,
             }
         }

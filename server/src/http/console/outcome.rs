@@ -20,15 +20,34 @@ pub struct Failure {
     pub errors: FieldErrors,
     /// What else went wrong.
     pub problem: Option<DeployProblem>,
+    /// What the form is based on from now on, after somebody else's change.
+    pub revision: Option<String>,
 }
 
 impl Failure {
+    /// Somebody else made a change after the form was filled in: `title` says so, `changes` what it was, and `revision`
+    /// is what the next attempt is based on. What was typed stays.
+    pub fn overtaken(title: String, changes: &str, revision: String) -> Self {
+        Self {
+            problem: Some(DeployProblem {
+                title,
+                detail: format!(
+                    "{changes} What you typed is still here: save again to make your own changes on top of that."
+                ),
+                ..DeployProblem::default()
+            }),
+            revision: Some(revision),
+            ..Self::default()
+        }
+    }
+
     /// The partial that puts the messages where they belong.
     pub fn partial(self, fields: &'static [&'static str]) -> Response {
         let outcome = FormOutcome {
             fields,
             errors: self.errors,
             problem: self.problem,
+            revision: self.revision,
         };
         (StatusCode::UNPROCESSABLE_ENTITY, respond::partial(&outcome)).into_response()
     }
@@ -43,6 +62,7 @@ impl Failure {
                     title: sentence(&error.to_string()),
                     ..DeployProblem::default()
                 }),
+                revision: None,
             };
         }
         let message = match error.field.strip_prefix("env.") {
@@ -52,6 +72,7 @@ impl Failure {
         Self {
             errors: FieldErrors::one(&error.field, message),
             problem: None,
+            revision: None,
         }
     }
 
@@ -65,10 +86,12 @@ impl Failure {
                     "A function with this name exists already.".to_owned(),
                 ),
                 problem: None,
+                revision: None,
             }),
             EngineError::Package(package) if !matches!(package, PackageError::Io(_)) => Ok(Self {
                 errors: FieldErrors::one("code", sentence(&package.to_string())),
                 problem: None,
+                revision: None,
             }),
             EngineError::Import { error, logs } => Ok(Self {
                 errors: FieldErrors::default(),
@@ -80,6 +103,7 @@ impl Failure {
                     output: view::logs(logs),
                     request_id: request_id.to_owned(),
                 }),
+                revision: None,
             }),
             other => Err(other.into()),
         }

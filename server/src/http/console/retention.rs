@@ -17,11 +17,11 @@ use crate::http::functions::to_the_end;
 use crate::http::problem::Problem;
 use crate::http::retention::changed;
 use crate::http::spec::{Fields, Input};
-use crate::model::{InvalidField, Retention, Right};
+use crate::model::{InvalidField, Meant, Retention, Revision, Right};
 use crate::retention::{Amount, RetentionStatus, would_remove};
 
 use super::form::{Form, Submitted};
-use super::guard::{go, is_htmx, sentence};
+use super::guard::{go, is_htmx};
 use super::outcome::Failure;
 use super::session::Viewer;
 
@@ -54,6 +54,9 @@ pub async fn page(
     let page = RetentionPage {
         chrome,
         form: form_of(&status.settings),
+        loaded: to_text(&status.settings),
+        revision: status.settings.revision().to_string(),
+        problem: None,
         state: state(&status),
         preview: RetentionPreview::default(),
         errors: FieldErrors::default(),
@@ -88,32 +91,82 @@ pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Resp
         ..
     } = submitted;
     viewer.needs(Right::Admin)?;
-    let now = app.retention.settings();
-    match read(&form, &now) {
-        Ok((_, names)) if names.is_empty() => {
+    let change = app.retention.change().await;
+    let present = change.present();
+    // A form that does not say what it showed means what there is.
+    let loaded: Retention = serde_json::from_str(form.text("loaded")).unwrap_or(present);
+    let known = Some(form.trimmed("revision")).filter(|known| !known.is_empty());
+    let meant = known.map_or(Meant::Any, |known| Meant::only(Revision::named(&known)));
+    let failure = match (
+        read_changes(&form, &loaded, &present),
+        meant.check(present.revision()),
+    ) {
+        (Err(error), _) => Failure::field(error, RetentionForm::FIELDS),
+        (Ok((_, names)), _) if names.is_empty() => {
             viewer.audit().nothing_changed();
-            Ok(go(&headers, "/retention?notice=unchanged"))
+            return Ok(go(&headers, "/retention?notice=unchanged"));
         }
-        Ok((settings, names)) => {
+        (Ok(_), Err(_)) => overtaken(&loaded, &present),
+        (Ok((settings, names)), Ok(())) => {
             viewer.audit().detail(names.join(", "));
-            let retention = app.retention.clone();
-            to_the_end(async move { retention.change(settings).await }).await?;
-            Ok(go(&headers, "/retention?notice=saved"))
+            to_the_end(async move { change.save(settings).await }).await?;
+            return Ok(go(&headers, "/retention?notice=saved"));
         }
-        Err(error) if is_htmx(&headers) => {
-            Ok(Failure::field(error, RetentionForm::FIELDS).partial(RetentionForm::FIELDS))
-        }
-        Err(error) => {
-            let page = RetentionPage {
-                chrome: viewer.chrome(),
-                form: typed(&form),
-                state: state(&app.retention.status().await?),
-                preview: RetentionPreview::default(),
-                errors: FieldErrors::one(&error.field, sentence(&error.rule)),
-            };
-            Ok(respond::page(StatusCode::UNPROCESSABLE_ENTITY, &page))
+    };
+    if is_htmx(&headers) {
+        return Ok(failure.partial(RetentionForm::FIELDS));
+    }
+    let page = RetentionPage {
+        chrome: viewer.chrome(),
+        form: typed(&form),
+        loaded: to_text(&loaded),
+        revision: failure.revision.unwrap_or_else(|| form.trimmed("revision")),
+        state: state(&app.retention.status().await?),
+        preview: RetentionPreview::default(),
+        errors: failure.errors,
+        problem: failure.problem,
+    };
+    Ok(respond::page(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+/// The present settings with what was changed by hand on those that the form showed.
+fn read_changes(
+    form: &Form,
+    loaded: &Retention,
+    present: &Retention,
+) -> Result<(Retention, Vec<&'static str>), InvalidField> {
+    let shown = form_of(loaded);
+    let mut fields = Fields::default();
+    for name in RetentionForm::FIELDS {
+        let typed = form.trimmed(name);
+        if typed != shown.number(name) {
+            fields.add((*name).to_owned(), Input::Text(typed))?;
         }
     }
+    changed(fields, present)
+}
+
+/// Somebody else changed the settings after the form was made: says what.
+fn overtaken(loaded: &Retention, present: &Retention) -> Failure {
+    let (before, after) = (form_of(loaded), form_of(present));
+    let told: Vec<String> = RetentionForm::FIELDS
+        .iter()
+        .map(|name| (name, before.number(name), after.number(name)))
+        .filter(|(_, before, after)| before != after)
+        .map(|(name, before, after)| format!("{name} from {before} to {after}"))
+        .collect();
+    let changes = match told.is_empty() {
+        true => "They are the same again.".to_owned(),
+        false => format!("Changed: {}.", told.join(", ")),
+    };
+    let title = "Somebody else changed these settings meanwhile. Nothing was saved.".to_owned();
+    Failure::overtaken(title, &changes, present.revision().to_string())
+}
+
+/// For the form to carry along.
+fn to_text(settings: &Retention) -> String {
+    // Plain values with names: they always serialise.
+    serde_json::to_string(settings).unwrap_or_default()
 }
 
 fn read(form: &Form, now: &Retention) -> Result<(Retention, Vec<&'static str>), InvalidField> {

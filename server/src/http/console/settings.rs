@@ -8,10 +8,13 @@ use hearth_web::pages::{FieldErrors, FormOutcome, SettingsForm, SettingsPage};
 use hearth_web::respond;
 use serde_json::Value;
 
+use crate::engine::EngineError;
 use crate::http::App;
 use crate::http::problem::Problem;
 use crate::http::spec::{self, Fields, Input};
-use crate::model::{FunctionPatch, FunctionView, InvalidField, Network, Right};
+use crate::model::{
+    FunctionPatch, FunctionView, InvalidField, Meant, Network, Revision, Right, VersionView,
+};
 
 use super::create::{env, env_rows};
 use super::form::{Form, Submitted};
@@ -53,7 +56,8 @@ pub async fn submit(
     } = submitted;
     viewer.needs(Right::Write)?;
     let function = app.engine.get(&name).await?;
-    let failure = match read(&form, &function) {
+    let filled_in = FilledIn::on(&app, &form, &function).await?;
+    let failure = match read(&form, &filled_in.shown) {
         Err(error) => Failure::field(error, SettingsForm::FIELDS),
         Ok(None) => {
             viewer.audit().nothing_changed();
@@ -61,12 +65,14 @@ pub async fn submit(
         }
         Ok(Some(patch)) => {
             viewer.audit().detail(patch.fields().join(", "));
-            match app.engine.update(&name, patch, None).await {
+            let meant = Meant::only(Revision::of_function(function.id, filled_in.known));
+            match app.engine.update(&name, patch, None, meant).await {
                 Ok(saved) => {
                     let version = saved.active_version;
                     viewer.audit().detail(format!("version {version}"));
                     return Ok(go(&headers, &told(&name, "saved")));
                 }
+                Err(EngineError::Changed(_)) => overtaken(&app, &name, filled_in.known).await?,
                 Err(error) => Failure::engine(error, SettingsForm::FIELDS, &viewer.request_id)?,
             }
         }
@@ -74,13 +80,80 @@ pub async fn submit(
     if is_htmx(&headers) {
         return Ok(failure.partial(SettingsForm::FIELDS));
     }
-    let form = typed(&form, &function);
+    let typed = typed(&form, &function);
     let shown = Shown {
+        based_on: (filled_in.shown.active_version, filled_in.known),
         failure,
         status: StatusCode::UNPROCESSABLE_ENTITY,
         ..Shown::default()
     };
-    show(&app, &viewer, &headers, &function, form, shown).await
+    show(&app, &viewer, &headers, &function, typed, shown).await
+}
+
+/// What a form was filled in on.
+struct FilledIn {
+    /// The function as the form showed it: only what differs from this was changed by hand.
+    shown: FunctionView,
+    /// The version that whoever sends it knows to be the active one.
+    known: u32,
+}
+
+impl FilledIn {
+    /// As the form says. One that says nothing means what there is.
+    async fn on(app: &App, form: &Form, function: &FunctionView) -> Result<Self, Problem> {
+        let number = |name: &str| form.trimmed(name).parse::<u32>().ok();
+        let known = number("revision").unwrap_or(function.active_version);
+        let loaded = number("loaded").unwrap_or(known);
+        let mut shown = function.clone();
+        if loaded != function.active_version {
+            let versions = app.engine.versions(&function.name).await?;
+            let version = versions
+                .into_iter()
+                .find(|version| version.version == loaded);
+            shown = version.map_or(shown.clone(), |version| as_of(shown, version));
+        }
+        Ok(Self { shown, known })
+    }
+}
+
+/// The function as it was with this version.
+fn as_of(function: FunctionView, version: VersionView) -> FunctionView {
+    FunctionView {
+        active_version: version.version,
+        handler: version.handler,
+        memory_mb: version.memory_mb,
+        timeout_ms: version.timeout_ms,
+        max_concurrency: version.max_concurrency,
+        idle_timeout_s: version.idle_timeout_s,
+        min_instances: version.min_instances,
+        keep_warm: version.keep_warm,
+        template_idle_timeout_s: version.template_idle_timeout_s,
+        network: version.network,
+        public: version.public,
+        env: version.env,
+        ..function
+    }
+}
+
+/// Another version than `known` is active: says what it changed.
+async fn overtaken(app: &App, name: &str, known: u32) -> Result<Failure, Problem> {
+    let now = app.engine.get(name).await?.active_version;
+    // Of a function that was made anew under the name, there is nothing to compare.
+    let changes = app
+        .engine
+        .setting_changes(name, known, now)
+        .await
+        .unwrap_or_default();
+    let told: Vec<String> = changes
+        .iter()
+        .map(|change| format!("{} from {} to {}", change.name, change.before, change.after))
+        .collect();
+    let changes = match told.is_empty() {
+        true => "It has the same settings.".to_owned(),
+        false => format!("It changed {}.", told.join(", ")),
+    };
+    let title = format!("Version {now} became the active one meanwhile. Nothing was saved.");
+    Ok(Failure::overtaken(title, &changes, now.to_string()))
 }
 
 /// The page again, with what was done.
@@ -102,7 +175,7 @@ pub async fn delete(
     } = submitted;
     viewer.needs(Right::Write)?;
     if form.trimmed("confirm") == name {
-        app.engine.delete(&name).await?;
+        app.engine.delete(&name, Meant::Any).await?;
         return Ok(go(&headers, "/functions?notice=deleted"));
     }
     let message = "Type the function's name to delete it.".to_owned();
@@ -111,6 +184,7 @@ pub async fn delete(
             fields: &["confirm"],
             errors: FieldErrors::one("confirm", message),
             problem: None,
+            revision: None,
         };
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         return Ok((status, respond::partial(&outcome)).into_response());
@@ -128,6 +202,8 @@ pub async fn delete(
 /// What the page says about the last attempt.
 #[derive(Default)]
 struct Shown {
+    /// The versions that the form shows and that it is based on; 0 for the active one.
+    based_on: (u32, u32),
     failure: Failure,
     status: StatusCode,
     delete_error: String,
@@ -144,7 +220,14 @@ async fn show(
 ) -> Result<Response, Problem> {
     let mut chrome = viewer.chrome();
     chrome.notice = shown.notice;
+    let active = function.active_version;
+    let (loaded, known) = match shown.based_on {
+        (0, _) => (active, active),
+        based_on => based_on,
+    };
     let page = SettingsPage {
+        loaded,
+        revision: shown.failure.revision.unwrap_or_else(|| known.to_string()),
         chrome,
         commands: commands::settings(headers, function),
         head: view::head(app, function).await?,
@@ -257,6 +340,7 @@ mod tests {
 
     fn function() -> FunctionView {
         FunctionView {
+            id: 1,
             name: "hello".into(),
             runtime: Runtime::Python3,
             handler: "main.handler".into(),

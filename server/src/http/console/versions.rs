@@ -13,7 +13,7 @@ use crate::engine::VersionChange;
 use crate::http::App;
 use crate::http::functions::version_code;
 use crate::http::problem::Problem;
-use crate::model::{AuditFilter, AuditRecord, Right, VersionView};
+use crate::model::{AuditFilter, AuditRecord, Meant, Right, VersionView};
 
 use super::code_files::blocking;
 use super::form::Submitted;
@@ -208,7 +208,7 @@ pub async fn activate(
     let version = number(&name, &version)?;
     let audit = submitted.viewer.audit();
     audit.detail(format!("version {version}"));
-    app.engine.activate(&name, version).await?;
+    app.engine.activate(&name, version, Meant::Any).await?;
     let page = format!("/functions/{name}/versions?notice=activated");
     Ok(go(&submitted.headers, &page))
 }

@@ -1,13 +1,14 @@
 //! `POST /api/v1/functions/{name}/versions/{n}/activate`.
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 
 use super::addressed;
 use super::{id_of, to_the_end};
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
+use crate::http::etag;
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::model::FunctionView;
@@ -24,14 +25,14 @@ use crate::model::FunctionView;
         ("n" = u32, Path, minimum = 1, description = "Number of the version"),
     ),
     responses((status = 200, description = "The function with that version active", body = FunctionView)),
-    extensions(("x-errors" = json!(["not_found", "import_failed", "host_exhausted", "shutting_down"]))),
+    extensions(("x-tagged" = json!("change")), ("x-errors" = json!(["not_found", "import_failed", "host_exhausted", "shutting_down"]))),
 )]
 pub async fn activate(
     asked: Allowed<Write>,
     State(app): State<App>,
     Path((name, version)): Path<(String, String)>,
     headers: HeaderMap,
-) -> Result<Json<FunctionView>, Problem> {
+) -> Result<Response, Problem> {
     id_of(&app, &name)?;
     let Ok(version) = version.parse() else {
         let shown: String = version.chars().take(20).collect();
@@ -40,7 +41,8 @@ pub async fn activate(
         )));
     };
     asked.audit.detail(format!("version {version}"));
-    let engine = app.engine.clone();
-    let view = to_the_end(async move { engine.activate(&name, version).await }).await?;
-    Ok(Json(addressed(&app, &headers, view)))
+    let (engine, meant) = (app.engine.clone(), etag::meant(&headers));
+    let view = to_the_end(async move { engine.activate(&name, version, meant).await }).await?;
+    let view = addressed(&app, &headers, view);
+    etag::changed(StatusCode::OK, &view.revision(), &view)
 }

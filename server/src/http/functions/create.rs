@@ -1,6 +1,5 @@
 //! `POST /api/v1/functions`.
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -9,6 +8,7 @@ use super::addressed;
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{self, Scoped, Write};
+use crate::http::etag;
 use crate::http::problem::Problem;
 use crate::http::spec;
 use crate::model::FunctionView;
@@ -29,7 +29,7 @@ use crate::model::FunctionView;
     )),
     responses((status = 201, description = "Deployed", body = FunctionView,
         headers(("Location" = String, description = "Address of the function")))),
-    extensions(("x-errors" = json!([
+    extensions(("x-tagged" = json!("make")), ("x-errors" = json!([
         "invalid_json", "invalid_multipart", "bad_request_body", "already_exists", "payload_too_large",
         "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "host_exhausted", "shutting_down"
     ]))),
@@ -46,11 +46,7 @@ pub async fn create(
     let location = format!("/api/v1/functions/{}", settings.name);
     let engine = app.engine.clone();
     let view = to_the_end(async move { engine.create(settings, code).await }).await?;
-    let headers = [(header::LOCATION, location)];
-    Ok((
-        StatusCode::CREATED,
-        headers,
-        Json(addressed(&app, &sent, view)),
-    )
-        .into_response())
+    let view = addressed(&app, &sent, view);
+    let made = etag::changed(StatusCode::CREATED, &view.revision(), &view)?;
+    Ok(([(header::LOCATION, location)], made).into_response())
 }

@@ -1,11 +1,12 @@
 //! `DELETE /api/v1/functions/{name}`.
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
+use crate::http::etag;
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 
@@ -18,13 +19,15 @@ use crate::http::problem::Problem;
     security(("bearer" = ["write"])),
     params(("name" = String, Path, description = "Name of the function")),
     responses((status = 204, description = "Deleted")),
-    extensions(("x-errors" = json!(["not_found", "shutting_down"]))),
+    extensions(("x-tagged" = json!("change")), ("x-errors" = json!(["not_found", "shutting_down"]))),
 )]
 pub async fn delete(
     _: Allowed<Write>,
     State(app): State<App>,
     Path(name): Path<String>,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    to_the_end(async move { app.engine.delete(&name).await }).await?;
+    let meant = etag::meant(&headers);
+    to_the_end(async move { app.engine.delete(&name, meant).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

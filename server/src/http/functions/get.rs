@@ -1,14 +1,15 @@
 //! `GET /api/v1/functions/{name}`.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::response::Response;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::addressed;
 use crate::http::App;
 use crate::http::auth::{Allowed, Read};
+use crate::http::etag;
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::model::{FunctionView, VersionView};
@@ -24,6 +25,9 @@ pub struct FunctionDetail {
 }
 
 /// One function: configuration, live state, versions.
+///
+/// Its `ETag` changes with anything in the answer; a change on condition of it (`If-Match`) is refused only when what was
+/// asked for of the function is not the same any more.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}",
@@ -32,15 +36,16 @@ pub struct FunctionDetail {
     security(("bearer" = ["read"])),
     params(("name" = String, Path, description = "Name of the function")),
     responses((status = 200, description = "The function", body = FunctionDetail)),
-    extensions(("x-errors" = json!(["not_found"]))),
+    extensions(("x-tagged" = json!("read")), ("x-errors" = json!(["not_found"]))),
 )]
 pub async fn get(
     _: Allowed<Read>,
     State(app): State<App>,
     Path(name): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<FunctionDetail>, Problem> {
+) -> Result<Response, Problem> {
     let function = addressed(&app, &headers, app.engine.get(&name).await?);
     let versions = app.engine.versions(&name).await?;
-    Ok(Json(FunctionDetail { function, versions }))
+    let revision = function.revision();
+    etag::answer(&headers, &revision, &FunctionDetail { function, versions })
 }

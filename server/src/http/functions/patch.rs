@@ -1,13 +1,14 @@
 //! `PATCH /api/v1/functions/{name}`.
 
-use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 
 use super::addressed;
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
+use crate::http::etag;
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::spec;
@@ -25,7 +26,7 @@ use crate::model::FunctionView;
     params(("name" = String, Path, description = "Name of the function")),
     request_body(content = spec::PatchFunction, content_type = "application/json"),
     responses((status = 200, description = "The function with its new version", body = FunctionView)),
-    extensions(("x-errors" = json!([
+    extensions(("x-tagged" = json!("change")), ("x-errors" = json!([
         "invalid_json", "bad_request_body", "not_found", "payload_too_large", "unsupported_media_type",
         "invalid_field", "import_failed", "host_exhausted", "shutting_down"
     ]))),
@@ -36,7 +37,7 @@ pub async fn patch(
     Path(name): Path<String>,
     headers: HeaderMap,
     request: Request,
-) -> Result<Json<FunctionView>, Problem> {
+) -> Result<Response, Problem> {
     let now = app.engine.get(&name).await?;
     let fields = spec::json_fields(request).await?;
     let patch = spec::patch(fields, now.runtime, now.max_concurrency)?;
@@ -45,11 +46,12 @@ pub async fn patch(
     }
     asked.audit.detail(patch.fields().join(", "));
     let view = {
-        let engine = app.engine.clone();
-        to_the_end(async move { engine.update(&name, patch, None).await }).await?
+        let (engine, meant) = (app.engine.clone(), etag::meant(&headers));
+        to_the_end(async move { engine.update(&name, patch, None, meant).await }).await?
     };
     asked
         .audit
         .detail(format!("version {}", view.active_version));
-    Ok(Json(addressed(&app, &headers, view)))
+    let view = addressed(&app, &headers, view);
+    etag::changed(StatusCode::OK, &view.revision(), &view)
 }

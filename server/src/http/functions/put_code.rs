@@ -1,13 +1,14 @@
 //! `PUT /api/v1/functions/{name}/code`.
 
-use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 
 use super::addressed;
 use super::to_the_end;
 use crate::http::App;
 use crate::http::auth::{Allowed, Write};
+use crate::http::etag;
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::spec;
@@ -31,7 +32,7 @@ use crate::model::{FunctionPatch, FunctionView};
         ("text/x-python"),
     )),
     responses((status = 200, description = "The function with its new version", body = FunctionView)),
-    extensions(("x-errors" = json!([
+    extensions(("x-tagged" = json!("change")), ("x-errors" = json!([
         "invalid_json", "invalid_multipart", "bad_request_body", "not_found", "payload_too_large",
         "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "host_exhausted", "shutting_down"
     ]))),
@@ -42,16 +43,17 @@ pub async fn put_code(
     Path(name): Path<String>,
     headers: HeaderMap,
     request: Request,
-) -> Result<Json<FunctionView>, Problem> {
+) -> Result<Response, Problem> {
     let runtime = app.engine.get(&name).await?.runtime;
     let fields = spec::code_upload(request, &app.uploads).await?;
     let code = spec::code_only(fields, runtime)?;
     let nothing_else = FunctionPatch::default();
-    let engine = app.engine.clone();
-    let change = async move { engine.update(&name, nothing_else, Some(code)).await };
+    let (engine, meant) = (app.engine.clone(), etag::meant(&headers));
+    let change = async move { engine.update(&name, nothing_else, Some(code), meant).await };
     let view = to_the_end(change).await?;
     asked
         .audit
         .detail(format!("version {}", view.active_version));
-    Ok(Json(addressed(&app, &headers, view)))
+    let view = addressed(&app, &headers, view);
+    etag::changed(StatusCode::OK, &view.revision(), &view)
 }

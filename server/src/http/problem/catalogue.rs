@@ -64,6 +64,8 @@ catalogue! {
     TokenInUse = "token_in_use", CONFLICT, "The token is in use";
     /// Nobody could administer any more.
     LastAdmin = "last_admin", CONFLICT, "An admin has to remain";
+    /// `If-Match` names another state than the present one; nothing was changed.
+    PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "It was changed meanwhile";
     /// A body over its limit.
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// A body of a type that the address does not take.

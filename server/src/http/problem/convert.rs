@@ -80,6 +80,7 @@ impl From<EngineError> for Problem {
             EngineError::NotFound(_) => Self::new(Code::NotFound, error.to_string()),
             EngineError::AlreadyExists(_) => Self::new(Code::AlreadyExists, error.to_string()),
             EngineError::Invalid(field) => field.into(),
+            EngineError::Changed(changed) => changed.into(),
             EngineError::Package(package) => package.into(),
             EngineError::Import { error, logs } => {
                 let detail = format!("{}: {}", error.error_type, error.error_message);

@@ -160,6 +160,21 @@ async fn functions(contract: &Contract, client: &Client) {
         let refused = contract.tell(client, Method::PATCH, FUNCTION, &path, body.clone());
         refused.await.expect(422);
     }
+    let seen = client.get(&path).await.header("etag").to_owned();
+    let same = client
+        .request(Method::GET, &path)
+        .header("if-none-match", &seen);
+    contract
+        .send(client, Method::GET, FUNCTION, same)
+        .await
+        .expect(304);
+    let stale = client
+        .request(Method::DELETE, &path)
+        .header("if-match", "\"0.0\"");
+    contract
+        .send(client, Method::DELETE, FUNCTION, stale)
+        .await
+        .expect(412);
     let nobody = contract.ask(client, Method::DELETE, FUNCTION, "/api/v1/functions/nobody");
     nobody.await.expect(404);
 }

@@ -28,6 +28,7 @@ fn a_forms_outcome_reaches_every_field() {
         fields: FunctionForm::FIELDS,
         errors: FieldErrors::one("name", HOSTILE.into()),
         problem: None,
+        revision: Some(HOSTILE.into()),
     });
     assert_harmless(&shown);
     for field in FunctionForm::FIELDS {

@@ -313,5 +313,7 @@ pub(super) fn settings_page() -> SettingsPage {
         errors: FieldErrors::default(),
         problem: None,
         delete_error: "Type the function's name to delete it.".into(),
+        loaded: 3,
+        revision: HOSTILE.into(),
     }
 }

@@ -1,0 +1,40 @@
+//! What operations on something with an `ETag` have in common: see [`crate::http::etag`].
+
+use serde_json::{Map, Value, json};
+
+use crate::http::problem::Code;
+
+/// Completes an operation that says with `x-tagged` what it does: `read`, `change` or `make`. Returns whether it is one.
+pub(super) fn describe(operation: &mut Map<String, Value>, codes: &mut Vec<Code>) -> bool {
+    let Some(kind) = operation.remove("x-tagged") else {
+        return false;
+    };
+    let (header, description) = match kind.as_str() {
+        Some("read") => {
+            operation["responses"]["304"] = json!({"description": "The client has it already"});
+            (
+                "If-None-Match",
+                "Tags of answers that the client has; `*` for any",
+            )
+        }
+        Some("change") => {
+            codes.push(Code::PreconditionFailed);
+            (
+                "If-Match",
+                "Tags of the states that the change is meant for; `*` for any. A change to another state is refused",
+            )
+        }
+        _ => return true,
+    };
+    let parameter = json!({
+        "name": header, "in": "header", "required": false, "schema": {"type": "string"}, "description": description,
+    });
+    match operation
+        .get_mut("parameters")
+        .and_then(Value::as_array_mut)
+    {
+        Some(parameters) => parameters.push(parameter),
+        None => drop(operation.insert("parameters".to_owned(), json!([parameter]))),
+    }
+    true
+}

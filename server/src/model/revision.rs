@@ -1,0 +1,83 @@
+//! Which state of something a change is meant for, so that nobody undoes another's change unawares.
+
+use std::fmt;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// Bytes of a digest: 64 bits are enough to tell the states of one thing apart.
+const DIGEST_BYTES: usize = 8;
+
+/// A short digest of some content.
+pub fn digest(content: &[u8]) -> String {
+    let digest = Sha256::digest(content);
+    digest[..DIGEST_BYTES]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Names one state of what was asked for: the same after two changes that cancel each other out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revision(String);
+
+impl Revision {
+    /// Of a function: its versions are immutable, so the active one's number names all that was asked for. The id tells
+    /// it from a function that had the name before.
+    pub fn of_function(id: i64, active_version: u32) -> Self {
+        Self(format!("{id}.{active_version}"))
+    }
+
+    /// Of settings: a digest of their content.
+    pub fn of_content(content: &impl Serialize) -> Self {
+        // Settings are plain values with names: they always serialise.
+        Self(digest(&serde_json::to_vec(content).unwrap_or_default()))
+    }
+
+    /// As it came from outside.
+    pub fn named(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The states that a change is meant for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Meant {
+    /// Whatever there is.
+    #[default]
+    Any,
+    /// One of these.
+    Only(Vec<Revision>),
+}
+
+impl Meant {
+    /// For just this state.
+    pub fn only(revision: Revision) -> Self {
+        Self::Only(vec![revision])
+    }
+
+    /// Whether a change meant so may be made to what is in this state.
+    ///
+    /// # Errors
+    /// [`Changed`].
+    pub fn check(&self, present: Revision) -> Result<(), Changed> {
+        match self {
+            Self::Only(revisions) if !revisions.contains(&present) => Err(Changed { present }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a change was meant for is not there any more: somebody else has changed it meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it was changed meanwhile")]
+pub struct Changed {
+    /// What there is now.
+    pub present: Revision,
+}
