@@ -175,7 +175,8 @@ pub struct Config {
     #[arg(long, env = "HEARTH_CRIU", value_name = "PATH")]
     pub criu: Option<PathBuf>,
 
-    /// Longest restore of a template from its image, in milliseconds; past it the start falls to a boot.
+    /// Longest restore of a template from its image, in milliseconds; past it the start falls to a boot. One that boots more
+    /// slowly than this has as long as its boot takes.
     #[arg(
         long,
         env = "HEARTH_RESTORE_TIMEOUT_MS",

@@ -16,6 +16,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -30,7 +31,7 @@ const MANIFEST: &str = "manifest.json";
 /// Longest manifest that is read. Protects the server from a file that is none.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 /// Format of what is on disk. Another one is discarded.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Piece in which files are read to sum them.
 const PIECE: usize = 256 * 1024;
 
@@ -47,6 +48,8 @@ pub(super) struct Manifest {
     pub(super) host: String,
     /// Version of the language's runtime, "3.11.2".
     runtime: String,
+    /// How long the boot took that it was made of, µs.
+    boot_us: u64,
     created_at: Timestamp,
     files: Vec<FileNote>,
 }
@@ -76,6 +79,16 @@ pub struct Image {
     pub(super) used: AtomicU64,
 }
 
+/// Of what an image is made, beside its files.
+pub(super) struct Made<'a> {
+    /// [`super::HostPrint`].
+    pub(super) host: &'a str,
+    /// Version of the language's runtime.
+    pub(super) runtime: &'a str,
+    /// How long the boot took.
+    pub(super) boot: Duration,
+}
+
 type Stamp = (u64, u64, i64, i64);
 
 impl Image {
@@ -87,8 +100,7 @@ impl Image {
         staging: &Path,
         images: &Path,
         key: &Key,
-        host: &str,
-        runtime: &str,
+        made: &Made,
     ) -> Result<Self, CriuError> {
         let files_dir = staging.join(FILES);
         let mut files = Vec::new();
@@ -117,8 +129,9 @@ impl Image {
             function: key.function.clone(),
             version: key.version,
             print: key.print.clone(),
-            host: host.to_owned(),
-            runtime: runtime.to_owned(),
+            host: made.host.to_owned(),
+            runtime: made.runtime.to_owned(),
+            boot_us: u64::try_from(made.boot.as_micros()).unwrap_or(u64::MAX),
             created_at: Timestamp::now(),
             files,
         };
@@ -185,6 +198,11 @@ impl Image {
     /// The runtime's version, "3.11.2".
     pub fn runtime(&self) -> &str {
         &self.manifest.runtime
+    }
+
+    /// How long a boot of the same takes.
+    pub fn boot(&self) -> Duration {
+        Duration::from_micros(self.manifest.boot_us)
     }
 
     /// When it was made.
@@ -304,7 +322,12 @@ mod tests {
             version: 1,
             print: "0123456789abcdef".repeat(4),
         };
-        Image::complete(&staging, dir, &key, "host", "3.11.2").unwrap()
+        let made = Made {
+            host: "host",
+            runtime: "3.11.2",
+            boot: Duration::from_millis(1234),
+        };
+        Image::complete(&staging, dir, &key, &made).unwrap()
     }
 
     #[test]

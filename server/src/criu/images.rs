@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::image::{self, Image};
+use super::image::{self, Image, Made};
 use super::{Criu, CriuError, HostPrint, Key, Tally, dump};
 use crate::sandbox::{Capability, Dumpable};
 
@@ -28,7 +28,7 @@ const STAGING: &str = ".new-";
 pub struct Settings {
     /// `HEARTH_CRIU`.
     pub criu: Option<PathBuf>,
-    /// Longest restore before a start falls to a boot.
+    /// Longest restore before a start falls to a boot, of what boots faster than that.
     pub timeout: Duration,
     /// Bytes that all images together may take; 0 for none.
     pub budget: u64,
@@ -145,9 +145,11 @@ impl Images {
         self.0.tallies.lock().remove(function);
     }
 
-    /// Longest restore before a start falls to a boot.
-    pub fn timeout(&self) -> Duration {
-        self.0.settings.timeout
+    /// Longest restore of this image before a start falls to a boot: as long as a boot takes, at least as the settings
+    /// say. Then a caller never waits for more than twice the boot, and a large function, whose restore takes longer
+    /// than a small one's boot, is not booted for it.
+    pub fn timeout(&self, image: &Image) -> Duration {
+        self.0.settings.timeout.max(image.boot())
     }
 
     /// The key of a version's image; none where there are no images.
@@ -162,7 +164,7 @@ impl Images {
         (image.manifest.print == key.print).then_some(image)
     }
 
-    /// Dumps the template of this sandbox, which leaves it stopped, and keeps the image.
+    /// Dumps the template of this sandbox, which took `boot` to be there and is left stopped, and keeps the image.
     ///
     /// # Errors
     /// [`CriuError`]; nothing of a failed dump is left.
@@ -170,6 +172,7 @@ impl Images {
         &self,
         key: &Key,
         runtime: &str,
+        boot: Duration,
         sandbox: &Dumpable,
     ) -> Result<Arc<Image>, CriuError> {
         let (criu, host) = self
@@ -195,7 +198,12 @@ impl Images {
             // Older images of the version were made from something else.
             images.discard(&key.function, Some(key.version));
             images.shrink(bytes);
-            let image = Image::complete(&staging.0, &inner.dir, &key, host.as_str(), &runtime)?;
+            let made = Made {
+                host: host.as_str(),
+                runtime: &runtime,
+                boot,
+            };
+            let image = Image::complete(&staging.0, &inner.dir, &key, &made)?;
             let image = Arc::new(image);
             images.touch(&image);
             inner.images.lock().insert(key.directory(), image.clone());

@@ -16,6 +16,15 @@ use crate::store::Store;
 /// How often a drain looks whether it is done.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
+/// No call for this long is a pause in which functions are brought up that nobody has asked for.
+const QUIET: Duration = Duration::from_secs(1);
+/// How often it is looked for one.
+const LOOK: Duration = Duration::from_millis(100);
+/// Part of the memory budget that is left to what is called, in percent.
+const ROOM_PERCENT: u64 = 25;
+/// Nice value of a thread whose work nobody waits for.
+const LEAST_PRIORITY: i32 = 19;
+
 impl Engine {
     /// Puts what is stored back in service. Functions answer at once: one whose template is not up yet waits for it.
     ///
@@ -44,7 +53,6 @@ impl Engine {
                 refused_stamps: AtomicU64::new(0),
                 draining: AtomicBool::new(false),
                 cut_off: AtomicBool::new(false),
-                reconciled: AtomicBool::new(false),
                 held: parking_lot::Mutex::default(),
             }),
         };
@@ -61,7 +69,7 @@ impl Engine {
             functions.push(function);
         }
         engine.keep_wanted_images().await?;
-        tokio::spawn(engine.clone().reconcile(functions));
+        tokio::spawn(engine.clone().bring_up(functions));
         tokio::spawn(engine.clone().keep_house());
         Ok(engine)
     }
@@ -80,30 +88,46 @@ impl Engine {
             let (function, version) = Images::owner(image);
             wanted.contains(&(function.to_owned(), version))
         });
-        tokio::task::spawn_blocking(move || images.check_all());
+        // Of some hundred images that is a second's work and gigabytes to read, and nobody waits for it.
+        let check = std::thread::Builder::new().name("image-check".to_owned());
+        check.spawn(move || {
+            let this_thread = Some(rustix::thread::gettid());
+            if let Err(error) = rustix::process::setpriority_process(this_thread, LEAST_PRIORITY) {
+                tracing::debug!(%error, "images are checked at the usual priority");
+            }
+            images.check_all();
+        })?;
         Ok(())
     }
 
-    /// Boots the templates of all stored functions, as many at a time as there are cores.
-    async fn reconcile(self, functions: Vec<Arc<Function>>) {
+    /// Brings up what was in service before this start. What has to be up comes at once, as many at a time as there are
+    /// cores. The others come one by one, while nobody calls and there is room: a call finds each of them asleep, and
+    /// brings it up itself. Those without an image go first, since their first call would wait longest.
+    async fn bring_up(self, functions: Vec<Arc<Function>>) {
+        let (at_once, mut others): (Vec<_>, Vec<_>) = functions
+            .into_iter()
+            .partition(|function| function.active().has_minimum());
         let permits = Arc::new(tokio::sync::Semaphore::new(
             self.inner.resources.cores as usize,
         ));
-        let mut boots = tokio::task::JoinSet::new();
-        for function in functions {
+        let mut starts = tokio::task::JoinSet::new();
+        for function in at_once {
             let permits = permits.clone();
-            boots.spawn(async move {
+            starts.spawn(async move {
                 let _permit = permits.acquire_owned().await;
-                // A function that fails here is shown as failed with its reason and boots again on demand.
-                let deployment = function.active();
-                if deployment.warm_up().await.is_ok() {
-                    deployment.store_import_lines().await;
-                }
+                bring_one_up(&function).await;
             });
         }
-        boots.join_all().await;
-        self.inner.reconciled.store(true, Ordering::Release);
-        tracing::info!("all functions are reconciled");
+        starts.join_all().await;
+        others.sort_by_key(|function| function.active().image_bytes().is_some());
+        let mut lull = Lull::new();
+        for function in others {
+            if !lull.wait(&self).await {
+                return;
+            }
+            bring_one_up(&function).await;
+        }
+        tracing::info!("all functions are up");
     }
 
     async fn keep_house(self) {
@@ -128,14 +152,7 @@ impl Engine {
         }
     }
 
-    /// False until the functions deployed before this start have been reconciled, and when draining.
-    pub fn ready(&self) -> bool {
-        self.inner.reconciled.load(Ordering::Acquire)
-            && !self.inner.draining.load(Ordering::Acquire)
-    }
-
-    /// Whether it is stopping. Unlike [`Self::ready`] this says nothing about the functions: what only looks at them goes
-    /// on while they are reconciled.
+    /// Whether it is stopping. Until then every function answers: one that is not up is brought up by its call.
     pub fn is_draining(&self) -> bool {
         self.inner.draining.load(Ordering::Acquire)
     }
@@ -172,5 +189,52 @@ impl Engine {
     pub async fn shut_down(&self, deadline: Instant) {
         self.quiet(deadline).await;
         self.inner.history.flush().await;
+    }
+}
+
+/// A function that fails here is shown as failed with its reason, and is tried again on demand.
+async fn bring_one_up(function: &Function) {
+    let deployment = function.active();
+    if !deployment.is_retired() && deployment.warm_up().await.is_ok() {
+        deployment.store_import_lines().await;
+    }
+}
+
+/// A time in which nobody calls.
+struct Lull {
+    /// Calls until now, over all functions.
+    calls: u64,
+    since: Instant,
+}
+
+impl Lull {
+    fn new() -> Self {
+        Self {
+            calls: 0,
+            since: Instant::now(),
+        }
+    }
+
+    /// Waits for one, or goes on with it. False when the server stops, or has no room for more.
+    async fn wait(&mut self, engine: &Engine) -> bool {
+        loop {
+            let held = engine.held();
+            let room = held.budget / 100 * ROOM_PERCENT;
+            if engine.is_draining() || held.used.saturating_add(room) >= held.budget {
+                return false;
+            }
+            let functions = engine.inner.registry.all();
+            let calls = functions
+                .iter()
+                .map(|function| function.active().calls())
+                .sum();
+            if calls != self.calls || engine.inner.running.load(Ordering::Acquire) > 0 {
+                (self.calls, self.since) = (calls, Instant::now());
+            }
+            if self.since.elapsed() >= QUIET {
+                return true;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 }

@@ -55,7 +55,6 @@ struct Inner {
     draining: AtomicBool,
     /// The drain's time is up: what still ran was ended.
     cut_off: AtomicBool,
-    reconciled: AtomicBool,
     /// Memory that is kept, as the last round of the keeper found it.
     held: Mutex<Held>,
 }

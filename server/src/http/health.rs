@@ -30,7 +30,8 @@ pub async fn healthz() -> Json<Health> {
     OK
 }
 
-/// Whether it can serve: not while it starts or drains, nor when the database does not answer.
+/// Whether it can serve: not while it drains, nor when the database does not answer. Functions that are asleep count: a call
+/// brings each of them up.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -40,9 +41,8 @@ pub async fn healthz() -> Json<Health> {
     extensions(("x-errors" = json!(["not_ready"]))),
 )]
 pub async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
-    if !app.engine.ready() {
-        let detail = "the functions are being brought up, or the server is draining";
-        return Err(Problem::new(Code::NotReady, detail));
+    if app.engine.is_draining() {
+        return Err(Problem::new(Code::NotReady, "the server is draining"));
     }
     match app.store.ping().await {
         Ok(()) => Ok(OK),

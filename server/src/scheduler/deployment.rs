@@ -174,6 +174,16 @@ impl Deployment {
         self.notes.lock().clone()
     }
 
+    /// Whether some of it has to be up whether or not it is called.
+    pub fn has_minimum(&self) -> bool {
+        self.spec.keep_warm || self.spec.min_instances > 0
+    }
+
+    /// Calls so far.
+    pub fn calls(&self) -> u64 {
+        self.pool.lock().calls()
+    }
+
     /// How its template stands.
     pub fn template_status(&self) -> TemplateStatus {
         self.slot.status()

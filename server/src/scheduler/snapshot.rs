@@ -121,9 +121,10 @@ impl Deployment {
             return Making::Over;
         }
         let tally = images.tally(&self.name);
+        let begun = Instant::now();
         let why = match boot_apart(self, true).await {
             Ok((template, _)) => {
-                let made = self.dump(&key, &template).await;
+                let made = self.dump(&key, &template, begun.elapsed()).await;
                 template.retire();
                 match made {
                     // Deleted, or replaced, meanwhile: nobody will look for it, and its memory holds secrets.
@@ -148,8 +149,13 @@ impl Deployment {
         Making::Over
     }
 
-    /// Dumps a template that was booted for it, unless that would take too long.
-    async fn dump(&self, key: &Key, template: &Arc<Template>) -> Result<Arc<Image>, CriuError> {
+    /// Dumps a template that was booted for it, in this time, unless that would take too long.
+    async fn dump(
+        &self,
+        key: &Key,
+        template: &Arc<Template>,
+        boot: Duration,
+    ) -> Result<Arc<Image>, CriuError> {
         let images = &self.resources.images;
         let counted = template.clone();
         let count = tokio::task::spawn_blocking(move || counted.mappings(MAPPINGS_MAX + 1));
@@ -157,7 +163,7 @@ impl Deployment {
             return Err(CriuError::TooManyMappings { max: MAPPINGS_MAX });
         }
         images
-            .create(key, &template.runtime, template.dumpable())
+            .create(key, &template.runtime, boot, template.dumpable())
             .await
     }
 
@@ -243,7 +249,7 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
     let mut spec = sandbox_spec(deployment).map_err(HostError::new)?;
     spec.restore = Some(RestoreSource {
         images: image.files(),
-        limit: images.timeout(),
+        limit: images.timeout(&image),
     });
     // Past the limit the sandbox is taken down, and CRIU in it.
     let restore = Template::restore(

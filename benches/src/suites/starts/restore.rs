@@ -44,9 +44,15 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let mut spec = workshop.spec(runtime, &code);
     spec.dumpable = true;
     let key = images.key("bench", 1, &()).context("a key")?;
+    let begun = Instant::now();
     let template = workshop.boot(spec).await?;
     let image = images
-        .create(&key, &template.runtime, template.dumpable())
+        .create(
+            &key,
+            &template.runtime,
+            begun.elapsed(),
+            template.dumpable(),
+        )
         .await?;
     template.retire();
     drop(template);

@@ -13,7 +13,9 @@
 //! ASPLOS 2021) showed that keeping functions warm is the same problem.
 //!
 //! Of one function, instances go before the template they are forks of, since its memory is not free before they are
-//! gone, and the template before the image that brings it back. What is busy, starting, wanted as a minimum or declared
+//! gone. Images go last, after everybody's templates: a template that goes costs its next caller a restore, an image a
+//! boot, which for a large function is a hundred times as long; and an image is file cache, which the kernel takes back
+//! by itself. What is busy, starting, wanted as a minimum or declared
 //! `keep_warm` is never a candidate: who asks leaves it out.
 
 use std::cmp::Ordering;
@@ -82,9 +84,12 @@ struct Candidate {
 }
 
 impl Ord for Candidate {
-    /// The heap gives the greatest: the lowest priority, and of equal ones the function that comes first.
+    /// The heap gives the greatest: images last, else the lowest priority, and of equal ones the function that comes first.
     fn cmp(&self, other: &Self) -> Ordering {
-        (other.priority.total_cmp(&self.priority)).then(other.function.cmp(&self.function))
+        let is_image = |candidate: &Self| candidate.rung == Rung::Image;
+        (is_image(other).cmp(&is_image(self)))
+            .then(other.priority.total_cmp(&self.priority))
+            .then(other.function.cmp(&self.function))
     }
 }
 

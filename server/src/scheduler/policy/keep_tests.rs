@@ -65,6 +65,26 @@ fn a_function_goes_down_the_ladder_rung_by_rung() {
 }
 
 #[test]
+fn images_go_after_everybodys_templates() {
+    let asleep = Kept {
+        template: None,
+        image: Some(10 * MIB),
+        restorable: true,
+        ..function(0.001)
+    };
+    let popular = Kept {
+        image: Some(10 * MIB),
+        restorable: true,
+        ..function(1e6)
+    };
+    let chosen = Keeper::default().choose(&[asleep, popular], u64::MAX);
+    assert_eq!(
+        chosen,
+        [(1, Rung::Template), (0, Rung::Image), (1, Rung::Image)]
+    );
+}
+
+#[test]
 fn spare_instances_go_before_the_last_one() {
     let many = Kept {
         idle: 4,
