@@ -38,6 +38,7 @@ fn spec(name: &str, memory_mb: u32) -> FunctionSpec {
         network: Network::None,
         body: hearth::model::BodyForm::Base64,
         public: false,
+        cors: None,
         env: BTreeMap::new(),
     }
 }

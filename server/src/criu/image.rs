@@ -369,7 +369,7 @@ mod tests {
         for bad in [
             "",
             &text[..text.len() / 2],
-            &text.replace("\"format\":2", "\"format\":1"),
+            &text.replace("\"format\":3", "\"format\":1"),
         ] {
             fs::write(&manifest, bad).unwrap();
             assert!(Image::open(image.dir.clone()).is_err());

@@ -400,6 +400,10 @@ fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec {
         network: patch.network.unwrap_or(spec.network),
         body: patch.body.unwrap_or(spec.body),
         public: patch.public.unwrap_or(spec.public),
+        cors: match patch.cors {
+            Some(cors) => cors.map(Arc::new),
+            None => spec.cors.clone(),
+        },
         env,
     }
 }

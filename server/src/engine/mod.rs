@@ -26,7 +26,7 @@ pub use glance::Glance;
 pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 
 use crate::history::History;
-use crate::model::{FunctionView, VersionView};
+use crate::model::{Cors, FunctionView, VersionView};
 use crate::sandbox::{Capability, StandbyBoard};
 use crate::scheduler::{Held, Resources};
 use crate::store::Store;
@@ -107,6 +107,12 @@ impl Engine {
             .registry
             .get(name)
             .map(|function| function.active().spec.public)
+    }
+
+    /// Which pages of other origins may call a function; `None` also when there is no such function. Cheap.
+    pub fn cors(&self, name: &str) -> Option<Arc<Cors>> {
+        let function = self.inner.registry.get(name)?;
+        function.active().spec.cors.clone()
     }
 
     /// What templates, instances and images take of the memory budget.

@@ -1,7 +1,7 @@
 //! What differs between the settings of two versions, for a person to read. Values of `env` are secrets: of them only
 //! that they differ is told.
 
-use super::{BodyForm, FunctionSpec, Network};
+use super::{BodyForm, Cors, FunctionSpec, Network};
 
 /// One setting that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn setting_changes(before: &FunctionSpec, after: &FunctionSpec) -> Vec<Setti
 }
 
 /// Every setting but the environment.
-fn plain(spec: &FunctionSpec) -> [(&'static str, String); 11] {
+fn plain(spec: &FunctionSpec) -> [(&'static str, String); 12] {
     let yes_no = |flag| if flag { "yes" } else { "no" }.to_owned();
     [
         ("handler", spec.handler.clone()),
@@ -76,7 +76,35 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 11] {
             .to_owned(),
         ),
         ("public", yes_no(spec.public)),
+        (
+            "cors",
+            spec.cors
+                .as_deref()
+                .map_or_else(|| "none".to_owned(), in_words),
+        ),
     ]
+}
+
+/// A setting in one line.
+fn in_words(cors: &Cors) -> String {
+    let list = |name: &str, items: &[String]| match items.is_empty() {
+        true => String::new(),
+        false => format!("{name} {}; ", items.join(" ")),
+    };
+    let credentials = if cors.allow_credentials {
+        "credentials; "
+    } else {
+        ""
+    };
+    [
+        &list("origins", &cors.allow_origins),
+        &list("methods", &cors.allow_methods),
+        &list("headers", &cors.allow_headers),
+        &list("exposed", &cors.expose_headers),
+        credentials,
+        &format!("kept for {} s", cors.max_age_s),
+    ]
+    .concat()
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Functions and their versions: what a user asks for, and what the API shows of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{DecisionCounts, Note, Revision};
+use super::{Cors, DecisionCounts, Note, Revision};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -83,6 +84,9 @@ pub struct FunctionSpec {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Which pages of other origins may call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cors: Option<Arc<Cors>>,
     /// Environment variables; secret, write-only in the API.
     pub env: BTreeMap<String, String>,
 }
@@ -112,6 +116,8 @@ pub struct FunctionPatch {
     pub body: Option<BodyForm>,
     /// See [`FunctionSpec::public`].
     pub public: Option<bool>,
+    /// Another one, or none at all; see [`FunctionSpec::cors`].
+    pub cors: Option<Option<Cors>>,
     /// Variables to set (`Some`) or to remove (`None`); others stay.
     pub env: Option<BTreeMap<String, Option<String>>>,
 }
@@ -132,6 +138,7 @@ impl FunctionPatch {
             network,
             body,
             public,
+            cors,
             env,
         } = self;
         let mut names: Vec<String> = [
@@ -146,6 +153,7 @@ impl FunctionPatch {
             ("network", network.is_some()),
             ("body", body.is_some()),
             ("public", public.is_some()),
+            ("cors", cors.is_some()),
         ]
         .into_iter()
         .filter(|(_, changed)| *changed)
@@ -288,6 +296,9 @@ pub struct FunctionView {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Which pages of other origins may call it; null when the function speaks for itself.
+    #[schema(value_type = Option<Cors>)]
+    pub cors: Option<Arc<Cors>>,
     /// Names of the environment variables; the values are write-only and always null.
     pub env: BTreeMap<String, Option<String>>,
     /// When the function was created.
@@ -346,6 +357,9 @@ pub struct VersionView {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Which pages of other origins may call it; null when the function speaks for itself.
+    #[schema(value_type = Option<Cors>)]
+    pub cors: Option<Arc<Cors>>,
     /// Names of the environment variables; the values are write-only and always null.
     pub env: BTreeMap<String, Option<String>>,
     /// When it was made.

@@ -5,6 +5,7 @@
 mod audit;
 mod caller;
 mod changes;
+mod cors;
 mod decisions;
 mod function;
 mod invocation;
@@ -19,6 +20,7 @@ mod user;
 pub use audit::{ActorKind, AuditFilter, AuditRecord};
 pub use caller::Caller;
 pub use changes::{SettingChange, setting_changes};
+pub use cors::Cors;
 pub use decisions::DecisionCounts;
 pub use function::{
     BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView,

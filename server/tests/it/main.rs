@@ -14,6 +14,7 @@ mod bodies;
 mod code_edit;
 mod conditional;
 mod console;
+mod cors;
 mod early_answers;
 mod exhaustion;
 mod fields;

@@ -415,6 +415,7 @@ pub fn settings() -> SettingsPage {
             template_idle_timeout_s: "3600".into(),
             network: "none".into(),
             public: false,
+            cors: hearth_web::pages::CorsForm::default(),
             env: Vec::new(),
             env_names: vec!["API_KEY".into(), "STAGE".into()],
             env_removed: Vec::new(),

@@ -29,12 +29,31 @@ pub struct SettingsForm {
     pub network: String,
     /// Whether the URL answers without a token.
     pub public: bool,
+    /// Which pages of other origins may call it.
+    pub cors: CorsForm,
     /// Variables to set or replace.
     pub env: Vec<EnvRow>,
     /// Names of the variables that are set; their values are never shown.
     pub env_names: Vec<String>,
     /// Names ticked for removal.
     pub env_removed: Vec<String>,
+}
+
+/// The `cors` setting as typed: lists with spaces or commas between.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CorsForm {
+    /// Origins; empty for no such setting.
+    pub origins: String,
+    /// Methods.
+    pub methods: String,
+    /// Headers of requests.
+    pub headers: String,
+    /// Headers of answers.
+    pub exposed: String,
+    /// Whether credentials are allowed.
+    pub credentials: bool,
+    /// Seconds that a preflight's answer is kept.
+    pub max_age_s: String,
 }
 
 impl SettingsForm {
@@ -50,6 +69,7 @@ impl SettingsForm {
         "template_idle_timeout_s",
         "network",
         "public",
+        "cors",
         "env",
     ];
 

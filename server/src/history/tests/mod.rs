@@ -45,6 +45,7 @@ impl Fixture {
             network: Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
+            cors: None,
             env: BTreeMap::new(),
         };
         let function = store.create_function(&spec, "aa", 1).await.unwrap().id;

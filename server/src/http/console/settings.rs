@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hearth_web::pages::{FieldErrors, FormOutcome, SettingsForm, SettingsPage};
+use hearth_web::pages::{CorsForm, FieldErrors, FormOutcome, SettingsForm, SettingsPage};
 use hearth_web::respond;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::http::App;
 use crate::http::problem::Problem;
 use crate::http::spec::{self, Fields, Input};
 use crate::model::{
-    FunctionPatch, FunctionView, InvalidField, Meant, Network, Revision, Right, VersionView,
+    Cors, FunctionPatch, FunctionView, InvalidField, Meant, Network, Revision, Right, VersionView,
 };
 
 use super::create::{env, env_rows};
@@ -130,6 +130,7 @@ fn as_of(function: FunctionView, version: VersionView) -> FunctionView {
         template_idle_timeout_s: version.template_idle_timeout_s,
         network: version.network,
         public: version.public,
+        cors: version.cors,
         env: version.env,
         ..function
     }
@@ -265,6 +266,10 @@ fn read(form: &Form, function: &FunctionView) -> Result<Option<FunctionPatch>, I
             fields.add(name.to_owned(), Input::Text(ticked.to_string()))?;
         }
     }
+    let cors = typed_cors(form);
+    if cors != now.cors {
+        fields.add("cors".to_owned(), Input::Json(cors_value(&cors)))?;
+    }
     let mut variables = env(form)?;
     for (known, value) in form.all("env_known").zip(form.all("env_replace")) {
         if !value.is_empty() && function.env.contains_key(known) {
@@ -302,10 +307,64 @@ fn present(function: &FunctionView) -> SettingsForm {
         }
         .to_owned(),
         public: function.public,
+        cors: cors_form(function.cors.as_deref()),
         env: Vec::new(),
         env_names: function.env.keys().cloned().collect(),
         env_removed: Vec::new(),
     }
+}
+
+/// The setting as the form shows it.
+fn cors_form(cors: Option<&Cors>) -> CorsForm {
+    let Some(cors) = cors else {
+        return CorsForm::default();
+    };
+    CorsForm {
+        origins: cors.allow_origins.join(", "),
+        methods: cors.allow_methods.join(", "),
+        headers: cors.allow_headers.join(", "),
+        exposed: cors.expose_headers.join(", "),
+        credentials: cors.allow_credentials,
+        max_age_s: cors.max_age_s.to_string(),
+    }
+}
+
+fn typed_cors(form: &Form) -> CorsForm {
+    CorsForm {
+        origins: form.trimmed("cors_origins"),
+        methods: form.trimmed("cors_methods"),
+        headers: form.trimmed("cors_headers"),
+        exposed: form.trimmed("cors_exposed"),
+        credentials: !form.text("cors_credentials").is_empty(),
+        max_age_s: form.trimmed("cors_max_age_s"),
+    }
+}
+
+/// The setting as the API takes it; what was typed wrong is left for its rules to refuse.
+fn cors_value(typed: &CorsForm) -> Value {
+    if *typed == CorsForm::default() {
+        return Value::Null;
+    }
+    let list = |text: &str| -> Vec<String> {
+        text.split([',', ' ', '\t'])
+            .filter(|item| !item.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let max_age = match typed.max_age_s.as_str() {
+        "" => Value::from(0),
+        text => text
+            .parse::<u64>()
+            .map_or_else(|_| text.into(), Value::from),
+    };
+    serde_json::json!({
+        "allow_origins": list(&typed.origins),
+        "allow_methods": list(&typed.methods),
+        "allow_headers": list(&typed.headers),
+        "expose_headers": list(&typed.exposed),
+        "allow_credentials": typed.credentials,
+        "max_age_s": max_age,
+    })
 }
 
 fn typed(form: &Form, function: &FunctionView) -> SettingsForm {
@@ -320,6 +379,7 @@ fn typed(form: &Form, function: &FunctionView) -> SettingsForm {
         template_idle_timeout_s: form.trimmed("template_idle_timeout_s"),
         network: form.trimmed("network"),
         public: !form.text("public").is_empty(),
+        cors: typed_cors(form),
         env: env_rows(form),
         env_names: function.env.keys().cloned().collect(),
         env_removed: form.all("env_remove").map(str::to_owned).collect(),
@@ -361,6 +421,7 @@ mod tests {
             network: Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
+            cors: None,
             env: BTreeMap::from([("KEEP".to_owned(), None), ("DROP".to_owned(), None)]),
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,

@@ -18,6 +18,9 @@ const VARIABLE_VALUE: &str = "^[^\\u0000]*$";
 /// Something visible, and no control characters.
 const TOKEN_NAME: &str = "^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$";
 
+const ORIGIN: &str = "^(\\*|[a-z][a-z0-9+.-]*://[a-z0-9._:\\[\\]-]{1,253})$";
+const HEADER_NAME: &str = "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,253}$";
+
 /// Adds them to the document.
 pub(super) fn add(document: &mut Value) {
     tuples_as_lists(document);
@@ -46,6 +49,22 @@ pub(super) fn add(document: &mut Value) {
             "function"
         };
         schemas[schema]["properties"][name]["pattern"] = FUNCTION_NAME.into();
+    }
+    let cors = &mut schemas["Cors"]["properties"];
+    cors["allow_origins"]["items"]["pattern"] = ORIGIN.into();
+    cors["allow_methods"]["items"]["enum"] = json!([
+        "*", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
+    ]);
+    for list in ["allow_headers", "expose_headers"] {
+        cors[list]["items"]["pattern"] = HEADER_NAME.into();
+    }
+    for list in [
+        "allow_origins",
+        "allow_methods",
+        "allow_headers",
+        "expose_headers",
+    ] {
+        cors[list]["uniqueItems"] = true.into();
     }
     schemas["UserView"]["properties"]["name"]["pattern"] = USER_NAME.into();
     let token = &mut schemas["CreateToken"]["properties"];

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::model::{BodyForm, Network, Runtime};
+use crate::model::{BodyForm, Cors, Network, Runtime};
 
 /// A new function. Only `name`, `runtime` and `code` are required; unknown fields are refused.
 #[derive(Deserialize, ToSchema)]
@@ -60,6 +60,9 @@ pub struct CreateFunction {
     /// Whether `/fn/{name}` answers without a token.
     #[schema(required = false, default = false)]
     pub public: bool,
+    /// Which pages of other origins may call it; without it the function answers preflights and sets such headers itself.
+    #[schema(required = false)]
+    pub cors: Option<Cors>,
     /// Environment variables, at most 4096 bytes together. Names are `[A-Za-z_][A-Za-z0-9_]*`, not starting with
     /// `HEARTH_`. Values cannot be read back. One that Hearth sets by itself (`AWS_LAMBDA_FUNCTION_NAME`, `AWS_REGION`,
     /// `LAMBDA_TASK_ROOT`, `TZ` …) is replaced.
@@ -126,6 +129,9 @@ pub struct CreateFunctionForm {
     pub public: bool,
     /// JSON text of an object.
     #[schema(required = false)]
+    pub cors: String,
+    /// JSON text of an object.
+    #[schema(required = false)]
     pub env: String,
 }
 
@@ -180,6 +186,9 @@ pub struct PatchFunction {
     /// Whether `/fn/{name}` answers without a token.
     #[schema(required = false)]
     pub public: bool,
+    /// Which pages of other origins may call it; null for the function's own headers.
+    #[schema(required = false)]
+    pub cors: Option<Cors>,
     /// Variables to set, or with null to remove; others stay.
     #[schema(required = false)]
     pub env: BTreeMap<String, Option<String>>,

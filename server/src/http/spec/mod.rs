@@ -4,6 +4,7 @@
 //! JSON and multipart bodies become the same [`Fields`]; the rules are in [`rules`], [`env`] and [`code`].
 
 mod code;
+mod cors;
 mod docs;
 mod env;
 mod fields;
@@ -14,6 +15,8 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 mod upload;
+
+use std::sync::Arc;
 
 use crate::model::{
     Code, FunctionPatch, FunctionSpec, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S,
@@ -41,6 +44,7 @@ pub const CREATE_FIELDS: &[&str] = &[
     "network",
     "body",
     "public",
+    "cors",
     "env",
 ];
 
@@ -57,6 +61,7 @@ pub const PATCH_FIELDS: &[&str] = &[
     "network",
     "body",
     "public",
+    "cors",
     "env",
 ];
 
@@ -86,6 +91,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         network: rules::network(&mut fields)?.unwrap_or(Network::None),
         body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
+        cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
         env: env::create(&mut fields)?,
     };
     let code = code::required(&mut fields, runtime)?;
@@ -125,6 +131,7 @@ pub fn patch(
         network: rules::network(&mut fields)?,
         body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
+        cors: cors::setting(&mut fields)?,
         env: env::patch(&mut fields)?,
     })
 }

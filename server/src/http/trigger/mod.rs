@@ -2,6 +2,7 @@
 //! streamed both ways.
 
 pub(super) mod cookies;
+mod cors;
 pub mod event;
 mod headers;
 mod response;
@@ -53,6 +54,28 @@ pub async fn own_host(app: &App, name: &str, request: Request) -> Response {
 
 /// Answers a request for a function, or says why not, as the site asks for.
 async fn answer(
+    app: &App,
+    site: Site,
+    name: Arc<str>,
+    raw_path: &str,
+    request: Request,
+) -> Response {
+    let Some(cors) = app.engine.cors(&name) else {
+        return isolated(app, site, name, raw_path, request).await;
+    };
+    let (parts, body) = request.into_parts();
+    if let Some(mut answer) = cors::preflight(&cors, &parts) {
+        site.isolate(answer.headers_mut());
+        return answer;
+    }
+    let origin = parts.headers.get(header::ORIGIN).cloned();
+    let request = Request::from_parts(parts, body);
+    let mut response = isolated(app, site, name, raw_path, request).await;
+    cors::apply(&cors, origin.as_ref(), response.headers_mut());
+    response
+}
+
+async fn isolated(
     app: &App,
     site: Site,
     name: Arc<str>,

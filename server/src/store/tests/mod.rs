@@ -73,6 +73,7 @@ fn spec(name: &str) -> FunctionSpec {
         network: Network::None,
         body: crate::model::BodyForm::Base64,
         public: false,
+        cors: None,
         env: BTreeMap::from([("KEY".into(), "välue \"quoted\"".into())]),
     }
 }

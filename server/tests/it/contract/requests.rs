@@ -46,6 +46,17 @@ fn values(schema: &Value) -> Vec<Value> {
         json!({"HEARTH_A": "b"}),
         json!({"inline": CODE}),
         json!({"inline": CODE, "zip_base64": ""}),
+        json!({"allow_origins": ["*"]}),
+        json!({"allow_origins": []}),
+        json!({"allow_origins": ["a.example"]}),
+        json!({"allow_origins": ["*", "*"]}),
+        json!({"allow_origins": ["*"], "allow_credentials": true}),
+        json!({"allow_origins": ["https://a.example"], "allow_methods": ["GET"], "allow_headers": ["X-A"],
+            "expose_headers": ["*"], "allow_credentials": true, "max_age_s": 86_400}),
+        json!({"allow_origins": ["*"], "allow_methods": ["get"]}),
+        json!({"allow_origins": ["*"], "allow_headers": ["a b"]}),
+        json!({"allow_origins": ["*"], "max_age_s": 86_401}),
+        json!({"allow_origins": ["*"], "max_age": 1}),
     ];
     for limit in ["minimum", "maximum"] {
         if let Some(limit) = schema[limit].as_i64() {
@@ -67,6 +78,7 @@ fn is_beyond_a_schema(field: &str, value: &Value, answer: &Answer) -> bool {
         "min_instances" => rule.contains("max_concurrency"),
         "max_concurrency" => rule.contains("min_instances"),
         "network" => value == "outbound",
+        "cors" => problem["field"] == "cors.allow_credentials",
         // Not the user's own name.
         "password" => rule.contains("must not be the name"),
         "handler" => problem["code"] == "import_failed",

@@ -49,6 +49,7 @@ fn defaults_are_the_contracts() {
             network: Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
+            cors: None,
             env: Default::default(),
         }
     );
