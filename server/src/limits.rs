@@ -32,6 +32,14 @@ pub const BODY_RATE: u64 = 4 << 10;
 /// at 1 Mbit/s.
 pub const BODY_TIME: Duration = Duration::from_secs(3600);
 
+/// Bytes of a body that are read before an instance is leased, since a slow client must not hold one up. Most bodies are
+/// whole by then.
+pub const BODY_AHEAD: usize = 1 << 20;
+/// The same of all bodies together, beyond [`BODY_SHARE`] each. Who would need more is told to come back.
+pub const BODIES_AHEAD: usize = 256 << 20;
+/// What every body may have read ahead, whatever the others hold: forms and JSON always pass.
+pub const BODY_SHARE: usize = 64 << 10;
+
 /// How far the reading of an answer may fall behind [`WRITE_RATE`]: what the kernel has taken for the client (some MiB)
 /// is not counted, so that only a client that has stopped reading comes here.
 pub const WRITE_SLACK: Duration = Duration::from_secs(30);

@@ -1,6 +1,7 @@
 //! One invocation, from admission to the end of its answer.
 
 mod ahead;
+mod bodies;
 mod exchange;
 mod record;
 mod stages;
@@ -9,12 +10,13 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, stream};
 use hearth_abi::Kind;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+pub(super) use self::bodies::Bodies;
+use self::bodies::ReadAhead;
 use self::exchange::Exchange;
 use super::{Engine, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 use crate::model::{FunctionError, InvocationId, Stages, Status, Trigger};
@@ -22,8 +24,6 @@ use crate::scheduler::{Deployment, LeaseError};
 
 /// Largest result of `invoke`, as Lambda's: it is held in memory whole.
 pub const MAX_RESULT: u64 = 6 * 1024 * 1024;
-/// Part of an HTTP body that is read before an instance is leased: a slow client must not hold one up.
-const READ_AHEAD: usize = 1024 * 1024;
 /// Longest result that is checked to be JSON on the thread that received it, about a tenth of a millisecond; a longer one must
 /// not hold up others' requests.
 const CHECKED_AT_ONCE: usize = 128 * 1024;
@@ -63,9 +63,9 @@ impl Engine {
             );
         };
         let running = Running::begin(self);
-        let (ahead, rest) = match read_ahead(request.body).await {
+        let body = match self.inner.bodies.read_ahead(request.body).await {
             Ok(body) => body,
-            Err(error) => return (meta, Err(InvokeError::body(&error))),
+            Err(error) => return (meta, Err(error)),
         };
         let (deployment, lease) = function.lease(received).await;
         meta.version = deployment.version;
@@ -112,7 +112,7 @@ impl Engine {
         );
         let traceparent = request.traceparent.as_deref();
         match request.trigger {
-            Trigger::Http => exchange.http(meta, traceparent, ahead, rest).await,
+            Trigger::Http => exchange.http(meta, traceparent, body).await,
             _ => exchange.invoke(meta, traceparent).await,
         }
     }
@@ -152,27 +152,6 @@ impl Engine {
     }
 }
 
-type Body = BoxStream<'static, Result<Bytes, std::io::Error>>;
-
-/// Reads the first part of a body. What is left, if anything, comes as a stream.
-async fn read_ahead(body: Option<Body>) -> Result<(Vec<Bytes>, Option<Body>), std::io::Error> {
-    let (mut pieces, mut bytes) = (Vec::new(), 0);
-    let Some(mut body) = body else {
-        return Ok((pieces, None));
-    };
-    while bytes < READ_AHEAD {
-        match body.next().await {
-            Some(piece) => {
-                let piece = piece?;
-                bytes += piece.len();
-                pieces.push(piece);
-            }
-            None => return Ok((pieces, None)),
-        }
-    }
-    Ok((pieces, Some(body)))
-}
-
 /// Counts a running invocation, for the drain.
 pub(super) struct Running(Engine);
 
@@ -193,11 +172,14 @@ impl Running {
     }
 
     /// Whether there is a core for each running invocation's instance and one for its thread here, and no other work of
-    /// the host waits: then nobody waits for the side that looks before it sleeps.
+    /// the host waits: then nobody waits for the side that looks before it sleeps. An invocation whose body is still coming
+    /// needs neither.
     fn has_spare_core(&self) -> bool {
         let inner = &self.0.inner;
+        let running = inner.running.load(Ordering::Relaxed);
+        let at_work = running.saturating_sub(inner.bodies.awaited() as u64);
         !inner.resources.busy_poll.is_zero()
-            && inner.running.load(Ordering::Relaxed) * 2 <= u64::from(inner.resources.cores)
+            && at_work * 2 <= u64::from(inner.resources.cores)
             && !inner.pressure.is_high()
     }
 
@@ -260,12 +242,11 @@ impl Exchange {
         mut self,
         mut meta: InvokeMeta,
         traceparent: Option<&str>,
-        ahead: Vec<Bytes>,
-        rest: Option<Body>,
+        body: ReadAhead,
     ) -> (InvokeMeta, Result<InvokeReply, InvokeError>) {
         let head = async {
             self.send(traceparent).await?;
-            self.send_body(ahead, rest).await?;
+            self.send_body(body).await?;
             let mut head = Vec::new();
             let received = self.receive(&mut head).await?;
             match received.kind {

@@ -50,6 +50,7 @@ impl Engine {
                 packages,
                 running: AtomicU64::new(0),
                 pressure: super::pressure::Pressure::open(),
+                bodies: super::invoke::Bodies::default(),
                 refused_stamps: AtomicU64::new(0),
                 draining: AtomicBool::new(false),
                 cut_off: AtomicBool::new(false),

@@ -50,6 +50,8 @@ struct Inner {
     running: AtomicU64,
     /// Whether other work waits for a processor.
     pressure: pressure::Pressure,
+    /// What is read of requests' bodies ahead of their instances.
+    bodies: invoke::Bodies,
     /// Answers whose worker's stamps contradicted this side's clock.
     refused_stamps: AtomicU64,
     draining: AtomicBool,

@@ -4,6 +4,7 @@
 mod ending;
 mod streaming;
 
+use std::mem;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use jiff::Timestamp;
 
 use super::record::{micros, new_record};
 use super::stages::{HostInstants, checked, spans};
-use super::{Body, MAX_RESULT, Running, parse_error};
+use super::{MAX_RESULT, ReadAhead, Running, parse_error};
 use crate::channel::{ChannelError, Received};
 use crate::engine::InvokeError;
 use crate::history::{Captured, History};
@@ -138,14 +139,10 @@ impl Exchange {
 
     /// Streams the HTTP body after the event. It comes within the invocation's time like everything else: the handler is
     /// called when it is whole, with what is left.
-    pub(super) async fn send_body(
-        &mut self,
-        ahead: Vec<Bytes>,
-        rest: Option<Body>,
-    ) -> Result<(), InvokeError> {
+    pub(super) async fn send_body(&mut self, mut body: ReadAhead) -> Result<(), InvokeError> {
         self.instants.sent = None;
-        let mut rest = rest.unwrap_or_else(|| stream::empty().boxed());
-        let mut ahead = ahead.into_iter();
+        let mut rest = body.rest.take().unwrap_or_else(|| stream::empty().boxed());
+        let mut ahead = mem::take(&mut body.pieces).into_iter();
         let (id, deadline) = (self.record.id.0, self.deadline);
         loop {
             let piece = match ahead.next() {

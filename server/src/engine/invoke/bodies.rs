@@ -1,0 +1,167 @@
+//! Bodies of HTTP requests: their first part is read before an instance is leased, since a slow client must not hold one up.
+//!
+//! What is read waits in memory for as long as its client takes for the rest, so that all of it together has a bound.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+
+use crate::engine::InvokeError;
+use crate::limits::{BODIES_AHEAD, BODY_AHEAD, BODY_SHARE};
+
+/// A body as it comes.
+pub(super) type Body = BoxStream<'static, Result<Bytes, std::io::Error>>;
+
+/// What is held of all bodies together.
+#[derive(Debug, Default, Clone)]
+pub(in crate::engine) struct Bodies(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Bytes, beyond each body's share.
+    held: AtomicUsize,
+    /// Bodies that are being read ahead.
+    awaited: AtomicUsize,
+}
+
+/// One that is being read.
+struct Awaited<'s>(&'s State);
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.0.awaited.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What was read of a body, counted until it is dropped.
+pub(super) struct ReadAhead {
+    pub(super) pieces: Vec<Bytes>,
+    /// What is left, if anything.
+    pub(super) rest: Option<Body>,
+    bodies: Bodies,
+    bytes: usize,
+    counted: usize,
+}
+
+impl Bodies {
+    /// Invocations that wait for their clients, and for no processor.
+    pub(super) fn awaited(&self) -> usize {
+        self.0.awaited.load(Ordering::Relaxed)
+    }
+
+    /// Reads the first part of a body.
+    ///
+    /// # Errors
+    /// The body broke off or came too slowly, or other bodies take all the room.
+    pub(super) async fn read_ahead(&self, body: Option<Body>) -> Result<ReadAhead, InvokeError> {
+        let mut ahead = ReadAhead {
+            pieces: Vec::new(),
+            rest: None,
+            bodies: self.clone(),
+            bytes: 0,
+            counted: 0,
+        };
+        let Some(mut body) = body else {
+            return Ok(ahead);
+        };
+        self.0.awaited.fetch_add(1, Ordering::Relaxed);
+        let _awaited = Awaited(&self.0);
+        while ahead.bytes < BODY_AHEAD {
+            match body.next().await {
+                Some(piece) => ahead.push(piece.map_err(|error| InvokeError::body(&error))?)?,
+                None => return Ok(ahead),
+            }
+        }
+        ahead.rest = Some(body);
+        Ok(ahead)
+    }
+}
+
+impl ReadAhead {
+    fn push(&mut self, piece: Bytes) -> Result<(), InvokeError> {
+        self.bytes += piece.len();
+        let more = self.bytes.saturating_sub(BODY_SHARE) - self.counted;
+        if more > 0 {
+            let all = self.bodies.0.held.fetch_add(more, Ordering::Relaxed) + more;
+            self.counted += more;
+            if all > BODIES_AHEAD {
+                return Err(InvokeError::HostExhausted(format!(
+                    "bodies of other requests, which are still coming, take the {} MiB that there are for them",
+                    BODIES_AHEAD >> 20
+                )));
+            }
+        }
+        self.pieces.push(piece);
+        Ok(())
+    }
+}
+
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        self.bodies
+            .0
+            .held
+            .fetch_sub(self.counted, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    /// A body of so many bytes, after which its client says nothing more or ends it.
+    fn body(bytes: usize, ends: bool) -> Option<Body> {
+        let piece = Bytes::from(vec![b'x'; 64 << 10]);
+        let pieces = stream::iter(0..bytes >> 16).map(move |_| Ok(piece.clone()));
+        Some(match ends {
+            true => pieces.boxed(),
+            false => pieces.chain(stream::pending()).boxed(),
+        })
+    }
+
+    fn held(bodies: &Bodies) -> usize {
+        bodies.0.held.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn all_bodies_together_have_a_bound_and_small_ones_always_pass() {
+        let bodies = Bodies::default();
+        let mut waiting = Vec::new();
+        let refused = loop {
+            match bodies.read_ahead(body(BODY_AHEAD, false)).await {
+                Ok(ahead) => waiting.push(ahead),
+                Err(error) => break error,
+            }
+        };
+        assert!(
+            matches!(refused, InvokeError::HostExhausted(_)),
+            "{refused}"
+        );
+        assert!(waiting.len() * BODY_AHEAD >= BODIES_AHEAD);
+        assert!(held(&bodies) <= BODIES_AHEAD);
+        let small = bodies.read_ahead(body(BODY_SHARE, true)).await;
+        assert!(small.is_ok_and(|small| small.rest.is_none()));
+        waiting.pop();
+        assert!(bodies.read_ahead(body(BODY_AHEAD, false)).await.is_ok());
+        drop(waiting);
+        assert_eq!(held(&bodies), 0);
+    }
+
+    #[tokio::test]
+    async fn who_gives_up_half_way_holds_nothing() {
+        let bodies = Bodies::default();
+        let mut reading = Box::pin(bodies.read_ahead(body(BODY_AHEAD / 2, false)));
+        assert!(futures_util::poll!(&mut reading).is_pending());
+        assert_eq!(
+            (held(&bodies), bodies.awaited()),
+            (BODY_AHEAD / 2 - BODY_SHARE, 1)
+        );
+        drop(reading);
+        assert_eq!((held(&bodies), bodies.awaited()), (0, 0));
+    }
+}
