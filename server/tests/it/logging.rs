@@ -35,12 +35,18 @@ async fn everything_written_is_logged_with_its_stream_and_its_invocation() {
                 .map(|line| line["text"].as_str().unwrap().to_owned())
                 .collect()
         };
-        let expected = ["print", "os.write", "child", "puts", "no newline"];
-        assert_eq!(
-            of_stream("stdout"),
-            expected.map(|text| format!("{text} {event}"))
+        let id = answer.header("x-hearth-invocation-id");
+        let mut stdout = of_stream("stdout");
+        // The one of `logging`, in Lambda's format: "[WARNING]\tTIME\tID\tlogging 1".
+        let logged = stdout.remove(4);
+        assert!(logged.starts_with("[WARNING]\t20"), "{logged}");
+        assert!(
+            logged.ends_with(&format!("Z\t{id}\tlogging {event}")),
+            "{logged}"
         );
-        let expected = ["error", "fd two", "child error", "WARNING:root:logging"];
+        let expected = ["print", "os.write", "child", "puts", "no newline"];
+        assert_eq!(stdout, expected.map(|text| format!("{text} {event}")));
+        let expected = ["error", "fd two", "child error"];
         assert_eq!(
             of_stream("stderr"),
             expected.map(|text| format!("{text} {event}"))
