@@ -35,6 +35,7 @@ fn spec(name: &str, memory_mb: u32) -> FunctionSpec {
         min_instances: 0,
         keep_warm: false,
         template_idle_timeout_s: 3600,
+        start: hearth::model::Start::Auto,
         network: Network::None,
         body: hearth::model::BodyForm::Base64,
         public: false,

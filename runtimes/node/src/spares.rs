@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use hearth_worker::control::{Control, ControlError};
-use hearth_worker::forkserver::{ForkRequest, ForkServer};
+use hearth_worker::forkserver::{ForkServer, StartRequest};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::Pid;
 
@@ -88,10 +88,10 @@ const SPARE: &str = "--spare";
 const BOOTED: &[u8] = br#"{"type":"booted""#;
 
 /// Gives the request to a spare; false when it is gone.
-fn assign(spare: &Spare, request: &ForkRequest) -> bool {
+fn assign(spare: &Spare, request: &StartRequest) -> bool {
     spare
         .control
-        .send_fork(request.sequence, &request.parts)
+        .send_become(request.sequence, &request.parts)
         .is_ok()
 }
 

@@ -5,7 +5,11 @@ use std::fmt::Display;
 use hearth_worker::control::Control;
 use hearth_worker::forkserver::ForkServer;
 use hearth_worker::inherited::Inherited;
+use hearth_worker::message::Way;
+use hearth_worker::parts::Parts;
+use hearth_worker::reseed::OpenSsl;
 use hearth_worker::sys::{Forked, reset_child_signal};
+use hearth_worker::threads;
 use napi::Env;
 use napi_derive::napi;
 
@@ -46,19 +50,25 @@ impl Template {
         self.control()?.send(report.as_bytes()).map_err(failed)
     }
 
-    /// Tells the server `booted`, JSON text, and forks at its command until it closes the socket. Returns false then and,
-    /// in every child, true: its `channel` is open.
+    /// Tells the server `booted`, JSON text, and starts instances at its command until it closes the socket. Returns "" then and,
+    /// in every instance, how it came to be, with its `channel` open: "fork" in a child, "become" in this very process.
     #[napi]
     pub fn serve(
         &mut self,
         env: &Env,
         channel: &mut Channel,
         booted: String,
-    ) -> napi::Result<bool> {
+    ) -> napi::Result<&'static str> {
         memory::copy_all_on_fork().map_err(failed)?;
         let control = self.take_control()?;
+        let openssl = OpenSsl::find();
         let mut server = ForkServer::start(control, Some(&booted)).map_err(failed)?;
         while let Some(request) = server.wait().map_err(failed)? {
+            if request.way == Way::Become {
+                drop(server);
+                become_instance(channel, request.parts, &openssl)?;
+                return Ok("become");
+            }
             let shared = self.inherited.before_fork();
             let in_child = || {
                 request.parts.take_streams()?;
@@ -70,14 +80,14 @@ impl Template {
                     drop(server);
                     streams.map_err(failed)?;
                     channel.attach(request.parts)?;
-                    return Ok(true);
+                    return Ok("fork");
                 }
                 Err(error) => server
                     .refuse(request.sequence, &error.to_string(), error.raw_os_error())
                     .map_err(failed)?,
             }
         }
-        Ok(false)
+        Ok("")
     }
 
     /// Where Node cannot be forked: keeps a process booted with the function imported (`program` with `arguments`, on
@@ -102,13 +112,13 @@ impl Template {
         booted: Option<String>,
     ) -> napi::Result<bool> {
         let control = self.take_control()?;
+        let openssl = OpenSsl::find();
         let mut server = ForkServer::start(control, booted.as_deref()).map_err(failed)?;
         let Some(request) = server.wait().map_err(failed)? else {
             return Ok(false);
         };
         drop(server);
-        request.parts.take_streams().map_err(failed)?;
-        channel.attach(request.parts)?;
+        become_instance(channel, request.parts, &openssl)?;
         Ok(true)
     }
 }
@@ -120,6 +130,38 @@ impl Template {
 
     fn take_control(&mut self) -> napi::Result<Control> {
         self.control.take().ok_or_else(served)
+    }
+}
+
+/// Makes this very process the instance that these are for.
+fn become_instance(channel: &mut Channel, parts: Parts, openssl: &OpenSsl) -> napi::Result<()> {
+    parts.take_streams().map_err(failed)?;
+    openssl.reseed();
+    channel.attach(parts)
+}
+
+/// Threads that the import has left running and that a fork would not have.
+#[napi(object)]
+pub struct ThreadsLeft {
+    /// How many.
+    pub count: u32,
+    /// What the first few are called.
+    pub names: Vec<String>,
+}
+
+/// How many threads this process has. Before the import: how many are Node's own.
+#[napi]
+pub fn thread_count() -> u32 {
+    u32::try_from(threads::count()).unwrap_or(u32::MAX)
+}
+
+/// The threads that the import has left running, beyond `own`.
+#[napi]
+pub fn threads_left(own: u32) -> ThreadsLeft {
+    let left = threads::left_running(own as usize);
+    ThreadsLeft {
+        count: u32::try_from(left.count).unwrap_or(u32::MAX),
+        names: left.names,
     }
 }
 

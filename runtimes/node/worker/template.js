@@ -1,4 +1,4 @@
-// The template: imports the function once, tidies its heap, then only forks.
+// The template: imports the function once, tidies its heap, then forks, or becomes an instance itself.
 "use strict";
 
 const fs = require("node:fs");
@@ -27,8 +27,11 @@ const SILENT = "--spare";
 const IN_FLIGHT = /req|request|job|zlib/i;
 // Longest wait for them, in milliseconds: what an import left running may never end.
 const QUIET_MS = 2000;
+// Threads of libuv's pool unless `UV_THREADPOOL_SIZE` says otherwise, and most that it may have.
+const POOL_SIZE = 4;
+const POOL_SIZE_MAX = 1024;
 
-/** Runs the template and, in every child it forks, the instance. */
+/** Runs the template and, in every child it forks or when it becomes one, the instance. */
 function main(mode) {
   const control = new native.Template(CONTROL_FD);
   const text = control.receiveConfig();
@@ -62,8 +65,8 @@ function main(mode) {
 }
 
 /**
- * Reports that it has booted and waits until this process is an instance, with its channel open. Does not return in the
- * template itself. The server hears only of the first spare.
+ * Reports that it has booted and waits until this process is an instance, with its channel open. Does not return in a
+ * template that only forks. The server hears only of the first spare.
  */
 function becomeInstance(control, mode, channel, booted) {
   const become = () =>
@@ -71,8 +74,12 @@ function becomeInstance(control, mode, channel, booted) {
       ? control.becomeInstance(channel, mode === SILENT ? undefined : booted)
       : control.serve(channel, booted);
   try {
-    if (!become()) {
+    const how = become();
+    if (!how) {
       native.exitNow(0);
+    }
+    if (how === "fork") {
+      refusals.refuse();
     }
   } catch (error) {
     process.stderr.write(`hearth: ${error.message}\n`);
@@ -85,6 +92,8 @@ async function boot(report, config, channel, draws) {
   const instance = new Instance(config, channel);
   // Before there is anything of the function's that it could touch.
   await instance.rehearse();
+  const own = native.threadCount();
+  const pool = poolSize();
   const started = performance.now();
   const watch = watchImport((error) => {
     report(errors.toJson({ type: "import_error", error: errors.describe(error) }));
@@ -101,13 +110,14 @@ async function boot(report, config, channel, draws) {
   }
   const importMs = Math.round((performance.now() - started) * 1000) / 1000;
   await quiet();
+  const threads = await threadsLeft(own, pool);
   watch.stop();
   const drew = (await draws?.end()) ?? null;
   renewal.plan();
   instance.listen();
   // `src/spares.rs` knows the beginning of this message.
   const runtime = process.versions.node;
-  const booted = JSON.stringify({ type: "booted", runtime, import_ms: importMs, drawn: drew });
+  const booted = JSON.stringify({ type: "booted", runtime, import_ms: importMs, threads, drawn: drew });
   return { instance, booted };
 }
 
@@ -120,6 +130,27 @@ function removeXrayMark() {
   } catch {
     // It is not there, or there is more in it.
   }
+}
+
+/** Threads that the import has left running and that a fork would not have. libuv's pool, which comes into being as a whole
+ * and comes back in a fork by itself, is not among them: `poolBefore` is what its size was set to before the import. */
+async function threadsLeft(own, poolBefore) {
+  const left = native.threadsLeft(own);
+  if (left.count === 0) {
+    return left;
+  }
+  const before = native.threadCount();
+  // Goes through the pool, which is there afterwards in any case.
+  await fs.promises.stat("/");
+  const wasThere = native.threadCount() === before;
+  return wasThere ? native.threadsLeft(own + Math.min(poolBefore, poolSize())) : left;
+}
+
+/** How many threads libuv's pool has, or would have, by libuv's own rule. */
+function poolSize() {
+  const set = process.env.UV_THREADPOOL_SIZE;
+  const size = set === undefined ? POOL_SIZE : Number.parseInt(set, 10) || 1;
+  return Math.min(Math.max(size, 1), POOL_SIZE_MAX);
 }
 
 /** How the server hears of a failed import. Only the first spare's word is waited for: the others put it into the log. */

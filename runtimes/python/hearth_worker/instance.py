@@ -1,4 +1,4 @@
-"""An instance: a fork of the template that serves one request at a time until it is killed."""
+"""An instance: a fork of the template, or the template itself, that serves one request at a time until it is killed."""
 
 import gc
 import os

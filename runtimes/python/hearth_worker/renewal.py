@@ -13,6 +13,9 @@ import sys
 
 from . import asyncloop
 
+_RUST_OPENSSL = "cryptography.hazmat.bindings._rust"
+_SEED_BYTES = 32
+
 
 def steps():
     """In the template, after the import: what to call in every child before it says that it is ready. Generators of the
@@ -51,6 +54,16 @@ def _renew_uuid():
 def _renew_authkey():
     process = sys.modules["multiprocessing.process"]._current_process
     process._config["authkey"] = type(process._config["authkey"])(os.urandom(32))
+
+
+def steps_without_fork():
+    """The same for the template that becomes an instance itself, where it needs more than a fork: it
+    has the process id that it had, or that it was dumped with.
+    """
+    bundled = getattr(sys.modules.get(_RUST_OPENSSL), "_openssl", None)
+    add = getattr(getattr(bundled, "lib", None), "RAND_add", None)
+    # The package `cryptography` has an OpenSSL of its own inside, which no symbol leads to.
+    return [] if add is None else [lambda: add(os.urandom(_SEED_BYTES), _SEED_BYTES, _SEED_BYTES)]
 
 
 def _renew_loop():

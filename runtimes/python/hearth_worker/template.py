@@ -1,4 +1,4 @@
-"""The template: imports the function once, freezes the heap, then only forks."""
+"""The template: imports the function once, freezes the heap, then forks, or becomes an instance itself."""
 
 import gc
 import json
@@ -14,10 +14,14 @@ from . import atfork, drawn, errors, handler, instance, logs, renewal, streams
 CONTROL_FD = 3
 DEFAULT_CODE_DIR = "/var/task"
 XRAY_DIR = "/tmp/.aws-xray"
+# Most names of threads that are reported.
+_NAMES_MAX = 8
 
 
 def main():
-    """Runs the template and, in every child it forks, the instance. Does not return."""
+    """Runs the template and, in every child it forks or when it becomes one, the instance. Does not
+    return.
+    """
     control = hearth_runtime.Template(CONTROL_FD)
     streams.setup()
     text = control.receive_config()
@@ -44,20 +48,38 @@ def main():
     _freeze()
     version = ".".join(map(str, sys.version_info[:3]))
     drew = watch.report()
+    count, names = hearth_runtime.threads_left()
+    threads = {"count": count, "names": _thread_names() or names}
     booted = json.dumps(
-        {"type": "booted", "runtime": version, "import_ms": import_ms, "drawn": drew}
+        {
+            "type": "booted",
+            "runtime": version,
+            "import_ms": import_ms,
+            "threads": threads,
+            "drawn": drew,
+        }
     )
     if config.get("image"):
         # Nobody waits, and every restore will have less to map. Other templates do it when they are idle.
         hearth_runtime.compact_memory()
     has_hooks = bool(instance.after_restore())
     try:
-        channel = control.serve(booted, renewals, not has_hooks, *atfork.foreign())
+        further = renewal.steps_without_fork()
+        channel = control.serve(booted, renewals, further, not has_hooks, *atfork.foreign())
     except BaseException:
         instance.die(instance.EXIT_START_FAILED)
     if channel is None:
         os._exit(0)
     worker.main(channel)
+
+
+def _thread_names():
+    """What Python calls the threads that it knows of: the kernel's names are all the interpreter's."""
+    threading = sys.modules.get("threading")
+    if threading is None:
+        return []
+    main = threading.main_thread()
+    return [str(thread.name) for thread in threading.enumerate() if thread is not main][:_NAMES_MAX]
 
 
 def _before_snapshot():

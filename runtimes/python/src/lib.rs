@@ -21,5 +21,5 @@ mod hearth_runtime {
     #[pymodule_export]
     use super::json::{read_json, write_json};
     #[pymodule_export]
-    use super::template::{Template, compact_memory};
+    use super::template::{Template, compact_memory, threads_left};
 }

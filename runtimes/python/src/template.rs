@@ -4,7 +4,11 @@ use hearth_worker::compaction;
 use hearth_worker::control::{Control, ControlError};
 use hearth_worker::forkserver::ForkServer;
 use hearth_worker::inherited::Inherited;
+use hearth_worker::message::Way;
+use hearth_worker::parts::Parts;
+use hearth_worker::reseed::OpenSsl;
 use hearth_worker::sys::{Forked, is_single_threaded, reset_child_signal};
+use hearth_worker::threads;
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -47,10 +51,10 @@ impl Template {
             .map_err(os_error)
     }
 
-    /// Tells the server `booted`, JSON text, and forks at its command until it closes the socket. Returns None then and, in
-    /// every child, its channel.
+    /// Tells the server `booted`, JSON text, and starts instances at its command until it closes the socket. Returns None then
+    /// and, in every instance, its channel: in each child, or in this very process when it is told to become one.
     ///
-    /// `renewals` are called in every child. One that is wanted at once says READY then, if it may (`ready_at_once`): whatever
+    /// `renewals` are called in every instance, `without_fork` as well in one that is no fork. One that is wanted at once says READY then, if it may (`ready_at_once`): whatever
     /// else Python runs, a fresh child copies page by page, and does while the server sees READY.
     ///
     /// `before`, `in_child` and `in_parent` are the at-fork handlers that have to run although the process has a single
@@ -63,7 +67,8 @@ impl Template {
         &mut self,
         py: Python<'_>,
         booted: &str,
-        renewals: Vec<Py<PyAny>>,
+        mut renewals: Vec<Py<PyAny>>,
+        without_fork: Vec<Py<PyAny>>,
         ready_at_once: bool,
         before: Vec<Py<PyAny>>,
         in_child: Vec<Py<PyAny>>,
@@ -73,8 +78,16 @@ impl Template {
         let Some(control) = self.control.take() else {
             return Ok(None);
         };
+        let openssl = OpenSsl::find();
         let mut server = ForkServer::start(control, Some(booted)).map_err(os_error)?;
         while let Some(request) = py.detach(|| server.wait()).map_err(os_error)? {
+            if request.way == Way::Become {
+                drop(server);
+                request.parts.take_streams()?;
+                openssl.reseed();
+                renewals.extend(without_fork);
+                return instance(py, request.parts, &renewals, ready_at_once).map(Some);
+            }
             let shared = self.inherited.before_fork();
             let take_streams = || {
                 request.parts.take_streams()?;
@@ -96,14 +109,7 @@ impl Template {
                 Ok(Forked::Child(streams)) => {
                     streams?;
                     drop(server);
-                    let mut channel = Channel::open(request.parts)?;
-                    for renewal in &renewals {
-                        renewal.call0(py)?;
-                    }
-                    if ready_at_once {
-                        channel.ready_if_wanted()?;
-                    }
-                    return Ok(Some(channel));
+                    return instance(py, request.parts, &renewals, ready_at_once).map(Some);
                 }
                 Err(error) => server
                     .refuse(request.sequence, &error.to_string(), error.raw_os_error())
@@ -112,6 +118,30 @@ impl Template {
         }
         Ok(None)
     }
+}
+
+/// A fresh instance's channel, once what siblings must not share is renewed.
+fn instance(
+    py: Python<'_>,
+    parts: Parts,
+    renewals: &[Py<PyAny>],
+    ready_at_once: bool,
+) -> PyResult<Channel> {
+    let mut channel = Channel::open(parts)?;
+    for renewal in renewals {
+        renewal.call0(py)?;
+    }
+    if ready_at_once {
+        channel.ready_if_wanted()?;
+    }
+    Ok(channel)
+}
+
+/// How many threads the import has left running that a fork would not have, and what the first few are called.
+#[pyfunction]
+pub fn threads_left() -> (usize, Vec<String>) {
+    let left = threads::left_running(1);
+    (left.count, left.names)
 }
 
 /// Moves what this process has written into large folios ([`compaction`]). Returns how many bytes; where it cannot be, 0,

@@ -10,7 +10,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
 };
 
-use crate::message::{self, FORK_BYTES};
+use crate::message::{self, START_BYTES, Way};
 use crate::parts::{FORK_DESCRIPTORS, Parts};
 use crate::sys;
 
@@ -50,7 +50,9 @@ pub enum ControlError {
 pub enum Command {
     /// A new instance. There are as many descriptors as arrived, which may be fewer than were sent when this process
     /// has too many open.
-    Fork {
+    Start {
+        /// How.
+        way: Way,
         /// The server's number for it.
         sequence: u64,
         /// What came along.
@@ -99,7 +101,7 @@ impl Control {
     /// Receiving failed, or it is no command.
     pub fn try_receive(&self) -> Result<Option<Command>, ControlError> {
         // One byte more than a command has, to see that a message is longer.
-        let mut buffer = [0; FORK_BYTES + 1];
+        let mut buffer = [0; START_BYTES + 1];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FORK_DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
@@ -128,8 +130,9 @@ impl Control {
         }
         let message = &buffer[..received.bytes.min(buffer.len())];
         let truncated = received.flags.contains(ReturnFlags::TRUNC);
-        match message::parse_fork(message).filter(|_| !truncated) {
-            Some(sequence) => Ok(Some(Command::Fork {
+        match message::parse_start(message).filter(|_| !truncated) {
+            Some((way, sequence)) => Ok(Some(Command::Start {
+                way,
                 sequence,
                 descriptors,
             })),
@@ -147,16 +150,16 @@ impl Control {
             .map_err(|errno| ControlError::Send(errno.into()))
     }
 
-    /// Passes a FORK on, for a template whose instances are processes of their own.
+    /// Tells a process that was booted for it to become an instance, for a template whose instances are processes of their own.
     ///
     /// # Errors
     /// The peer is gone.
-    pub fn send_fork(&self, sequence: u64, parts: &Parts) -> Result<(), ControlError> {
+    pub fn send_become(&self, sequence: u64, parts: &Parts) -> Result<(), ControlError> {
         let descriptors = parts.descriptors();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FORK_DESCRIPTORS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        let message = message::fork(sequence);
+        let message = message::start(Way::Become, sequence);
         retry_on_intr(|| {
             sendmsg(
                 &self.0,

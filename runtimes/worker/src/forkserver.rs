@@ -1,4 +1,4 @@
-//! The template's loop: wait for FORK, let the language fork, reap. The fork itself is the language's own.
+//! The template's loop: wait for START, let the language fork or become the instance, reap. The fork itself is the language's own.
 
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -11,19 +11,21 @@ use rustix::process::Pid;
 use crate::children::Children;
 use crate::compaction;
 use crate::control::{Command, Control, ControlError};
-use crate::message;
+use crate::message::{self, Way};
 use crate::parts::{FORK_DESCRIPTORS, Parts};
 
-/// A command to fork. The answer is [`ForkServer::forked`] or [`ForkServer::refuse`]; in the child, neither.
+/// A command to start an instance. The answer is [`ForkServer::forked`] or [`ForkServer::refuse`]; in the instance, neither.
 #[derive(Debug)]
-pub struct ForkRequest {
+pub struct StartRequest {
+    /// By a fork, or by becoming it.
+    pub way: Way,
     /// The server's number for it.
     pub sequence: u64,
-    /// What the child takes over. The parent drops it.
+    /// What the instance takes over. A template that forks drops it.
     pub parts: Parts,
 }
 
-/// The template's side of the control socket once it is up. A child drops it before anything else: it closes the socket
+/// The template's side of the control socket once it is up. An instance drops it before anything else: it closes the socket
 /// and gives SIGCHLD back.
 pub struct ForkServer {
     control: Control,
@@ -59,20 +61,27 @@ impl ForkServer {
     ///
     /// # Errors
     /// The socket failed, or what came is no command.
-    pub fn wait(&mut self) -> Result<Option<ForkRequest>, ControlError> {
+    pub fn wait(&mut self) -> Result<Option<StartRequest>, ControlError> {
         loop {
-            let (sequence, descriptors) = match self.next_command() {
-                Ok(Command::Fork {
+            let (way, sequence, descriptors) = match self.next_command() {
+                Ok(Command::Start {
+                    way,
                     sequence,
                     descriptors,
-                }) => (sequence, descriptors),
+                }) => (way, sequence, descriptors),
                 Ok(Command::Close) | Err(ControlError::Send(_)) => return Ok(None),
                 Err(error) => return Err(error),
             };
             match Parts::try_from(descriptors) {
                 Ok(parts) => {
-                    self.compact_before_spare(&parts);
-                    return Ok(Some(ForkRequest { sequence, parts }));
+                    if way == Way::Fork {
+                        self.compact_before_spare(&parts);
+                    }
+                    return Ok(Some(StartRequest {
+                        way,
+                        sequence,
+                        parts,
+                    }));
                 }
                 Err(count) => {
                     let reason =

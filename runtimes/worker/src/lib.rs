@@ -1,8 +1,10 @@
 //! What the workers of all languages share. A runtime's native half is a thin wrapper around it, in its language's terms.
 //!
 //! In the order of a worker's life: [`control`] is the template's socket to the server, with the messages of
-//! [`message`]; [`forkserver`] waits for FORK and reaps [`children`]; [`compaction`] makes its forks cheaper; [`parts`] is what a FORK brings and what the child
-//! does with it first, [`inherited`] what it does not keep of its template's; [`channel`] is then its way to the server.
+//! [`message`]; [`threads`] counts what an import has left running; [`forkserver`] waits for START and reaps [`children`];
+//! [`compaction`] makes its forks cheaper; [`parts`] is what a START brings and what the instance does with it first,
+//! [`inherited`] what a fork does not keep of its template's, [`reseed`] what a process renews that becomes an instance
+//! without a fork; [`channel`] is then its way to the server.
 #![deny(unsafe_code)]
 
 pub mod channel;
@@ -15,6 +17,8 @@ pub mod inherited;
 pub mod mappings;
 pub mod message;
 pub mod parts;
+pub mod reseed;
+pub mod threads;
 
 #[allow(unsafe_code)]
 pub mod sys;

@@ -2,14 +2,24 @@
 
 use std::fmt::Write;
 
-/// Bytes of a FORK message: its tag and a sequence number.
-pub const FORK_BYTES: usize = 9;
+/// Bytes of a START message: its tag and a sequence number.
+pub const START_BYTES: usize = 9;
 
-/// What the server sends over the ready socket when it wants the instance: before FORK for a start, later for a spare.
+/// What the server sends over the ready socket when it wants the instance: before START for a start, later for a spare.
 pub const GO: u8 = b'G';
 
 const FORK_TAG: u8 = b'F';
+const BECOME_TAG: u8 = b'B';
 const READY_TAG: u8 = b'R';
+
+/// How a template is to start an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// By a fork: FORK.
+    Fork,
+    /// By becoming it itself, with all of its threads: BECOME. It is a template no longer then.
+    Become,
+}
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,20 +30,26 @@ pub enum End {
     Signal(i32),
 }
 
-/// The sequence number of a FORK message, or nothing when it is none.
+/// The way and the sequence number of a START message, or nothing when it is none.
 #[must_use]
-pub fn parse_fork(message: &[u8]) -> Option<u64> {
-    let message: &[u8; FORK_BYTES] = message.try_into().ok()?;
-    let [FORK_TAG, number @ ..] = *message else {
-        return None;
+pub fn parse_start(message: &[u8]) -> Option<(Way, u64)> {
+    let [tag, number @ ..] = *<&[u8; START_BYTES]>::try_from(message).ok()?;
+    let way = match tag {
+        FORK_TAG => Way::Fork,
+        BECOME_TAG => Way::Become,
+        _ => return None,
     };
-    Some(u64::from_le_bytes(number))
+    Some((way, u64::from_le_bytes(number)))
 }
 
-/// The bytes of a FORK message.
+/// The bytes of a START message.
 #[must_use]
-pub fn fork(sequence: u64) -> [u8; FORK_BYTES] {
-    let mut message = [FORK_TAG; FORK_BYTES];
+pub fn start(way: Way, sequence: u64) -> [u8; START_BYTES] {
+    let tag = match way {
+        Way::Fork => FORK_TAG,
+        Way::Become => BECOME_TAG,
+    };
+    let mut message = [tag; START_BYTES];
     message[1..].copy_from_slice(&sequence.to_le_bytes());
     message
 }
@@ -54,7 +70,7 @@ pub fn exited(pid: u32, end: End) -> String {
     }
 }
 
-/// Tells the server that a FORK message made no child, and the number of the kernel's error if it was one.
+/// Tells the server that a START message made no instance, and the number of the kernel's error if it was one.
 #[must_use]
 pub fn fork_failed(sequence: u64, reason: &str, errno: Option<i32>) -> String {
     let reason = escaped(reason);

@@ -1,4 +1,4 @@
-//! The descriptors of a FORK message, and what a fresh child does with them first.
+//! The descriptors of a START message, and what a fresh instance does with them first.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use rustix::stdio::{dup2_stderr, dup2_stdout};
 /// How many there are.
 pub const FORK_DESCRIPTORS: usize = 6;
 
-/// The descriptors of a FORK message. Their order in the message is that of the fields.
+/// The descriptors of a START message. Their order in the message is that of the fields.
 #[derive(Debug)]
 pub struct Parts {
     /// The memfd of the channel.
@@ -70,7 +70,7 @@ impl Parts {
         recv(&self.ready, &mut [0_u8; 1][..], peek) != Err(Errno::AGAIN)
     }
 
-    /// In a fresh child: makes the pipes its stdout and stderr, and the child the parent of what its own children leave
+    /// In a fresh instance: makes the pipes its stdout and stderr, and the instance the parent of what its own children leave
     /// behind, so that a killed instance's processes can be found.
     ///
     /// # Errors

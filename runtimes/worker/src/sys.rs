@@ -1,5 +1,6 @@
 //! The system calls that no safe wrapper offers: inherited descriptors, the SIGCHLD handler, C stdio.
 
+use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -184,4 +185,68 @@ extern "C" fn on_child(_signal: libc::c_int) {
     let bell = unsafe { BorrowedFd::borrow_raw(bell) };
     // rustix calls the kernel directly, which neither takes a lock nor touches errno. A full counter rings as well.
     let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+}
+
+/// Forks a child that ends at once, and waits for its end: all that happens is what libraries do when a fork comes. SIGCHLD
+/// says nothing of it.
+pub fn fork_in_vain() {
+    let Ok(before) = set_child_signal(&action(libc::SIG_DFL)) else {
+        return;
+    };
+    // SAFETY: the child runs nothing but `_exit`; what libraries registered to run at a fork is made for a fork at any moment.
+    let child = match unsafe { libc::fork() } {
+        // SAFETY: `_exit` runs nothing of this process.
+        0 => unsafe { libc::_exit(0) },
+        child => Pid::from_raw(child.max(0)),
+    };
+    // Without memory or process numbers there is none.
+    if let Some(child) = child {
+        // It may be reaped by a thread of the function's that waits for any child.
+        let _ = rustix::io::retry_on_intr(|| {
+            rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty())
+        });
+    }
+    before.restore();
+}
+
+/// OpenSSL's `void RAND_seed(const void *, int)`, in all of its versions and descendants.
+#[derive(Debug, Clone, Copy)]
+pub struct RandSeed(RandSeedFn);
+
+type RandSeedFn = unsafe extern "C" fn(*const libc::c_void, libc::c_int);
+
+impl RandSeed {
+    /// That of a loaded library, or the one that the program itself offers; nothing where there is none.
+    #[must_use]
+    pub fn find(library: Option<&CStr>) -> Option<Self> {
+        let handle = match library {
+            None => libc::RTLD_DEFAULT,
+            // SAFETY: nothing is loaded (RTLD_NOLOAD), so nothing of the library's runs.
+            Some(path) => unsafe {
+                let handle = libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+                if handle.is_null() {
+                    return None;
+                }
+                // Never closed: the library stays loaded.
+                handle
+            },
+        };
+        // SAFETY: the handle is a loaded library's, or the one for all of the program's symbols; the name ends with a zero.
+        let found = unsafe { libc::dlsym(handle, c"RAND_seed".as_ptr()) };
+        if found.is_null() {
+            return None;
+        }
+        // SAFETY: a function of this name is OpenSSL's.
+        Some(Self(unsafe {
+            std::mem::transmute::<*mut libc::c_void, RandSeedFn>(found)
+        }))
+    }
+
+    /// Has OpenSSL seed its generators anew, `seed` included.
+    pub fn call(self, seed: &[u8]) {
+        if let Ok(length) = libc::c_int::try_from(seed.len()) {
+            // SAFETY: it reads `length` bytes there, and takes its own locks.
+            unsafe { (self.0)(seed.as_ptr().cast(), length) };
+        }
+    }
 }

@@ -2,19 +2,22 @@
 #![deny(unsafe_code)]
 
 use hearth_worker::message::{
-    End, FORK_BYTES, ID_TEXT_BYTES, exited, fork, fork_failed, id_text, parse_fork, ready,
+    End, ID_TEXT_BYTES, START_BYTES, Way, exited, fork_failed, id_text, parse_start, ready, start,
 };
 use hearth_worker::parts::FORK_DESCRIPTORS;
 
 #[test]
-fn a_fork_message_is_a_tag_and_a_number() {
-    assert_eq!((FORK_BYTES, FORK_DESCRIPTORS), (9, 6));
-    assert_eq!(parse_fork(&[b'F', 2, 1, 0, 0, 0, 0, 0, 0]), Some(0x102));
-    assert_eq!(fork(0x102), [b'F', 2, 1, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(parse_fork(&[b'F', 2, 1, 0, 0, 0, 0, 0]), None);
-    assert_eq!(parse_fork(&[b'F', 2, 1, 0, 0, 0, 0, 0, 0, 0]), None);
-    assert_eq!(parse_fork(&[b'G', 2, 1, 0, 0, 0, 0, 0, 0]), None);
-    assert_eq!(parse_fork(&[]), None);
+fn a_start_message_is_a_tag_and_a_number() {
+    assert_eq!((START_BYTES, FORK_DESCRIPTORS), (9, 6));
+    for (tag, way) in [(b'F', Way::Fork), (b'B', Way::Become)] {
+        let message = [tag, 2, 1, 0, 0, 0, 0, 0, 0];
+        assert_eq!(parse_start(&message), Some((way, 0x102)));
+        assert_eq!(start(way, 0x102), message);
+    }
+    assert_eq!(parse_start(&[b'F', 2, 1, 0, 0, 0, 0, 0]), None);
+    assert_eq!(parse_start(&[b'F', 2, 1, 0, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(parse_start(&[b'G', 2, 1, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(parse_start(&[]), None);
 }
 
 #[test]

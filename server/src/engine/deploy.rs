@@ -12,7 +12,9 @@ use super::code::Package;
 use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
-use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField, Meant, Network};
+use crate::model::{
+    Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField, Meant, Network, Threads,
+};
 use crate::scheduler::{BootFailure, Cause, Deployment};
 use crate::store::{StoredFunction, StoredVersion};
 
@@ -95,7 +97,7 @@ impl Engine {
             .install(code, None, &spec.handler, spec.runtime)
             .await?;
         let key = FunctionKey::default();
-        let deployment = self.deployment(key.clone(), 1, &spec, package, None);
+        let deployment = self.deployment(key.clone(), 1, &spec, package, None, None);
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
             let store = &self.inner.store;
@@ -114,6 +116,7 @@ impl Engine {
         };
         key.set(stored.id);
         deployment.store_import_lines().await;
+        self.note_threads(&deployment).await;
         let function = Function::new(key, stored, deployment);
         self.inner
             .registry
@@ -162,6 +165,7 @@ impl Engine {
             &spec,
             package,
             Some(&function.active()),
+            None,
         );
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
@@ -174,6 +178,7 @@ impl Engine {
         match deployed.await {
             Ok(stored) => {
                 deployment.store_import_lines().await;
+                self.note_threads(&deployment).await;
                 function.switch(stored, deployment);
                 tracing::info!(function = name, version = number, "deployed");
                 Ok(function.view())
@@ -208,12 +213,19 @@ impl Engine {
             .find(|stored| stored.version == version)
             .ok_or_else(missing)?;
         let package = self.inner.packages.hold(&code_sha256);
+        let threads = self
+            .inner
+            .store
+            .threads(function.id())
+            .await?
+            .remove(&version);
         let deployment = self.deployment(
             function.key.clone(),
             version,
             &spec,
             package,
             Some(&function.active()),
+            threads,
         );
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
@@ -226,6 +238,7 @@ impl Engine {
         match deployed.await {
             Ok(stored) => {
                 deployment.store_import_lines().await;
+                self.note_threads(&deployment).await;
                 function.switch(stored, deployment);
                 tracing::info!(function = name, version, "activated");
                 Ok(function.view())
@@ -304,6 +317,7 @@ impl Engine {
         spec: &FunctionSpec,
         package: Package,
         former: Option<&Deployment>,
+        threads: Option<Threads>,
     ) -> Arc<Deployment> {
         Deployment::new(
             key,
@@ -312,7 +326,23 @@ impl Engine {
             package,
             self.inner.resources.clone(),
             former,
+            threads,
         )
+    }
+
+    /// Stores what a version's import was seen to leave running: after a restart it is not known before the version is
+    /// booted, which an image spares.
+    pub(super) async fn note_threads(&self, deployment: &Deployment) {
+        let Some(threads) = deployment.threads() else {
+            return;
+        };
+        let noted =
+            self.inner
+                .store
+                .note_threads(deployment.function.get(), deployment.version, &threads);
+        if let Err(error) = noted.await {
+            tracing::warn!(function = %deployment.name, %error, "the threads of a version were not noted");
+        }
     }
 
     /// A change that waited for its turn may find that the one before it deleted the function.
@@ -397,6 +427,7 @@ fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec {
         template_idle_timeout_s: patch
             .template_idle_timeout_s
             .unwrap_or(spec.template_idle_timeout_s),
+        start: patch.start.unwrap_or(spec.start),
         network: patch.network.unwrap_or(spec.network),
         body: patch.body.unwrap_or(spec.body),
         public: patch.public.unwrap_or(spec.public),

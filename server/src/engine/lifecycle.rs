@@ -62,8 +62,16 @@ impl Engine {
             let key = FunctionKey::new(stored.id);
             let active = &stored.active;
             let package = engine.inner.packages.hold(&active.code_sha256);
-            let deployment =
-                engine.deployment(key.clone(), active.version, &active.spec, package, None);
+            let known = engine.inner.store.threads(stored.id).await?;
+            let threads = known.get(&active.version).cloned();
+            let deployment = engine.deployment(
+                key.clone(),
+                active.version,
+                &active.spec,
+                package,
+                None,
+                threads,
+            );
             let name = deployment.name.clone();
             let function = Function::new(key, stored, deployment);
             engine.inner.registry.insert(name, function.clone());
@@ -114,9 +122,10 @@ impl Engine {
         let mut starts = tokio::task::JoinSet::new();
         for function in at_once {
             let permits = permits.clone();
+            let engine = self.clone();
             starts.spawn(async move {
                 let _permit = permits.acquire_owned().await;
-                bring_one_up(&function).await;
+                bring_one_up(&engine, &function).await;
             });
         }
         starts.join_all().await;
@@ -126,7 +135,7 @@ impl Engine {
             if !lull.wait(&self).await {
                 return;
             }
-            bring_one_up(&function).await;
+            bring_one_up(&self, &function).await;
         }
         tracing::info!("all functions are up");
     }
@@ -194,10 +203,11 @@ impl Engine {
 }
 
 /// A function that fails here is shown as failed with its reason, and is tried again on demand.
-async fn bring_one_up(function: &Function) {
+async fn bring_one_up(engine: &Engine, function: &Function) {
     let deployment = function.active();
     if !deployment.is_retired() && deployment.warm_up().await.is_ok() {
         deployment.store_import_lines().await;
+        engine.note_threads(&deployment).await;
     }
 }
 

@@ -14,6 +14,7 @@ mod registry;
 pub mod runtimes;
 mod types;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -26,10 +27,10 @@ pub use glance::Glance;
 pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
 
 use crate::history::History;
-use crate::model::{Cors, FunctionView, VersionView};
+use crate::model::{Cors, FunctionView, StartChoice, Threads, VersionView};
 use crate::sandbox::{Capability, StandbyBoard};
 use crate::scheduler::{Held, Resources};
-use crate::store::Store;
+use crate::store::{Store, StoredVersion};
 use registry::Registry;
 
 /// The platform. Cheap to clone.
@@ -92,9 +93,13 @@ impl Engine {
         let function = self.function(name)?;
         let active = function.stored().active.version;
         let versions = self.inner.store.versions(function.id()).await?;
+        let threads = self.inner.store.threads(function.id()).await?;
         Ok(versions
             .iter()
-            .map(|version| registry::version_view(version, active))
+            .map(|version| {
+                let choice = self.start_choice(&function, version, &threads);
+                registry::version_view(version, active, choice)
+            })
             .collect())
     }
 
@@ -162,6 +167,22 @@ impl Engine {
         }
         all.insert("runtimes".into(), self.inner.resources.runtimes.describe());
         all
+    }
+
+    /// How instances of a version start. `threads` are those of the function's versions.
+    fn start_choice(
+        &self,
+        function: &registry::Function,
+        version: &StoredVersion,
+        threads: &HashMap<u32, Threads>,
+    ) -> StartChoice {
+        let deployment = function.active();
+        // Of the one that answers it is known whether there is an image.
+        if version.version == deployment.version {
+            return deployment.start_choice();
+        }
+        let threads = threads.get(&version.version);
+        self.inner.resources.start_choice(&version.spec, threads)
     }
 
     fn function(&self, name: &str) -> Result<Arc<registry::Function>, EngineError> {

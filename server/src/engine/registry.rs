@@ -9,8 +9,8 @@ use parking_lot::RwLock;
 
 use super::glance;
 use crate::instance::FunctionKey;
-use crate::model::{FunctionView, InstanceCounts, Revision, VersionView};
-use crate::scheduler::{Deployment, Lease, LeaseError, TemplateStatus};
+use crate::model::{FunctionView, InstanceCounts, Revision, StartChoice, VersionView};
+use crate::scheduler::{Deployment, Lease, LeaseError};
 use crate::store::{StoredFunction, StoredVersion};
 
 /// A function: what is stored of it and what serves it.
@@ -75,7 +75,8 @@ impl Function {
         let deployment = self.active();
         let counts = deployment.counts();
         let status = deployment.template_status();
-        let template = status == TemplateStatus::Up;
+        let template = deployment.has_template();
+        let choice = deployment.start_choice();
         let (state, state_reason) = glance::state(status);
         let spec = &stored.active.spec;
         FunctionView {
@@ -101,6 +102,9 @@ impl Function {
             min_instances: spec.min_instances,
             keep_warm: spec.keep_warm,
             template_idle_timeout_s: spec.template_idle_timeout_s,
+            start: spec.start,
+            starts_by: choice.by,
+            start_reason: choice.reason,
             network: spec.network,
             body: spec.body,
             public: spec.public,
@@ -133,7 +137,11 @@ where
     }
 }
 
-pub(super) fn version_view(version: &StoredVersion, active: u32) -> VersionView {
+pub(super) fn version_view(
+    version: &StoredVersion,
+    active: u32,
+    choice: StartChoice,
+) -> VersionView {
     let spec = &version.spec;
     VersionView {
         version: version.version,
@@ -148,6 +156,9 @@ pub(super) fn version_view(version: &StoredVersion, active: u32) -> VersionView 
         min_instances: spec.min_instances,
         keep_warm: spec.keep_warm,
         template_idle_timeout_s: spec.template_idle_timeout_s,
+        start: spec.start,
+        starts_by: choice.by,
+        start_reason: choice.reason,
         network: spec.network,
         body: spec.body,
         public: spec.public,

@@ -1,4 +1,4 @@
-//! Starting an instance: descriptors out, FORK, READY back, and the watch over the process from then on.
+//! Starting an instance: descriptors out, FORK or BECOME, READY back, and the watch over the process from then on.
 //!
 //! Everything that can be prepared before a start is (see [`Kit`](super::kit::Kit)), and everything that can be done after READY is: the
 //! cgroup, the watch and the logs are set up while the first request is already on its way.
@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::kit::{Forking, Kit, Worker};
 use super::template::{EXIT_NEWS_DEADLINE, Template};
-use super::{Death, FunctionKey, Instance, Vitals};
+use super::{Death, FunctionKey, Instance, Vitals, Way};
 use crate::channel::ChannelError;
 use crate::history::History;
 use crate::host_error::HostError;
@@ -91,23 +91,24 @@ impl From<ChannelError> for StartError {
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Instance {
-    /// Forks an instance off a template and waits until it is ready.
+    /// Forks an instance off a template, or has the template become it, and waits until it is ready.
     ///
     /// # Errors
     /// [`StartError`]; nothing of a failed start is left behind.
     pub async fn start(
         template: &Arc<Template>,
+        way: Way,
         function: &FunctionKey,
         history: &History,
     ) -> Result<Self, StartError> {
         let under_way = template.spares.begin();
         let kit = template.take_kit(function, history)?;
         let was_spare = matches!(kit.worker, Worker::Spare(_));
-        let (started, was_spare) = match Started::from(template, kit).await {
+        let (started, was_spare) = match Started::from(template, kit, way).await {
             // What was forked ahead may have ended meanwhile, which says nothing of the template.
             Err(_) if was_spare => {
                 let kit = template.new_kit(function, history)?;
-                (Started::from(template, kit).await, false)
+                (Started::from(template, kit, way).await, false)
             }
             other => (other, was_spare),
         };
@@ -127,7 +128,9 @@ impl Instance {
             ..
         } = kit;
         drop(under_way);
-        template.prepare(function, history, AFTER_A_START);
+        if way == Way::Fork {
+            template.prepare(function, history, AFTER_A_START);
+        }
 
         let pid = Pid::from_raw(host_pid.cast_signed()).ok_or(StartError::BadReady)?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|errno| match errno {
@@ -158,6 +161,7 @@ impl Instance {
             vitals: vitals.clone(),
             template: template.clone(),
             inner_pid,
+            way,
         };
         tokio::spawn(watch.run(cell.clone()));
         let mut instance = Self {
@@ -186,11 +190,11 @@ struct Started {
 
 impl Started {
     /// Forks, or tells the spare that it is wanted, and waits for READY.
-    async fn from(template: &Template, mut kit: Kit) -> Result<Self, StartError> {
+    async fn from(template: &Template, mut kit: Kit, way: Way) -> Result<Self, StartError> {
         let cell = template.sandbox.cell().await?;
         let sent = Instant::now();
         kit.go()?;
-        tokio::time::timeout(READY_DEADLINE, template.fork_for(&mut kit))
+        tokio::time::timeout(READY_DEADLINE, template.start_for(&mut kit, way))
             .await
             .map_err(|_| StartError::Timeout)??;
         let Worker::Spare(Forking { sequence, refused }) = &mut kit.worker else {
@@ -263,11 +267,19 @@ struct Watch {
     vitals: Arc<Vitals>,
     template: Arc<Template>,
     inner_pid: u32,
+    way: Way,
 }
 
 impl Watch {
     async fn run(self, cell: Arc<Cell>) {
-        let status = self.template.exit_of(self.inner_pid);
+        // Of a fork the template says how it ended; of itself, PID 1.
+        let told = (self.way == Way::Fork).then(|| self.template.exit_of(self.inner_pid));
+        let status = async {
+            match told {
+                Some(told) => told.await.ok(),
+                None => self.template.end_of_itself().await,
+            }
+        };
         let unlimited = tokio::select! {
             // An error is the runtime's end, and everybody's.
             _ = self.end.readable() => None,
@@ -281,11 +293,12 @@ impl Watch {
             return;
         }
         let status = tokio::time::timeout(EXIT_NEWS_DEADLINE, status).await;
-        let death = if cell.oom_killed() {
+        let ran_out = self.way == Way::Become && self.template.ran_out_of_memory();
+        let death = if ran_out || cell.oom_killed() {
             Death::OutOfMemory
         } else {
             Death::Crashed(match status {
-                Ok(Ok(status)) => status.to_string(),
+                Ok(Some(status)) => status.to_string(),
                 _ => "it ended without a word".into(),
             })
         };

@@ -1,4 +1,4 @@
-//! Instances: one worker process each, a fork of its function's [`Template`].
+//! Instances: one worker process each, a fork of its function's [`Template`], or a template that has become one.
 //!
 //! ```text
 //!               fork            READY              lease
@@ -33,6 +33,15 @@ use rustix::process::{Signal, pidfd_send_signal};
 use crate::channel::{Hangup, HostChannel};
 use crate::host_error::HostError;
 use crate::sandbox::Cell;
+
+/// How a template is to start an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// By a fork.
+    Fork,
+    /// By becoming it itself, with all of its threads: it is no template any more then.
+    Become,
+}
 
 /// The row id of a function, known only once its first deploy has been stored: 0 until then.
 #[derive(Debug, Clone, Default)]
@@ -118,7 +127,7 @@ pub struct Instance {
     pub logs: LogTap,
     /// From the command to READY.
     pub forked_in: Duration,
-    /// Whether it was forked ahead: the command was GO then, and FORK otherwise.
+    /// Whether it was made ahead: a fork that waited for GO, or a template that waited to become an instance.
     pub was_spare: bool,
     cell: Arc<Cell>,
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::FunctionKey;
+use super::Way;
 use super::fork::{READY_DEADLINE, StartError};
 use super::kit::{Forking, Kit, Worker};
 use super::template::Template;
@@ -130,7 +131,7 @@ impl Template {
         // Without one, the next start forks, and says why it cannot. A hostile template takes no command, and must be
         // let go of all the same.
         let forked = tokio::select! {
-            forked = self.fork_for(&mut kit) => forked.is_ok(),
+            forked = self.start_for(&mut kit, Way::Fork) => forked.is_ok(),
             () = self.retired() => false,
             () = tokio::time::sleep(READY_DEADLINE) => false,
         };
@@ -142,10 +143,10 @@ impl Template {
         }
     }
 
-    /// Forks the worker of this kit, unless that has been done.
-    pub(super) async fn fork_for(&self, kit: &mut Kit) -> Result<(), StartError> {
+    /// Starts the worker of this kit, unless that has been done.
+    pub(super) async fn start_for(&self, kit: &mut Kit, way: Way) -> Result<(), StartError> {
         if let Worker::Ends(ends) = &kit.worker {
-            let (sequence, refused) = self.fork(&ends.descriptors()).await?;
+            let (sequence, refused) = self.command(way, &ends.descriptors()).await?;
             // With our copies closed, the end of the worker closes the socket.
             kit.worker = Worker::Spare(Forking { sequence, refused });
         }

@@ -1,4 +1,5 @@
-//! A template: an interpreter in its sandbox with the function imported, which serves nothing and only forks.
+//! A template: an interpreter in its sandbox with the function imported, which serves nothing: it forks, or it becomes an
+//! instance itself.
 //!
 //! The server speaks with it over a SEQPACKET socket. What it sends is bounded and parsed like any other hostile input:
 //! user code ran in that process.
@@ -19,12 +20,13 @@ use tokio_util::sync::CancellationToken;
 
 use self::message::{Message, next_message, send};
 use super::FunctionKey;
+use super::Way;
 use super::fork::StartError;
 use super::kit::Kit;
 use super::spare::Spares;
 use crate::history::History;
 use crate::host_error::{HostError, is_shortage_code};
-use crate::model::StartRung;
+use crate::model::{StartRung, Threads};
 use crate::sandbox::{Dumpable, MemoryUse, Sandbox};
 use crate::watched::Watched;
 
@@ -56,6 +58,8 @@ pub struct Template {
     pub runtime: String,
     /// How it came up: by a boot or a restore.
     pub rung: StartRung,
+    /// Threads that its import has left running; nothing is known of what was restored.
+    pub threads: Option<Threads>,
 }
 
 /// Who waits for what the template will say. An entry's absence means that nobody cares any more.
@@ -77,6 +81,7 @@ impl Template {
         busy_poll: Duration,
         runtime: String,
         rung: StartRung,
+        threads: Option<Threads>,
     ) -> Arc<Self> {
         Arc::new(Self {
             control,
@@ -91,6 +96,7 @@ impl Template {
             busy_poll,
             runtime,
             rung,
+            threads,
         })
     }
 
@@ -168,9 +174,10 @@ impl Template {
         Ok(kit)
     }
 
-    /// Commands a fork that takes over `fds`; the answer is READY on the fork's own socket, or a message here.
-    pub(super) async fn fork(
+    /// Commands a start that takes over `fds`; the answer is READY on the instance's own socket, or a message here.
+    pub(super) async fn command(
         &self,
+        way: Way,
         fds: &[BorrowedFd<'_>],
     ) -> std::io::Result<(u64, oneshot::Receiver<StartError>)> {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
@@ -182,7 +189,10 @@ impl Template {
             waiting.forks.insert(sequence, sender);
         }
         let mut command = [0_u8; 9];
-        command[0] = b'F';
+        command[0] = match way {
+            Way::Fork => b'F',
+            Way::Become => b'B',
+        };
         command[1..].copy_from_slice(&sequence.to_le_bytes());
         if let Err(error) = send(&self.control, &command, fds).await {
             self.waiting.lock().forks.remove(&sequence);
@@ -220,6 +230,21 @@ impl Template {
     /// Memory mappings of its largest process, counted up to `most`. Reads files.
     pub fn mappings(&self, most: usize) -> usize {
         self.sandbox.mappings(most)
+    }
+
+    /// Whether it met the limit of its own cgroup, in which it was before it became an instance.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        self.sandbox.template_oom_killed()
+    }
+
+    /// How it ended, when it has become an instance: by its own status, once that is known.
+    pub(super) async fn end_of_itself(&self) -> Option<ExitStatus> {
+        self.sandbox.exited().await;
+        let (code, signal) = self.sandbox.template_status()?;
+        Some(match signal {
+            Some(signal) => ExitStatus::Signal(signal),
+            None => ExitStatus::Code(code.unwrap_or(-1)),
+        })
     }
 
     /// Waits until the sandbox is gone and says how it ended.

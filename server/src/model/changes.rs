@@ -45,7 +45,7 @@ pub fn setting_changes(before: &FunctionSpec, after: &FunctionSpec) -> Vec<Setti
 }
 
 /// Every setting but the environment.
-fn plain(spec: &FunctionSpec) -> [(&'static str, String); 12] {
+fn plain(spec: &FunctionSpec) -> [(&'static str, String); 13] {
     let yes_no = |flag| if flag { "yes" } else { "no" }.to_owned();
     [
         ("handler", spec.handler.clone()),
@@ -59,6 +59,7 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 12] {
             "template_idle_timeout_s",
             format!("{} s", spec.template_idle_timeout_s),
         ),
+        ("start", spec.start.as_str().to_owned()),
         (
             "network",
             match spec.network {

@@ -28,7 +28,7 @@ pub struct DecisionCounts {
     pub start_failed: u64,
     /// Instances that came off a template that was up.
     pub forked: u64,
-    /// Of all instances started, those that had been forked ahead.
+    /// Of all instances started, those that had been made ahead: forked, or brought up where they do not fork.
     pub spare_used: u64,
     /// Instances whose template was restored from its image first.
     pub restored: u64,
@@ -96,7 +96,7 @@ impl DecisionCounts {
             (
                 "spare_used",
                 self.spare_used,
-                "Instances that had been forked ahead",
+                "Instances that had been made ahead",
             ),
             (
                 "restored",

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cors, DecisionCounts, Note, Revision};
+use super::{Cors, DecisionCounts, Note, Revision, Start, StartRung};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -77,6 +77,9 @@ pub struct FunctionSpec {
     /// The template is let go when the function was not called for this many seconds, 0 to 2592000; 0: never.
     #[serde(default = "template_idle_timeout_s")]
     pub template_idle_timeout_s: u32,
+    /// How its instances start.
+    #[serde(default)]
+    pub start: Start,
     /// Network access.
     pub network: Network,
     /// How a request's body stands in the event.
@@ -110,6 +113,8 @@ pub struct FunctionPatch {
     pub keep_warm: Option<bool>,
     /// See [`FunctionSpec::template_idle_timeout_s`].
     pub template_idle_timeout_s: Option<u32>,
+    /// See [`FunctionSpec::start`].
+    pub start: Option<Start>,
     /// See [`FunctionSpec::network`].
     pub network: Option<Network>,
     /// See [`FunctionSpec::body`].
@@ -135,6 +140,7 @@ impl FunctionPatch {
             min_instances,
             keep_warm,
             template_idle_timeout_s,
+            start,
             network,
             body,
             public,
@@ -150,6 +156,7 @@ impl FunctionPatch {
             ("min_instances", min_instances.is_some()),
             ("keep_warm", keep_warm.is_some()),
             ("template_idle_timeout_s", template_idle_timeout_s.is_some()),
+            ("start", start.is_some()),
             ("network", network.is_some()),
             ("body", body.is_some()),
             ("public", public.is_some()),
@@ -272,7 +279,7 @@ pub struct FunctionView {
     pub instances: InstanceCounts,
     /// Requests waiting for an instance.
     pub queued: u32,
-    /// Whether a template is up, so that a start is a fork.
+    /// Whether a template is up, so that a start need not wait for one.
     pub template: bool,
     /// The image of the active version's template, by which a start without a template is a restore.
     pub image: ImageView,
@@ -290,6 +297,12 @@ pub struct FunctionView {
     pub keep_warm: bool,
     /// Seconds without a call after which the template is let go; 0: never.
     pub template_idle_timeout_s: u32,
+    /// How its instances are to start.
+    pub start: Start,
+    /// How they do start when none is idle: `fork`, `restore` or `boot`.
+    pub starts_by: StartRung,
+    /// Why they start so where it is not simply by a fork or what was asked for; null otherwise.
+    pub start_reason: Option<String>,
     /// Network access.
     pub network: Network,
     /// How the body of an HTTP request stands in the event.
@@ -351,6 +364,12 @@ pub struct VersionView {
     pub keep_warm: bool,
     /// Seconds without a call after which the template is let go; 0: never.
     pub template_idle_timeout_s: u32,
+    /// How its instances are to start.
+    pub start: Start,
+    /// How they do start when none is idle: `fork`, `restore` or `boot`.
+    pub starts_by: StartRung,
+    /// Why they start so where it is not simply by a fork or what was asked for; null otherwise.
+    pub start_reason: Option<String>,
     /// Network access.
     pub network: Network,
     /// How the body of an HTTP request stands in the event.
@@ -380,5 +399,6 @@ mod tests {
         let spec: FunctionSpec = serde_json::from_str(stored).unwrap();
         assert!(!spec.keep_warm);
         assert_eq!(spec.template_idle_timeout_s, TEMPLATE_IDLE_TIMEOUT_S);
+        assert_eq!(spec.start, Start::Auto);
     }
 }

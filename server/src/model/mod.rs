@@ -13,6 +13,7 @@ mod latency;
 mod note;
 mod retention;
 mod revision;
+mod start;
 mod stats;
 mod token;
 mod user;
@@ -37,6 +38,7 @@ pub use retention::{
     Retention,
 };
 pub use revision::{Changed, Meant, Revision, digest};
+pub use start::{Start, StartChoice, Threads, choose_start};
 pub use stats::{Percentiles, StageStats, StartCounts, Stats, samples_needed};
 pub use token::{NewToken, Right, TokenView};
 pub use user::{

@@ -30,6 +30,8 @@ pub struct Ended {
     pub how: String,
     /// Whether the template's leaf met its memory limit.
     pub out_of_memory: bool,
+    /// Status or signal of the template, as far as PID 1 has told.
+    pub template: Option<(Option<i32>, Option<i32>)>,
 }
 
 /// A sandbox that is being made, runs or goes away.
@@ -206,7 +208,11 @@ impl Live {
                 None => "PID 1 of the sandbox exited".to_owned(),
             },
         };
-        Ended { how, out_of_memory }
+        Ended {
+            how,
+            out_of_memory,
+            template: self.template_end,
+        }
     }
 
     /// Removes its cgroups and its directory. Fails while the kernel is not done with a process.

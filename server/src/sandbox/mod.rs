@@ -385,6 +385,14 @@ impl Sandbox {
         }
     }
 
+    /// The template's exit status or the signal that ended it, once the sandbox is gone.
+    pub fn template_status(&self) -> Option<(Option<i32>, Option<i32>)> {
+        self.ended
+            .borrow()
+            .as_ref()
+            .and_then(|ended| ended.template)
+    }
+
     /// What it uses now; `None` when it is gone. Reads four small files of the kernel's.
     pub fn memory(&self) -> Option<MemoryUse> {
         Some(MemoryUse {

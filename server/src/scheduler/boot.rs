@@ -41,6 +41,14 @@ pub enum Cause {
 }
 
 impl BootFailure {
+    /// Nobody needed it any more.
+    pub(super) fn withdrawn() -> Self {
+        Self {
+            reason: "the start was withdrawn".into(),
+            cause: Cause::Host,
+        }
+    }
+
     /// For how long further requests are told the same.
     fn stands_for(&self) -> Duration {
         match self.cause {
@@ -126,6 +134,21 @@ impl TemplateSlot {
         self.current.load_full()
     }
 
+    /// Takes the template out, to make it an instance: nobody looks after it as a template any more.
+    pub(super) fn take(&self) -> Option<Arc<Template>> {
+        let template = self.current.swap(None)?;
+        template.retire();
+        Some(template)
+    }
+
+    /// Puts a template in, if there is none.
+    pub(super) fn put(&self, template: &Arc<Template>) -> bool {
+        let before = self
+            .current
+            .compare_and_swap(&None::<Arc<Template>>, Some(template.clone()));
+        before.is_none()
+    }
+
     /// Lets the template go; it ends with its last instance.
     pub(super) fn clear(&self) {
         if let Some(template) = self.current.swap(None) {
@@ -157,31 +180,30 @@ impl TemplateSlot {
             let rung = template.rung;
             return Ok((template, rung));
         }
+        let template = self.bring_up(deployment, || true).await?;
+        // It is always of use.
+        let template = template.ok_or_else(|| Arc::new(BootFailure::withdrawn()))?;
+        self.current.store(Some(template.clone()));
+        let rung = template.rung;
+        Ok((template, rung))
+    }
+
+    /// Restores or boots a template that is not in the slot; nothing when it turns out to be of no use any more once its
+    /// turn has come.
+    pub(super) async fn bring_up(
+        &self,
+        deployment: &Deployment,
+        of_use: impl Fn() -> bool,
+    ) -> Result<Option<Arc<Template>>, Arc<BootFailure>> {
         if let Some((when, failure)) = &*self.failure.lock()
             && when.elapsed() < failure.stands_for()
         {
             return Err(failure.clone());
         }
-        let up = match super::snapshot::restore(deployment).await {
-            Ok(Some(template)) => Ok(template),
-            Ok(None) => {
-                let _place = deployment.resources.boots.enter(deployment.id, || {}).await;
-                let begun = Instant::now();
-                let booted = boot(deployment).await;
-                if booted.is_ok() {
-                    let mut worth = deployment.worth.lock();
-                    worth.brought_up(StartRung::Boot, begun.elapsed());
-                }
-                booted
-            }
-            Err(error) => Err(error.into()),
-        };
-        match up {
-            Ok(template) => {
+        match try_bring_up(deployment, of_use).await {
+            Ok(up) => {
                 *self.failure.lock() = None;
-                self.current.store(Some(template.clone()));
-                let rung = template.rung;
-                Ok((template, rung))
+                Ok(up)
             }
             Err(error) => {
                 let failure = Arc::new(BootFailure::from(error));
@@ -214,8 +236,37 @@ impl TemplateSlot {
     }
 }
 
+async fn try_bring_up(
+    deployment: &Deployment,
+    of_use: impl Fn() -> bool,
+) -> Result<Option<Arc<Template>>, BootError> {
+    let Resources {
+        restores, boots, ..
+    } = &*deployment.resources;
+    if deployment.image().is_some() && deployment.may_restore() {
+        let _turn = deployment.restoring.lock().await;
+        let _place = restores.enter(deployment.id, || {}).await;
+        if !of_use() {
+            return Ok(None);
+        }
+        if let Some(template) = super::snapshot::restore(deployment).await? {
+            return Ok(Some(template));
+        }
+    }
+    let _place = boots.enter(deployment.id, || {}).await;
+    if !of_use() {
+        return Ok(None);
+    }
+    let begun = Instant::now();
+    let template = boot(deployment).await?;
+    let mut worth = deployment.worth.lock();
+    worth.brought_up(StartRung::Boot, begun.elapsed());
+    Ok(Some(template))
+}
+
 async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
     let (template, imported) = boot_apart(deployment, false).await?;
+    deployment.note_threads(&template);
     deployment.keep_imported(imported);
     Ok(template)
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use super::becoming::Ahead;
 use super::boot::{BootFailure, TemplateSlot, TemplateStatus};
 use super::decisions::Decisions;
 use super::gate::Gate;
@@ -20,7 +21,7 @@ use crate::engine::runtimes::{Runtimes, UidRange};
 use crate::history::{History, LogEntry};
 use crate::host_error::HostErrors;
 use crate::instance::{FunctionKey, Imported, Instance};
-use crate::model::{DecisionCounts, FunctionSpec, LogLine, Note};
+use crate::model::{DecisionCounts, FunctionSpec, LogLine, Note, Threads};
 use crate::sandbox::Host;
 
 /// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
@@ -83,6 +84,11 @@ pub struct Deployment {
     pub package: Package,
     pub(super) resources: Arc<Resources>,
     pub(super) slot: TemplateSlot,
+    /// What its import leaves running, once that was seen.
+    pub(super) threads: Mutex<Option<Threads>>,
+    pub(super) ahead: Ahead,
+    /// Held while its image is being restored: its files belong to one sandbox at a time.
+    pub(super) restoring: tokio::sync::Mutex<()>,
     pub(super) pool: Mutex<InstancePool>,
     pub(super) decisions: Arc<Decisions>,
     pub(super) worth: Mutex<Worth>,
@@ -95,7 +101,8 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// A deployment without a template. It goes on with what was learned of its function's `former` version.
+    /// A deployment without a template. It goes on with what was learned of its function's `former` version, and with what
+    /// is known of the `threads` that its own import leaves running.
     pub fn new(
         function: FunctionKey,
         version: u32,
@@ -103,6 +110,7 @@ impl Deployment {
         package: Package,
         resources: Arc<Resources>,
         former: Option<&Self>,
+        threads: Option<Threads>,
     ) -> Arc<Self> {
         let limits = Limits {
             max: spec.max_concurrency,
@@ -123,6 +131,9 @@ impl Deployment {
             package,
             resources,
             slot: TemplateSlot::empty(),
+            threads: Mutex::new(threads),
+            ahead: Ahead::default(),
+            restoring: tokio::sync::Mutex::default(),
             pool: Mutex::new(Pool::new(limits, Instant::now(), learned)),
             decisions: former.map_or_else(Arc::default, |former| former.decisions.clone()),
             worth: Mutex::new(
@@ -184,9 +195,19 @@ impl Deployment {
         self.pool.lock().calls()
     }
 
-    /// How its template stands.
+    /// How its template stands. Where instances are templates themselves, one that lives is as good.
     pub fn template_status(&self) -> TemplateStatus {
-        self.slot.status()
+        match self.slot.status() {
+            TemplateStatus::Asleep if self.becomes() && self.counts().live() > 0 => {
+                TemplateStatus::Up
+            }
+            status => status,
+        }
+    }
+
+    /// Whether a template is up.
+    pub fn has_template(&self) -> bool {
+        self.slot.up().is_some()
     }
 
     /// How its instances stand.

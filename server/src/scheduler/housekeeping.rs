@@ -59,6 +59,7 @@ impl Deployment {
         if self.spec.keep_warm || !pool.is_quiet() || self.slot.up().is_none() {
             return false;
         }
+        self.want_none_ahead();
         self.slot.clear();
         true
     }

@@ -86,9 +86,11 @@ impl Worth {
         (self.calls, self.until) = (calls, Some(now));
     }
 
-    fn measured(&mut self, memory: MemoryUse, live: u32, now: Instant) {
+    /// `becomes`: each instance was such a template, and takes at least as much.
+    fn measured(&mut self, memory: MemoryUse, live: u32, becomes: bool, now: Instant) {
         let instances = memory.sandbox.saturating_sub(memory.template);
         let instance = match (live, self.size) {
+            _ if becomes => memory.template,
             (0, Some(size)) => size.instance,
             (0, None) => ASSUMED_INSTANCE_BYTES,
             (live, _) => instances / u64::from(live),
@@ -148,7 +150,9 @@ impl Keeper {
             .iter()
             .zip(&kept)
             .filter_map(|(deployment, kept)| {
-                (kept.restorable && deployment.slot.up().is_none()).then_some(deployment)
+                // The next instance of one that does not fork is restored though it is awake.
+                let restores = deployment.slot.up().is_none() || deployment.becomes();
+                (kept.restorable && restores).then_some(deployment)
             });
         standby::keep(resources, deployments, sleeping, excess == 0);
         for deployment in deployments {
@@ -193,7 +197,9 @@ impl Keeper {
         for (index, memory) in sizes {
             let deployment = &deployments[index];
             let live = deployment.counts().live();
-            deployment.worth.lock().measured(memory, live, now);
+            let becomes = deployment.becomes();
+            let mut worth = deployment.worth.lock();
+            worth.measured(memory, live, becomes, now);
         }
         host
     }

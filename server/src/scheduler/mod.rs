@@ -4,6 +4,7 @@
 //! not worth keeping. A warm lease is one lock and one pop on the caller's own task: no message is sent and nobody is
 //! woken. `server/docs/ladder.md` tells what is decided how.
 
+mod becoming;
 mod boot;
 mod decisions;
 mod deployment;

@@ -11,7 +11,7 @@ use super::deployment::{Deployment, Resources};
 use crate::criu::{CriuError, Image, Key};
 use crate::host_error::{HostError, tells_of_shortage};
 use crate::instance::{BootError, Template};
-use crate::model::{FunctionSpec, ImageView, StartRung};
+use crate::model::{FunctionSpec, ImageView, Start, StartRung};
 use crate::sandbox::RestoreSource;
 
 /// How long after a boot the image is made, at the earliest: the function that was just deployed is likely to be called.
@@ -40,14 +40,15 @@ struct Parts<'a> {
 
 impl Deployment {
     /// The image of this version, if there is one.
-    fn image(&self) -> Option<Arc<Image>> {
+    pub(super) fn image(&self) -> Option<Arc<Image>> {
         self.resources.images.find(&self.image_key()?)
     }
 
     fn image_key(&self) -> Option<Key> {
         let runtime = self.resources.runtimes.get(self.spec.runtime);
-        // A template that does not fork has instances that wait, each with descriptors of the server's.
-        if runtime.fork.is_err() {
+        // A template that does not fork has instances that wait, each with descriptors of the server's. And who asks for boots
+        // is not to be given anything else.
+        if runtime.fork.is_err() || self.spec.start == Start::Boot {
             return None;
         }
         let parts = Parts {
@@ -124,6 +125,7 @@ impl Deployment {
         let begun = Instant::now();
         let why = match boot_apart(self, true).await {
             Ok((template, _)) => {
+                self.note_threads(&template);
                 let made = self.dump(&key, &template, begun.elapsed()).await;
                 template.retire();
                 match made {
@@ -134,6 +136,7 @@ impl Deployment {
                     }
                     Ok(image) => {
                         tally.dumped();
+                        self.was_imaged();
                         tracing::debug!(function = %self.name, version = self.version, bytes = image.bytes, "made an image");
                         return Making::Over;
                     }
@@ -219,7 +222,8 @@ pub(super) fn make_later(deployment: &Arc<Deployment>) {
     });
 }
 
-/// The template out of its image; nothing when there is none or it does not work, in time.
+/// The template out of its image; nothing when there is none or it does not work, in time. Who calls has its turn among
+/// the deployment's own restores (`restoring`) and a place among all.
 ///
 /// # Errors
 /// The host could not give what a sandbox takes: neither would it for a boot.
@@ -232,10 +236,8 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
         host,
         history,
         busy_poll,
-        restores,
         ..
     } = &*deployment.resources;
-    let _place = restores.enter(deployment.id, || {}).await;
     let checked = image.clone();
     let check = tokio::task::spawn_blocking(move || checked.check());
     if let Ok(Err(error)) = check.await {

@@ -7,7 +7,7 @@ use super::Deployment;
 use super::boot::{BootFailure, TemplateSlot};
 use super::lease::Origin;
 use super::snapshot;
-use crate::instance::{Instance, StartError, Template};
+use crate::instance::{Instance, StartError, Template, Way};
 use crate::model::StartRung;
 
 /// Pauses between tries while the host is short of something. Most shortages are bursts; who waits longer than these is better told
@@ -29,6 +29,7 @@ impl Deployment {
         let (template, rung) = self.bring_up().await?;
         if template.claim_watch() {
             tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
+            self.want_ahead();
             self.allow_spare(true);
             if rung == StartRung::Boot {
                 snapshot::make_later(self);
@@ -38,7 +39,11 @@ impl Deployment {
     }
 
     /// Has the template keep a fork made ahead, or not, while memory is short: a spare is the first that goes.
-    pub(super) fn allow_spare(&self, allowed: bool) {
+    pub(super) fn allow_spare(self: &Arc<Self>, allowed: bool) {
+        if self.becomes() {
+            self.keep_ahead(allowed);
+            return;
+        }
         let Some(template) = self.slot.up() else {
             return;
         };
@@ -176,7 +181,14 @@ impl Deployment {
         self: &Arc<Self>,
         begun: &mut Instant,
     ) -> Result<Option<(Instance, StartRung)>, Arc<BootFailure>> {
+        if self.becomes() {
+            return self.attempt_becoming(begun).await;
+        }
         let (template, rung) = self.template().await?;
+        // Its first boot has shown what it is.
+        if self.becomes() {
+            return self.attempt_becoming(begun).await;
+        }
         let asked = Instant::now();
         let deferred = || {
             self.decisions
@@ -209,7 +221,8 @@ impl Deployment {
     /// Forks an instance and learns what that took.
     async fn fork(&self, template: &Arc<Template>) -> Result<Instance, StartError> {
         let sharing = self.pool.lock().forks();
-        let started = Instance::start(template, &self.function, &self.resources.history).await;
+        let started =
+            Instance::start(template, Way::Fork, &self.function, &self.resources.history).await;
         if let Err(StartError::Host(error)) = &started {
             self.resources.host_errors.note(error);
         }

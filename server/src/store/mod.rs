@@ -24,6 +24,7 @@ mod settings;
 mod shrink;
 mod sizes;
 mod sweep;
+mod threads;
 mod token_use;
 mod tokens;
 mod totals;

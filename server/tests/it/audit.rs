@@ -164,6 +164,7 @@ async fn changes_in_the_console_and_log_ins_are_recorded() {
         ("idle_timeout_s", "300"),
         ("min_instances", "0"),
         ("template_idle_timeout_s", "3600"),
+        ("start", "auto"),
         ("network", "none"),
     ];
     ada.submit("/functions/one/settings", &settings)

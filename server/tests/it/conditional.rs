@@ -173,7 +173,7 @@ async fn a_settings_form_does_not_undo_what_somebody_else_saved_meanwhile() {
     let browser = Browser::logged_in(&server, TOKEN).await;
     let path = "/functions/echo/settings";
     let page = browser.get(path).await.expect(200).text();
-    let others = json!({"memory_mb": 512, "env": {"A": "b"}});
+    let others = json!({"memory_mb": 512, "start": "boot", "env": {"A": "b"}});
     client.patch(FUNCTION, &others).await.expect(200);
     let loaded = hidden(&page, "loaded");
     let typed = |revision: &str| {
@@ -187,6 +187,7 @@ async fn a_settings_form_does_not_undo_what_somebody_else_saved_meanwhile() {
             ("idle_timeout_s", "300".to_owned()),
             ("min_instances", "0".to_owned()),
             ("template_idle_timeout_s", "3600".to_owned()),
+            ("start", "auto".to_owned()),
             ("network", "none".to_owned()),
         ]
     };
@@ -209,7 +210,7 @@ async fn a_settings_form_does_not_undo_what_somebody_else_saved_meanwhile() {
             "{said}"
         );
         assert!(
-            said.contains("memory_mb from 128 MiB to 512 MiB, env.A from not set to set"),
+            said.contains("memory_mb from 128 MiB to 512 MiB, start from auto to boot, env.A from not set to set"),
             "{said}"
         );
         // What was typed stays: in the page, or because the partial leaves the form alone.
@@ -221,8 +222,8 @@ async fn a_settings_form_does_not_undo_what_somebody_else_saved_meanwhile() {
     submit("2", false).await.expect(303);
     let now = client.get(FUNCTION).await.json();
     assert_eq!(
-        (&now["memory_mb"], &now["timeout_ms"]),
-        (&json!(512), &json!(7777))
+        (&now["memory_mb"], &now["start"], &now["timeout_ms"]),
+        (&json!(512), &json!("boot"), &json!(7777))
     );
     assert_eq!(now["env"], json!({"A": null}));
 }

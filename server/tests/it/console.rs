@@ -271,6 +271,7 @@ async fn a_function_lives_and_dies_without_a_script() {
                 ("idle_timeout_s", "300"),
                 ("min_instances", "0"),
                 ("template_idle_timeout_s", "3600"),
+                ("start", "auto"),
                 ("network", "none"),
                 ("env_remove", "SECRET"),
             ],

@@ -173,6 +173,7 @@ async fn the_setting_is_kept_changed_and_taken_away() {
             ("idle_timeout_s", "300"),
             ("min_instances", "0"),
             ("template_idle_timeout_s", "3600"),
+            ("start", "auto"),
             ("network", "none"),
             ("cors_origins", origins),
             ("cors_methods", "GET PUT"),

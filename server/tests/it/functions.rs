@@ -51,6 +51,9 @@ async fn a_function_with_only_what_is_required_has_the_documented_defaults() {
         "min_instances": 0,
         "keep_warm": false,
         "template_idle_timeout_s": 3600,
+        "start": "auto",
+        "starts_by": "fork",
+        "start_reason": null,
         "network": "none",
         "body": "base64",
         "public": false,
@@ -81,7 +84,8 @@ async fn every_setting_is_kept_and_no_answer_shows_a_value_of_the_environment() 
     let client = server.client();
     let settings = json!({
         "handler": "app.run", "memory_mb": 64, "timeout_ms": 1500, "max_concurrency": 3, "idle_timeout_s": 7,
-        "min_instances": 1, "keep_warm": true, "template_idle_timeout_s": 60, "network": "none", "public": true, "env": {"KEY": "s3cr3t-value", "EMPTY": ""},
+        "min_instances": 1, "keep_warm": true, "template_idle_timeout_s": 60, "start": "boot",
+        "network": "none", "public": true, "env": {"KEY": "s3cr3t-value", "EMPTY": ""},
     });
     let code = "import os\ndef run(event, context):\n    return [os.environ['KEY'], os.environ['EMPTY']]\n";
     let created = client.deploy("full", code, settings.clone()).await;

@@ -44,6 +44,7 @@ mod scopes;
 mod slow_clients;
 mod stages;
 mod starters;
+mod threads;
 mod trigger;
 mod trigger_answer;
 mod trigger_stream;

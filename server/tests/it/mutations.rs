@@ -41,6 +41,7 @@ fn member() -> impl Strategy<Value = String> {
         "min_instances",
         "keep_warm",
         "template_idle_timeout_s",
+        "start",
         "network",
         "body",
         "public",
@@ -95,7 +96,7 @@ fn document(runtime: &str) -> Map<String, Value> {
         "code": {"inline": "def handler(event, context):\n    return event\n"},
         "memory_mb": 64, "timeout_ms": 1000, "max_concurrency": 2, "idle_timeout_s": 5, "min_instances": 0,
         "keep_warm": false, "template_idle_timeout_s": 60,
-        "network": "none", "body": "bytes", "public": false, "env": {"A": "b"},
+        "start": "auto", "network": "none", "body": "bytes", "public": false, "env": {"A": "b"},
     });
     document.as_object().cloned().unwrap_or_default()
 }

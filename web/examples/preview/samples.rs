@@ -188,6 +188,10 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
             count: 1_204,
             meaning: "Instances forked off a template that was up",
         }],
+        starts: StartRow {
+            by: "restore".into(),
+            reason: Some("the import left 2 threads running (ThreadPoolExecutor-0_0, ThreadPoolExecutor-0_1), which a fork would not have".into()),
+        },
         image: ImageRow {
             bytes: Some(4_400_000),
             restores: 3,
@@ -382,6 +386,10 @@ pub fn versions() -> VersionsPage {
         code_bytes: 412 * u64::from(number),
         before: number.checked_sub(1).filter(|before| *before > 0),
         code: number != 3,
+        starts: StartRow {
+            by: "fork".into(),
+            reason: None,
+        },
         settings: match number {
             3 => vec![SettingRow {
                 name: "memory_mb".into(),
@@ -413,6 +421,7 @@ pub fn settings() -> SettingsPage {
             min_instances: "0".into(),
             keep_warm: false,
             template_idle_timeout_s: "3600".into(),
+            start: "auto".into(),
             network: "none".into(),
             public: false,
             cors: hearth_web::pages::CorsForm::default(),

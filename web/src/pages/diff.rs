@@ -62,6 +62,7 @@ impl SettingRow {
             ("runtime", _) => "Runtime",
             ("keep_warm", _) => "Keep warm",
             ("body", _) => "Body",
+            ("start", _) => "Start",
             ("network", _) => "Network",
             ("public", _) => "Public",
             ("env", _) => "Environment",

@@ -153,6 +153,8 @@ pub struct FunctionPage {
     pub history: HistoryView,
     /// What the scheduler decided for it.
     pub decisions: Vec<DecisionRow>,
+    /// How its instances start.
+    pub starts: StartRow,
     /// What is kept of its template on disk.
     pub image: ImageRow,
 }
@@ -170,6 +172,15 @@ impl FunctionPage {
         let sum = self.decisions.iter().map(|decision| decision.count).sum();
         format::count(sum)
     }
+}
+
+/// How instances of a version start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StartRow {
+    /// `fork`, `restore` or `boot`.
+    pub by: String,
+    /// Why, where there is something to say.
+    pub reason: Option<String>,
 }
 
 /// The image of a function's template, from which it is restored.

@@ -36,7 +36,7 @@ pub use diff::{DiffLine, DiffView, FileChange, FileDiff, Hunk, SettingRow, Side}
 pub use error::ErrorPage;
 pub use function::{
     DecisionRow, FunctionHead, FunctionHeadPartial, FunctionPage, ImageRow, InvokeOutcome,
-    InvokeOutcomePartial, Tab,
+    InvokeOutcomePartial, StartRow, Tab,
 };
 pub use functions::{
     FunctionRow, FunctionsPage, FunctionsTable, ListQuery, ListView, SORTS, STATE_FILTERS, badge,

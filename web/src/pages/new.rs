@@ -34,6 +34,8 @@ pub struct FunctionForm {
     pub keep_warm: bool,
     /// Seconds without a call after which the template is let go; 0: never.
     pub template_idle_timeout_s: String,
+    /// `auto`, `fork`, `restore` or `boot`.
+    pub start: String,
     /// `none` or `outbound`.
     pub network: String,
     /// Whether the URL answers without a token.
@@ -56,6 +58,7 @@ impl FunctionForm {
         "min_instances",
         "keep_warm",
         "template_idle_timeout_s",
+        "start",
         "network",
         "public",
         "env",
@@ -70,6 +73,7 @@ impl FunctionForm {
         "min_instances",
         "keep_warm",
         "template_idle_timeout_s",
+        "start",
         "network",
         "public",
         "env",
@@ -103,6 +107,7 @@ impl FunctionForm {
             min_instances: "0".to_owned(),
             keep_warm: false,
             template_idle_timeout_s: "3600".to_owned(),
+            start: "auto".to_owned(),
             network: "none".to_owned(),
             public: false,
             env: Vec::new(),

@@ -25,6 +25,8 @@ pub struct SettingsForm {
     pub keep_warm: bool,
     /// Seconds without a call after which the template is let go; 0: never.
     pub template_idle_timeout_s: String,
+    /// `auto`, `fork`, `restore` or `boot`.
+    pub start: String,
     /// `none` or `outbound`.
     pub network: String,
     /// Whether the URL answers without a token.
@@ -67,6 +69,7 @@ impl SettingsForm {
         "min_instances",
         "keep_warm",
         "template_idle_timeout_s",
+        "start",
         "network",
         "public",
         "cors",

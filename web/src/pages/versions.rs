@@ -5,7 +5,7 @@ use askama::Template;
 use crate::chrome::Chrome;
 use crate::format;
 use crate::pages::diff::{DiffView, SettingRow};
-use crate::pages::{Command, FunctionHead, Moment, Tab};
+use crate::pages::{Command, FunctionHead, Moment, StartRow, Tab};
 
 /// One version.
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub struct VersionRow {
     pub settings: Vec<SettingRow>,
     /// What its author should know of it.
     pub notes: Vec<String>,
+    /// How its instances start.
+    pub starts: StartRow,
 }
 
 impl VersionRow {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use hearth::instance::{FunctionKey, Instance};
+use hearth::instance::{FunctionKey, Instance, Way};
 
 use super::workshop::Workshop;
 use super::{STARTS, fork_to_ready};
@@ -33,7 +33,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         template.end_spares();
         for _ in 0..scale.pick(1112, 10) {
             let begun = Instant::now();
-            let instance = Instance::start(&template, &key, &workshop.history)
+            let instance = Instance::start(&template, Way::Fork, &key, &workshop.history)
                 .await
                 .context("a start")?;
             starts.push(begun.elapsed());

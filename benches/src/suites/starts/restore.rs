@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use hearth::criu::{Image, Images, Settings};
-use hearth::instance::{FunctionKey, Instance, Template};
+use hearth::instance::{FunctionKey, Instance, Template, Way};
 use hearth::sandbox::{self, RestoreSource, SandboxSpec};
 
 use super::workshop::{self, Workshop};
@@ -134,7 +134,7 @@ async fn restored(
 
 async fn start(workshop: &Workshop, template: &Arc<Template>) -> anyhow::Result<Instance> {
     let key = FunctionKey::new(1);
-    Instance::start(template, &key, &workshop.history)
+    Instance::start(template, Way::Fork, &key, &workshop.history)
         .await
         .context("a start")
 }

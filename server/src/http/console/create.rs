@@ -31,7 +31,7 @@ pub struct Starter {
 const MAX_NUMBERED: u32 = 1_000;
 
 /// Settings that the form passes on as typed.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 9] = [
     "handler",
     "memory_mb",
     "timeout_ms",
@@ -39,6 +39,7 @@ const SETTINGS: [&str; 8] = [
     "idle_timeout_s",
     "min_instances",
     "template_idle_timeout_s",
+    "start",
     "network",
 ];
 
@@ -211,6 +212,7 @@ fn typed(form: &Form) -> FunctionForm {
         min_instances: form.trimmed("min_instances"),
         keep_warm: !form.text("keep_warm").is_empty(),
         template_idle_timeout_s: form.trimmed("template_idle_timeout_s"),
+        start: form.trimmed("start"),
         network: form.trimmed("network"),
         public: !form.text("public").is_empty(),
         env: env_rows(form),

@@ -93,6 +93,7 @@ pub async fn show(
         outcome,
         history: invocations::recent(app, &function.name).await?,
         decisions: view::decisions(&function.decisions),
+        starts: view::starts(function.starts_by, function.start_reason.as_ref()),
         image: view::image(&function.image),
     };
     Ok(respond::page(StatusCode::OK, &page))

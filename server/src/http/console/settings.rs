@@ -128,6 +128,7 @@ fn as_of(function: FunctionView, version: VersionView) -> FunctionView {
         min_instances: version.min_instances,
         keep_warm: version.keep_warm,
         template_idle_timeout_s: version.template_idle_timeout_s,
+        start: version.start,
         network: version.network,
         public: version.public,
         cors: version.cors,
@@ -253,6 +254,7 @@ fn read(form: &Form, function: &FunctionView) -> Result<Option<FunctionPatch>, I
         ("idle_timeout_s", now.idle_timeout_s),
         ("min_instances", now.min_instances),
         ("template_idle_timeout_s", now.template_idle_timeout_s),
+        ("start", now.start),
         ("network", now.network),
     ] {
         let typed = form.trimmed(name);
@@ -301,6 +303,7 @@ fn present(function: &FunctionView) -> SettingsForm {
         min_instances: function.min_instances.to_string(),
         keep_warm: function.keep_warm,
         template_idle_timeout_s: function.template_idle_timeout_s.to_string(),
+        start: function.start.as_str().to_owned(),
         network: match function.network {
             Network::None => "none",
             Network::Outbound => "outbound",
@@ -377,6 +380,7 @@ fn typed(form: &Form, function: &FunctionView) -> SettingsForm {
         min_instances: form.trimmed("min_instances"),
         keep_warm: !form.text("keep_warm").is_empty(),
         template_idle_timeout_s: form.trimmed("template_idle_timeout_s"),
+        start: form.trimmed("start"),
         network: form.trimmed("network"),
         public: !form.text("public").is_empty(),
         cors: typed_cors(form),
@@ -418,6 +422,9 @@ mod tests {
             min_instances: 0,
             keep_warm: false,
             template_idle_timeout_s: 3600,
+            start: crate::model::Start::Auto,
+            starts_by: crate::model::StartRung::Fork,
+            start_reason: None,
             network: Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
@@ -432,7 +439,7 @@ mod tests {
     }
 
     const PRESENT: &str = "handler=main.handler&memory_mb=128&timeout_ms=30000&max_concurrency=8&idle_timeout_s=300\
-         &min_instances=0&template_idle_timeout_s=3600&network=none&env_name=&env_value=";
+         &min_instances=0&template_idle_timeout_s=3600&start=auto&network=none&env_name=&env_value=";
 
     async fn patch(body: &str) -> Result<Option<FunctionPatch>, InvalidField> {
         let request = Request::builder()

@@ -105,6 +105,7 @@ fn row(change: VersionChange, author: Option<String>, now: Timestamp) -> Version
         code,
         settings: diff::settings(settings),
         notes: view::messages(&version.notes),
+        starts: view::starts(version.starts_by, version.start_reason.as_ref()),
     }
 }
 
@@ -230,7 +231,8 @@ mod tests {
         serde_json::from_value(serde_json::json!({
             "version": number, "active": false, "code_sha256": "", "code_bytes": 0, "handler": "main.handler",
             "memory_mb": 128, "timeout_ms": 1, "max_concurrency": 1, "idle_timeout_s": 1, "min_instances": 0,
-            "keep_warm": false, "template_idle_timeout_s": 0, "network": "none", "body": "base64", "public": false, "env": {}, "notes": [],
+            "keep_warm": false, "template_idle_timeout_s": 0, "start": "auto", "starts_by": "fork", "start_reason": null,
+            "network": "none", "body": "base64", "public": false, "env": {}, "notes": [],
             "created_at": Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds),
         }))
         .expect("a version")

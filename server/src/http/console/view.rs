@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 use hearth_web::chrome::{Badge, Tone};
 use hearth_web::pages::{
     DecisionRow, ErrorView, FunctionHead, HistoryRow, ImageRow, InvocationDetails, LogRow, Moment,
-    PayloadView, Percentile, RecentStats,
+    PayloadView, Percentile, RecentStats, StartRow,
 };
 use hearth_web::stage_bar::{StageBar, StageTimes};
 use jiff::Timestamp;
@@ -162,6 +162,14 @@ pub fn decisions(counts: &DecisionCounts) -> Vec<DecisionRow> {
         meaning,
     };
     counts.entries().map(row).to_vec()
+}
+
+/// How instances start, and why.
+pub fn starts(by: StartRung, reason: Option<&String>) -> StartRow {
+    StartRow {
+        by: crate::http::answer::rung(by).to_owned(),
+        reason: reason.cloned(),
+    }
 }
 
 /// What is kept of the template on disk.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::model::{BodyForm, Cors, Network, Runtime};
+use crate::model::{BodyForm, Cors, Network, Runtime, Start};
 
 /// A new function. Only `name`, `runtime` and `code` are required; unknown fields are refused.
 #[derive(Deserialize, ToSchema)]
@@ -49,6 +49,10 @@ pub struct CreateFunction {
     /// Seconds without a call after which the template is let go; the next call then boots it. 0: never.
     #[schema(required = false, minimum = 0, maximum = 2592000, default = 3600)]
     pub template_idle_timeout_s: u32,
+    /// How its instances start: `auto` forks the template unless its import has left threads running, which a fork would not
+    /// have; then each instance is restored from the template's image, or booted where there is none.
+    #[schema(required = false)]
+    pub start: Start,
     /// Network access.
     #[schema(required = false)]
     pub network: Network,
@@ -120,6 +124,9 @@ pub struct CreateFunctionForm {
     pub template_idle_timeout_s: u32,
     /// See the JSON body.
     #[schema(required = false)]
+    pub start: Start,
+    /// See the JSON body.
+    #[schema(required = false)]
     pub network: Network,
     /// See the JSON body.
     #[schema(required = false)]
@@ -175,6 +182,9 @@ pub struct PatchFunction {
     /// Seconds without a call after which the template is let go; 0: never.
     #[schema(required = false, minimum = 0, maximum = 2592000)]
     pub template_idle_timeout_s: u32,
+    /// How its instances start.
+    #[schema(required = false)]
+    pub start: Start,
     /// Network access.
     #[schema(required = false)]
     pub network: Network,

@@ -41,6 +41,7 @@ pub const CREATE_FIELDS: &[&str] = &[
     "min_instances",
     "keep_warm",
     "template_idle_timeout_s",
+    "start",
     "network",
     "body",
     "public",
@@ -58,6 +59,7 @@ pub const PATCH_FIELDS: &[&str] = &[
     "min_instances",
     "keep_warm",
     "template_idle_timeout_s",
+    "start",
     "network",
     "body",
     "public",
@@ -88,6 +90,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         template_idle_timeout_s: fields
             .integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?
             .unwrap_or(TEMPLATE_IDLE_TIMEOUT_S),
+        start: rules::start(&mut fields)?.unwrap_or_default(),
         network: rules::network(&mut fields)?.unwrap_or(Network::None),
         body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
@@ -128,6 +131,7 @@ pub fn patch(
         max_concurrency: concurrency,
         keep_warm: rules::flag(&mut fields, "keep_warm")?,
         template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
+        start: rules::start(&mut fields)?,
         network: rules::network(&mut fields)?,
         body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,

@@ -1,6 +1,6 @@
 //! The rule of each setting. The limits are the API's contract.
 
-use crate::model::{BodyForm, InvalidField, Network, Runtime};
+use crate::model::{BodyForm, InvalidField, Network, Runtime, Start};
 
 use super::fields::{Fields, Input, IntegerRule, missing};
 
@@ -40,6 +40,7 @@ const NAME: &str = "1 to 64 of a-z, 0-9 and -, starting with a letter";
 const RUNTIME: &str = "\"python3\" or \"node\"";
 const HANDLER: &str =
     "module.function, at most 128 characters: letters, digits and _, modules separated by . or /";
+const START: &str = "\"auto\", \"fork\", \"restore\" or \"boot\"";
 const NETWORK: &str = "\"none\" or \"outbound\"";
 const BODY: &str = "\"base64\" or \"bytes\"";
 /// Longest name: it becomes a host name and part of a cgroup's name.
@@ -149,6 +150,12 @@ pub(super) fn body(fields: &mut Fields) -> Result<Option<BodyForm>, InvalidField
         "base64" => Some(BodyForm::Base64),
         "bytes" => Some(BodyForm::Bytes),
         _ => None,
+    })
+}
+
+pub(super) fn start(fields: &mut Fields) -> Result<Option<Start>, InvalidField> {
+    fields.take("start", START, "a string", |input| {
+        Start::named(input.string()?)
     })
 }
 

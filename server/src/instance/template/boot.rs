@@ -135,6 +135,7 @@ impl Template {
                 runtime,
                 import_ms,
                 drawn,
+                threads,
             })) => {
                 tracing::debug!(
                     function = config.function,
@@ -143,7 +144,9 @@ impl Template {
                     "template is up"
                 );
                 let busy_poll = config.busy_poll;
-                let template = Self::up(control, sandbox, busy_poll, runtime, StartRung::Boot);
+                let threads = Some(threads.cleaned());
+                let rung = StartRung::Boot;
+                let template = Self::up(control, sandbox, busy_poll, runtime, rung, threads);
                 template.prepare(&function, history, Duration::ZERO);
                 let notes = drawn.and_then(|drawn| drawn.note()).into_iter().collect();
                 return Ok((template, Imported { lines, notes }));
@@ -212,6 +215,7 @@ impl Template {
             busy_poll,
             runtime.to_owned(),
             StartRung::Restore,
+            None,
         );
         // Should it have failed, the first start will say why.
         *template.kit.lock() = kit.ok().filter(|kit| kit.give(uid).is_ok());

@@ -8,7 +8,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlag
 use serde::Deserialize;
 use tokio::io::Interest;
 
-use crate::model::{Drawn, FunctionError};
+use crate::model::{Drawn, FunctionError, Threads};
 use crate::watched::Watched;
 
 /// Longest message a template may send: a traceback of 100 frames fits well.
@@ -23,6 +23,8 @@ pub(super) enum Message {
         import_ms: f64,
         #[serde(default)]
         drawn: Option<Drawn>,
+        #[serde(default)]
+        threads: Threads,
     },
     ImportError {
         error: FunctionError,

@@ -70,6 +70,7 @@ fn spec(name: &str) -> FunctionSpec {
         min_instances: 0,
         keep_warm: false,
         template_idle_timeout_s: 3600,
+        start: crate::model::Start::Auto,
         network: Network::None,
         body: crate::model::BodyForm::Base64,
         public: false,

@@ -88,6 +88,16 @@ pub(super) fn wrong_settings() -> Vec<(&'static str, Value)> {
         json!(null),
     ];
     wrong.extend(forms.map(|value| ("body", json!({"body": value}))));
+    let starts = [
+        json!(""),
+        json!("Auto"),
+        json!("warm"),
+        json!(" fork"),
+        json!(true),
+        json!(null),
+        json!(0),
+    ];
+    wrong.extend(starts.map(|value| ("start", json!({"start": value}))));
     let flags = [json!("true"), json!(1), json!(null), json!([true])];
     for field in ["public", "keep_warm"] {
         wrong.extend(flags.clone().map(|value| (field, json!({ field: value }))));

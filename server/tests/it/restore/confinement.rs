@@ -148,28 +148,35 @@ def handler(event, context):
 
 #[tokio::test]
 async fn a_restored_instance_is_confined_as_a_booted_one() {
-    confined_as_booted(false).await;
+    confined_as_booted(false, "fork").await;
 }
 
 #[tokio::test]
 async fn an_instance_restored_into_a_standby_is_confined_as_a_booted_one() {
-    confined_as_booted(true).await;
+    confined_as_booted(true, "fork").await;
 }
 
-async fn confined_as_booted(ahead: bool) {
+#[tokio::test]
+async fn what_becomes_an_instance_is_confined_alike_whether_restored_or_booted() {
+    confined_as_booted(true, "auto").await;
+}
+
+async fn confined_as_booted(ahead: bool, start: &str) {
     let server = super::server(ahead);
     let client = server.client();
     if !available(&client).await {
         return;
     }
-    client
-        .deploy("probe", PROBE, json!({"env": {"SECRET": "s"}}))
-        .await;
+    let settings = json!({"env": {"SECRET": "s"}, "start": start});
+    client.deploy("probe", PROBE, settings).await;
+    let forks = start == "fork";
     let answer = client.invoke("probe", &json!(1)).await.expect(200);
-    assert_eq!(answer.header("x-hearth-start"), "fork");
+    let first = if forks { "fork" } else { "boot" };
+    assert_eq!(answer.header("x-hearth-start"), first);
     let mut booted = answer.json();
     image_of(&client, "probe").await;
     let limits = limits_of(template(&server, "probe"));
+    // And with it the instance that it has become.
     kill_template(&server, &client, "probe").await;
     if ahead {
         standby(&client).await;
@@ -181,9 +188,11 @@ async fn confined_as_booted(ahead: bool) {
         "{}",
         answer.text()
     );
-    assert_eq!(standbys_used(&client).await, u64::from(ahead));
+    if forks {
+        assert_eq!(standbys_used(&client).await, u64::from(ahead));
+        assert_eq!(limits_of(template(&server, "probe")), limits);
+    }
     let mut restored = answer.json();
-    assert_eq!(limits_of(template(&server, "probe")), limits);
 
     for report in [&mut booted, &mut restored] {
         let namespaces = report["namespaces"].take();

@@ -182,6 +182,10 @@ pub(super) fn function(chrome: Chrome, history: HistoryView) -> FunctionPage {
             count: 1_204,
             meaning: "Instances forked off a template that was up",
         }],
+        starts: StartRow {
+            by: "restore".into(),
+            reason: Some(HOSTILE.into()),
+        },
         image: ImageRow {
             bytes: Some(4_400_000),
             restores: 3,
@@ -302,6 +306,7 @@ pub(super) fn settings_page() -> SettingsPage {
         head: head(),
         form: SettingsForm {
             handler: HOSTILE.into(),
+            start: "restore".into(),
             network: "outbound".into(),
             public: true,
             env_names: vec!["KEEP".into(), "DROP".into()],

@@ -106,6 +106,10 @@ pub(super) fn versions_page() -> VersionsPage {
         code_bytes: 2048,
         before,
         code: version != 2,
+        starts: StartRow {
+            by: "restore".into(),
+            reason: Some(HOSTILE.into()),
+        },
         settings: match version {
             2 => diff().settings,
             _ => Vec::new(),

@@ -1,0 +1,250 @@
+//! Instances that are no forks: each is a template itself, restored or booted for it in a sandbox of its own, with all the
+//! threads that its import has left running. A fork would have none of them, and a request that waits for one would hang.
+//!
+//! One such template is brought up ahead, as others keep a fork made ahead: a start takes it out of the slot and has it
+//! become the instance. A start that finds none brings one up for itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::boot::{BootFailure, TemplateSlot};
+use super::deployment::{Deployment, Resources};
+use super::snapshot;
+use crate::instance::{Instance, StartError, Template, Way};
+use crate::model::{FunctionSpec, Start, StartChoice, StartRung, Threads, choose_start};
+
+/// How a deployment stands with what it brings up ahead.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    /// Whether there is to be one: somebody called, and it was not let go since.
+    wanted: AtomicBool,
+    /// Whether one is being brought up.
+    coming: AtomicBool,
+    /// Whether an image was to be made. Another try would be another boot and likely fail as well.
+    imaged: AtomicBool,
+}
+
+impl Resources {
+    /// How instances of a version with these settings start on this host.
+    pub fn start_choice(&self, spec: &FunctionSpec, threads: Option<&Threads>) -> StartChoice {
+        let fork = &self.runtimes.get(spec.runtime).fork;
+        let criu = self.images.capability();
+        let restore = match (criu.available, &criu.reason) {
+            (true, _) => Ok(()),
+            (false, why) => Err(why.as_deref().unwrap_or("there is no CRIU")),
+        };
+        let fork = match fork {
+            Ok(()) => Ok(()),
+            Err(why) => Err(why.as_str()),
+        };
+        choose_start(spec.start, threads, fork, restore)
+    }
+}
+
+impl Deployment {
+    /// How its instances start, and why.
+    pub fn start_choice(&self) -> StartChoice {
+        let threads = self.threads.lock();
+        let mut choice = self.resources.start_choice(&self.spec, threads.as_ref());
+        drop(threads);
+        if choice.by == StartRung::Restore && self.image().is_none() {
+            let tally = self.resources.images.tally(&self.name);
+            if let Some(note) = tally.note().filter(|_| tally.totals().dump_failures > 0) {
+                choice.by = StartRung::Boot;
+                let image = format!("there is no image: {note}");
+                choice.reason = Some(match choice.reason {
+                    Some(reason) => format!("{reason}; {image}"),
+                    None => image,
+                });
+            }
+        }
+        choice
+    }
+
+    /// What its import leaves running, once that was seen.
+    pub fn threads(&self) -> Option<Threads> {
+        self.threads.lock().clone()
+    }
+
+    /// Whether an instance is a template that has become it, and not a fork of one.
+    pub(super) fn becomes(&self) -> bool {
+        if self.resources.runtimes.get(self.spec.runtime).fork.is_err() {
+            return false;
+        }
+        match self.spec.start {
+            Start::Fork => false,
+            Start::Restore | Start::Boot => true,
+            Start::Auto => {
+                let threads = self.threads.lock();
+                threads.as_ref().is_some_and(|threads| threads.count > 0)
+            }
+        }
+    }
+
+    /// Whether its image may be used: not before it is known whether what comes out of it may be forked.
+    pub(super) fn may_restore(&self) -> bool {
+        self.spec.start != Start::Auto || self.threads.lock().is_some()
+    }
+
+    /// Takes note of what a boot has shown. Threads that were seen once may be there in any boot: from then on it is not
+    /// forked.
+    pub(super) fn note_threads(&self, template: &Template) {
+        let Some(seen) = &template.threads else {
+            return;
+        };
+        let was_forked = !self.becomes();
+        {
+            let mut known = self.threads.lock();
+            match &*known {
+                Some(known) if known.count > 0 => {}
+                _ => *known = Some(seen.clone()),
+            }
+        }
+        if was_forked && self.becomes() {
+            tracing::info!(function = %self.name, version = self.version, threads = seen.count, "its import leaves threads running: it is not forked");
+            // It may have forked.
+            self.slot.clear();
+        }
+    }
+
+    /// Starts an instance: out of what was brought up ahead, else out of what is brought up for it. `None` when the start was
+    /// of no use any more once its turn had come. `begun` is moved past the wait for the turn.
+    pub(super) async fn attempt_becoming(
+        self: &Arc<Self>,
+        begun: &mut Instant,
+    ) -> Result<Option<(Instance, StartRung)>, Arc<BootFailure>> {
+        self.ahead.wanted.store(true, Ordering::Release);
+        let of_use = || self.pool.lock().confirm_start(Instant::now());
+        if self.slot.up().is_some() {
+            let asked = Instant::now();
+            let deferred = || {
+                self.decisions
+                    .note(|counts| counts.start_deferred_by_cores += 1);
+            };
+            let _place = self.resources.starts.enter(self.id, deferred).await;
+            *begun += asked.elapsed();
+            if !of_use() {
+                return Ok(None);
+            }
+            if let Some(template) = self.slot.take() {
+                match self.make_instance(&template, None).await {
+                    Ok(mut instance) => {
+                        instance.was_spare = true;
+                        return Ok(Some((instance, template.rung)));
+                    }
+                    Err(StartError::Host(error)) => {
+                        return Err(Arc::new(StartError::Host(error).into()));
+                    }
+                    // It may have ended while it waited, which says nothing of the next one.
+                    Err(error) => {
+                        tracing::info!(function = %self.name, version = self.version, %error, "what was brought up ahead did not start");
+                    }
+                }
+            }
+        }
+        loop {
+            let since = Instant::now();
+            let Some(template) = self.slot.bring_up(self, of_use).await? else {
+                return Ok(None);
+            };
+            self.image_once(&template);
+            let place = self.resources.starts.enter(self.id, || {}).await;
+            let error = match self.make_instance(&template, Some(since)).await {
+                Ok(instance) => return Ok(Some((instance, template.rung))),
+                Err(error) => error,
+            };
+            drop(place);
+            tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
+            if matches!(error, StartError::Host(_)) || template.rung != StartRung::Restore {
+                return Err(Arc::new(error.into()));
+            }
+            // Without its image the next one is booted.
+            self.blame_image(&template, &error.to_string());
+        }
+    }
+
+    /// Has a template become an instance, and learns what a start takes that began `since` then.
+    async fn make_instance(
+        &self,
+        template: &Arc<Template>,
+        since: Option<Instant>,
+    ) -> Result<Instance, StartError> {
+        let sharing = self.pool.lock().forks();
+        let history = &self.resources.history;
+        let started = Instance::start(template, Way::Become, &self.function, history).await;
+        if let Err(StartError::Host(error)) = &started {
+            self.resources.host_errors.note(error);
+        }
+        let took = since.filter(|_| started.is_ok());
+        self.pool
+            .lock()
+            .forked(took.map(|since| since.elapsed() / sharing));
+        started
+    }
+
+    /// Has the image made out of which further ones are restored, unless that was tried.
+    fn image_once(self: &Arc<Self>, template: &Template) {
+        if template.rung == StartRung::Boot && !self.ahead.imaged.swap(true, Ordering::AcqRel) {
+            snapshot::make_later(self);
+        }
+    }
+
+    /// An image was made, and may be missed when it is gone.
+    pub(super) fn was_imaged(&self) {
+        self.ahead.imaged.store(false, Ordering::Release);
+    }
+
+    /// The template came up for whoever comes next.
+    pub(super) fn want_ahead(&self) {
+        self.ahead.wanted.store(true, Ordering::Release);
+    }
+
+    /// The template is let go: none is brought up ahead until somebody calls.
+    pub(super) fn want_none_ahead(&self) {
+        self.ahead.wanted.store(false, Ordering::Release);
+    }
+
+    /// Brings up the next template when there is none, on a task of its own, once no start is under way. While memory is short
+    /// it is the first that goes.
+    pub(super) fn keep_ahead(self: &Arc<Self>, allowed: bool) {
+        if !allowed {
+            if self.slot.up().is_some() && !self.spec.keep_warm {
+                // Not again before somebody calls: it would be let go and brought up in turns.
+                self.want_none_ahead();
+                self.slot.clear();
+            }
+            return;
+        }
+        let counts = self.counts();
+        let of_use = !self.is_retired()
+            && self.resources.spares
+            && self.ahead.wanted.load(Ordering::Acquire)
+            && self.slot.up().is_none()
+            && counts.starting + counts.queued == 0
+            && counts.live() < self.spec.max_concurrency;
+        if !of_use || self.ahead.coming.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let deployment = self.clone();
+        tokio::spawn(async move {
+            // Should it fail, the next start will say why.
+            let up = deployment.slot.bring_up(&deployment, || true).await;
+            if let Ok(Some(template)) = up {
+                deployment.image_once(&template);
+                deployment.keep(&template);
+            }
+            deployment.ahead.coming.store(false, Ordering::Release);
+            deployment.end_if_retired();
+        });
+    }
+
+    /// Keeps a template for the next start, unless there is one.
+    fn keep(self: &Arc<Self>, template: &Arc<Template>) {
+        if !self.slot.put(template) {
+            template.retire();
+        } else if template.claim_watch() {
+            tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
+        }
+    }
+}

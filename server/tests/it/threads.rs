@@ -1,0 +1,273 @@
+//! Functions whose import starts threads: a fork would have none of them, so each instance is the restored or booted process
+//! itself. Threads work in every instance, whatever became of the ones before it.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::restore::{available, image_of};
+use crate::support::{Client, Server, eventually};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A pool that was used while the module was imported, and a listener that writes what is logged.
+const POOL: &str = r#"
+import concurrent.futures, logging, logging.handlers, os, queue, random, threading, time, uuid
+pool = concurrent.futures.ThreadPoolExecutor(2)
+assert pool.submit(lambda: 41).result() == 41
+lines = queue.Queue()
+seen = []
+class Keep(logging.Handler):
+    def emit(self, record):
+        seen.append(record.getMessage())
+listener = logging.handlers.QueueListener(lines, Keep())
+listener.start()
+log = logging.getLogger("it")
+log.setLevel(logging.INFO)
+log.addHandler(logging.handlers.QueueHandler(lines))
+import ssl
+ssl.RAND_bytes(1)
+def handler(event, context):
+    log.info("got %s", event)
+    while not any(line == f"got {event}" for line in seen):
+        time.sleep(0.0005)
+    doubled = pool.submit(lambda: event * 2).result(timeout=5)
+    if isinstance(event, int) and event < 0:
+        os._exit(3)
+    time.sleep(0.01)
+    drawn = [random.random(), str(uuid.uuid4()), str(uuid.uuid1()), ssl.RAND_bytes(8).hex(), os.urandom(8).hex()]
+    return [doubled, drawn, threading.active_count()]
+"#;
+
+/// A worker thread that is up when the import is over.
+const WORKER: &str = r#"
+import { Worker } from "node:worker_threads";
+import { randomBytes, randomUUID } from "node:crypto";
+randomBytes(1);
+const worker = new Worker(
+  `const { parentPort } = require("node:worker_threads");
+   parentPort.on("message", ([id, n]) => parentPort.postMessage([id, n * 2]));`, { eval: true });
+const open = new Map();
+let next = 0;
+worker.on("message", ([id, value]) => { open.get(id)(value); open.delete(id); });
+const double = (n) => new Promise((done) => { open.set(next, done); worker.postMessage([next, n]); next += 1; });
+if (await double(20.5) !== 41) throw new Error("the worker does not work");
+export const handler = async (event) => {
+  const doubled = await double(event);
+  await new Promise((done) => setTimeout(done, 10));
+  return [doubled, [Math.random(), randomUUID(), randomBytes(8).toString("hex")]];
+};
+"#;
+
+async fn function(client: &Client, name: &str) -> Value {
+    let path = format!("/api/v1/functions/{name}");
+    client.get(&path).await.expect(200).json()
+}
+
+/// Calls it so many times at a time, `rounds` times. Every answer is right, and nothing random comes twice. Returns the rungs
+/// that were seen.
+async fn call(
+    client: &Client,
+    name: &str,
+    at_a_time: i64,
+    rounds: i64,
+    drawn: &mut HashSet<String>,
+) -> HashSet<String> {
+    let mut rungs = HashSet::new();
+    for round in 0..rounds {
+        let events = (0..at_a_time).map(|index| round * at_a_time + index);
+        let calls = events.map(|event| async move {
+            let answer = client.invoke(name, &json!(event)).await.expect(200);
+            (event, answer)
+        });
+        for (event, answer) in join_all(calls).await {
+            let result = answer.json();
+            assert_eq!(result[0], event * 2, "{result}");
+            for value in result[1].as_array().expect("values") {
+                assert!(drawn.insert(value.to_string()), "{value} came twice");
+            }
+            rungs.insert(answer.header("x-hearth-start").to_owned());
+        }
+    }
+    rungs
+}
+
+/// Lets everything of the function go: instances after a second, the template after another.
+async fn asleep(client: &Client, name: &str) {
+    eventually("sleep", PATIENCE, || async {
+        (function(client, name).await["state"] == "asleep").then_some(())
+    })
+    .await;
+}
+
+/// Deployed, called, put to sleep, called, restarted with the server, called.
+async fn lives_through_everything(name: &str, code: &str, runtime: &str) {
+    let server = Server::start();
+    let client = server.client();
+    let restores = available(&client).await;
+    let settings = json!({
+        "runtime": runtime, "max_concurrency": 6, "idle_timeout_s": 1, "template_idle_timeout_s": 2,
+    });
+    let deployed = client.deploy(name, code, settings).await;
+    assert_eq!(deployed["start"], "auto");
+    let by = if restores { "restore" } else { "boot" };
+    assert_eq!(deployed["starts_by"], by, "{deployed}");
+    let reason = deployed["start_reason"].as_str().expect("a reason");
+    assert!(reason.contains("running"), "{reason}");
+
+    let mut drawn = HashSet::new();
+    let rungs = call(&client, name, 16, 2, &mut drawn).await;
+    assert!(!rungs.contains("fork"), "{rungs:?}");
+    if restores {
+        image_of(&client, name).await;
+    }
+    for _ in 0..2 {
+        asleep(&client, name).await;
+        let rungs = call(&client, name, 16, 4, &mut drawn).await;
+        assert!(!rungs.contains("fork"), "{rungs:?}");
+        assert!(!restores || rungs.contains("restore"), "{rungs:?}");
+    }
+
+    let server = server.restart();
+    let client = server.client();
+    eventually("the function", PATIENCE, || async {
+        let ready = client.get("/readyz").await;
+        (ready.status == 200).then_some(())
+    })
+    .await;
+    let shown = function(&client, name).await;
+    assert_eq!(shown["starts_by"], by, "{shown}");
+    assert_eq!(shown["start_reason"], reason, "{shown}");
+    assert_eq!(shown["versions"][0]["starts_by"], by, "{shown}");
+    let rungs = call(&client, name, 16, 4, &mut drawn).await;
+    assert!(!rungs.contains("fork"), "{rungs:?}");
+    assert_eq!(shown["image"]["restore_failures"], 0, "{shown}");
+}
+
+#[tokio::test]
+async fn a_pool_and_a_listener_of_the_import_work_in_every_instance() {
+    lives_through_everything("pool", POOL, "python3").await;
+}
+
+#[tokio::test]
+async fn a_worker_thread_of_the_import_works_in_every_instance() {
+    lives_through_everything("worker", WORKER, "node").await;
+}
+
+#[tokio::test]
+async fn each_way_to_start_gives_the_same_answers() {
+    let server = Server::start();
+    let client = server.client();
+    let restores = available(&client).await;
+    let python =
+        "import random\ndef handler(event, context):\n    return [event * 2, [random.random()]]\n";
+    let node = "export const handler = async (event) => [event * 2, [Math.random()]];\n";
+    for (runtime, code) in [("python3", python), ("node", node)] {
+        for start in ["fork", "restore", "boot"] {
+            let name = format!("{runtime}-{start}");
+            let settings = json!({
+                "runtime": runtime, "start": start, "max_concurrency": 3, "idle_timeout_s": 1, "template_idle_timeout_s": 2,
+            });
+            let deployed = client.deploy(&name, code, settings).await;
+            assert_eq!(deployed["start"], start);
+            let by = if start == "restore" && !restores {
+                "boot"
+            } else {
+                start
+            };
+            assert_eq!(deployed["starts_by"], by);
+            assert_eq!(
+                deployed["start_reason"].is_null(),
+                by == start,
+                "{deployed}"
+            );
+            let mut drawn = HashSet::new();
+            call(&client, &name, 8, 2, &mut drawn).await;
+            if by == "restore" {
+                image_of(&client, &name).await;
+                asleep(&client, &name).await;
+            }
+            let rungs = call(&client, &name, 8, 2, &mut drawn).await;
+            if by != "fork" {
+                assert!(!rungs.contains("fork"), "{name}: {rungs:?}");
+            }
+            assert!(
+                by != "restore" || rungs.contains("restore"),
+                "{name}: {rungs:?}"
+            );
+            assert!(
+                start != "boot" || !rungs.contains("restore"),
+                "{name}: {rungs:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_forks_in_spite_of_threads_is_warned_of() {
+    let server = Server::start();
+    let client = server.client();
+    let deployed = client
+        .deploy("forced", POOL, json!({"start": "fork"}))
+        .await;
+    assert_eq!(deployed["starts_by"], "fork");
+    let reason = deployed["start_reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("warning: "), "{reason}");
+    assert!(reason.contains("ThreadPoolExecutor"), "{reason}");
+    // Another setting is another version, and says of itself what it does.
+    let path = "/api/v1/functions/forced";
+    let patched = client
+        .patch(path, &json!({"start": "auto"}))
+        .await
+        .expect(200);
+    assert_ne!(patched.json()["starts_by"], "fork");
+    let versions = client
+        .get(&format!("{path}/versions"))
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(versions["items"][1]["starts_by"], "fork");
+    assert!(versions["items"][1]["start_reason"].is_string());
+}
+
+#[tokio::test]
+async fn threads_that_end_before_the_import_does_do_not_count() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import concurrent.futures\nwith concurrent.futures.ThreadPoolExecutor(4) as pool:\n    \
+                assert list(pool.map(abs, [-1, -2])) == [1, 2]\ndef handler(event, context):\n    return event\n";
+    let deployed = client.deploy("ended", code, json!({})).await;
+    assert_eq!(deployed["starts_by"], "fork", "{deployed}");
+    // libuv's pool, of which a fork gets one of its own.
+    let code = "import fs from 'node:fs/promises';\nawait fs.readFile(new URL(import.meta.url));\n\
+                export const handler = async (event) => { await fs.stat('/'); return event; };\n";
+    let deployed = client
+        .deploy("libuv", code, json!({"runtime": "node"}))
+        .await;
+    assert_eq!(deployed["starts_by"], "fork", "{deployed}");
+    let answer = client.invoke("libuv", &json!(1)).await.expect(200);
+    assert_eq!(answer.json(), 1);
+}
+
+#[tokio::test]
+async fn an_instance_that_is_no_fork_dies_like_any_other() {
+    let server = Server::start();
+    let client = server.client();
+    client
+        .deploy("dies", POOL, json!({"timeout_ms": 2000}))
+        .await;
+    for _ in 0..3 {
+        let problem = client
+            .invoke("dies", &json!(-1))
+            .await
+            .problem(502, "function_crashed");
+        let detail = problem["detail"].as_str().expect("a detail");
+        assert!(detail.contains("it exited with status 3"), "{detail}");
+        let answer = client.invoke("dies", &json!(4)).await.expect(200);
+        assert_eq!(answer.json()[0], 8);
+    }
+    let shown = function(&client, "dies").await;
+    assert_eq!(shown["image"]["restore_failures"], 0, "{shown}");
+}
