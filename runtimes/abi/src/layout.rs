@@ -4,7 +4,7 @@
 //! 0        RegionHeader      magic, version, sizes; written once by the host
 //! 128      RingControl       of the ring host → worker
 //! 640      RingControl       of the ring worker → host
-//! 1152     StampWords        when the worker took the request and the handler ran; written by the worker alone
+//! 1152     StampWords        when the worker took the request and the handler began; read for one without an answer
 //! 4096     bytes             of the ring host → worker
 //! 4096+n   bytes             of the ring worker → host
 //! ```
@@ -12,7 +12,7 @@
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this module and in [`crate::frame`]; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// First word of a region: `HEARTHCH` as bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHCH");
@@ -123,7 +123,7 @@ impl RegionHeader {
     }
 }
 
-/// A word on cache lines of its own.
+/// What has cache lines of its own.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub struct Line<T>(pub T);
@@ -134,7 +134,7 @@ pub struct Line<T>(pub T);
 #[derive(Debug, Default)]
 pub struct RingControl {
     /// Bytes ever published; the producer's.
-    pub head: Line<AtomicU64>,
+    pub head: Line<Published>,
     /// Bytes ever released; the consumer's.
     pub tail: Line<AtomicU64>,
     /// 1 while the consumer sleeps, or is about to, until there is data.
@@ -143,9 +143,19 @@ pub struct RingControl {
     pub producer_waiting: Line<AtomicU32>,
 }
 
-/// Instants of the request at hand, in nanoseconds of `CLOCK_MONOTONIC`; 0 before they are reached. On a line of their own,
-/// which the worker writes and the host reads once for an answer. See `stamps`.
-#[repr(C, align(128))]
+/// A producer's position, and on the same cache line what it says beside it: who waits for the one has fetched the other.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Published {
+    /// Bytes ever published.
+    pub position: AtomicU64,
+    /// Of the ring worker → host: the stamps of the request whose answer began last. Not used in the other.
+    pub stamps: StampWords,
+}
+
+/// Instants of a request, in nanoseconds of `CLOCK_MONOTONIC`; 0 before they are reached. Written by the worker, read by the
+/// host. See `stamps`.
+#[repr(C)]
 #[derive(Debug, Default)]
 pub struct StampWords {
     /// The whole request was read.
@@ -176,13 +186,15 @@ const _: () = {
         size_of::<RingControl>() == size_of_control() && align_of::<RingControl>() == LINE_BYTES
     );
     assert!(offset_of!(RingControl, head) == 0);
+    assert!(offset_of!(Published, position) == 0 && offset_of!(Published, stamps) == 8);
     assert!(offset_of!(RingControl, tail) == LINE_BYTES);
     assert!(offset_of!(RingControl, consumer_waiting) == 2 * LINE_BYTES);
     assert!(offset_of!(RingControl, producer_waiting) == 3 * LINE_BYTES);
-    assert!(size_of::<StampWords>() == LINE_BYTES && align_of::<StampWords>() == LINE_BYTES);
+    assert!(size_of::<Line<Published>>() == LINE_BYTES);
+    assert!(size_of::<Line<StampWords>>() == LINE_BYTES);
     assert!(offset_of!(StampWords, taken) == 0);
     assert!(offset_of!(StampWords, began) == 8);
     assert!(offset_of!(StampWords, ended) == 16);
     assert!(STAMPS.is_multiple_of(LINE_BYTES));
-    assert!(STAMPS + size_of::<StampWords>() <= HEADER_BYTES);
+    assert!(STAMPS + size_of::<Line<StampWords>>() <= HEADER_BYTES);
 };

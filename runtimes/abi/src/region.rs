@@ -145,7 +145,7 @@ impl Region {
             tx: Sender::new(self.to_worker()),
             rx: Receiver::new(self.to_host()),
             busy_poll: self.busy_poll(),
-            stamps: StampLine::new(Arc::clone(&self.mapping)),
+            stamps: StampLine::new(&self.mapping),
         }
     }
 
@@ -156,7 +156,7 @@ impl Region {
             tx: Sender::new(self.to_host()),
             rx: Receiver::new(self.to_worker()),
             busy_poll: self.busy_poll(),
-            stamps: StampLine::new(Arc::clone(&self.mapping)),
+            stamps: StampLine::new(&self.mapping),
         }
     }
 
@@ -175,7 +175,7 @@ impl Region {
     fn check_unused(&self) -> Result<(), AbiError> {
         use core::sync::atomic::Ordering::Relaxed;
         let received = self.to_worker().0.tail.0.load(Relaxed);
-        let sent = self.to_host().0.head.0.load(Relaxed);
+        let sent = self.to_host().0.head.0.position.load(Relaxed);
         if received == 0 && sent == 0 {
             Ok(())
         } else {

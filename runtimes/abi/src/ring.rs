@@ -116,7 +116,11 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
         debug_assert!(bytes.is_multiple_of(FRAME_ALIGN) && bytes <= self.free_seen());
         self.head = self.head.wrapping_add(bytes);
         // SYNC POINT: published
-        self.control.head.0.store(self.head, Ordering::Release);
+        self.control
+            .head
+            .0
+            .position
+            .store(self.head, Ordering::Release);
         self.unannounced = true;
     }
 
@@ -212,7 +216,7 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
         if self.head == self.tail {
             let to = self.tail.wrapping_add(self.capacity);
             // SYNC POINT: published
-            self.head = load_position(&self.control.head.0, self.head, to)?;
+            self.head = load_position(&self.control.head.0.position, self.head, to)?;
         }
         Ok(self.head.wrapping_sub(self.tail))
     }
@@ -352,7 +356,12 @@ mod tests {
             (384, true),
             (448, false),
         ] {
-            producer.control.head.0.store(position, Ordering::Relaxed);
+            producer
+                .control
+                .head
+                .0
+                .position
+                .store(position, Ordering::Relaxed);
             let mut consumer = Consumer {
                 control: Arc::clone(&consumer.control),
                 ..consumer

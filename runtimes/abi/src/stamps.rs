@@ -1,8 +1,10 @@
-//! When the worker took a request and when its handler ran: three instants on a cache line that only the worker writes.
+//! When the worker took a request and when its handler ran: three instants.
 //!
-//! The worker writes them with plain stores before it publishes its answer, so they cost neither a frame nor a system
-//! call ([`monotonic_ns`] reads the vDSO's clock). The host reads them once it has the answer's first frame: the ring's
-//! head was loaded with acquire, so they are at least as new as that frame.
+//! The worker writes them with plain stores, so they cost neither a frame nor a system call ([`monotonic_ns`] reads the
+//! vDSO's clock). As they come they go to a cache line that only the worker uses, and all three to the line of its ring's
+//! head when the handler is done. The host fetches that line anyway to see that there is an answer, and the head was loaded with
+//! acquire, so the stamps it finds there are at least as new as the answer's first frame. The worker's own line it reads
+//! only for a request that has no answer.
 //!
 //! **They are claims.** A hostile worker writes there what it likes, at any time. The host loads each word once and uses the
 //! values only as far as they agree with its own clock: see `stages.rs` of the server.
@@ -12,7 +14,8 @@ use std::sync::Arc;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::layout::{HEADER_BYTES, STAMPS, StampWords};
+use crate::area::Control;
+use crate::layout::{HEADER_BYTES, STAMPS, StampWords, TO_HOST_CONTROL};
 use crate::region::Mapping;
 
 /// What the worker says of the request at hand, in nanoseconds of [`monotonic_ns`]. 0: not yet.
@@ -26,12 +29,17 @@ pub struct Stamps {
     pub ended: u64,
 }
 
-/// One side's view of the line.
+/// One side's view of the stamps.
 #[derive(Debug)]
 pub struct StampLine {
-    words: *const StampWords,
-    /// The worker's: the handler has begun and not ended.
-    is_running: bool,
+    /// Of the request at hand: the worker's own.
+    current: *const StampWords,
+    /// Of the last answer: on the line of the head of the ring worker → host.
+    answered: Control,
+    /// The worker's copy of the request's, so that it reads nothing back from shared memory.
+    stamps: Stamps,
+    /// The worker's: what stands beside the head is this request's.
+    is_told: bool,
     _mapping: Arc<Mapping>,
 }
 
@@ -41,56 +49,84 @@ unsafe impl Send for StampLine {}
 unsafe impl Sync for StampLine {}
 
 impl StampLine {
-    pub(crate) fn new(mapping: Arc<Mapping>) -> Self {
+    pub(crate) fn new(mapping: &Arc<Mapping>) -> Self {
         assert!(mapping.len() >= HEADER_BYTES);
         // SAFETY: `layout` asserts that the line lies in the header's page, which was just checked to be mapped.
-        let words = unsafe { mapping.base().add(STAMPS) };
+        let current = unsafe { mapping.base().add(STAMPS) };
         Self {
-            words: words.cast::<StampWords>(),
-            is_running: false,
-            _mapping: mapping,
+            current: current.cast::<StampWords>(),
+            answered: Control::new(Arc::clone(mapping), TO_HOST_CONTROL),
+            stamps: Stamps::default(),
+            is_told: true,
+            _mapping: Arc::clone(mapping),
         }
     }
 
     #[inline]
-    fn words(&self) -> &StampWords {
+    fn current(&self) -> &StampWords {
         // SAFETY: the mapping is page-aligned and `STAMPS` a multiple of the words' alignment (asserted in `layout`), and it
         // stays mapped while `self` lives. The words are atomics, for which every bit pattern is valid and which may
         // change under a shared reference.
-        unsafe { &*self.words }
+        unsafe { &*self.current }
     }
 
     /// The worker has read a whole request. Forgets what was said of the one before.
     pub fn taken(&mut self) {
-        let words = self.words();
-        words.began.store(0, Ordering::Relaxed);
-        words.ended.store(0, Ordering::Relaxed);
-        words.taken.store(monotonic_ns(), Ordering::Relaxed);
-        self.is_running = false;
+        self.stamps = Stamps {
+            taken: monotonic_ns(),
+            ..Stamps::default()
+        };
+        self.current().write(self.stamps);
+        self.is_told = false;
     }
 
     /// The worker calls the handler.
     pub fn began(&mut self) {
-        self.words().began.store(monotonic_ns(), Ordering::Relaxed);
-        self.is_running = true;
+        self.stamps.began = monotonic_ns();
+        let began = &self.current().began;
+        began.store(self.stamps.began, Ordering::Relaxed);
     }
 
-    /// The handler is done. The first call after [`Self::began`] counts.
+    /// The handler is done, or will not be called; the answer's first frame is about to be published. The first call after
+    /// [`Self::taken`] counts.
     pub fn ended(&mut self) {
-        if self.is_running {
-            self.words().ended.store(monotonic_ns(), Ordering::Relaxed);
-            self.is_running = false;
+        if self.is_told {
+            return;
         }
+        if self.stamps.began != 0 {
+            self.stamps.ended = monotonic_ns();
+        }
+        self.answered.head.0.stamps.write(self.stamps);
+        self.is_told = true;
     }
 
-    /// What the worker says now. For the host, which believes none of it without a check.
+    /// What the worker says of the answer that was received last. For the host, which believes none of it without a check.
     #[must_use]
-    pub fn read(&self) -> Stamps {
-        let words = self.words();
+    pub fn answered(&self) -> Stamps {
+        self.answered.head.0.stamps.read()
+    }
+
+    /// What the worker says of a request that it has not answered; its end is not known. For the host, as above.
+    #[must_use]
+    pub fn unanswered(&self) -> Stamps {
+        self.current().read()
+    }
+}
+
+impl StampWords {
+    #[inline]
+    fn write(&self, stamps: Stamps) {
+        self.taken.store(stamps.taken, Ordering::Relaxed);
+        self.began.store(stamps.began, Ordering::Relaxed);
+        self.ended.store(stamps.ended, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn read(&self) -> Stamps {
         Stamps {
-            taken: words.taken.load(Ordering::Relaxed),
-            began: words.began.load(Ordering::Relaxed),
-            ended: words.ended.load(Ordering::Relaxed),
+            taken: self.taken.load(Ordering::Relaxed),
+            began: self.began.load(Ordering::Relaxed),
+            ended: self.ended.load(Ordering::Relaxed),
         }
     }
 }
@@ -115,21 +151,38 @@ mod tests {
     fn the_host_reads_what_the_worker_stamped_and_the_next_request_starts_over() {
         let (host, worker) = Region::anonymous(MIN_RING_BYTES);
         let mut line = worker.stamps;
-        assert_eq!(host.stamps.read(), Stamps::default());
+        assert_eq!(host.stamps.answered(), Stamps::default());
         let before = monotonic_ns();
         line.taken();
         line.began();
+        let reached = host.stamps.unanswered();
+        assert!(before <= reached.taken && reached.taken <= reached.began);
+        assert_eq!(reached.ended, 0);
+        assert_eq!(
+            host.stamps.answered(),
+            Stamps::default(),
+            "nothing is answered"
+        );
         line.ended();
-        let stamps = host.stamps.read();
-        assert!(before <= stamps.taken && stamps.taken <= stamps.began);
+        let stamps = host.stamps.answered();
+        assert_eq!((stamps.taken, stamps.began), (reached.taken, reached.began));
         assert!(stamps.began <= stamps.ended && stamps.ended <= monotonic_ns());
         line.ended();
-        assert_eq!(host.stamps.read(), stamps, "only the first end counts");
+        assert_eq!(host.stamps.answered(), stamps, "only the first end counts");
         line.taken();
-        let next = host.stamps.read();
+        let next = host.stamps.unanswered();
         assert!(next.taken >= stamps.ended);
         assert_eq!((next.began, next.ended), (0, 0));
+        assert_eq!(
+            host.stamps.answered(),
+            stamps,
+            "the last answer is still that one"
+        );
         line.ended();
-        assert_eq!(host.stamps.read(), next, "nothing ends that never began");
+        assert_eq!(
+            host.stamps.answered(),
+            next,
+            "nothing ends that never began"
+        );
     }
 }

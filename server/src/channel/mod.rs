@@ -186,9 +186,15 @@ impl HostChannel {
         }
     }
 
-    /// When the worker says that it took the request at hand and that its handler ran. Claims, not facts.
+    /// When the worker says that it took the request whose answer was received last and that its handler ran. Claims, not
+    /// facts.
     pub fn stamps(&self) -> Stamps {
-        self.endpoint.stamps.read()
+        self.endpoint.stamps.answered()
+    }
+
+    /// The same of a request without an answer.
+    pub fn stamps_so_far(&self) -> Stamps {
+        self.endpoint.stamps.unanswered()
     }
 
     /// Whether nothing of an invocation is left in either ring: the worker has read its request and written nothing but

@@ -165,20 +165,26 @@ async fn a_restored_instances_clock_is_the_hosts() {
     }
 }
 
-/// Overwrites the stamps from a thread until the process ends, or once while the handler runs, and answers as usual.
+/// Overwrites the stamps of its answer, from a thread until the process ends, or once between the runtime's last stamp and the
+/// answer: there it flushes what was printed. Returns the stamps of the request at hand.
 const LIAR: &str = r#"
-import ctypes, threading, time
+import ctypes, sys, threading, time
 
-def region():
+def words(at):
     for line in open("/proc/self/maps"):
         if "hearth-channel" in line:
-            return int(line.split("-")[0], 16)
+            return (ctypes.c_uint64 * 3).from_address(int(line.split("-")[0], 16) + at)
     raise LookupError("no region")
 
+class Out:
+    lie = staticmethod(lambda: None)
+    def write(self, text): pass
+    def flush(self): self.lie()
+
+sys.stdout = Out()
+
 def handler(event, context):
-    stamps = (ctypes.c_uint64 * 3).from_address(region() + 1152)
-    seen = list(stamps)
-    claims = event["claims"]
+    stamps, claims = words(640 + 8), event["claims"]
     def lie():
         for at, claim in enumerate(claims):
             if claim is not None:
@@ -186,11 +192,11 @@ def handler(event, context):
     def keep_lying():
         while True:
             lie()
-    lie()
+    Out.lie = staticmethod(lie)
     if event["keep"]:
         threading.Thread(target=keep_lying, daemon=True).start()
         time.sleep(0.02)
-    return seen
+    return list(words(1152))
 "#;
 
 #[tokio::test]

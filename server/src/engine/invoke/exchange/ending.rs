@@ -100,7 +100,7 @@ impl Exchange {
         if let Some(lease) = &self.lease
             && self.instants.answered.is_none()
         {
-            self.handler = checked(lease.channel.stamps(), self.instants);
+            self.handler = checked(lease.channel.stamps_so_far(), self.instants);
         }
         self.write_stages();
         if let Some(mut lease) = self.lease.take() {
