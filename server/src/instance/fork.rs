@@ -137,6 +137,7 @@ impl Instance {
             Errno::SRCH => StartError::Ended,
             other => other.into(),
         })?;
+        logs.signs().add_process(&pidfd)?;
         // A pidfd becomes readable when its process ends.
         let end = Watched::new(pidfd.try_clone()?, Interest::READABLE)?;
         // A hostile template may have let the sender end and be reaped, and its number pass to a process of the host,

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
 
 use super::FunctionKey;
+use super::signs::{Seen, Signs};
 use crate::history::{History, LogEntry};
 use crate::model::{InvocationId, LogLine, LogStream};
 use crate::watched::Watched;
@@ -46,6 +46,8 @@ struct Inner {
     function: FunctionKey,
     history: History,
     pipes: [Watched; 2],
+    /// Of the pipes, and of the process that writes into them.
+    signs: Signs,
     state: Mutex<State>,
 }
 
@@ -76,11 +78,13 @@ impl LogTap {
         stdout: OwnedFd,
         stderr: OwnedFd,
     ) -> std::io::Result<Self> {
+        let signs = Signs::of(&stdout, &stderr)?;
         let watch = |fd| Watched::new(fd, Interest::READABLE);
         let inner = Arc::new(Inner {
             function,
             history,
             pipes: [watch(stdout)?, watch(stderr)?],
+            signs,
             state: Mutex::new(State::default()),
         });
         for index in 0..2 {
@@ -88,6 +92,11 @@ impl LogTap {
             tokio::spawn(async move { inner.follow(index).await });
         }
         Ok(Self { inner })
+    }
+
+    /// What can be asked at once of the pipes and, once it is added, of the process.
+    pub(super) fn signs(&self) -> &Signs {
+        &self.inner.signs
     }
 
     /// Lines from now on belong to `owner` (`None`: to the import), until [`Self::finish`].
@@ -100,7 +109,7 @@ impl LogTap {
     /// Empties the pipes and takes the lines of the running invocation.
     pub fn finish(&self) -> Vec<LogLine> {
         let mut state = self.inner.state.lock();
-        let written = self.inner.written();
+        let Seen { written, .. } = self.inner.signs.look();
         for (index, written) in written.into_iter().enumerate() {
             for _ in 0..if written { MAX_FINAL_READS } else { 0 } {
                 if !self.inner.read(index, &mut state) {
@@ -169,19 +178,6 @@ impl Inner {
             (state.owner, mem::take(&mut state.lines))
         };
         (drained, late)
-    }
-
-    /// Which of the pipes have something to read: one system call where most invocations have printed nothing.
-    fn written(&self) -> [bool; 2] {
-        let mut ready = [
-            PollFd::new(&self.pipes[0], PollFlags::IN),
-            PollFd::new(&self.pipes[1], PollFlags::IN),
-        ];
-        match poll(&mut ready, Some(&Timespec::default())) {
-            Ok(0) => [false; 2],
-            // Closed ones, too: reading tells. When it cannot be asked, so does reading.
-            Ok(_) | Err(_) => [true; 2],
-        }
     }
 
     /// Reads once; false when there is nothing more to read now.

@@ -14,6 +14,7 @@
 mod fork;
 mod kit;
 mod logs;
+mod signs;
 mod spare;
 mod template;
 
@@ -27,7 +28,6 @@ pub use fork::StartError;
 pub use logs::LogTap;
 pub use template::{BootError, ExitStatus, IMPORT_DEADLINE, Imported, Template, TemplateConfig};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::channel::{Hangup, HostChannel};
@@ -89,15 +89,6 @@ pub struct Vitals {
 }
 
 impl Vitals {
-    /// Whether the process runs, by the kernel's word: its end may be a moment older than the news of it.
-    pub fn is_running(&self) -> bool {
-        if self.death.get().is_some() {
-            return false;
-        }
-        let mut ended = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        matches!(poll(&mut ended, Some(&Timespec::default())), Ok(0))
-    }
-
     /// Waits until the process has ended.
     pub async fn died(&self) -> &Death {
         loop {
@@ -133,6 +124,11 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// Whether the process runs, by the kernel's word: its end may be a moment older than the news of it.
+    pub fn is_running(&self) -> bool {
+        self.vitals.death.get().is_none() && !self.logs.signs().look().ended
+    }
+
     /// Kills the process and everything it started, now.
     pub fn kill(&self) {
         // It may have ended by itself.

@@ -152,7 +152,7 @@ impl Deployment {
 impl Deployment {
     /// Whether an idle instance can serve: it lives, and has written nothing while it had nothing to answer.
     fn is_fit(&self, instance: &mut Instance) -> bool {
-        if !instance.vitals.is_running() {
+        if !instance.is_running() {
             return false;
         }
         let quiet = instance.channel.is_quiet();

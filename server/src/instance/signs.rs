@@ -1,0 +1,136 @@
+//! What an instance's descriptors say at this moment, asked twice for each invocation: whether it has printed something, and
+//! whether it still runs.
+//!
+//! They stand in an epoll set of their own, which is asked without waiting. The kernel keeps the list of those that are
+//! ready, so that the usual answer, none, costs little more than the system call; poll(2) would ask each descriptor anew,
+//! which takes two to three times as long.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{Timespec, epoll};
+
+/// What stands for each in its event.
+const STDOUT: u64 = 0;
+const STDERR: u64 = 1;
+const PROCESS: u64 = 2;
+/// How many there are.
+const SIGNS: usize = 3;
+
+/// The epoll set.
+#[derive(Debug)]
+pub(super) struct Signs(OwnedFd);
+
+/// What the descriptors said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Whether there may be something to read of standard output and error, their end included.
+    pub(super) written: [bool; 2],
+    /// Whether the process has ended.
+    pub(super) ended: bool,
+}
+
+impl Signs {
+    /// Of the read ends of the two pipes; the process is not known yet.
+    ///
+    /// # Errors
+    /// When the kernel has no descriptors left.
+    pub(super) fn of(stdout: impl AsFd, stderr: impl AsFd) -> std::io::Result<Self> {
+        let signs = Self(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        signs.add(stdout, STDOUT)?;
+        signs.add(stderr, STDERR)?;
+        Ok(signs)
+    }
+
+    /// The process is this one. A pidfd becomes readable when its process ends.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(super) fn add_process(&self, pidfd: impl AsFd) -> std::io::Result<()> {
+        self.add(pidfd, PROCESS)
+    }
+
+    fn add(&self, fd: impl AsFd, sign: u64) -> std::io::Result<()> {
+        let data = epoll::EventData::new_u64(sign);
+        Ok(epoll::add(&self.0, fd, data, epoll::EventFlags::IN)?)
+    }
+
+    /// Asks, without waiting. Should it not be possible to ask, there may be something to read, and the process runs as far as
+    /// is known.
+    pub(super) fn look(&self) -> Seen {
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; SIGNS];
+        let Ok((events, _)) = epoll::wait(&self.0, &mut events, Some(&Timespec::default())) else {
+            return Seen {
+                written: [true; 2],
+                ended: false,
+            };
+        };
+        let mut seen = Seen::default();
+        for event in events {
+            match event.data.u64() {
+                PROCESS => seen.ended = true,
+                STDOUT => seen.written[0] = true,
+                _ => seen.written[1] = true,
+            }
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use rustix::pipe::{PipeFlags, pipe_with};
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+    use super::*;
+
+    #[test]
+    fn each_descriptor_is_told_apart_and_what_was_read_is_no_sign_any_more() {
+        let (stdout, print) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
+        let (stderr, warn) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
+        let signs = Signs::of(&stdout, &stderr).expect("signs");
+        assert_eq!(signs.look(), Seen::default());
+        rustix::io::write(&warn, b"beware").expect("room");
+        let warned = Seen {
+            written: [false, true],
+            ended: false,
+        };
+        assert_eq!(signs.look(), warned);
+        assert_eq!(signs.look(), warned, "as long as nobody reads it");
+        rustix::io::read(&stderr, &mut [0; 16]).expect("bytes");
+        assert_eq!(signs.look(), Seen::default());
+        drop(print);
+        assert_eq!(
+            signs.look().written,
+            [true, false],
+            "its end is for reading"
+        );
+    }
+
+    #[test]
+    fn the_end_of_the_process_is_seen_beside_what_it_wrote() {
+        let (stdout, print) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
+        let (stderr, warn) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
+        let signs = Signs::of(&stdout, &stderr).expect("signs");
+        let mut child = Command::new("cat")
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let pid = Pid::from_child(&child);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).expect("a pidfd");
+        signs.add_process(&pidfd).expect("room");
+        for pipe in [&print, &warn] {
+            rustix::io::write(pipe, b"a line").expect("room");
+        }
+        assert!(!signs.look().ended);
+        drop(child.stdin.take());
+        child.wait().expect("its end");
+        let all = Seen {
+            written: [true; 2],
+            ended: true,
+        };
+        assert_eq!(signs.look(), all);
+    }
+}
