@@ -157,7 +157,9 @@ follows_lint() {
 wants_test() {
   need chromium "the browser tests drive it" command -v chromium
   need chromium-driver "the browser tests drive Chromium through it" command -v chromedriver
-  client_is_here || need python3-pip "fetches what generates a client of the API" "$PYTHON" -m pip --version
+  if ! is_fetched "$CLIENT" client || ! is_fetched "$PACKAGES" python; then
+    need python3-pip "fetches Python packages that tests use" "$PYTHON" -m pip --version
+  fi
   # scripts/debian13.sh
   if [[ $(distribution) == debian:bookworm ]]; then
     need debootstrap "makes the Debian 13 root in which some suites run once more" command -v debootstrap
@@ -165,17 +167,25 @@ wants_test() {
   fi
 }
 
-# What generates a client from the API's description and runs it: pinned with digests.
+# What generates a client from the API's description and runs it, and the packages that tests import in functions: pinned
+# with digests.
 readonly CLIENT=server/tests/client/requirements.txt
-
-client_is_here() { cmp -s "$CLIENT" "$TOOLS/client/requirements.txt"; }
+readonly PACKAGES=runtimes/python/tests/requirements.txt
 
 follows_test() {
-  client_is_here && return 0
-  say "fetching openapi-python-client into .tools (a test generates a client of the API with it; 21 MB)"
-  rm -rf "$TOOLS/client"
-  pip_install --target "$TOOLS/client" -r "$CLIENT"
-  cp "$CLIENT" "$TOOLS/client/"
+  fetch_packages "$CLIENT" client "openapi-python-client (a test generates a client of the API with it; 21 MB)"
+  fetch_packages "$PACKAGES" python "NumPy (a test imports it in a function; 17 MB)"
+}
+
+# is_fetched REQUIREMENTS FOLDER: whether .tools/FOLDER has just these packages.
+is_fetched() { cmp -s "$1" "$TOOLS/$2/requirements.txt"; }
+
+# fetch_packages REQUIREMENTS FOLDER WHAT: installs them into .tools/FOLDER, unless they are there.
+fetch_packages() {
+  ! is_fetched "$1" "$2" || return 0
+  say "fetching $3 into .tools"
+  rm -rf "${TOOLS:?}/$2"
+  pip_install --target "$TOOLS/$2" -r "$1" && cp "$1" "$TOOLS/$2/"
 }
 
 # The servers that Hearth is compared with, and what they need: pinned with digests.
@@ -183,23 +193,14 @@ readonly BASELINES=benches/baselines/requirements.txt
 
 wants_bench() {
   need nodejs "a bare Node.js server is compared with" test -x /usr/bin/node
-  baselines_are_here || need python3-pip "fetches the servers that are compared with" "$PYTHON" -m pip --version
+  is_fetched "$BASELINES" bench || need python3-pip "fetches the servers that are compared with" "$PYTHON" -m pip --version
 }
 
 # The benchmarks say themselves what they leave out, so that a machine without PyPI can measure the rest.
 follows_bench() {
-  baselines_are_here && return 0
-  say "fetching uvicorn and functions-framework into .tools/bench (make bench compares with them)"
-  rm -rf "$TOOLS/bench"
-  if pip_install --target "$TOOLS/bench" -r "$BASELINES"; then
-    cp "$BASELINES" "$TOOLS/bench/"
-  else
-    rm -rf "$TOOLS/bench"
+  fetch_packages "$BASELINES" bench "uvicorn and functions-framework (make bench compares with them)" ||
     say "they cannot be fetched; what needs them is left out"
-  fi
 }
-
-baselines_are_here() { cmp -s "$BASELINES" "$TOOLS/bench/requirements.txt"; }
 
 deny_is_here() { [[ $("$TOOLS/bin/cargo-deny" --version 2>/dev/null) == "cargo-deny $DENY_VERSION" ]]; }
 

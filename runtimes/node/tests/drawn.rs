@@ -4,36 +4,8 @@
 #[path = "../../worker/tests/harness/mod.rs"]
 mod harness;
 
-use harness::Template;
-use serde_json::{Value, json};
-
-/// Boots, and returns what was reported of draws, and for each name whether siblings answered differently.
-fn siblings(files: &[(&str, &str)]) -> (Value, Vec<(String, bool)>) {
-    let mut template = Template::start(files, "main.handler");
-    let booted = template.message();
-    assert_eq!(booted["type"], "booted", "{booted}");
-    let answers: Vec<Value> = (0..8).map(|_| template.fork().call(&json!(null))).collect();
-    let names = answers[0].as_object().expect("an object").keys();
-    let differences = names
-        .map(|name| {
-            let mut values: Vec<String> = answers.iter().map(|one| one[name].to_string()).collect();
-            values.sort();
-            values.dedup();
-            assert!(
-                [1, answers.len()].contains(&values.len()),
-                "{name}: {values:?}"
-            );
-            (name.clone(), values.len() > 1)
-        })
-        .collect();
-    (booted["drawn"].clone(), differences)
-}
-
-fn check(differences: &[(String, bool)]) {
-    for (name, differs) in differences {
-        assert_eq!(*differs, !name.starts_with("same"), "{name}");
-    }
-}
+use harness::check_siblings;
+use serde_json::json;
 
 #[test]
 fn buffers_that_were_filled_are_filled_anew() {
@@ -59,8 +31,7 @@ export const handler = () => {
   };
 };
 "#;
-    let (drawn, differences) = siblings(&[("main.mjs", source)]);
-    check(&differences);
+    let drawn = check_siblings(&[("main.mjs", source)]);
     assert_eq!(drawn["bytes"], 16 + 16 + 8 + 16 + 16 + 16 + 8 + 16);
     assert_eq!(drawn["renewed"], 16 + 16 + 8 + 16 + 16 + 8);
     assert_eq!(
@@ -71,12 +42,11 @@ export const handler = () => {
 
 #[test]
 fn an_import_that_draws_nothing_reports_nothing() {
-    let (drawn, differences) = siblings(&[(
+    let drawn = check_siblings(&[(
         "main.mjs",
         "export const handler = () => ({ own: crypto.randomUUID() });\n",
     )]);
     assert_eq!(drawn, json!(null));
-    check(&differences);
 }
 
 /// As `nanoid` keeps its pool, and `uuid` its node: up to version 10 in a list, from 11 on in an object.
@@ -125,12 +95,11 @@ import { v1 } from "./kept.mjs";
 pool.id(); listed.v1({}); v1();
 export const handler = () => ({ pool: pool.id(), listed: listed.v1({})[0], kept: v1() });
 "#;
-    let (drawn, differences) = siblings(&[
+    let drawn = check_siblings(&[
         ("main.mjs", source),
         ("pool.cjs", POOL),
         ("listed.cjs", LISTED),
         ("kept.mjs", KEPT),
     ]);
-    check(&differences);
     assert_eq!(drawn["bytes"], 1024 + 16 + 16);
 }

@@ -9,6 +9,7 @@
 mod instance;
 pub mod language;
 pub mod measure;
+mod siblings;
 
 use std::fs::{self, File};
 use std::io::{self, IoSlice};
@@ -33,6 +34,7 @@ use tempfile::TempDir;
 
 pub use instance::{Answer, Instance, Reply};
 use language::LANGUAGE;
+pub use siblings::check_siblings;
 
 /// Longest wait for anything: a hang fails the test instead of stopping the run.
 const PATIENCE: Duration = Duration::from_secs(30);
