@@ -2,8 +2,8 @@
 
 use hearth_init::Assignment;
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath,
-    PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
@@ -107,7 +107,7 @@ fn same(limit: u64) -> (u64, u64) {
     (limit, limit)
 }
 
-/// Restricts files, network and signals by Landlock, as far as this kernel's version of it goes; its first version is
+/// Restricts files and signals by Landlock, as far as this kernel's version of it goes; its first version is
 /// required.
 ///
 /// For a restore, CRIU reads its program and the image, and writes its log: all of them beyond the reach of whoever has
@@ -128,10 +128,9 @@ fn landlock_rules(criu: Option<&Criu>) -> Result<RulesetStatus, Box<dyn std::err
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)?
-        // No rule follows for these: TCP is refused here too, and signals end at the sandbox's own processes.
-        .handle_access(AccessNet::from_all(LANDLOCK_ABI))?
-        // Abstract Unix sockets are left to the network namespace, which is the sandbox's own and bounds them the same
-        // way: CRIU's code inside a template that is dumped answers to CRIU over one.
+        // No rule follows for these: signals end at the sandbox's own processes. Sockets are left to the network namespace,
+        // which is the sandbox's own: for TCP, Landlock knows ports but no addresses, so it cannot tell the loopback from
+        // what lies beyond; and over an abstract Unix socket CRIU's code inside a template that is dumped answers to CRIU.
         .scope(Scope::from_all(LANDLOCK_ABI) & !Scope::AbstractUnixSocket)?
         .create()?;
     let mut allow =

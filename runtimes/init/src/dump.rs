@@ -21,6 +21,7 @@ use serde::Serialize;
 
 use crate::adapt::adapt;
 use crate::run_criu::{Criu, pipes};
+use crate::sockets;
 use crate::sys::{self, Fork};
 
 /// System call filters of a template: those of `seccomp::FILTERS`.
@@ -68,7 +69,13 @@ fn dump() -> Result<(), String> {
         .status()
         .map_err(|error| format!("starting CRIU: {error}"))?;
     if !status.success() {
-        return Err(criu.errors(DUMP_LOG));
+        let said = criu.errors(DUMP_LOG);
+        return Err(match sockets::has_internet_sockets(TEMPLATE_PID) {
+            Ok(true) => format!(
+                "the import leaves TCP or UDP sockets open, and this CRIU cannot keep those of this kernel: {said}"
+            ),
+            _ => said,
+        });
     }
     adapt(criu.images(), &spec.outside).map_err(|error| format!("adapting the image: {error}"))
 }
@@ -153,7 +160,8 @@ pub fn check(kdat: &Path, mut arguments: impl Iterator<Item = OsString>) -> Dump
     }
 }
 
-/// What a restore would silently leave out: files in memory, and a filter of the function's own.
+/// What a restore would silently leave out: files in memory, and a filter of the function's own; and what CRIU refuses in
+/// words that say little.
 fn refuse_what_an_image_would_lose() -> Result<(), String> {
     for dir in ["/tmp", "/dev/shm"] {
         let mut entries = fs::read_dir(dir).map_err(|error| format!("{dir}: {error}"))?;
@@ -169,6 +177,10 @@ fn refuse_what_an_image_would_lose() -> Result<(), String> {
     // Kernels before 5.9 do not count them.
     if filters.is_some_and(|count| count.trim() != FILTERS) {
         return Err("the import installs a system call filter of its own".to_owned());
+    }
+    let connected = sockets::has_connections(TEMPLATE_PID);
+    if connected.map_err(|error| format!("the template's connections: {error}"))? {
+        return Err("the import leaves a TCP connection open".to_owned());
     }
     Ok(())
 }

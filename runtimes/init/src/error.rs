@@ -29,6 +29,14 @@ pub enum JailError {
     /// Entering the namespaces.
     #[error("new user, mount, pid, ipc, uts, net and cgroup namespaces: {0}")]
     Namespaces(io::Error),
+    /// Preparing the network namespace.
+    #[error("{what}: {source}")]
+    Network {
+        /// What was set.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// Mapping the two users.
     #[error("{what}: {source}")]
     IdMap {
@@ -91,6 +99,7 @@ impl JailError {
             Self::Cgroup { .. } => "cgroup",
             Self::Mount { .. } => "mount",
             Self::Namespaces(_) => "namespaces",
+            Self::Network { .. } => "network",
             Self::IdMap { .. } => "id_map",
             Self::Privileges { .. } => "privileges",
             Self::Limit { .. } => "limits",
@@ -118,6 +127,14 @@ impl JailError {
     pub fn mount<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         move |source| Self::Mount {
             what: what.into(),
+            source: source.into(),
+        }
+    }
+
+    /// For `map_err`: something of the network that could not be set.
+    pub fn network<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::Network {
+            what,
             source: source.into(),
         }
     }

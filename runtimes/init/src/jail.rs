@@ -25,7 +25,7 @@ use crate::error::JailError;
 use crate::restore::{self, Restorer};
 use crate::standby::Standby;
 use crate::sys::{self, Fork};
-use crate::{confine, pid1, rootfs};
+use crate::{confine, network, pid1, rootfs};
 
 /// Badness of PID 1 and template for the kernel's out-of-memory killer, in thousandths of all memory; instances get
 /// more when they are attached to their cells. Protects the server, whose own is 0.
@@ -95,7 +95,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
         },
     };
     // 4. New user, mount, pid, ipc, uts, net and cgroup namespaces. The child is PID 1 in them and the server's child.
-    //    The network namespace is empty and its loopback stays down: the system call filter allows Unix sockets only.
+    //    The network namespace is empty but for its loopback: nothing leads out of it.
     let (mut mapped, map) = io::pipe().map_err(JailError::Control)?;
     if let Fork::Parent(pid, pidfd) =
         sys::fork_into_namespaces(true).map_err(JailError::Namespaces)?
@@ -122,8 +122,10 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
         rustix::system::sethostname(function.hostname.as_bytes())
             .map_err(JailError::privileges("the host name"))?;
     }
-    // 6. /proc, /tmp and /dev/shm of its own; the prepared root becomes the root, and the host's tree is let go.
+    // 6. /proc, /tmp and /dev/shm of its own; the prepared root becomes the root, and the host's tree is let go. The
+    //    loopback is switched on.
     enter_root(spec.assignment.as_ref().map(Sizes::of))?;
+    network::bring_up()?;
     //    The template's control socket: made here, in the sandbox's network namespace.
     let (server_end, template_control) = socketpair(
         AddressFamily::UNIX,

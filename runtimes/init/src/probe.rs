@@ -151,5 +151,6 @@ fn inside() -> Vec<Check> {
     vec![
         check("mounts", None, mounts()),
         check("proc", None, proc.map_err(Into::into)),
+        check("loopback", None, sys::loopback_up()),
     ]
 }

@@ -114,6 +114,24 @@ pub fn enter_namespaces(pidfd: &OwnedFd) -> io::Result<()> {
     check(unsafe { libc::setns(pidfd.as_raw_fd(), namespaces) })
 }
 
+/// Switches on the loopback device of the caller's network namespace. Needs `CAP_NET_ADMIN` there.
+pub fn loopback_up() -> io::Result<()> {
+    // SAFETY: the call touches no memory; the descriptor is nobody else's yet.
+    let socket = unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        check(fd)?;
+        OwnedFd::from_raw_fd(fd)
+    };
+    // SAFETY: `ifreq` is plain data, and all zeroes is an empty one.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+    // SAFETY: the kernel reads an `ifreq`, which outlives the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) })
+}
+
 /// Leaves the parent's mounts behind.
 pub fn unshare_mounts() -> io::Result<()> {
     // SAFETY: CLONE_NEWNS touches no memory; descriptors stay valid, and this process has one thread.

@@ -32,6 +32,9 @@ pub const CPU_RESERVE_US: u64 = 4_000;
 pub const SANDBOXES_CPU_SHARES: u64 = 1024;
 /// The same on v2 (`cpu.weight`): that of the whole server.
 pub const SANDBOXES_CPU_WEIGHT: u64 = 100;
+/// What the buffers of a sandbox's TCP and UDP sockets may take on v1, where they are no part of the memory. Protects the
+/// amount of them that the kernel grants to the whole machine (`net.ipv4.tcp_mem`), the server's own among them.
+pub const TCP_BUFFERS: u64 = 64 * MIB;
 /// `/tmp` is half of an instance's memory within these bounds; it is memory, and counts as such.
 pub const TMP_BYTES: (u64, u64) = (16 * MIB, 512 * MIB);
 /// `/dev/shm` likewise, a quarter.

@@ -78,6 +78,7 @@ pub fn kernel(init: &Path) -> Result<Vec<Capability>, SandboxError> {
         "overlay",
         "mounts",
         "proc",
+        "loopback",
     ] {
         if !report.checks.iter().any(|check| check.name == name) {
             return Err(missing(name, format!("{} did not try it", init.display())));
@@ -159,6 +160,10 @@ fn missing(check: &str, reason: String) -> SandboxError {
         "proc" => (
             "a /proc for a new pid namespace",
             "run the container privileged, so that nothing is mounted over parts of its own /proc",
+        ),
+        "loopback" => (
+            "a network namespace with a loopback",
+            "use a kernel with CONFIG_NET_NS and CONFIG_INET, as every distribution's has",
         ),
         _ => (
             "mounting in a user namespace",

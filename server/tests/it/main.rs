@@ -28,6 +28,7 @@ mod lifecycle;
 mod live;
 mod logging;
 mod logins;
+mod loopback;
 mod matrix;
 mod mutations;
 mod node;

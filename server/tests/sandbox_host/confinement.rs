@@ -155,7 +155,8 @@ say({
   'seccomp': call('syscall', 317, 0, 0, 0), 'reboot': call('reboot', 0), 'sethostname': call('sethostname', b'x', 1),
   'prctl, set mm': call('prctl', 35, 1, 0, 0, 0), 'ioctl, TIOCSTI': call('ioctl', 0, 0x5412, b'x'),
   'mknod': call('mknod', b'/tmp/d', 0o60666, 0x0801), 'kill, PID 1': call('kill', 1, 9),
-  'inet': sock(socket.AF_INET), 'inet6': sock(socket.AF_INET6), 'netlink': sock(socket.AF_NETLINK, socket.SOCK_RAW),
+  'raw': sock(socket.AF_INET, socket.SOCK_RAW, 1), 'sctp': sock(socket.AF_INET, socket.SOCK_STREAM, 132),
+  'netlink': sock(socket.AF_NETLINK, socket.SOCK_RAW, 16),
   'packet': sock(socket.AF_PACKET, socket.SOCK_RAW), 'vsock': sock(40),
 }, {'clone3': call('syscall', 435, 0, 0), 'io_uring_setup': call('syscall', 425, 1, 0)})",
     );

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Directories;
 use super::tree::put;
-use crate::sandbox::limits::{CPU_PERIOD_US, Limits, SANDBOXES_CPU_SHARES};
+use crate::sandbox::limits::{CPU_PERIOD_US, Limits, SANDBOXES_CPU_SHARES, TCP_BUFFERS};
 
 /// What all sandboxes together get when the CPUs are contended.
 pub fn prepare_top(top: &Directories) -> io::Result<()> {
@@ -14,6 +14,7 @@ pub fn prepare_top(top: &Directories) -> io::Result<()> {
 
 pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {
     limit_memory(&sandbox.memory, limits.memory)?;
+    limit_tcp(&sandbox.memory)?;
     put(&sandbox.pids, "pids.max", limits.pids)?;
     put(&sandbox.cpu, "cpu.cfs_period_us", CPU_PERIOD_US)?;
     put(&sandbox.cpu, "cpu.cfs_quota_us", limits.cpu_quota_us)
@@ -25,6 +26,16 @@ pub fn limit_memory(dir: &Path, bytes: u64) -> io::Result<()> {
     put(dir, "memory.limit_in_bytes", bytes)?;
     if dir.join(WITH_SWAP).exists() {
         put(dir, WITH_SWAP, bytes)?;
+    }
+    Ok(())
+}
+
+/// Limits what the buffers of TCP and UDP take, which v1 counts beside the memory and only where this is set. A kernel without
+/// it has no such counter.
+fn limit_tcp(sandbox: &Path) -> io::Result<()> {
+    const BUFFERS: &str = "memory.kmem.tcp.limit_in_bytes";
+    if sandbox.join(BUFFERS).exists() {
+        put(sandbox, BUFFERS, TCP_BUFFERS)?;
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import dns from "node:dns/promises";
 import fs from "node:fs";
-import inspector from "node:inspector";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
@@ -109,12 +108,6 @@ const attacks = {
     setgroups: attempt(() => process.setgroups([0])),
     priority: attempt(() => os.setPriority(-5)),
     init: attempt(() => process.kill(1, "SIGKILL")),
-    inspector: attempt(() => {
-      inspector.open(0, "127.0.0.1");
-      if (inspector.url() === undefined) {
-        throw Object.assign(new Error("did not open"), { code: "closed" });
-      }
-    }),
     // After all that.
     user: [process.getuid(), process.geteuid(), process.getgid(), process.getegid(), process.getgroups()],
   }),
@@ -141,6 +134,7 @@ const attacks = {
       });
     return {
       tcp: await connect({ port, host: hostname }),
+      elsewhere: await connect({ port: 53, host: "8.8.8.8" }),
       fetch: await fetch(url).then(
         ({ status }) => status,
         (error) => error.cause?.code ?? error.name,

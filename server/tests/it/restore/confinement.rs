@@ -59,6 +59,9 @@ def call(name, *arguments):
             raise OSError(ctypes.get_errno(), name)
     return act
 
+def ask(listener):
+    socket.create_connection(listener.getsockname(), 5).close()
+
 def write(path):
     def act():
         with open(path, "w") as file:
@@ -74,9 +77,12 @@ ATTEMPTS = {
     "setuid": lambda: os.setuid(0),
     "setgid": lambda: os.setgid(0),
     "ptrace": call("ptrace", 16, 1, 0, 0),
+    "raw socket": lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close(),
     "internet socket": lambda: socket.socket(socket.AF_INET).close(),
+    "internet": lambda: socket.create_connection(("8.8.8.8", 53), 5),
+    "loopback": lambda: ask(socket.create_server(("127.0.0.1", 0))),
     "unix socket": lambda: socket.socket(socket.AF_UNIX).close(),
-    "netlink socket": lambda: socket.socket(16, socket.SOCK_RAW).close(),
+    "netlink socket": lambda: socket.socket(16, socket.SOCK_RAW, 12).close(),
     "kill init": lambda: os.kill(1, 0),
     "kill init for good": lambda: os.kill(1, 9),
     "init's memory": lambda: open("/proc/1/mem", "rb").close(),
@@ -204,7 +210,9 @@ async fn confined_as_booted(ahead: bool, start: &str) {
         assert_eq!(report["status"]["NoNewPrivs"], "1");
         assert_eq!(report["status"]["CapBnd"], "0000000000000000");
         assert_eq!(report["attempts"]["own name"], "EACCES");
-        assert_eq!(report["attempts"]["internet socket"], "EPERM");
+        assert_eq!(report["attempts"]["raw socket"], "EPERM");
+        assert_eq!(report["attempts"]["internet"], "ENETUNREACH");
+        assert_eq!(report["attempts"]["loopback"], "allowed");
         assert_eq!(report["hooks"], json!([[1], true]));
         // It names the process.
         let stream = report["environment"]["AWS_LAMBDA_LOG_STREAM_NAME"].take();
