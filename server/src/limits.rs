@@ -4,6 +4,7 @@
 //! A client never decides how long it is waited for: every wait has a budget that single bytes do not renew
 //! ([`Pace`](pace::Pace)), and everything that is held for it is counted.
 
+pub mod budget;
 pub mod pace;
 
 use std::net::{IpAddr, Ipv6Addr};

@@ -13,18 +13,18 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
+use crate::limits::budget::{Budget, Claim, Full};
 use crate::limits::{UPLOAD_FREE, UPLOADS_IN_MEMORY, UPLOADS_ON_DISK};
 
 /// Why an upload was not taken. Nothing of it is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// The others take all there is.
-    #[error("other uploads take the {0} bytes there are for all together; try again")]
-    Full(usize),
+    #[error("other uploads take the {} bytes there are for all together; try again", .0.most)]
+    Full(Full),
     /// It could not be written.
     #[error("the upload could not be kept in the data directory: {0}")]
     Io(#[from] io::Error),
@@ -36,29 +36,8 @@ pub struct Uploads(Arc<Shared>);
 
 struct Shared {
     dir: PathBuf,
-    disk: Share,
-    memory: Share,
-}
-
-/// What all uploads may take of one thing, and what they do take.
-struct Share {
-    most: usize,
-    taken: AtomicUsize,
-}
-
-impl Share {
-    fn of(most: usize) -> Self {
-        Self {
-            most,
-            taken: AtomicUsize::new(0),
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Place {
-    Disk,
-    Memory,
+    disk: Budget,
+    memory: Budget,
 }
 
 impl Uploads {
@@ -70,8 +49,8 @@ impl Uploads {
     fn with(dir: &Path, on_disk: usize, in_memory: usize) -> Self {
         Self(Arc::new(Shared {
             dir: dir.to_owned(),
-            disk: Share::of(on_disk),
-            memory: Share::of(in_memory),
+            disk: Budget::of(on_disk),
+            memory: Budget::of(in_memory),
         }))
     }
 
@@ -86,21 +65,14 @@ impl Uploads {
             buffer: Vec::new(),
             file: None,
             written: 0,
-            held: self.hold(Place::Disk),
+            uploads: self.clone(),
+            held: Held(self.0.disk.claim()),
         }
     }
 
     /// Counts what is held in memory beside: nothing yet.
     pub fn in_memory(&self) -> Held {
-        self.hold(Place::Memory)
-    }
-
-    fn hold(&self, place: Place) -> Held {
-        Held {
-            uploads: self.clone(),
-            place,
-            bytes: 0,
-        }
+        Held(self.0.memory.claim())
     }
 }
 
@@ -111,50 +83,22 @@ impl fmt::Debug for Uploads {
 }
 
 /// Bytes that are counted until it is dropped.
-pub struct Held {
-    uploads: Uploads,
-    place: Place,
-    bytes: usize,
-}
+#[derive(Debug)]
+pub struct Held(Claim);
 
 impl Held {
-    fn share(&self) -> &Share {
-        match self.place {
-            Place::Disk => &self.uploads.0.disk,
-            Place::Memory => &self.uploads.0.memory,
-        }
-    }
-
     /// Counts what has grown to `bytes`. What is small is not counted.
     ///
     /// # Errors
     /// [`UploadError::Full`] when all together would be too large; then nothing more is counted.
     pub fn grow_to(&mut self, bytes: usize) -> Result<(), UploadError> {
-        if bytes <= self.bytes.max(UPLOAD_FREE) {
+        let counted = self.0.bytes();
+        if bytes <= counted.max(UPLOAD_FREE) {
             return Ok(());
         }
-        let share = self.share();
         // By whole steps, so that the count is not touched for each piece.
-        let more = (bytes - self.bytes).next_multiple_of(UPLOAD_FREE);
-        let all = share.taken.fetch_add(more, Ordering::Relaxed) + more;
-        if all > share.most {
-            share.taken.fetch_sub(more, Ordering::Relaxed);
-            return Err(UploadError::Full(share.most));
-        }
-        self.bytes += more;
-        Ok(())
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.share().taken.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-impl fmt::Debug for Held {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Held").field(&self.bytes).finish()
+        let more = (bytes - counted).next_multiple_of(UPLOAD_FREE);
+        self.0.grow(more).map_err(UploadError::Full)
     }
 }
 
@@ -167,6 +111,7 @@ pub struct Spool {
     file: Option<Arc<File>>,
     /// Bytes in the file.
     written: usize,
+    uploads: Uploads,
     held: Held,
 }
 
@@ -214,7 +159,7 @@ impl Spool {
     async fn flush(&mut self) -> Result<(), UploadError> {
         self.held.grow_to(self.len())?;
         let mut buffer = std::mem::take(&mut self.buffer);
-        let (uploads, file) = (self.held.uploads.clone(), self.file.take());
+        let (uploads, file) = (self.uploads.clone(), self.file.take());
         let written = tokio::task::spawn_blocking(move || {
             let file = match file {
                 Some(file) => file,
@@ -345,8 +290,7 @@ mod tests {
     use super::*;
 
     fn taken(uploads: &Uploads) -> (usize, usize) {
-        let of = |share: &Share| share.taken.load(Ordering::Relaxed);
-        (of(&uploads.0.disk), of(&uploads.0.memory))
+        (uploads.0.disk.taken(), uploads.0.memory.taken())
     }
 
     async fn upload(uploads: &Uploads, bytes: usize) -> Result<Upload, UploadError> {

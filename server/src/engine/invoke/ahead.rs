@@ -9,49 +9,41 @@
 //! stops, the ring fills, the function waits in its write, and the invocation's deadline ends all three.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::limits::budget::{Budget, Claim};
 use crate::limits::{ANSWER_AHEAD, ANSWER_SHARE, ANSWERS_AHEAD};
 
 /// What a piece takes beside its bytes: a function may send them one by one.
 const PIECE: usize = 64;
 
 /// Bytes that all queues hold beyond their share.
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static HELD: LazyLock<Budget> = LazyLock::new(|| Budget::of(ANSWERS_AHEAD));
 
 type Piece = Result<Bytes, std::io::Error>;
 
-#[derive(Default)]
 struct State {
     pieces: VecDeque<Piece>,
     bytes: usize,
     /// Of them, those that count in [`HELD`].
-    charged: usize,
+    charged: Claim,
     /// Nothing comes after what is there.
     ended: bool,
     /// The client is gone.
     left: bool,
 }
 
-#[derive(Default)]
 struct Queue {
     state: Mutex<State>,
     /// Rung for the client's side: a piece, or the end.
     came: Notify,
     /// Rung for the instance's side: room, or nobody who wants it.
     taken: Notify,
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        HELD.fetch_sub(self.state.get_mut().charged, Ordering::Relaxed);
-    }
 }
 
 /// The end that the pump writes.
@@ -62,7 +54,17 @@ struct Reader(Arc<Queue>);
 
 /// An empty queue: its writing end, and what it gives as a body.
 pub(super) fn queue() -> (Ahead, impl Stream<Item = Piece> + Send + use<>) {
-    let queue = Arc::new(Queue::default());
+    let queue = Arc::new(Queue {
+        state: Mutex::new(State {
+            pieces: VecDeque::new(),
+            bytes: 0,
+            charged: HELD.claim(),
+            ended: false,
+            left: false,
+        }),
+        came: Notify::new(),
+        taken: Notify::new(),
+    });
     let reader = Reader(queue.clone());
     let body = stream::unfold(reader, |reader| async move {
         let piece = reader.next().await?;
@@ -83,12 +85,9 @@ impl Ahead {
         // A piece is at most what a ring holds: the first always fits.
         if held > ANSWER_SHARE && state.bytes > 0 {
             let wanted = held - ANSWER_SHARE.max(state.bytes);
-            let all = HELD.fetch_add(wanted, Ordering::Relaxed) + wanted;
-            if held > ANSWER_AHEAD || all > ANSWERS_AHEAD {
-                HELD.fetch_sub(wanted, Ordering::Relaxed);
+            if held > ANSWER_AHEAD || state.charged.grow(wanted).is_err() {
                 return Err(piece);
             }
-            state.charged += wanted;
         }
         state.bytes = held;
         state.pieces.push_back(Ok(piece));
@@ -139,9 +138,7 @@ impl Reader {
                 if let Some(piece) = state.pieces.pop_front() {
                     let bytes = piece.as_ref().map_or(0, |piece| piece.len() + PIECE);
                     state.bytes -= bytes;
-                    let back = state.charged.min(bytes);
-                    state.charged -= back;
-                    HELD.fetch_sub(back, Ordering::Relaxed);
+                    state.charged.shrink(bytes);
                     drop(state);
                     self.0.taken.notify_one();
                     return Some(piece);

@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
 use crate::engine::InvokeError;
+use crate::limits::budget::{Budget, Claim};
 use crate::limits::{BODIES_AHEAD, BODY_AHEAD, BODY_SHARE};
 
 /// A body as it comes.
@@ -19,12 +20,21 @@ pub(super) type Body = BoxStream<'static, Result<Bytes, std::io::Error>>;
 #[derive(Debug, Default, Clone)]
 pub(in crate::engine) struct Bodies(Arc<State>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     /// Bytes, beyond each body's share.
-    held: AtomicUsize,
+    held: Budget,
     /// Bodies that are being read ahead.
     awaited: AtomicUsize,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            held: Budget::of(BODIES_AHEAD),
+            awaited: AtomicUsize::new(0),
+        }
+    }
 }
 
 /// One that is being read.
@@ -41,9 +51,9 @@ pub(super) struct ReadAhead {
     pub(super) pieces: Vec<Bytes>,
     /// What is left, if anything.
     pub(super) rest: Option<Body>,
-    bodies: Bodies,
     bytes: usize,
-    counted: usize,
+    /// What is counted of it.
+    held: Claim,
 }
 
 impl Bodies {
@@ -60,9 +70,8 @@ impl Bodies {
         let mut ahead = ReadAhead {
             pieces: Vec::new(),
             rest: None,
-            bodies: self.clone(),
             bytes: 0,
-            counted: 0,
+            held: self.0.held.claim(),
         };
         let Some(mut body) = body else {
             return Ok(ahead);
@@ -83,28 +92,17 @@ impl Bodies {
 impl ReadAhead {
     fn push(&mut self, piece: Bytes) -> Result<(), InvokeError> {
         self.bytes += piece.len();
-        let more = self.bytes.saturating_sub(BODY_SHARE) - self.counted;
+        let more = self.bytes.saturating_sub(BODY_SHARE) - self.held.bytes();
         if more > 0 {
-            let all = self.bodies.0.held.fetch_add(more, Ordering::Relaxed) + more;
-            self.counted += more;
-            if all > BODIES_AHEAD {
-                return Err(InvokeError::HostExhausted(format!(
+            self.held.grow(more).map_err(|full| {
+                InvokeError::HostExhausted(format!(
                     "bodies of other requests, which are still coming, take the {} MiB that there are for them",
-                    BODIES_AHEAD >> 20
-                )));
-            }
+                    full.most >> 20
+                ))
+            })?;
         }
         self.pieces.push(piece);
         Ok(())
-    }
-}
-
-impl Drop for ReadAhead {
-    fn drop(&mut self) {
-        self.bodies
-            .0
-            .held
-            .fetch_sub(self.counted, Ordering::Relaxed);
     }
 }
 
@@ -125,7 +123,7 @@ mod tests {
     }
 
     fn held(bodies: &Bodies) -> usize {
-        bodies.0.held.load(Ordering::Relaxed)
+        bodies.0.held.taken()
     }
 
     #[tokio::test]
