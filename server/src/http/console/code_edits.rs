@@ -101,23 +101,7 @@ pub fn settle(base: &Path, edits: Vec<FileEdit>) -> io::Result<Vec<FileEdit>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::console::form;
-    use crate::uploads::Uploads;
-
-    async fn form(body: &str) -> Form {
-        let request = axum::extract::Request::builder()
-            .method("POST")
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(axum::body::Body::from(body.to_owned()))
-            .expect("a request");
-        form::read(
-            request,
-            &<form::Code as form::Kind>::SHAPE,
-            &Uploads::for_tests(),
-        )
-        .await
-        .expect("a form")
-    }
+    use crate::http::console::form::{Code, encoded};
 
     fn edit(from: Option<&str>, to: Option<&str>, text: Option<&str>) -> FileEdit {
         FileEdit {
@@ -147,9 +131,13 @@ mod tests {
                 edit(Some("a.py"), None, None),
             ),
         ] {
-            assert_eq!(read(&form(body).await), Ok(vec![expected]), "{body}");
+            assert_eq!(
+                read(&encoded::<Code>(body).await),
+                Ok(vec![expected]),
+                "{body}"
+            );
         }
-        let error = read(&form("opened=a.py&path=&code=x").await).expect_err("refused");
+        let error = read(&encoded::<Code>("opened=a.py&path=&code=x").await).expect_err("refused");
         assert_eq!(error.field, "path");
     }
 
@@ -157,7 +145,7 @@ mod tests {
     async fn scripts_send_all_edits() {
         let body = "edits=%5B%7B%22from%22%3A%22a%22%7D%2C%7B%22to%22%3A%22b%22%2C%22text%22%3A%22%22%7D%5D";
         assert_eq!(
-            read(&form(body).await),
+            read(&encoded::<Code>(body).await),
             Ok(vec![
                 edit(Some("a"), None, None),
                 edit(None, Some("b"), Some(""))
@@ -165,7 +153,9 @@ mod tests {
         );
         for bad in ["edits=%7B%7D", "edits=%5B%7B%22mode%22%3A1%7D%5D"] {
             assert_eq!(
-                read(&form(bad).await).expect_err("refused").field,
+                read(&encoded::<Code>(bad).await)
+                    .expect_err("refused")
+                    .field,
                 "edits",
                 "{bad}"
             );

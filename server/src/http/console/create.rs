@@ -221,32 +221,13 @@ fn typed(form: &Form) -> FunctionForm {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-    use axum::extract::Request;
-
     use super::*;
-    use crate::http::console::form;
+    use crate::http::console::form::{self, encoded};
     use crate::model::Runtime;
-    use crate::uploads::Uploads;
-
-    async fn form(body: &str) -> Form {
-        let request = Request::builder()
-            .method("POST")
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(Body::from(body.to_owned()))
-            .expect("a request");
-        form::read(
-            request,
-            &<form::Code as form::Kind>::SHAPE,
-            &Uploads::for_tests(),
-        )
-        .await
-        .expect("a form")
-    }
 
     #[tokio::test]
     async fn a_filled_form_is_a_function() {
-        let form = form(
+        let form = encoded::<form::Code>(
             "name=+hello+&runtime=python3&handler=main.handler&memory_mb=64&timeout_ms=&network=none&public=true\
              &env_name=A&env_value=1&env_name=&env_value=&code_source=inline&code=def+handler(e,c):%0D%0A++return+1",
         )
@@ -275,16 +256,19 @@ mod tests {
             ("&env_name=&env_value=orphan", "env."),
             ("&network=all", "network"),
         ] {
-            let error = read(&form(&format!("{GOOD}{more}")).await).expect_err("refused");
+            let error =
+                read(&encoded::<form::Code>(&format!("{GOOD}{more}")).await).expect_err("refused");
             assert_eq!(error.field, field);
         }
-        let error = read(&form("runtime=python3&code=x").await).expect_err("refused");
+        let error =
+            read(&encoded::<form::Code>("runtime=python3&code=x").await).expect_err("refused");
         assert_eq!(
             (error.field.as_str(), error.rule.as_str()),
             ("name", "give the function a name")
         );
-        let error = read(&form("name=a&runtime=python3&code_source=file&code=x").await)
-            .expect_err("refused");
+        let error =
+            read(&encoded::<form::Code>("name=a&runtime=python3&code_source=file&code=x").await)
+                .expect_err("refused");
         assert_eq!(
             (error.field.as_str(), error.rule.as_str()),
             ("code", "choose a file")
@@ -293,7 +277,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_typed_is_kept() {
-        let form = form("name=Bad+Name&memory_mb=x&code=%0Ay&env_name=A&env_value=+1").await;
+        let form =
+            encoded::<form::Code>("name=Bad+Name&memory_mb=x&code=%0Ay&env_name=A&env_value=+1")
+                .await;
         let typed = typed(&form);
         assert_eq!(typed.name, "Bad Name");
         assert_eq!(typed.memory_mb, "x");

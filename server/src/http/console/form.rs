@@ -312,6 +312,18 @@ fn too_many(shape: &Shape) -> Problem {
     )
 }
 
+/// The form that a URL-encoded body is.
+#[cfg(test)]
+pub async fn encoded<K: Kind>(body: &str) -> Form {
+    let request = Request::builder()
+        .method("POST")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(axum::body::Body::from(body.to_owned()))
+        .expect("a request");
+    let read = read(request, &K::SHAPE, &Uploads::for_tests()).await;
+    read.expect("a form")
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;

@@ -164,25 +164,11 @@ fn view(app: &App, viewer: &Viewer) -> TokensPage {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-    use axum::extract::Request;
-
     use super::*;
-    use crate::http::console::form;
+    use crate::http::console::form::{Settings, encoded};
 
     async fn token(body: &str) -> Result<NewToken, String> {
-        let request = Request::builder()
-            .method("POST")
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(Body::from(body.to_owned()))
-            .expect("a request");
-        let form = form::read(
-            request,
-            &<form::Settings as form::Kind>::SHAPE,
-            &crate::uploads::Uploads::for_tests(),
-        )
-        .await
-        .expect("a form");
+        let form = encoded::<Settings>(body).await;
         read(&form, Timestamp::UNIX_EPOCH).map_err(|error| error.field)
     }
 
