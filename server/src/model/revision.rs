@@ -34,6 +34,16 @@ impl Revision {
         Self(digest(&serde_json::to_vec(content).unwrap_or_default()))
     }
 
+    /// The version that was active, where this is a revision of the function with this id.
+    pub fn version_of(&self, id: i64) -> Option<u32> {
+        let (of, version) = self.0.split_once('.')?;
+        if of.parse() == Ok(id) {
+            version.parse().ok()
+        } else {
+            None
+        }
+    }
+
     /// As it came from outside.
     pub fn named(name: &str) -> Self {
         Self(name.to_owned())

@@ -1,10 +1,9 @@
 //! `ETag`, `If-Match` and `If-None-Match`; and the console's forms, which carry what they were filled in on.
 
-use reqwest::multipart::{Form, Part};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Browser, Client, Server, TOKEN};
+use crate::support::{Answer, Browser, Client, Server, TOKEN, encoded, hidden, settings_form};
 
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 const FUNCTION: &str = "/api/v1/functions/echo";
@@ -158,13 +157,10 @@ async fn of_changes_at_the_same_time_one_is_made() {
     }
 }
 
-/// The value of a hidden field of a page.
-fn hidden(page: &str, name: &str) -> String {
-    let (_, rest) = page
-        .split_once(&format!("name=\"{name}\" value=\""))
-        .expect(name);
-    let (value, _) = rest.split_once('"').expect("its end");
-    value.replace("&#34;", "\"").replace("&quot;", "\"")
+/// The revision of another version of the same function.
+fn of_version(revision: &str, version: u32) -> String {
+    let (function, _) = revision.split_once('.').expect("function and version");
+    format!("{function}.{version}")
 }
 
 #[tokio::test]
@@ -176,27 +172,15 @@ async fn a_settings_form_does_not_undo_what_somebody_else_saved_meanwhile() {
     let others = json!({"memory_mb": 512, "start": "boot", "env": {"A": "b"}});
     client.patch(FUNCTION, &others).await.expect(200);
     let loaded = hidden(&page, "loaded");
-    let typed = |revision: &str| {
-        [
-            ("loaded", loaded.clone()),
-            ("revision", revision.to_owned()),
-            ("handler", "main.handler".to_owned()),
-            ("memory_mb", "128".to_owned()),
-            ("timeout_ms", "7777".to_owned()),
-            ("max_concurrency", "8".to_owned()),
-            ("idle_timeout_s", "300".to_owned()),
-            ("min_instances", "0".to_owned()),
-            ("template_idle_timeout_s", "3600".to_owned()),
-            ("start", "auto".to_owned()),
-            ("network", "none".to_owned()),
-        ]
-    };
     let submit = async |revision: &str, partial: bool| {
-        let mut form = Form::new().text("csrf", browser.csrf().to_owned());
-        for (name, value) in typed(revision) {
-            form = form.text(name, value);
-        }
-        let mut request = browser.post(path).multipart(form);
+        let fields = settings_form(&[
+            ("csrf", browser.csrf()),
+            ("loaded", &loaded),
+            ("revision", revision),
+            ("memory_mb", "128"),
+            ("timeout_ms", "7777"),
+        ]);
+        let mut request = encoded(browser.post(path), &fields);
         if partial {
             request = request.header("hx-request", "true");
         }
@@ -215,17 +199,117 @@ async fn a_settings_form_does_not_undo_what_somebody_else_saved_meanwhile() {
         );
         // What was typed stays: in the page, or because the partial leaves the form alone.
         assert_eq!(said.contains("value=\"7777\""), !partial);
-        assert_eq!(hidden(&said, "revision"), "2");
+        assert_eq!(hidden(&said, "revision"), of_version(&revision, 2));
         assert_eq!(client.get(FUNCTION).await.json()["active_version"], 2);
     }
     // Who saves again means it: just what was changed by hand.
-    submit("2", false).await.expect(303);
+    submit(&of_version(&revision, 2), false).await.expect(303);
     let now = client.get(FUNCTION).await.json();
     assert_eq!(
         (&now["memory_mb"], &now["start"], &now["timeout_ms"]),
         (&json!(512), &json!("boot"), &json!(7777))
     );
     assert_eq!(now["env"], json!({"A": null}));
+}
+
+#[tokio::test]
+async fn a_function_is_not_deleted_for_what_its_page_did_not_show() {
+    let (server, client) = echo().await;
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let page = browser.get("/functions/echo/settings").await.expect(200);
+    let revision = hidden(&page.text(), "revision");
+    let submit = async |revision: &str, confirm: &str, partial: bool| {
+        let fields = [
+            ("csrf", browser.csrf()),
+            ("revision", revision),
+            ("confirm", confirm),
+        ];
+        let mut request = encoded(browser.post("/functions/echo/delete"), &fields);
+        if partial {
+            request = request.header("hx-request", "true");
+        }
+        browser.send(request).await
+    };
+    // A mistyped name is no consent to what came meanwhile.
+    let others = json!({"memory_mb": 512});
+    client.patch(FUNCTION, &others).await.expect(200);
+    let said = submit(&revision, "ech", true).await.expect(422).text();
+    assert_eq!(hidden(&said, "revision"), revision);
+    let mut present = String::new();
+    for partial in [true, false] {
+        let said = submit(&revision, "echo", partial).await.expect(422).text();
+        let told = "Version 2 became the active one meanwhile. Nothing was deleted. It changed memory_mb from 128 MiB \
+                    to 512 MiB. Delete again if you still mean to.";
+        assert!(said.contains(told), "{said}");
+        present = hidden(&said, "revision");
+        assert_eq!(present, of_version(&revision, 2));
+    }
+    client.get(FUNCTION).await.expect(200);
+    // One that was made anew under the name is another function, though its version has the same number.
+    client.delete(FUNCTION).await.expect(204);
+    client.deploy("echo", ECHO, json!({})).await;
+    client.patch(FUNCTION, &others).await.expect(200);
+    let said = submit(&present, "echo", true).await.expect(422).text();
+    assert!(
+        said.contains("The function was deleted and created again meanwhile. Nothing was deleted."),
+        "{said}"
+    );
+    submit(&hidden(&said, "revision"), "echo", true)
+        .await
+        .expect(200);
+    client.get(FUNCTION).await.problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_version_is_not_activated_in_place_of_one_that_its_page_did_not_show() {
+    let (server, client) = echo().await;
+    let settings = json!({"memory_mb": 256});
+    client.patch(FUNCTION, &settings).await.expect(200);
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let path = "/functions/echo/versions/1/activate";
+    let revision = hidden(&browser.get(path).await.expect(200).text(), "revision");
+    let link = browser.get("/functions/echo/versions").await.expect(200);
+    assert!(
+        link.text()
+            .contains(&format!("hx-vals='{{\"revision\": \"{revision}\"}}'"))
+    );
+    let others = json!({"timeout_ms": 7777});
+    client.patch(FUNCTION, &others).await.expect(200);
+    let refused = browser
+        .submit(path, &[("revision", &revision)])
+        .await
+        .expect(303);
+    let asked_again = refused.header("location").to_owned();
+    assert_eq!(asked_again, format!("{path}?shown={revision}"));
+    assert_eq!(client.get(FUNCTION).await.json()["active_version"], 3);
+    let said = browser.get(&asked_again).await.expect(200).text();
+    assert!(
+        said.contains("Version 3 became the active one meanwhile. Nothing was changed.")
+            && said.contains("It changed timeout_ms from 30000 ms to 7777 ms."),
+        "{said}"
+    );
+    let present = hidden(&said, "revision");
+    let done = browser
+        .submit(path, &[("revision", &present)])
+        .await
+        .expect(303);
+    assert_eq!(
+        done.header("location"),
+        "/functions/echo/versions?notice=activated"
+    );
+    assert_eq!(client.get(FUNCTION).await.json()["active_version"], 1);
+    // Only what was done is in the audit log.
+    let log = client.get("/api/v1/audit?action=function.activate").await;
+    assert_eq!(
+        log.json()["items"].as_array().map(Vec::len),
+        Some(1),
+        "{}",
+        log.text()
+    );
+    let nonsense = [("revision", "\r\nX: 1&\u{e9}")];
+    let refused = browser.submit(path, &nonsense).await.expect(303);
+    assert_eq!(refused.header("location"), format!("{path}?shown=1"));
+    browser.get(refused.header("location")).await.expect(303);
 }
 
 #[tokio::test]
@@ -280,23 +364,12 @@ async fn an_upload_does_not_replace_code_that_its_page_did_not_show() {
         .put(&format!("{FUNCTION}/code"), &body)
         .await
         .expect(200);
-    let upload = async |base: String| {
-        let part = Part::bytes(ECHO.as_bytes().to_vec()).file_name("main.py");
-        let form = Form::new()
-            .text("csrf", browser.csrf().to_owned())
-            .text("base", base)
-            .text("edits", "[]")
-            .text("code_source", "file")
-            .part("code_file", part);
-        browser
-            .send(browser.post("/functions/echo/code").multipart(form))
-            .await
-    };
-    let said = upload(hidden(&page, "base")).await.expect(422).text();
+    let upload = async |base: &str| browser.upload_code("echo", base, ECHO).await;
+    let said = upload(&hidden(&page, "base")).await.expect(422).text();
     assert!(
         said.contains("Version 2 was deployed meanwhile. Nothing was changed."),
         "{said}"
     );
     assert_eq!(client.get(FUNCTION).await.json()["active_version"], 2);
-    upload(2.to_string()).await.expect(303);
+    upload("2").await.expect(303);
 }

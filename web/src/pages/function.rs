@@ -90,6 +90,8 @@ pub struct FunctionHead {
     pub runtime: &'static str,
     /// The version that answers.
     pub version: u32,
+    /// The state of what was asked for: forms send it along, so that nothing else is changed by them.
+    pub revision: String,
     /// Whether it can answer.
     pub state: Badge,
     /// Why it cannot.

@@ -116,8 +116,18 @@ pub struct SettingsPage {
     pub delete_error: String,
     /// The version that the form was made of.
     pub loaded: u32,
-    /// The version that a change is meant for.
+    /// The state that a change is meant for.
     pub revision: String,
+}
+
+/// `partials/delete_state.html`: what a deletion that was not made leaves in its form.
+#[derive(Debug, Clone, Template)]
+#[template(path = "partials/delete_state.html")]
+pub struct DeleteState {
+    /// Why it was not made.
+    pub delete_error: String,
+    /// The state that the next attempt is meant for.
+    pub delete_revision: String,
 }
 
 impl SettingsPage {

@@ -5,7 +5,7 @@ use askama::Template;
 use crate::chrome::Chrome;
 use crate::format;
 use crate::pages::diff::{DiffView, SettingRow};
-use crate::pages::{Command, FunctionHead, Moment, StartRow, Tab};
+use crate::pages::{Command, DeployProblem, FunctionHead, Moment, StartRow, Tab};
 
 /// One version.
 #[derive(Debug, Clone)]
@@ -113,6 +113,8 @@ pub struct VersionActivatePage {
     pub head: FunctionHead,
     /// The version that shall answer.
     pub version: u32,
+    /// What somebody else did since it was asked first.
+    pub problem: Option<DeployProblem>,
 }
 
 impl VersionActivatePage {

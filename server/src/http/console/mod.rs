@@ -28,6 +28,7 @@ mod latency;
 mod live;
 mod login;
 mod logs;
+mod meanwhile;
 mod notice;
 mod outcome;
 mod overview;

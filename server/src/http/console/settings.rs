@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use hearth_web::pages::{CorsForm, FieldErrors, FormOutcome, SettingsForm, SettingsPage};
+use hearth_web::pages::{CorsForm, DeleteState, SettingsForm, SettingsPage};
 use hearth_web::respond;
 use serde_json::Value;
 
@@ -20,6 +20,7 @@ use super::create::{env, env_rows};
 use super::form::{Form, Submitted};
 use super::function::{Notice, notice};
 use super::guard::{go, is_htmx};
+use super::meanwhile::{self, Meanwhile};
 use super::outcome::Failure;
 use super::session::Viewer;
 use super::{commands, view};
@@ -65,14 +66,14 @@ pub async fn submit(
         }
         Ok(Some(patch)) => {
             viewer.audit().detail(patch.fields().join(", "));
-            let meant = Meant::only(Revision::of_function(function.id, filled_in.known));
+            let meant = Meant::only(filled_in.known.clone());
             match app.engine.update(&name, patch, None, meant).await {
                 Ok(saved) => {
                     let version = saved.active_version;
                     viewer.audit().detail(format!("version {version}"));
                     return Ok(go(&headers, &told(&name, "saved")));
                 }
-                Err(EngineError::Changed(_)) => overtaken(&app, &name, filled_in.known).await?,
+                Err(EngineError::Changed(_)) => overtaken(&app, &name, &filled_in.known).await?,
                 Err(error) => Failure::engine(error, SettingsForm::FIELDS, &viewer.request_id)?,
             }
         }
@@ -82,7 +83,7 @@ pub async fn submit(
     }
     let typed = typed(&form, &function);
     let shown = Shown {
-        based_on: (filled_in.shown.active_version, filled_in.known),
+        based_on: Some((filled_in.shown.active_version, filled_in.known)),
         failure,
         status: StatusCode::UNPROCESSABLE_ENTITY,
         ..Shown::default()
@@ -94,16 +95,18 @@ pub async fn submit(
 struct FilledIn {
     /// The function as the form showed it: only what differs from this was changed by hand.
     shown: FunctionView,
-    /// The version that whoever sends it knows to be the active one.
-    known: u32,
+    /// The state that whoever sends it knows.
+    known: Revision,
 }
 
 impl FilledIn {
     /// As the form says. One that says nothing means what there is.
     async fn on(app: &App, form: &Form, function: &FunctionView) -> Result<Self, Problem> {
-        let number = |name: &str| form.trimmed(name).parse::<u32>().ok();
-        let known = number("revision").unwrap_or(function.active_version);
-        let loaded = number("loaded").unwrap_or(known);
+        let known = meanwhile::drawn_from(form).unwrap_or_else(|| revision(function));
+        let loaded = form.trimmed("loaded").parse().ok();
+        let loaded = loaded
+            .or(known.version_of(function.id))
+            .unwrap_or(function.active_version);
         let mut shown = function.clone();
         if loaded != function.active_version {
             let versions = app.engine.versions(&function.name).await?;
@@ -137,25 +140,20 @@ fn as_of(function: FunctionView, version: VersionView) -> FunctionView {
     }
 }
 
-/// Another version than `known` is active: says what it changed.
-async fn overtaken(app: &App, name: &str, known: u32) -> Result<Failure, Problem> {
-    let now = app.engine.get(name).await?.active_version;
-    // Of a function that was made anew under the name, there is nothing to compare.
-    let changes = app
-        .engine
-        .setting_changes(name, known, now)
-        .await
-        .unwrap_or_default();
-    let told: Vec<String> = changes
-        .iter()
-        .map(|change| format!("{} from {} to {}", change.name, change.before, change.after))
-        .collect();
-    let changes = match told.is_empty() {
-        true => "It has the same settings.".to_owned(),
-        false => format!("It changed {}.", told.join(", ")),
-    };
-    let title = format!("Version {now} became the active one meanwhile. Nothing was saved.");
-    Ok(Failure::overtaken(title, &changes, now.to_string()))
+/// The function is in another state than `known`: says what was changed.
+async fn overtaken(app: &App, name: &str, known: &Revision) -> Result<Failure, Problem> {
+    let now = app.engine.get(name).await?;
+    let Meanwhile { title, changes } = Meanwhile::since(app, known, &now).await?;
+    let title = format!("{title} Nothing was saved.");
+    Ok(Failure::overtaken(
+        title,
+        &changes,
+        revision(&now).to_string(),
+    ))
+}
+
+fn revision(function: &FunctionView) -> Revision {
+    Revision::of_function(function.id, function.active_version)
 }
 
 /// The page again, with what was done.
@@ -176,26 +174,35 @@ pub async fn delete(
         ..
     } = submitted;
     viewer.needs(Right::Write)?;
-    if form.trimmed("confirm") == name {
-        app.engine.delete(&name, Meant::Any).await?;
-        return Ok(go(&headers, "/functions?notice=deleted"));
-    }
-    let message = "Type the function's name to delete it.".to_owned();
+    let mut shown = form.trimmed("revision");
+    let error = if form.trimmed("confirm") == name {
+        match app.engine.delete(&name, meanwhile::meant(&form)).await {
+            Ok(()) => return Ok(go(&headers, "/functions?notice=deleted")),
+            Err(EngineError::Changed(changed)) => {
+                let now = app.engine.get(&name).await?;
+                let known = Revision::named(&shown);
+                let Meanwhile { title, changes } = Meanwhile::since(&app, &known, &now).await?;
+                shown = changed.present.to_string();
+                format!("{title} Nothing was deleted. {changes} Delete again if you still mean to.")
+            }
+            Err(error) => return Err(error.into()),
+        }
+    } else {
+        "Type the function's name to delete it.".to_owned()
+    };
     if is_htmx(&headers) {
-        let outcome = FormOutcome {
-            fields: &["confirm"],
-            errors: FieldErrors::one("confirm", message),
-            problem: None,
-            revision: None,
+        let state = DeleteState {
+            delete_error: error,
+            delete_revision: shown,
         };
         let status = StatusCode::UNPROCESSABLE_ENTITY;
-        return Ok((status, respond::partial(&outcome)).into_response());
+        return Ok((status, respond::partial(&state)).into_response());
     }
     let function = app.engine.get(&name).await?;
     let form = present(&function);
     let shown = Shown {
         status: StatusCode::UNPROCESSABLE_ENTITY,
-        delete_error: message,
+        delete_error: error,
         ..Shown::default()
     };
     show(&app, &viewer, &headers, &function, form, shown).await
@@ -204,8 +211,8 @@ pub async fn delete(
 /// What the page says about the last attempt.
 #[derive(Default)]
 struct Shown {
-    /// The versions that the form shows and that it is based on; 0 for the active one.
-    based_on: (u32, u32),
+    /// The version that the form shows and the state that it is based on, where that is not the present one.
+    based_on: Option<(u32, Revision)>,
     failure: Failure,
     status: StatusCode,
     delete_error: String,
@@ -222,11 +229,9 @@ async fn show(
 ) -> Result<Response, Problem> {
     let mut chrome = viewer.chrome();
     chrome.notice = shown.notice;
-    let active = function.active_version;
-    let (loaded, known) = match shown.based_on {
-        (0, _) => (active, active),
-        based_on => based_on,
-    };
+    let (loaded, known) = shown
+        .based_on
+        .unwrap_or_else(|| (function.active_version, revision(function)));
     let page = SettingsPage {
         loaded,
         revision: shown.failure.revision.unwrap_or_else(|| known.to_string()),
@@ -394,12 +399,10 @@ fn typed(form: &Form, function: &FunctionView) -> SettingsForm {
 mod tests {
     use std::collections::BTreeMap;
 
-    use axum::body::Body;
-    use axum::extract::Request;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::http::console::form;
+    use crate::http::console::form::{Settings, encoded};
     use crate::model::{DecisionCounts, FunctionState, InstanceCounts, Runtime};
 
     fn function() -> FunctionView {
@@ -442,21 +445,7 @@ mod tests {
          &min_instances=0&template_idle_timeout_s=3600&start=auto&network=none&env_name=&env_value=";
 
     async fn patch(body: &str) -> Result<Option<FunctionPatch>, InvalidField> {
-        let request = Request::builder()
-            .method("POST")
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(Body::from(body.to_owned()))
-            .expect("a request");
-        read(
-            &form::read(
-                request,
-                &<form::Settings as form::Kind>::SHAPE,
-                &crate::uploads::Uploads::for_tests(),
-            )
-            .await
-            .expect("a form"),
-            &function(),
-        )
+        read(&encoded::<Settings>(body).await, &function())
     }
 
     #[tokio::test]

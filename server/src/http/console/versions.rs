@@ -4,21 +4,24 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
-use hearth_web::pages::{Moment, VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage};
+use hearth_web::pages::{
+    DeployProblem, Moment, VersionActivatePage, VersionDiffPage, VersionRow, VersionsPage,
+};
 use hearth_web::respond;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::engine::VersionChange;
+use crate::engine::{EngineError, VersionChange};
 use crate::http::App;
 use crate::http::functions::version_code;
 use crate::http::problem::Problem;
-use crate::model::{AuditFilter, AuditRecord, Meant, Right, VersionView};
+use crate::model::{AuditFilter, AuditRecord, Revision, Right, VersionView};
 
 use super::code_files::blocking;
 use super::form::Submitted;
 use super::function::{Notice, notice};
 use super::guard::go;
+use super::meanwhile::{self, Meanwhile};
 use super::session::Viewer;
 use super::{commands, diff, view};
 
@@ -178,11 +181,19 @@ pub async fn download(
     version_code::archive(&app, &name, &version).await
 }
 
-/// `GET /functions/{name}/versions/{version}/activate`: asks.
+/// `?shown=…`.
+#[derive(Debug, Deserialize)]
+pub struct Overtaken {
+    shown: Option<String>,
+}
+
+/// `GET /functions/{name}/versions/{version}/activate?shown=…`: asks; again, where the function was in the state `shown` when
+/// it was asked first, and somebody else has changed it.
 pub async fn ask(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path((name, version)): Path<(String, String)>,
+    Query(Overtaken { shown }): Query<Overtaken>,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Write)?;
     let version = number(&name, &version)?;
@@ -191,7 +202,19 @@ pub async fn ask(
         return Ok(Redirect::to(&format!("/functions/{name}/versions")).into_response());
     }
     app.engine.code(&name, Some(version)).await?;
+    let problem = match shown {
+        None => None,
+        Some(shown) => {
+            let since = Meanwhile::since(&app, &Revision::named(&shown), &function).await?;
+            Some(DeployProblem {
+                title: format!("{} Nothing was changed.", since.title),
+                detail: since.changes,
+                ..DeployProblem::default()
+            })
+        }
+    };
     let page = VersionActivatePage {
+        problem,
         chrome: viewer.chrome(),
         head: view::head(&app, &function).await?,
         version,
@@ -209,8 +232,18 @@ pub async fn activate(
     let version = number(&name, &version)?;
     let audit = submitted.viewer.audit();
     audit.detail(format!("version {version}"));
-    app.engine.activate(&name, version, Meant::Any).await?;
-    let page = format!("/functions/{name}/versions?notice=activated");
+    let meant = meanwhile::meant(&submitted.form);
+    let page = match app.engine.activate(&name, version, meant).await {
+        Ok(_) => format!("/functions/{name}/versions?notice=activated"),
+        Err(EngineError::Changed(_)) => {
+            audit.nothing_changed();
+            // What is no revision is not repeated in an address.
+            let shown = submitted.form.trimmed("revision");
+            let shown = shown.replace(|c: char| !c.is_ascii_digit() && c != '.', "");
+            format!("/functions/{name}/versions/{version}/activate?shown={shown}")
+        }
+        Err(error) => return Err(error.into()),
+    };
     Ok(go(&submitted.headers, &page))
 }
 

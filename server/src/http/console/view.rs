@@ -16,8 +16,8 @@ use crate::http::answer;
 use crate::http::edge::is_https;
 use crate::model::{
     DecisionCounts, FunctionError, FunctionState, FunctionView, ImageView, InvocationPayloads,
-    InvocationRecord, LogLine, LogStream, Note, Payload, Runtime, Stages, StartRung, Status,
-    Trigger, samples_needed,
+    InvocationRecord, LogLine, LogStream, Note, Payload, Revision, Runtime, Stages, StartRung,
+    Status, Trigger, samples_needed,
 };
 use crate::store::StoreError;
 
@@ -143,6 +143,7 @@ pub async fn head(app: &App, function: &FunctionView) -> Result<FunctionHead, St
         name: function.name.clone(),
         runtime: runtime(function.runtime),
         version: function.active_version,
+        revision: Revision::of_function(function.id, function.active_version).to_string(),
         state: state(function.state),
         state_reason: function.state_reason.clone(),
         notes: messages(&function.notes),

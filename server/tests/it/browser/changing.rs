@@ -38,6 +38,34 @@ async fn a_version_is_gone_back_to_after_an_answer() {
     browser.click("#confirm-yes").await;
     browser.wait_for_text("#notice", "Version 1 is live").await;
     assert_eq!(client.invoke("counted", &json!(0)).await.json(), 1);
+    // What somebody else did meanwhile is shown before it is undone, and before the function is deleted.
+    let others = json!({"memory_mb": 256});
+    let function = "/api/v1/functions/counted";
+    client.patch(function, &others).await.expect(200);
+    browser.click("#activate-2").await;
+    browser.click("#confirm-yes").await;
+    browser
+        .wait_for_text("#problem", "Version 3 became the active one meanwhile.")
+        .await;
+    assert_eq!(client.invoke("counted", &json!(0)).await.json(), 1);
+    browser.click("#activate-button").await;
+    browser.wait_for_text("#notice", "Version 2 is live").await;
+    browser.open(&server, "/functions/counted/settings").await;
+    client
+        .patch(function, &json!({"memory_mb": 64}))
+        .await
+        .expect(200);
+    browser.fill("#confirm", "counted").await;
+    browser.click("#delete-button").await;
+    browser
+        .wait_for_text(
+            "#error-confirm",
+            "Version 4 became the active one meanwhile.",
+        )
+        .await;
+    browser.click("#delete-button").await;
+    browser.wait_for_text("#notice", "deleted").await;
+    client.get(function).await.problem(404, "not_found");
     browser.close().await;
 }
 

@@ -20,7 +20,7 @@ pub use proxy::Proxy;
 pub use raw::{exchange, half_a_request};
 pub use stream::Lines;
 use tempfile::TempDir;
-pub use visitor::{Browser, encoded};
+pub use visitor::{Browser, encoded, hidden, settings_form};
 pub use zips::{Entry, archive, handmade};
 
 /// The admin token of every test server.

@@ -1,7 +1,7 @@
 //! The console without scripts: a cookie, a CSRF token, and forms.
 
 use reqwest::header::HeaderMap;
-use reqwest::multipart::Form;
+use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder};
 
 use super::{Answer, Client, Server};
@@ -99,6 +99,19 @@ impl Browser {
         self.send(self.request(Method::GET, path)).await
     }
 
+    /// Deploys a file in place of all files on the code page that showed version `base`.
+    pub async fn upload_code(&self, function: &str, base: &str, code: &str) -> Answer {
+        let part = Part::bytes(code.as_bytes().to_vec()).file_name("main.py");
+        let form = Form::new()
+            .text("csrf", self.csrf.clone())
+            .text("base", base.to_owned())
+            .text("edits", "[]")
+            .text("code_source", "file")
+            .part("code_file", part);
+        let path = format!("/functions/{function}/code");
+        self.send(self.post(&path).multipart(form)).await
+    }
+
     /// Submits a form with the session's CSRF token.
     pub async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let mut form = Form::new().text("csrf", self.csrf.clone());
@@ -107,6 +120,38 @@ impl Browser {
         }
         self.send(self.post(path).multipart(form)).await
     }
+}
+
+/// The fields of a function's settings form: what new functions have, with 64 MiB, and then `others`, of which those that are
+/// among them count instead.
+pub fn settings_form<'a>(others: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let usual = [
+        ("handler", "main.handler"),
+        ("memory_mb", "64"),
+        ("timeout_ms", "30000"),
+        ("max_concurrency", "8"),
+        ("idle_timeout_s", "300"),
+        ("min_instances", "0"),
+        ("template_idle_timeout_s", "3600"),
+        ("start", "auto"),
+        ("network", "none"),
+    ];
+    let is_other = |name: &str| others.iter().any(|(other, _)| *other == name);
+    let mut fields: Vec<_> = usual
+        .into_iter()
+        .filter(|(name, _)| !is_other(name))
+        .collect();
+    fields.extend_from_slice(others);
+    fields
+}
+
+/// The value of a hidden field of a page.
+pub fn hidden(page: &str, name: &str) -> String {
+    let (_, rest) = page
+        .split_once(&format!("name=\"{name}\" value=\""))
+        .expect(name);
+    let (value, _) = rest.split_once('"').expect("its end");
+    value.replace("&#34;", "\"").replace("&quot;", "\"")
 }
 
 /// Completes a request with a URL-encoded form, as a browser sends one without files.

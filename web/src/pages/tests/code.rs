@@ -1,6 +1,7 @@
 //! Code, differences, versions, and the chooser of events.
 
 use super::*;
+use crate::pages::DeployProblem;
 
 #[test]
 fn the_code_page_shows_the_tree_the_file_and_the_line() {
@@ -83,8 +84,15 @@ fn two_versions_are_compared_on_a_page_of_their_own() {
         chrome: chrome(),
         head: head(),
         version: 1,
+        problem: Some(DeployProblem {
+            title: HOSTILE.into(),
+            ..DeployProblem::default()
+        }),
     });
-    assert!(page.contains("Activate version 1"));
+    assert_harmless(&page);
+    assert!(
+        page.contains("Activate version 1") && page.contains("name=\"revision\" value=\"7.3\"")
+    );
 }
 
 #[test]

@@ -64,7 +64,8 @@ fn settings_name_variables_but_show_no_value() {
     assert!(page.contains("value=\"KEEP\">"));
     // What is set stays, so that saving something else does not change it.
     assert!(page.contains("value=\"outbound\" selected>"));
-    assert!(page.contains("id=\"error-confirm\">Type the function"));
+    assert!(page.contains("id=\"error-confirm\" role=\"alert\">Type the function"));
+    assert!(page.contains("name=\"revision\" value=\"7.3\""));
     assert_harmless(&page);
 }
 

@@ -50,6 +50,7 @@ pub(super) fn head() -> FunctionHead {
         name: "hello".into(),
         runtime: "python3",
         version: 3,
+        revision: "7.3".into(),
         state: Badge::new("ready", Tone::Good),
         state_reason: Some(HOSTILE.into()),
         notes: vec![HOSTILE.into()],
