@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::logins::{PASSWORD, user};
-use crate::support::{Browser, Client, Server, TOKEN};
+use crate::support::{Browser, Client, Server, TOKEN, settings_form};
 
 const ONE: &str = "def handler(event, context):\n    return 1\n";
 const TWO: &str = "def handler(event, context):\n    return 2\n";
@@ -156,17 +156,7 @@ async fn changes_in_the_console_and_log_ins_are_recorded() {
     let new = [("name", "one"), ("runtime", "python3"), ("code", ONE)];
     ada.submit("/new", &new).await.expect(303);
     ada.submit("/new", &[("name", "Bad")]).await.expect(422);
-    let settings = [
-        ("handler", "main.handler"),
-        ("memory_mb", "64"),
-        ("timeout_ms", "30000"),
-        ("max_concurrency", "8"),
-        ("idle_timeout_s", "300"),
-        ("min_instances", "0"),
-        ("template_idle_timeout_s", "3600"),
-        ("start", "auto"),
-        ("network", "none"),
-    ];
+    let settings = settings_form(&[]);
     ada.submit("/functions/one/settings", &settings)
         .await
         .expect(303);

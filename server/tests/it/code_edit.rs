@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use reqwest::multipart::{Form, Part};
+use reqwest::multipart::Form;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Browser, Server, TOKEN, archive, deploy_form, eventually};
+use crate::support::{Answer, Browser, Server, TOKEN, eventually};
 
 /// For what the server does in its own time; it asserts nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -16,17 +16,13 @@ const WORDS: &[u8] = b"def greet(name):\n    return 'Hello, ' + str(name)\n";
 
 /// A function of several files, one of them no text.
 async fn deploy(server: &Server) {
-    let zip = archive(&[
+    let files: [(&str, &[u8]); 4] = [
         ("main.py", MAIN),
         ("pkg/__init__.py", b""),
         ("pkg/words.py", WORDS),
         ("data/table.bin", b"\xff\x00\x01"),
-    ]);
-    let client = server.client();
-    let request = client
-        .request(reqwest::Method::POST, "/api/v1/functions")
-        .multipart(deploy_form("files", "files.zip", zip));
-    client.send(request).await.expect(201);
+    ];
+    server.client().deploy_files("files", &files).await;
 }
 
 async fn edit(browser: &Browser, path: &str, base: u32, edits: Value) -> Answer {
@@ -352,18 +348,8 @@ async fn an_upload_still_replaces_everything() {
     let server = Server::start();
     deploy(&server).await;
     let browser = Browser::logged_in(&server, TOKEN).await;
-    let part = Part::bytes(b"def handler(event, context):\n    return 'alone'\n".to_vec())
-        .file_name("main.py");
-    let form = Form::new()
-        .text("csrf", browser.csrf().to_owned())
-        .text("base", "1")
-        .text("edits", "[]")
-        .text("code_source", "file")
-        .part("code_file", part);
-    browser
-        .send(browser.post("/functions/files/code").multipart(form))
-        .await
-        .expect(303);
+    let alone = "def handler(event, context):\n    return 'alone'\n";
+    browser.upload_code("files", "1", alone).await.expect(303);
     assert_eq!(result(&server, json!(1)).await, "alone");
     browser
         .get("/functions/files/code?path=pkg%2Fwords.py")

@@ -4,7 +4,7 @@ use reqwest::multipart::Form;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
-use crate::support::{Browser, Lines, Server, TOKEN, encoded};
+use crate::support::{Browser, Lines, Server, TOKEN, encoded, settings_form};
 
 const ONE: &str = "def handler(event, context):\n    print('counting')\n    return 1\n";
 
@@ -263,18 +263,7 @@ async fn a_function_lives_and_dies_without_a_script() {
     let saved = browser
         .submit(
             "/functions/one/settings",
-            &[
-                ("handler", "main.handler"),
-                ("memory_mb", "64"),
-                ("timeout_ms", "30000"),
-                ("max_concurrency", "8"),
-                ("idle_timeout_s", "300"),
-                ("min_instances", "0"),
-                ("template_idle_timeout_s", "3600"),
-                ("start", "auto"),
-                ("network", "none"),
-                ("env_remove", "SECRET"),
-            ],
+            &settings_form(&[("env_remove", "SECRET")]),
         )
         .await
         .expect(303);

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Browser, Client, Server, TOKEN, encoded};
+use crate::support::{Answer, Browser, Client, Server, TOKEN, encoded, settings_form};
 
 /// Sets CORS headers of its own.
 const CODE: &str = "\
@@ -164,23 +164,14 @@ async fn the_setting_is_kept_changed_and_taken_away() {
         "{page}"
     );
     let submit = async |origins: &str, credentials: &str| {
-        let fields = [
+        let fields = settings_form(&[
             ("csrf", browser.csrf()),
-            ("handler", "main.handler"),
-            ("memory_mb", "64"),
-            ("timeout_ms", "30000"),
-            ("max_concurrency", "8"),
-            ("idle_timeout_s", "300"),
-            ("min_instances", "0"),
-            ("template_idle_timeout_s", "3600"),
-            ("start", "auto"),
-            ("network", "none"),
             ("cors_origins", origins),
             ("cors_methods", "GET PUT"),
             ("cors_headers", "*"),
             ("cors_max_age_s", "60"),
             ("cors_credentials", credentials),
-        ];
+        ]);
         let post = browser.post("/functions/f/settings");
         browser.send(encoded(post, &fields)).await
     };

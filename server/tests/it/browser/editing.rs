@@ -5,24 +5,20 @@ use serde_json::json;
 
 use super::driver::{Browser, DESKTOP, PHONE};
 use super::log_in;
-use crate::support::{Server, archive, deploy_form};
+use crate::support::{Server, archive};
 
 const MAIN: &[u8] =
     b"from pkg import words\n\n\ndef handler(event, context):\n    return words.greet(event)\n";
 const WORDS: &[u8] = b"def greet(name):\n    return 'Hello, ' + str(name)\n";
 
 async fn deploy(server: &Server) {
-    let zip = archive(&[
+    let files: [(&str, &[u8]); 4] = [
         ("main.py", MAIN),
         ("pkg/__init__.py", b""),
         ("pkg/words.py", WORDS),
         ("data/table.bin", b"\xff\x00\x01"),
-    ]);
-    let client = server.client();
-    let request = client
-        .request(reqwest::Method::POST, "/api/v1/functions")
-        .multipart(deploy_form("files", "files.zip", zip));
-    client.send(request).await.expect(201);
+    ];
+    server.client().deploy_files("files", &files).await;
 }
 
 /// Back to a desktop, and until the page is laid out for it: a click before that would land beside its element.

@@ -25,8 +25,8 @@ impl Browser {
     }
 }
 
-#[tokio::test]
-async fn an_expired_session_is_renewed_over_the_page() {
+/// A function whose code is being edited.
+async fn edited() -> (Server, Browser) {
     let server = Server::start();
     server.client().deploy("kept", CODE, json!({})).await;
     let browser = Browser::start(DESKTOP, false).await;
@@ -34,6 +34,12 @@ async fn an_expired_session_is_renewed_over_the_page() {
     browser.open(&server, "/functions/kept/code").await;
     browser.find("#code-editor-box .cm-content").await;
     browser.paste("#code-editor", EDITED).await;
+    (server, browser)
+}
+
+#[tokio::test]
+async fn an_expired_session_is_renewed_over_the_page() {
+    let (server, browser) = edited().await;
     browser.lose_session().await;
     browser.click("#review-button").await;
     browser.find("#session-dialog[open]").await;
@@ -80,13 +86,7 @@ async fn an_expired_session_is_renewed_over_the_page() {
 
 #[tokio::test]
 async fn a_draft_is_offered_after_a_reload_and_a_log_in() {
-    let server = Server::start();
-    server.client().deploy("kept", CODE, json!({})).await;
-    let browser = Browser::start(DESKTOP, false).await;
-    log_in(&browser, &server).await;
-    browser.open(&server, "/functions/kept/code").await;
-    browser.find("#code-editor-box .cm-content").await;
-    browser.paste("#code-editor", EDITED).await;
+    let (server, browser) = edited().await;
     browser.click("#new-file").await;
     browser.fill("#path", "notes.txt").await;
     browser.paste("#code-editor", "a note\n").await;

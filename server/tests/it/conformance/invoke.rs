@@ -60,13 +60,7 @@ async fn the_context_has_lambdas_fields(language: Language) {
 
 async fn the_environment_is_the_functions_own(language: Language) {
     let settings = json!({"env": {"GREETING": "grüß", "NODE_OPTIONS": "--no-such-flag", "PYTHONPATH": "/nowhere"}});
-    let server = language.server();
-    let client = server.client();
-    let subject = Subject {
-        server,
-        client,
-        language,
-    };
+    let subject = Subject::bare(language);
     // What would change the interpreter itself is either without effect or refused at deploy, never a crash later.
     let answer = subject.deploy("odd", language.everything(), settings).await;
     assert!(
@@ -124,13 +118,7 @@ async fn the_environment_is_the_functions_own(language: Language) {
 }
 
 async fn variables_of_the_functions_own_replace_those_of_the_platform(language: Language) {
-    let server = language.server();
-    let client = server.client();
-    let subject = Subject {
-        server,
-        client,
-        language,
-    };
+    let subject = Subject::bare(language);
     let own = json!({
         "AWS_REGION": "eu-central-1", "AWS_LAMBDA_FUNCTION_NAME": "other", "AWS_LAMBDA_LOG_STREAM_NAME": "mine", "TZ": "Asia/Tokyo",
     });
@@ -191,13 +179,7 @@ async fn a_new_version_replaces_the_old_one(language: Language) {
 }
 
 async fn import_errors_surface_at_deploy(language: Language) {
-    let server = language.server();
-    let client = server.client();
-    let subject = Subject {
-        server,
-        client,
-        language,
-    };
+    let subject = Subject::bare(language);
     let cases = [
         (
             language.choose("def handler(:\n", "export const handler = (;\n"),

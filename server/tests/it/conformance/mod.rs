@@ -71,7 +71,7 @@ impl Language {
     }
 }
 
-/// A server with a function that can do everything, `all`.
+/// A server, with a function that can do everything, `all`, unless it is bare.
 struct Subject {
     server: Server,
     client: Client,
@@ -79,14 +79,18 @@ struct Subject {
 }
 
 impl Subject {
-    async fn new(language: Language, settings: Value) -> Self {
+    fn bare(language: Language) -> Self {
         let server = language.server();
         let client = server.client();
-        let subject = Self {
+        Self {
             server,
             client,
             language,
-        };
+        }
+    }
+
+    async fn new(language: Language, settings: Value) -> Self {
+        let subject = Self::bare(language);
         subject
             .deploy("all", language.everything(), settings)
             .await

@@ -122,6 +122,14 @@ impl Client {
         self.send(self.request(Method::GET, path)).await
     }
 
+    /// Deploys a Python function of these files.
+    pub async fn deploy_files(&self, name: &str, files: &[(&str, &[u8])]) {
+        let zip = super::archive(files);
+        let form = deploy_form(name, &format!("{name}.zip"), zip);
+        let request = self.request(Method::POST, "/api/v1/functions");
+        self.send(request.multipart(form)).await.expect(201);
+    }
+
     /// DELETE.
     pub async fn delete(&self, path: &str) -> Answer {
         self.send(self.request(Method::DELETE, path)).await
