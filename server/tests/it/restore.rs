@@ -1,12 +1,13 @@
 //! The `restore` rung, with a real CRIU: templates become images and come out of them again, as confined as before.
 
 mod confinement;
+mod limit;
 mod randomness;
+mod restart;
 mod standby;
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -271,189 +272,6 @@ async fn memory_comes_back_as_it_was() {
         // What was dropped is zero, and what follows it is not; what PID 1 filled it through is gone.
         assert_eq!(answer.json(), json!([true, ["r--p"], false, true, false]));
     }
-}
-
-#[tokio::test]
-async fn images_outlive_the_server_and_damage_is_found() {
-    let server = Server::start();
-    let client = server.client();
-    if !available(&client).await {
-        return;
-    }
-    client.deploy("hello", HELLO, json!({})).await;
-    image_of(&client, "hello").await;
-    // A half-written image, as a loss of power leaves it.
-    std::fs::create_dir_all(server.data_dir().join("images/.new-7/criu")).unwrap();
-
-    let server = server.restart();
-    let client = server.client();
-    client.invoke("hello", &json!(1)).await.expect(200);
-    let image = function(&client, "hello").await["image"].clone();
-    assert_eq!(
-        (&image["restores"], &image["dumps"]),
-        (&json!(1), &json!(0)),
-        "{image}"
-    );
-    assert_eq!(images(&server).len(), 1);
-
-    let pages = images(&server)[0].join("criu/pages-1.img");
-    let mut bytes = std::fs::read(&pages).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(&pages, bytes).unwrap();
-    let server = server.restart();
-    let client = server.client();
-    client.invoke("hello", &json!(1)).await.expect(200);
-    let image = function(&client, "hello").await["image"].clone();
-    assert_eq!(image["restores"], 0, "{image}");
-    image_of(&client, "hello").await;
-    kill_template(&server, &client, "hello").await;
-    let answer = client.invoke("hello", &json!(1)).await.expect(200);
-    assert_eq!(answer.header("x-hearth-start"), "restore");
-}
-
-#[tokio::test]
-async fn a_restore_that_takes_too_long_falls_to_a_boot() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = stuck_criu(dir.path()).unwrap_or_default();
-    let server = Server::start_with(&[
-        ("HEARTH_CRIU", program.to_str().unwrap()),
-        ("HEARTH_RESTORE_TIMEOUT_MS", "1"),
-    ]);
-    let client = server.client();
-    if !available(&client).await {
-        return;
-    }
-    client.deploy("hello", HELLO, json!({})).await;
-    image_of(&client, "hello").await;
-    for round in 1..=3 {
-        kill_template(&server, &client, "hello").await;
-        let answer = client.invoke("hello", &json!(round)).await.expect(200);
-        assert_eq!(answer.header("x-hearth-start"), "boot");
-        let image = function(&client, "hello").await["image"].clone();
-        assert_eq!(image["restore_failures"], round, "{image}");
-        let note = image["note"].as_str().unwrap_or_default();
-        assert!(note.contains("not done within "), "{image}");
-        // After the third in a row the image is given up.
-        assert_eq!(image["bytes"].is_null(), round == 3, "{image}");
-    }
-}
-
-#[tokio::test]
-async fn a_restore_may_take_as_long_as_a_boot_of_the_function() {
-    let server = Server::start_with(&[("HEARTH_RESTORE_TIMEOUT_MS", "1")]);
-    let client = server.client();
-    if !available(&client).await {
-        return;
-    }
-    let code = format!("import time\ntime.sleep(8)\n{HELLO}");
-    client.deploy("large", &code, json!({})).await;
-    image_of(&client, "large").await;
-    kill_template(&server, &client, "large").await;
-    let answer = client.invoke("large", &json!(1)).await.expect(200);
-    assert_eq!(answer.header("x-hearth-start"), "restore");
-    // The next server knows it from the image.
-    let server = server.restart();
-    let client = server.client();
-    let answer = client.invoke("large", &json!(1)).await.expect(200);
-    assert_eq!(answer.header("x-hearth-start"), "restore");
-    drop(server);
-}
-
-#[tokio::test]
-async fn after_a_restart_functions_are_asleep_until_they_are_called_or_nobody_calls() {
-    let code =
-        "import time\ndef handler(event, context):\n    time.sleep(event)\n    return event\n";
-    let server = Server::start();
-    let client = server.client();
-    if !available(&client).await {
-        return;
-    }
-    for name in ["called", "uncalled"] {
-        client.deploy(name, code, json!({})).await;
-    }
-    client
-        .deploy("kept", code, json!({"min_instances": 1}))
-        .await;
-    for name in ["called", "uncalled", "kept"] {
-        image_of(&client, name).await;
-    }
-    let server = server.restart();
-    let client = server.client();
-    client.get("/readyz").await.expect(200);
-    let call = tokio::spawn({
-        let client = client.clone();
-        async move { client.invoke("called", &json!(5)).await }
-    });
-    eventually("the call", PATIENCE, || async {
-        let busy = function(&client, "called").await["instances"]["busy"].clone();
-        (busy == json!(1)).then_some(())
-    })
-    .await;
-    assert_eq!(function(&client, "uncalled").await["state"], "asleep");
-    eventually("what has to be up", PATIENCE, || async {
-        let idle = function(&client, "kept").await["instances"]["idle"].clone();
-        (idle == json!(1)).then_some(())
-    })
-    .await;
-    let answer = call.await.unwrap().expect(200);
-    assert_eq!(answer.header("x-hearth-start"), "restore");
-    eventually("nothing else to do", PATIENCE, || async {
-        (function(&client, "uncalled").await["state"] == "ready").then_some(())
-    })
-    .await;
-    let image = function(&client, "uncalled").await["image"].clone();
-    assert_eq!(image["restores"], 1, "{image}");
-}
-
-/// Makes, in `dir`, a program that is the CRIU of this host but for restores, which never end; none where there is none.
-fn stuck_criu(dir: &Path) -> Option<PathBuf> {
-    let private = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/criu");
-    let system = Path::new("/usr/sbin/criu");
-    let real = if private.is_dir() {
-        let mut copy = Command::new("cp");
-        copy.arg("-aL").arg(&private).arg(dir.join("copy"));
-        assert!(copy.status().unwrap().success());
-        r#"lib=$(echo "$here"/copy/usr/lib/*-linux-gnu)
-exec "$lib"/ld-linux* --library-path "$lib" "$here/copy/usr/sbin/criu" "$@""#
-    } else if system.is_file() {
-        std::fs::copy(system, dir.join("real")).unwrap();
-        r#"exec "$here/real" "$@""#
-    } else {
-        return None;
-    };
-    // Its arguments begin with: --work-dir DIR. A restore's end with: swrk FD.
-    let script = format!(
-        "#!/bin/sh\nhere=${{0%/*}}\ncase \"$*\" in *' swrk '*)\n  \
-         echo '(00.1) Error (criu/stuck.c:1): waits for nothing' >\"$2/restore.log\"\n  exec sleep 1000\nesac\n{real}\n"
-    );
-    let program = dir.join("criu");
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    Some(program)
-}
-
-#[tokio::test]
-async fn a_restore_that_is_stuck_is_shown_with_what_criu_said() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = stuck_criu(dir.path()).unwrap_or_default();
-    let server = Server::start_with(&[
-        ("HEARTH_CRIU", program.to_str().unwrap()),
-        ("HEARTH_RESTORE_TIMEOUT_MS", "5000"),
-    ]);
-    let client = server.client();
-    if !available(&client).await {
-        return;
-    }
-    client.deploy("hello", HELLO, json!({})).await;
-    image_of(&client, "hello").await;
-    kill_template(&server, &client, "hello").await;
-    let answer = client.invoke("hello", &json!(1)).await.expect(200);
-    assert_eq!(answer.header("x-hearth-start"), "boot");
-    let image = function(&client, "hello").await["image"].clone();
-    let note = image["note"].as_str().unwrap_or_default();
-    assert!(note.contains("not done within 5000 ms"), "{image}");
-    assert!(note.contains("waits for nothing"), "{image}");
 }
 
 #[tokio::test]
