@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use hearth_init::criu::{IMAGE, IMAGE_LINK};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 
@@ -52,42 +52,22 @@ pub fn build(dir: &Path, owner: u32) -> Result<(), JailError> {
     make().map_err(JailError::restore)
 }
 
-/// Puts an image into the directory, and gives its files to the sandbox's root user `owner`.
-pub fn furnish(dir: &Path, images: &Path, owner: u32) -> Result<(), JailError> {
+/// Puts an image into the directory.
+pub fn furnish(dir: &Path, images: &Path) -> Result<(), JailError> {
     let place = dir.join(IMAGE);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let files = rustix::fs::open(images, flags, Mode::empty())
-        .map_err(|errno| JailError::restore(errno.into()))?;
-    for name in give(&files, owner)? {
-        if name != FIRST {
-            let target = Path::new(FILES).join(&name);
-            std::os::unix::fs::symlink(target, place.join(&name)).map_err(JailError::restore)?;
+    let link = || -> io::Result<()> {
+        for entry in fs::read_dir(images)? {
+            let name = entry?.file_name();
+            if name != FIRST {
+                let target = Path::new(FILES).join(&name);
+                std::os::unix::fs::symlink(target, place.join(&name))?;
+            }
         }
-    }
+        Ok(())
+    };
+    link().map_err(JailError::restore)?;
     mount_sealed(images, &place.join(FILES))?;
     Ok(())
-}
-
-/// Gives the files of an image to the sandbox's root user `owner`, and returns their names.
-pub fn give(images: &OwnedFd, owner: u32) -> Result<Vec<String>, JailError> {
-    let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
-    let give = || -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in rustix::fs::Dir::read_from(images)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            if name == c".." {
-                continue;
-            }
-            rustix::fs::chownat(images, name, user, group, AtFlags::SYMLINK_NOFOLLOW)?;
-            if name != c"." {
-                let name = name.to_str().map_err(io::Error::other)?;
-                names.push(name.to_owned());
-            }
-        }
-        Ok(names)
-    };
-    give().map_err(JailError::restore)
 }
 
 /// Path of the image's files beneath that of `dir`.

@@ -83,7 +83,7 @@ impl Standby {
         let code = rootfs::complete(spec, &function, &root)?;
         drop(root);
         let code = rustix::fs::fstat(&code).map_err(JailError::mount("looking at the code"))?;
-        gate::furnish(dir, &restore.images, spec.uid_base)?;
+        gate::furnish(dir, &restore.images)?;
         let settled = Settled {
             sizes: Sizes::of(&function),
             hostname: function.hostname,

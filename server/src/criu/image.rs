@@ -5,7 +5,8 @@
 //!   manifest.json    what it is an image of, and the checksum of each file
 //!   criu/            CRIU's files
 //! ```
-//! The memory of a template is in there, and with it the function's environment: files are 0600 in directories of 0700.
+//! The memory of a template is in there, and with it the function's environment: the directory is 0700. What is in `criu/` may be
+//! read by whoever reaches it: sandboxes that are given it by a descriptor or a mount, several at a time.
 //! An image is made under another name and renamed when it is complete and on disk, so that a half-written one never
 //! counts.
 
@@ -31,7 +32,10 @@ const MANIFEST: &str = "manifest.json";
 /// Longest manifest that is read. Protects the server from a file that is none.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 /// Format of what is on disk. Another one is discarded.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
+/// Rights to CRIU's directory, and to its files. Sandboxes' users read them; the directory that they are in keeps others out.
+const DIR_MODE: u32 = 0o755;
+const FILE_MODE: u32 = 0o644;
 /// Piece in which files are read to sum them.
 const PIECE: usize = 256 * 1024;
 
@@ -109,8 +113,7 @@ impl Image {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 continue;
             };
-            let private = fs::Permissions::from_mode(0o600);
-            let note = fs::set_permissions(&path, private)
+            let note = fs::set_permissions(&path, fs::Permissions::from_mode(FILE_MODE))
                 .and_then(|()| File::open(&path))
                 .and_then(|file| {
                     let (bytes, crc32) = sum(&file)?;
@@ -144,6 +147,7 @@ impl Image {
                 .open(staging.join(MANIFEST))?;
             file.write_all(&serde_json::to_vec(&manifest)?)?;
             file.sync_all()?;
+            fs::set_permissions(&files_dir, fs::Permissions::from_mode(DIR_MODE))?;
             File::open(&files_dir)?.sync_all()?;
             File::open(staging)?.sync_all()?;
             remove(&dir)?;
@@ -331,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_and_private() {
+    fn what_was_written_is_read_by_who_is_let_in() {
         let dir = tempfile::tempdir().unwrap();
         let written = image(dir.path());
         assert_eq!(written.bytes, 600_009);
@@ -340,8 +344,9 @@ mod tests {
         read.check().unwrap();
         assert_eq!(read.runtime(), written.runtime());
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(read.files()), 0o700);
-        assert_eq!(mode(read.files().join("pages-1.img")), 0o600);
+        assert_eq!(mode(read.dir.clone()), 0o700);
+        assert_eq!(mode(read.files()), 0o755);
+        assert_eq!(mode(read.files().join("pages-1.img")), 0o644);
         assert_eq!(mode(read.dir.join(MANIFEST)), 0o600);
         assert!(!dir.path().join("staging").exists());
     }
@@ -369,7 +374,7 @@ mod tests {
         for bad in [
             "",
             &text[..text.len() / 2],
-            &text.replace("\"format\":3", "\"format\":1"),
+            &text.replace("\"format\":4", "\"format\":1"),
         ] {
             fs::write(&manifest, bad).unwrap();
             assert!(Image::open(image.dir.clone()).is_err());

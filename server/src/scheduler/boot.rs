@@ -244,7 +244,6 @@ async fn try_bring_up(
         restores, boots, ..
     } = &*deployment.resources;
     if deployment.image().is_some() && deployment.may_restore() {
-        let _turn = deployment.restoring.lock().await;
         let _place = restores.enter(deployment.id, || {}).await;
         if !of_use() {
             return Ok(None);

@@ -21,7 +21,7 @@ use crate::engine::runtimes::{Runtimes, UidRange};
 use crate::history::{History, LogEntry};
 use crate::host_error::HostErrors;
 use crate::instance::{FunctionKey, Imported, Instance};
-use crate::model::{DecisionCounts, FunctionSpec, LogLine, Note, Threads};
+use crate::model::{DecisionCounts, FunctionSpec, LogLine, Note, Start, Threads};
 use crate::sandbox::Host;
 
 /// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
@@ -87,8 +87,6 @@ pub struct Deployment {
     /// What its import leaves running, once that was seen.
     pub(super) threads: Mutex<Option<Threads>>,
     pub(super) ahead: Ahead,
-    /// Held while its image is being restored: its files belong to one sandbox at a time.
-    pub(super) restoring: tokio::sync::Mutex<()>,
     pub(super) pool: Mutex<InstancePool>,
     pub(super) decisions: Arc<Decisions>,
     pub(super) worth: Mutex<Worth>,
@@ -133,7 +131,6 @@ impl Deployment {
             slot: TemplateSlot::empty(),
             threads: Mutex::new(threads),
             ahead: Ahead::default(),
-            restoring: tokio::sync::Mutex::default(),
             pool: Mutex::new(Pool::new(limits, Instant::now(), learned)),
             decisions: former.map_or_else(Arc::default, |former| former.decisions.clone()),
             worth: Mutex::new(
@@ -180,8 +177,11 @@ impl Deployment {
         *self.notes.lock() = imported.notes;
     }
 
-    /// What its last import found that its author should know.
+    /// What its last import found that its author should know. Where each instance has an import of its own, that shares nothing.
     pub fn notes(&self) -> Vec<Note> {
+        if self.spec.start == Start::Boot {
+            return Vec::new();
+        }
         self.notes.lock().clone()
     }
 

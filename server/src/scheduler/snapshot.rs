@@ -222,8 +222,7 @@ pub(super) fn make_later(deployment: &Arc<Deployment>) {
     });
 }
 
-/// The template out of its image; nothing when there is none or it does not work, in time. Who calls has its turn among
-/// the deployment's own restores (`restoring`) and a place among all.
+/// The template out of its image; nothing when there is none or it does not work, in time. Who calls has a place among all.
 ///
 /// # Errors
 /// The host could not give what a sandbox takes: neither would it for a boot.

@@ -6,8 +6,8 @@ mod randomness;
 mod restart;
 mod standby;
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -153,9 +153,15 @@ async fn a_start_without_a_template_is_a_restore() {
 
     // Private, and gone with the function.
     let dir = images(&server).pop().expect("one image");
+    let rights = |path: &Path| {
+        let meta = std::fs::metadata(path).unwrap();
+        (meta.uid(), meta.permissions().mode() & 0o777)
+    };
+    assert_eq!(rights(&dir), (0, 0o700));
+    // Sandboxes that are given them read them; none owns them.
     for entry in std::fs::read_dir(dir.join("criu")).unwrap().flatten() {
-        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode, 0o600, "{}", entry.path().display());
+        let path = entry.path();
+        assert_eq!(rights(&path), (0, 0o644), "{}", path.display());
     }
     client.delete("/api/v1/functions/hello").await.expect(204);
     assert_eq!(images(&server), Vec::<PathBuf>::new());
