@@ -5,7 +5,7 @@
 //! # How Node is forked
 //! Nobody promises that it can be, so the template is prepared for it:
 //! - V8 runs single-threaded and without its thread pool (flags in `server/src/engine/runtimes/node.rs`): a fork has
-//!   only the thread that forked. For the same reason functions have no `worker_threads` (`worker/refusals.js`).
+//!   only the thread that forked. For the same reason functions have no `worker_threads` (`worker/threads.js`).
 //! - `memory` takes back V8's wish that its heap be left out of forks.
 //! - The fork happens on the main thread, outside of any promise, while the event loop stands still ([`template`]). What the
 //!   import has given to the thread pool is waited for, because its answer would come to the template alone; timers that the

@@ -9,10 +9,8 @@ const { createHook } = require("node:async_hooks");
 const drawn = require("./drawn.js");
 const native = require("./native.js");
 const random = require("./random.js");
+const { UUID_CACHE, INTEGER_CACHE, useUpCaches } = require("./caches.js");
 
-// Caches of random values in Node's own crypto module, which a fork would share: UUIDs by 128, integers by 1024.
-const UUID_CACHE = 128;
-const INTEGER_CACHE = 1024;
 // What `async_hooks` calls the request that refills one.
 const REFILL = "RANDOMBYTESREQUEST";
 
@@ -43,15 +41,10 @@ function emptyCaches() {
   }
 }
 
-/** In the child, where the template could not tell: uses up whatever the caches hold. */
-function useUpCaches() {
-  const crypto = require("node:crypto");
-  for (let left = UUID_CACHE; left > 0; left -= 1) {
-    crypto.randomUUID();
-  }
-  for (let left = INTEGER_CACHE; left > 0; left -= 1) {
-    crypto.randomInt(2);
-  }
+/** In the child, where the template could not tell. */
+function useUpOwn() {
+  const { randomUUID, randomInt } = require("node:crypto");
+  useUpCaches(randomUUID, randomInt);
 }
 
 /**
@@ -114,7 +107,7 @@ function prepare() {
 /** In the template, after the import: finds out what there is to renew. */
 function plan() {
   const isLoaded = process.moduleLoadList.includes("NativeModule internal/crypto/random");
-  steps = isLoaded && !emptyCaches() ? [useUpCaches] : [];
+  steps = isLoaded && !emptyCaches() ? [useUpOwn] : [];
 }
 
 /** In the child, before it says that it is ready; and in the template, to rehearse it. */

@@ -9,9 +9,9 @@ const errors = require("./errors.js");
 const handler = require("./handler.js");
 const hooks = require("./hooks.js");
 const native = require("./native.js");
-const refusals = require("./refusals.js");
 const renewal = require("./renewal.js");
 const streams = require("./streams.js");
+const threads = require("./threads.js");
 const { collector } = require("./collector.js");
 const { Instance } = require("./instance.js");
 const { Fault } = errors;
@@ -45,7 +45,7 @@ function main(mode) {
   }
   streams.setup();
   renewal.prepare();
-  refusals.prepare();
+  threads.prepare();
   awslambda.prepare();
   const gc = collector();
   const channel = new native.Channel();
@@ -79,7 +79,9 @@ function becomeInstance(control, mode, channel, booted) {
       native.exitNow(0);
     }
     if (how === "fork") {
-      refusals.refuse();
+      threads.refuse();
+    } else {
+      threads.renew();
     }
   } catch (error) {
     process.stderr.write(`hearth: ${error.message}\n`);
@@ -110,14 +112,14 @@ async function boot(report, config, channel, draws) {
   }
   const importMs = Math.round((performance.now() - started) * 1000) / 1000;
   await quiet();
-  const threads = await threadsLeft(own, pool);
+  const left = await threadsLeft(own, pool);
   watch.stop();
   const drew = (await draws?.end()) ?? null;
   renewal.plan();
   instance.listen();
   // `src/spares.rs` knows the beginning of this message.
   const runtime = process.versions.node;
-  const booted = JSON.stringify({ type: "booted", runtime, import_ms: importMs, threads, drawn: drew });
+  const booted = JSON.stringify({ type: "booted", runtime, import_ms: importMs, threads: left, drawn: drew });
   return { instance, booted };
 }
 

@@ -14,7 +14,8 @@ def run(awaitable):
         # A loop that the module got while it was imported has been renewed by `renew`: what it
         # bound to it works on.
         _loop = current()
-        if _loop is None or _loop.is_closed():
+        if _loop is None or _loop.is_closed() or _loop.is_running():
+            # One that is running, a thread of the import has.
             _loop = asyncio.new_event_loop()
             asyncio.set_event_loop(_loop)
     return _loop.run_until_complete(awaitable)

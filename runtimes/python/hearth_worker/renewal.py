@@ -18,7 +18,7 @@ _SEED_BYTES = 32
 
 
 def steps():
-    """In the template, after the import: what to call in every child before it says that it is ready. Generators of the
+    """In the template, after the import: what to call in every instance before it says that it is ready. Generators of the
     function's own are for `drawn`.
     """
     modules, found = sys.modules, []
@@ -40,9 +40,14 @@ def steps():
     process = getattr(modules.get("multiprocessing.process"), "_current_process", None)
     if hasattr(process, "_config") and "authkey" in process._config:
         found.append(_renew_authkey)
-    if asyncloop.current() is not None:
-        found.append(_renew_loop)
     return found
+
+
+def steps_of_fork():
+    """What to call besides in a child. What is restored or booted has its descriptors for itself, and a thread of the
+    import may be running the loop.
+    """
+    return [] if asyncloop.current() is None else [_renew_loop]
 
 
 def _renew_uuid():
@@ -57,8 +62,8 @@ def _renew_authkey():
 
 
 def steps_without_fork():
-    """The same for the template that becomes an instance itself, where it needs more than a fork: it
-    has the process id that it had, or that it was dumped with.
+    """What to call besides in a template that becomes an instance itself: it has the process id that it had, or that it
+    was dumped with.
     """
     bundled = getattr(sys.modules.get(_RUST_OPENSSL), "_openssl", None)
     add = getattr(getattr(bundled, "lib", None), "RAND_add", None)

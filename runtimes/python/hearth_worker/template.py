@@ -64,8 +64,8 @@ def main():
         hearth_runtime.compact_memory()
     has_hooks = bool(instance.after_restore())
     try:
-        further = renewal.steps_without_fork()
-        channel = control.serve(booted, renewals, further, not has_hooks, *atfork.foreign())
+        further = (renewal.steps_of_fork(), renewal.steps_without_fork())
+        channel = control.serve(booted, renewals, *further, not has_hooks, *atfork.foreign())
     except BaseException:
         instance.die(instance.EXIT_START_FAILED)
     if channel is None:

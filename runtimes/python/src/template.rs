@@ -54,8 +54,9 @@ impl Template {
     /// Tells the server `booted`, JSON text, and starts instances at its command until it closes the socket. Returns None then
     /// and, in every instance, its channel: in each child, or in this very process when it is told to become one.
     ///
-    /// `renewals` are called in every instance, `without_fork` as well in one that is no fork. One that is wanted at once says READY then, if it may (`ready_at_once`): whatever
-    /// else Python runs, a fresh child copies page by page, and does while the server sees READY.
+    /// `renewals` are called in every instance, besides `of_fork` in a child and `of_itself` in this process. One that is wanted
+    /// at once says READY then, if it may (`ready_at_once`): whatever else Python runs, a fresh child copies page by page, and
+    /// does while the server sees READY.
     ///
     /// `before`, `in_child` and `in_parent` are the at-fork handlers that have to run although the process has a single
     /// thread, in the order in which they have to. Where it has more, all that are registered with the interpreter run.
@@ -68,7 +69,8 @@ impl Template {
         py: Python<'_>,
         booted: &str,
         mut renewals: Vec<Py<PyAny>>,
-        without_fork: Vec<Py<PyAny>>,
+        of_fork: Vec<Py<PyAny>>,
+        of_itself: Vec<Py<PyAny>>,
         ready_at_once: bool,
         before: Vec<Py<PyAny>>,
         in_child: Vec<Py<PyAny>>,
@@ -85,7 +87,7 @@ impl Template {
                 drop(server);
                 request.parts.take_streams()?;
                 openssl.reseed();
-                renewals.extend(without_fork);
+                renewals.extend(of_itself);
                 return instance(py, request.parts, &renewals, ready_at_once).map(Some);
             }
             let shared = self.inherited.before_fork();
@@ -109,6 +111,7 @@ impl Template {
                 Ok(Forked::Child(streams)) => {
                     streams?;
                     drop(server);
+                    renewals.extend(of_fork);
                     return instance(py, request.parts, &renewals, ready_at_once).map(Some);
                 }
                 Err(error) => server

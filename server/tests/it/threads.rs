@@ -12,9 +12,10 @@ use crate::support::{Client, Server, eventually};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A pool that was used while the module was imported, and a listener that writes what is logged.
+/// A pool that was used while the module was imported, a listener that writes what is logged, a heart that beats, and an event
+/// loop that a thread runs.
 const POOL: &str = r#"
-import concurrent.futures, logging, logging.handlers, os, queue, random, threading, time, uuid
+import asyncio, concurrent.futures, logging, logging.handlers, os, queue, random, tempfile, threading, time, uuid
 pool = concurrent.futures.ThreadPoolExecutor(2)
 assert pool.submit(lambda: 41).result() == 41
 lines = queue.Queue()
@@ -29,35 +30,61 @@ log.setLevel(logging.INFO)
 log.addHandler(logging.handlers.QueueHandler(lines))
 import ssl
 ssl.RAND_bytes(1)
+generator = random.Random()
+tempfile.mktemp()
+beats = 0
+def beat():
+    global beats
+    while True:
+        time.sleep(0.001)
+        beats += 1
+threading.Thread(target=beat, daemon=True).start()
+loop = asyncio.new_event_loop()
+asyncio.set_event_loop(loop)
+threading.Thread(target=loop.run_forever, daemon=True).start()
+async def double(number):
+    await asyncio.sleep(0.001)
+    return number * 2
 def handler(event, context):
+    before = beats
+    assert asyncio.run_coroutine_threadsafe(double(event), loop).result(timeout=5) == event * 2
     log.info("got %s", event)
     while not any(line == f"got {event}" for line in seen):
         time.sleep(0.0005)
     doubled = pool.submit(lambda: event * 2).result(timeout=5)
     if isinstance(event, int) and event < 0:
         os._exit(3)
-    time.sleep(0.01)
-    drawn = [random.random(), str(uuid.uuid4()), str(uuid.uuid1()), ssl.RAND_bytes(8).hex(), os.urandom(8).hex()]
-    return [doubled, drawn, threading.active_count()]
+    while beats < before + 3:
+        time.sleep(0.001)
+    drawn = [random.random(), generator.random(), str(uuid.uuid4()), str(uuid.uuid1()), ssl.RAND_bytes(8).hex()]
+    drawn += [os.urandom(8).hex(), tempfile.mktemp()]
+    return [doubled, drawn]
 "#;
 
-/// A worker thread that is up when the import is over.
+/// A worker thread that is up when the import is over, and has drawn all kinds of random values.
 const WORKER: &str = r#"
 import { Worker } from "node:worker_threads";
-import { randomBytes, randomUUID } from "node:crypto";
-randomBytes(1);
+import { randomBytes, randomInt, randomUUID } from "node:crypto";
+const pool = crypto.getRandomValues(new Uint8Array(8));
 const worker = new Worker(
   `const { parentPort } = require("node:worker_threads");
-   parentPort.on("message", ([id, n]) => parentPort.postMessage([id, n * 2]));`, { eval: true });
+   const { randomBytes, randomInt, randomUUID } = require("node:crypto");
+   const draw = () => [Math.random(), randomInt(2 ** 47), randomUUID(), crypto.randomUUID(), randomBytes(8).toString("hex")];
+   draw();
+   parentPort.on("message", ([id, n]) => parentPort.postMessage([id, [n * 2, draw()]]));`, { eval: true });
 const open = new Map();
 let next = 0;
 worker.on("message", ([id, value]) => { open.get(id)(value); open.delete(id); });
 const double = (n) => new Promise((done) => { open.set(next, done); worker.postMessage([next, n]); next += 1; });
-if (await double(20.5) !== 41) throw new Error("the worker does not work");
+if ((await double(20.5))[0] !== 41) throw new Error("the worker does not work");
+let first = true;
 export const handler = async (event) => {
-  const doubled = await double(event);
+  const [doubled, drawn] = await double(event);
   await new Promise((done) => setTimeout(done, 10));
-  return [doubled, [Math.random(), randomUUID(), randomBytes(8).toString("hex")]];
+  drawn.push(Math.random(), randomInt(2 ** 47), randomUUID(), randomBytes(8).toString("hex"));
+  if (first) drawn.push(pool.join());
+  first = false;
+  return [doubled, drawn];
 };
 "#;
 
@@ -157,6 +184,20 @@ async fn a_worker_thread_of_the_import_works_in_every_instance() {
 }
 
 #[tokio::test]
+async fn a_coroutine_runs_although_a_thread_has_the_loop() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "import asyncio, threading\nloop = asyncio.new_event_loop()\nasyncio.set_event_loop(loop)\n\
+                threading.Thread(target=loop.run_forever, daemon=True).start()\n\
+                async def handler(event, context):\n    await asyncio.sleep(0.001)\n    return event\n";
+    client.deploy("looped", code, json!({})).await;
+    for event in 0..2 {
+        let answer = client.invoke("looped", &json!(event)).await.expect(200);
+        assert_eq!(answer.json(), event);
+    }
+}
+
+#[tokio::test]
 async fn each_way_to_start_gives_the_same_answers() {
     let server = Server::start();
     let client = server.client();
@@ -203,6 +244,27 @@ async fn each_way_to_start_gives_the_same_answers() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn what_the_import_drew_is_told_where_it_is_shared() {
+    let server = Server::start();
+    let client = server.client();
+    let code =
+        "import os\nTOKEN = os.urandom(16).hex()\ndef handler(event, context):\n    return TOKEN\n";
+    for (start, shared) in [("fork", 1), ("restore", 1), ("boot", 0)] {
+        let name = format!("drew-{start}");
+        let deployed = client.deploy(&name, code, json!({"start": start})).await;
+        let notes = deployed["notes"].as_array().expect("notes");
+        assert_eq!(notes.len(), shared, "{start}: {deployed}");
+    }
+    // The same of what does not fork for its threads.
+    let threads = format!("{POOL}\nTOKEN = os.urandom(16).hex()\n");
+    let deployed = client.deploy("drew-threads", &threads, json!({})).await;
+    assert_eq!(
+        deployed["notes"][0]["code"], "random_at_import",
+        "{deployed}"
+    );
 }
 
 #[tokio::test]

@@ -25,6 +25,9 @@ const FLAGS: [&str; 4] = [
     "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
 ];
 
+/// What every worker thread runs first.
+const IN_THREADS: &str = "--require=/opt/hearth/node/worker/thread.js";
+
 /// V8's limit on its heap. Past it, it collects garbage ever harder and gives up; before it, the cgroup's limit counts
 /// everything else, too.
 const HEAP_FLAG: &str = "--max-old-space-size";
@@ -74,7 +77,7 @@ pub(super) fn probe(dir: &Path, config: &Config) -> RuntimeFiles {
     }
     let mut command: Vec<String> = std::iter::once(inside)
         .chain(FLAGS.map(str::to_owned))
-        .chain(["/opt/hearth/node/bootstrap.js".into()])
+        .chain([IN_THREADS.into(), "/opt/hearth/node/bootstrap.js".into()])
         .collect();
     if fork.is_err() {
         command.push("--spares".into());
@@ -223,6 +226,7 @@ mod tests {
                 "--v8-pool-size=1",
                 "--experimental-detect-module",
                 "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
+                "--require=/opt/hearth/node/worker/thread.js",
                 "/opt/hearth/node/bootstrap.js"
             ]
         );
