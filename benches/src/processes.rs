@@ -8,6 +8,9 @@ use rustix::process::{Pid, Signal, kill_process};
 /// What the kernel calls Hearth's init, whose children are the templates.
 const INIT: &str = "hearth-init";
 
+/// The cgroup of a template, which becomes an instance only after it has left that.
+const TEMPLATE_LEAF: &str = "/template";
+
 /// One process.
 #[derive(Debug, Clone)]
 pub struct Process {
@@ -22,7 +25,7 @@ pub struct Process {
 pub struct Workers {
     /// PID 1 of each sandbox.
     pub inits: Vec<Process>,
-    /// Their children.
+    /// Their children, unless they have become instances themselves.
     pub templates: Vec<Process>,
     /// Their children that wait to become instances: they are still in their template's cgroup.
     pub spares: Vec<Process>,
@@ -85,6 +88,12 @@ impl Process {
         std::fs::read_to_string(format!("/proc/{}/cgroup", self.pid)).ok()
     }
 
+    /// Whether it is counted as a template, or will be in a moment.
+    fn is_template(&self) -> bool {
+        self.cgroup()
+            .is_none_or(|text| text.lines().any(|line| line.ends_with(TEMPLATE_LEAF)))
+    }
+
     fn kill(&self) {
         if let Some(pid) = Pid::from_raw(self.pid.cast_signed()) {
             // It may have ended by itself.
@@ -141,7 +150,7 @@ impl Workers {
             }
             match generations.len() {
                 1 => workers.inits.push(process.clone()),
-                2 => workers.templates.push(process.clone()),
+                2 if process.is_template() => workers.templates.push(process.clone()),
                 3 if process.cgroup() == generations[1].cgroup() => {
                     workers.spares.push(process.clone());
                 }

@@ -55,6 +55,12 @@ impl Samples {
         self.nanos.len()
     }
 
+    /// The longest, if there is one.
+    pub fn longest(&self) -> Option<Duration> {
+        let longest = self.nanos.iter().copied().reduce(f64::max)?;
+        Some(Duration::from_nanos(longest as u64))
+    }
+
     /// How many repetitions they stand for.
     pub fn iterations(&self) -> usize {
         self.nanos.len() * self.batch

@@ -27,7 +27,8 @@ pub const ALL: [(&str, Suite); 7] = [
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
-pub const PARTS: [(&str, Suite); 2] = [
+pub const PARTS: [(&str, Suite); 3] = [
     ("starts-fork", starts::forks),
     ("starts-restore", starts::restores),
+    ("starts-threads", starts::with_threads),
 ];

@@ -6,6 +6,7 @@ mod first;
 mod fork;
 mod many;
 mod restore;
+mod threads;
 mod workshop;
 
 use std::io::Read;
@@ -20,6 +21,9 @@ use crate::scale::Scale;
 use crate::server::{Runtime, Server};
 
 pub use first::end_instances;
+pub use threads::CATEGORY as WITH_THREADS;
+pub use threads::restored as restored_with_threads;
+pub use threads::run as with_threads;
 
 /// The category of starts of a prepared function.
 pub const STARTS: &str = "start of an instance";
@@ -71,6 +75,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     code_size::run(&server, scale, document)?;
     drop(server);
     asleep::run(scale, document)?;
+    threads::run(scale, document)?;
     many::run(scale, document)
 }
 

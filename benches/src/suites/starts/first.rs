@@ -48,6 +48,15 @@ pub fn request_one(connection: &mut Connection, call: &[u8]) -> anyhow::Result<O
 /// Ends the instances of the function, and waits until the server knows: also those whose start was under way, which a
 /// burst that was served by others leaves behind.
 pub fn end_instances(server: &Server, name: &str) -> anyhow::Result<()> {
+    kill_instances(server, name)?;
+    if server.has_spares {
+        wait_for_spares(server)?;
+    }
+    Ok(())
+}
+
+/// The same, with no wait for what is made ahead.
+pub fn kill_instances(server: &Server, name: &str) -> anyhow::Result<()> {
     let killed = Cell::new(Ok(()));
     server.wait(name, |function| {
         let instances = &function["instances"];
@@ -60,11 +69,7 @@ pub fn end_instances(server: &Server, name: &str) -> anyhow::Result<()> {
         }
         none
     })?;
-    killed.into_inner()?;
-    if server.has_spares {
-        wait_for_spares(server)?;
-    }
-    Ok(())
+    killed.into_inner()
 }
 
 /// Waits until each template has its spare, as one that nobody has called for a moment has; but not for ever, because a
