@@ -33,6 +33,29 @@ async fn every_page_is_sound_at_every_size_and_in_every_theme() {
 }
 
 #[tokio::test]
+async fn how_instances_start_and_why_is_shown() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor(2)\n\
+                pool.submit(int).result()\ndef handler(event, context):\n    return pool.submit(int).result()\n";
+    let deployed = client.deploy("threads", code, json!({})).await;
+    let reason = deployed["start_reason"].as_str().expect("a reason");
+    let browser = Browser::start(DESKTOP, true).await;
+    log_in(&browser, &server).await;
+    browser.open(&server, "/functions/threads").await;
+    browser.wait_for_text("#starts", reason).await;
+    browser.open(&server, "/functions/threads/versions").await;
+    browser.wait_for_text("#version-rows", reason).await;
+    let pages = [
+        ("starts-function", "/functions/threads"),
+        ("starts-versions", "/functions/threads/versions"),
+        ("starts-settings", "/functions/threads/settings"),
+    ];
+    browser.pictures(&server.url, &pages).await;
+    browser.close().await;
+}
+
+#[tokio::test]
 async fn a_function_is_deleted_on_a_phone() {
     let server = Server::start();
     let client = server.client();
