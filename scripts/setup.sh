@@ -185,20 +185,26 @@ fetch_packages() {
   ! is_fetched "$1" "$2" || return 0
   say "fetching $3 into .tools"
   rm -rf "${TOOLS:?}/$2"
-  pip_install --target "$TOOLS/$2" -r "$1" && cp "$1" "$TOOLS/$2/"
+  pip_install --target "$TOOLS/$2" -r "$1" && cp "$1" "$TOOLS/$2/requirements.txt"
 }
 
 # The servers that Hearth is compared with, and what they need: pinned with digests.
 readonly BASELINES=benches/baselines/requirements.txt
+# What functions that are measured import.
+readonly BENCH_PACKAGES=benches/imported/requirements.txt
 
 wants_bench() {
   need nodejs "a bare Node.js server is compared with" test -x /usr/bin/node
-  is_fetched "$BASELINES" bench || need python3-pip "fetches the servers that are compared with" "$PYTHON" -m pip --version
+  if ! is_fetched "$BASELINES" bench || ! is_fetched "$BENCH_PACKAGES" imported; then
+    need python3-pip "fetches the servers that are compared with" "$PYTHON" -m pip --version
+  fi
 }
 
 # The benchmarks say themselves what they leave out, so that a machine without PyPI can measure the rest.
 follows_bench() {
   fetch_packages "$BASELINES" bench "uvicorn and functions-framework (make bench compares with them)" ||
+    say "they cannot be fetched; what needs them is left out"
+  fetch_packages "$BENCH_PACKAGES" imported "NumPy and FastAPI (make bench deploys functions with them)" ||
     say "they cannot be fetched; what needs them is left out"
 }
 

@@ -91,11 +91,23 @@ fn python() -> anyhow::Result<std::process::Command> {
     Ok(command)
 }
 
+/// Packages that functions are deployed with.
+pub fn packages() -> anyhow::Result<PathBuf> {
+    let packages = root().join(".tools/imported");
+    ensure!(
+        packages.is_dir(),
+        "{} is missing: scripts/setup.sh bench fetches it from PyPI",
+        packages.display()
+    );
+    Ok(packages)
+}
+
 /// The repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn sources() -> PathBuf {
+/// Scripts that are measured beside ours.
+pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("baselines")
 }

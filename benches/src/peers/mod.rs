@@ -17,6 +17,8 @@ use crate::process::{Program, bound};
 
 /// First argument that makes this program a peer; the second one says which.
 pub const FLAG: &str = "--peer";
+/// The peer that keeps a processor at work.
+const SPIN: &str = "spin";
 /// What a peer prints before its address.
 const MARK: &str = "listening on ";
 
@@ -58,6 +60,14 @@ impl Peer {
     }
 }
 
+/// A process for each processor that does nothing but compute, until they are dropped.
+pub fn spinners() -> anyhow::Result<Vec<Program>> {
+    let processors = std::thread::available_parallelism()?.get();
+    (0..processors)
+        .map(|_| Program::start(&mut command(SPIN)?))
+        .collect()
+}
+
 /// This program as the peer of that name.
 fn command(name: &str) -> anyhow::Result<Command> {
     let mut command = bound(std::env::current_exe()?)?;
@@ -67,6 +77,11 @@ fn command(name: &str) -> anyhow::Result<Command> {
 
 /// Is the peer of that name until it is killed.
 pub fn run(name: &str) -> anyhow::Result<()> {
+    if name == SPIN {
+        loop {
+            std::hint::black_box(name);
+        }
+    }
     if name == ring::SPINNING || name == ring::SLEEPING {
         return ring::serve(name == ring::SPINNING);
     }

@@ -2,9 +2,10 @@
 
 use super::Documents;
 use super::format::{number, percentile, time};
+use crate::baselines::Baseline;
 use crate::results::Metrics;
 use crate::server::Runtime;
-use crate::suites::{bursts, memory, ring, slow, starts, transports, warm};
+use crate::suites::{bursts, busy, memory, ring, slow, starts, transports, warm};
 
 const MS: f64 = 1e6;
 
@@ -273,6 +274,7 @@ fn holding(documents: &Documents, goals: &mut Vec<Goal>) {
     });
     goals.push(goal);
     goals.push(innocent(documents));
+    among_others(documents, goals);
     for (runtime, limit) in [(Runtime::Python, 2.0), (Runtime::Node, 8.0)] {
         let name = runtime.name();
         let mut goal = Goal::new(
@@ -315,6 +317,50 @@ fn innocent(documents: &Documents) -> Goal {
         });
     goal.floor = "the same alone".into();
     goal
+}
+
+/// What other processes cost on a busy host, ours beside what people know.
+fn among_others(documents: &Documents, goals: &mut Vec<Goal>) {
+    let echo = busy::warm(busy::Work::Echo, busy::Host::Busy);
+    let p99 = |category: &str, who: &str| documents.timed("busy", category, who)?.p99_ns;
+    let uvicorn = p99(&echo, Baseline::Uvicorn.name());
+    for runtime in Runtime::ALL {
+        let mut goal = Goal::new(
+            format!("{}: warm invoke on a busy host", runtime.name()),
+            "p99 ≤ 1.5 × uvicorn's",
+        );
+        goal.measured = p99(&echo, &busy::hearth(runtime))
+            .zip(uvicorn)
+            .map(|(ours, theirs)| (beside(ours, theirs), ours <= 1.5 * theirs));
+        goals.push(goal);
+    }
+    for host in [busy::Host::Quiet, busy::Host::Busy] {
+        let category = busy::reads(host);
+        let found = |who: &str| documents.timed("busy", &category, who);
+        let mut goal = Goal::new(
+            format!("node: first file that an instance reads, {}", host.name()),
+            "p50 and p99 ≤ 1.5 × those of a plain Node.js",
+        );
+        goal.measured = found(busy::FIRST)
+            .zip(found(busy::PLAIN))
+            .and_then(|(ours, plain)| {
+                let (ours99, plain99) = (ours.p99_ns?, plain.p99_ns?);
+                let text = format!(
+                    "p50 {}; p99 {}",
+                    beside(ours.median_ns, plain.median_ns),
+                    beside(ours99, plain99)
+                );
+                let good = ours.median_ns <= 1.5 * plain.median_ns && ours99 <= 1.5 * plain99;
+                Some((text, good))
+            });
+        goals.push(goal);
+    }
+}
+
+/// Ours beside theirs.
+fn beside(ours: f64, theirs: f64) -> String {
+    let ratio = number(ours / theirs);
+    format!("{} / {} = {ratio} ×", time(ours), time(theirs))
 }
 
 /// The slowest of the console's pages.

@@ -13,7 +13,7 @@ const RATE: &str = "requests/s";
 const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
 
 /// What is to be known of each suite before its figures are read.
-const INTRODUCTIONS: [(&str, &str); 7] = [
+const INTRODUCTIONS: [(&str, &str); 8] = [
     (
         "ring",
         "The shared-memory ring alone, then a round trip of 1 KB by every way that two parts of a program talk. Where a \
@@ -49,6 +49,13 @@ const INTRODUCTIONS: [(&str, &str); 7] = [
         "All requests are sent at once by one thread, each on a connection of its own that is open already; the latency is \
          each request's own. Cold: no instance is there, only the template. Warm: an idle instance for each request. With a \
          run time of 0 s it is right not to start an instance for each.",
+    ),
+    (
+        "busy",
+        "Calls while one process for each processor does nothing but compute, and the same on a quiet host, in turns of a \
+         second. The functions and the servers that are compared with send back what they get, or read \
+         `/proc/self/status` first, off their thread. Node's first reads are by the handler's own clock: of a Node.js that \
+         was just started with a script, and of an instance that was just forked, with the slowest of its next 19.",
     ),
     (
         "slow",

@@ -1,6 +1,7 @@
 //! The suites, one result file each.
 
 pub mod bursts;
+pub mod busy;
 pub mod console;
 pub mod memory;
 pub mod ring;
@@ -16,19 +17,22 @@ use crate::scale::Scale;
 pub type Suite = fn(Scale, &mut Document) -> anyhow::Result<()>;
 
 /// All of them by name, in the order in which they run and stand in the report.
-pub const ALL: [(&str, Suite); 7] = [
+pub const ALL: [(&str, Suite); 8] = [
     ("ring", ring::run),
     ("starts", starts::run),
     ("warm", warm::run),
     ("bursts", bursts::run),
+    ("busy", busy::run),
     ("slow", slow::run),
     ("memory", memory::run),
     ("console", console::run),
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
-pub const PARTS: [(&str, Suite); 3] = [
+pub const PARTS: [(&str, Suite); 5] = [
     ("starts-fork", starts::forks),
     ("starts-restore", starts::restores),
     ("starts-threads", starts::with_threads),
+    ("starts-deployed", starts::deployed),
+    ("starts-large", starts::large),
 ];

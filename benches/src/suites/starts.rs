@@ -2,8 +2,10 @@
 
 mod asleep;
 mod code_size;
+mod deployed;
 mod first;
 mod fork;
+mod large;
 mod many;
 mod restore;
 mod threads;
@@ -20,7 +22,9 @@ use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Runtime, Server};
 
+pub use deployed::run as deployed;
 pub use first::end_instances;
+pub use large::run as large;
 pub use threads::CATEGORY as WITH_THREADS;
 pub use threads::restored as restored_with_threads;
 pub use threads::run as with_threads;
@@ -76,7 +80,9 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     drop(server);
     asleep::run(scale, document)?;
     threads::run(scale, document)?;
-    many::run(scale, document)
+    many::run(scale, document)?;
+    deployed::run(scale, document)?;
+    large::run(scale, document)
 }
 
 /// The part about forks alone.

@@ -2,6 +2,7 @@
 //! otherwise. Many functions fall asleep at the same time, because the shortest time until they do is a second.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::json;
 
@@ -23,6 +24,8 @@ const NO_STANDBYS: [(&str, &str); 1] = [("HEARTH_STANDBYS", "off")];
 enum Ahead {
     /// An image, and a sandbox made ahead.
     Sandbox,
+    /// An image, and a sandbox made ahead; the image has to be read from the disk.
+    OnDisk,
     /// An image.
     Image,
     Nothing,
@@ -34,6 +37,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     match with_images.capability("criu")? {
         Ok(()) => {
             measure(&with_images, Ahead::Sandbox, scale, document)?;
+            measure(&with_images, Ahead::OnDisk, scale, document)?;
             drop(with_images);
             measure(&Server::start(&NO_STANDBYS)?, Ahead::Image, scale, document)?;
         }
@@ -66,8 +70,11 @@ fn measure(
             }
             for name in &names {
                 let call = invocation(name, &event(1024));
-                if ahead == Ahead::Sandbox {
+                if matches!(ahead, Ahead::Sandbox | Ahead::OnDisk) {
                     server.wait_for_standby(name)?;
+                }
+                if ahead == Ahead::OnDisk {
+                    forget_images(&server.data().join("images"))?;
                 }
                 let mut connection = Connection::open(server.address)?;
                 // One that was called again before it slept, or made ready ahead, took another rung.
@@ -79,6 +86,7 @@ fn measure(
         for (rung, samples) in found {
             let name = match (rung.as_str(), ahead) {
                 ("restore", Ahead::Sandbox) => "restore, sandbox made ahead",
+                ("restore", Ahead::OnDisk) => "restore, sandbox made ahead, cold page cache",
                 ("restore", Ahead::Image) => "restore, nothing made ahead",
                 ("boot", Ahead::Nothing) => "boot",
                 // Before it had an image, or made ready ahead.
@@ -88,6 +96,28 @@ fn measure(
         }
         for name in &names {
             server.delete(name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits until a function sleeps, with an image and a sandbox made ahead where there are such things.
+pub fn fall_asleep(server: &Server, name: &str) -> anyhow::Result<()> {
+    server.wait(name, |function| function["state"] == "asleep")?;
+    server.wait_for_standby(name)
+}
+
+/// Has the kernel drop what it caches of the files below a directory.
+fn forget_images(dir: &Path) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            forget_images(&path)?;
+        } else if path.is_file() {
+            let file = std::fs::File::open(&path)?;
+            // What has not been written yet cannot be dropped.
+            file.sync_all()?;
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
         }
     }
     Ok(())
