@@ -49,6 +49,12 @@ as_root() {
   fi
 }
 
+# pip_install ARGUMENT...: wheels by their digests, and nothing else. Shows the progress of its downloads.
+pip_install() {
+  "$PYTHON" -m pip install --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes \
+    --only-binary :all: "$@" >&2
+}
+
 # apt-get with what every script wants of it: it asks nothing, and waits for another one. It shows its progress, because
 # a download may take minutes; on stderr, like all that the scripts say.
 apt_get() {

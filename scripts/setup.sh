@@ -128,12 +128,6 @@ fetch_node() {
   rm -rf "$TOOLS/node-wheel"
 }
 
-# Shows the progress of its downloads.
-pip_install() {
-  "$PYTHON" -m pip install --disable-pip-version-check --root-user-action=ignore --no-deps --require-hashes \
-    --only-binary :all: "$@" >&2
-}
-
 # fetch_wheel REQUIREMENT SHA256 FOLDER
 fetch_wheel() {
   pip_install --target "$3" -r <(echo "$1 --hash=sha256:$2")
@@ -157,7 +151,7 @@ follows_lint() {
 wants_test() {
   need chromium "the browser tests drive it" command -v chromium
   need chromium-driver "the browser tests drive Chromium through it" command -v chromedriver
-  if ! is_fetched "$CLIENT" client || ! is_fetched "$PACKAGES" python; then
+  if ! is_fetched "$CLIENT" client || ! is_fetched "$PACKAGES" python || ! scripts/packages.sh check; then
     need python3-pip "fetches Python packages that tests use" "$PYTHON" -m pip --version
   fi
   # scripts/debian13.sh
@@ -175,6 +169,7 @@ readonly PACKAGES=runtimes/python/tests/requirements.txt
 follows_test() {
   fetch_packages "$CLIENT" client "openapi-python-client (a test generates a client of the API with it; 21 MB)"
   fetch_packages "$PACKAGES" python "NumPy (a test imports it in a function; 17 MB)"
+  scripts/packages.sh
 }
 
 # is_fetched REQUIREMENTS FOLDER: whether .tools/FOLDER has just these packages.

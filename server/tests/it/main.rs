@@ -37,6 +37,7 @@ mod origins;
 mod packages;
 mod people;
 mod readme;
+mod real_packages;
 mod restore;
 mod retention;
 mod runtime;

@@ -122,7 +122,7 @@ async fn call(
 }
 
 /// Lets everything of the function go: instances after a second, the template after another.
-async fn asleep(client: &Client, name: &str) {
+pub(crate) async fn asleep(client: &Client, name: &str) {
     eventually("sleep", PATIENCE, || async {
         (function(client, name).await["state"] == "asleep").then_some(())
     })
