@@ -130,9 +130,20 @@ impl App {
 
 /// `by`: how instances of it start when nothing is set.
 async fn serves(name: &'static str, runtime: &'static str, by: &str) {
-    let mut server = Server::start();
+    let server = Server::start();
+    let restores = available(&server.client()).await;
+    serves_on(server, restores, name, runtime, by).await;
+}
+
+/// `restores`: whether there will be an image of it.
+async fn serves_on(
+    mut server: Server,
+    restores: bool,
+    name: &'static str,
+    runtime: &'static str,
+    by: &str,
+) {
     let mut client = server.client();
-    let restores = available(&client).await;
     let expected = |start| match start {
         "auto" if by == "fork" || restores => by,
         "restore" if restores => "restore",
@@ -189,6 +200,14 @@ async fn pandas_and_numpy() {
 #[tokio::test]
 async fn fastapi_with_mangum() {
     serves("fastapi", "python3", "fork").await;
+}
+
+#[tokio::test]
+async fn powertools_with_its_tracer() {
+    // CRIU 4.1 cannot dump the tracer's socket on a kernel that refuses SO_PASSCRED for it (Linux 6.18): it boots there.
+    let without_images = [("HEARTH_CRIU", "off")];
+    let server = Server::start_with(&without_images);
+    serves_on(server, false, "powertools", "python3", "fork").await;
 }
 
 #[tokio::test]
