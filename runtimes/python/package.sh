@@ -25,7 +25,7 @@ stage=$(mktemp -d "$dest.XXXXXX")
 trap 'rm -rf "$stage"' EXIT
 
 mkdir "$stage/hearth_worker"
-cp "$source_dir/bootstrap.py" "$source_dir/snapshot_restore_py.py" "$stage/"
+cp "$source_dir/bootstrap.py" "$source_dir/bytecode.py" "$source_dir/snapshot_restore_py.py" "$stage/"
 cp "$source_dir"/hearth_worker/*.py "$stage/hearth_worker/"
 cp "$extension" "$stage/hearth_runtime.abi3.so"
 # Unchecked: the directory is made as a whole, so the byte code never has to be compared with its source.

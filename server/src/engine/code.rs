@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::EngineError;
+use super::bytecode::Compiler;
 use crate::model::{Code, Runtime};
 use crate::package::{self, PackageError, Unpacked};
 use crate::store::Store;
@@ -38,6 +39,7 @@ pub(super) struct Packages {
 struct Inner {
     dir: PathBuf,
     store: Store,
+    compiler: Compiler,
     in_hand: Mutex<InHand>,
     /// Held while a package is put in its place, and while an unused one is looked for and removed, so that neither
     /// happens in the middle of the other.
@@ -88,11 +90,12 @@ impl Drop for Package {
 
 impl Packages {
     /// The packages in `dir`, which must exist.
-    pub(super) fn new(dir: PathBuf, store: Store) -> Self {
+    pub(super) fn new(dir: PathBuf, store: Store, compiler: Compiler) -> Self {
         Self {
             inner: Arc::new(Inner {
                 dir,
                 store,
+                compiler,
                 in_hand: Mutex::default(),
                 moving: tokio::sync::Mutex::default(),
             }),
@@ -129,6 +132,11 @@ impl Packages {
         let (dir, base) = (self.inner.dir.clone(), base.map(Package::path));
         let (staging, unpacked) =
             blocking(move || stage(&dir, &code, base.as_deref(), &module, extension)).await?;
+        // The same code may have been uploaded before.
+        if runtime == Runtime::Python3 && !self.inner.dir.join(&unpacked.sha256).exists() {
+            self.inner.compiler.compile(&staging).await;
+        }
+        let staging = blocking(move || settle(staging)).await?;
         let _moving = self.inner.moving.lock().await;
         let (dir, sha256) = (self.inner.dir.clone(), unpacked.sha256.clone());
         blocking(move || put_in_place(&dir, &staging, &sha256)).await?;
@@ -194,10 +202,19 @@ fn stage(
 ) -> Result<(PathBuf, Unpacked), PackageError> {
     let staging = dir.join(format!("{STAGING}{}", uuid::Uuid::now_v7()));
     std::fs::create_dir(&staging)?;
-    let unpacked = package::unpack(code, base, module, extension, &staging)
-        .and_then(|unpacked| sync_tree(&staging).map(|()| unpacked));
-    match unpacked {
+    match package::unpack(code, base, module, extension, &staging) {
         Ok(unpacked) => Ok((staging, unpacked)),
+        Err(error) => {
+            remove_tree(&staging)?;
+            Err(error)
+        }
+    }
+}
+
+/// Puts all of a staged package on the disk, or removes it.
+fn settle(staging: PathBuf) -> Result<PathBuf, PackageError> {
+    match sync_tree(&staging) {
+        Ok(()) => Ok(staging),
         Err(error) => {
             remove_tree(&staging)?;
             Err(error)

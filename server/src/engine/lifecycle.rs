@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::bytecode::Compiler;
 use super::registry::{Function, Registry};
 use super::{Engine, EngineError, Inner, code};
 use crate::criu::Images;
@@ -38,13 +39,15 @@ impl Engine {
     ) -> Result<Self, EngineError> {
         let code_dir = data_dir.join("code");
         std::fs::create_dir_all(&code_dir)?;
-        let packages = code::Packages::new(code_dir, store.clone());
+        let resources = Arc::new(resources);
+        let compiler = Compiler::new(resources.clone());
+        let packages = code::Packages::new(code_dir, store.clone(), compiler);
         packages.collect_garbage(&store.code_in_use().await?.into_iter().collect())?;
         let engine = Self {
             inner: Arc::new(Inner {
                 store,
                 history,
-                resources: Arc::new(resources),
+                resources,
                 registry: Registry::default(),
                 creating: parking_lot::Mutex::default(),
                 packages,

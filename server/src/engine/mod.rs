@@ -3,6 +3,7 @@
 //! The HTTP layer speaks to this façade only; the façade knows the store, the scheduler and the history. In the order of
 //! a function's life: [`start`](Engine::start) reconciles, [`deploy`] makes and changes, [`invoke`] runs.
 
+mod bytecode;
 mod code;
 mod deploy;
 mod files;

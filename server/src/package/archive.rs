@@ -7,7 +7,9 @@ use zip::{CompressionMethod, ZipArchive};
 
 use super::error::{PackageError, quoted};
 use super::tree::Tree;
-use super::{MAX_ENTRIES, MAX_RATIO, MAX_UNPACKED_BYTES, RATIO_FREE_BYTES, names, preflight};
+use super::{
+    MAX_ENTRIES, MAX_RATIO, MAX_UNPACKED_BYTES, RATIO_FREE_BYTES, bytecode, names, preflight,
+};
 use crate::uploads::{Reader, Upload};
 
 type Archive<'u> = ZipArchive<BufReader<Reader<'u>>>;
@@ -67,6 +69,10 @@ fn extract_one(
         let name = names::check(raw)?;
         let mode = entry.unix_mode().unwrap_or(0);
         check_type(raw, mode, name.is_dir)?;
+        // Byte code that came along may be of any source, or of another interpreter.
+        if bytecode::is_reserved(&name.path) {
+            return Ok(());
+        }
         if entry.encrypted() {
             return Err(PackageError::Encrypted { entry: quoted(raw) });
         }

@@ -1,7 +1,7 @@
 //! Looking into a package that is in its place: what files there are, and what is in one of them.
 //!
 //! Packages hold directories and regular files only ([`super::tree`] made them), and nothing changes in them, so that a
-//! checked path leads nowhere else.
+//! checked path leads nowhere else. Byte code ([`super::bytecode`]) is not shown.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::error::PackageError;
-use super::names;
+use super::{bytecode, names};
 
 const ANY_EXECUTE: u32 = 0o111;
 
@@ -167,7 +167,9 @@ fn checked(path: &str) -> Option<String> {
         return Some(String::new());
     }
     let name: Result<names::EntryName, PackageError> = names::check(path.as_bytes());
-    name.ok().map(|name| name.path)
+    name.ok()
+        .map(|name| name.path)
+        .filter(|path| !bytecode::is_reserved(path))
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -189,6 +191,9 @@ fn read_directory(root: &Path, path: &str) -> io::Result<Vec<Entry>> {
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
+        if name == bytecode::DIRECTORY {
+            continue;
+        }
         let meta = entry.metadata()?;
         entries.push(Entry {
             path: match path {

@@ -9,7 +9,7 @@ use crate::model::FileEdit;
 use super::browse::{self, FileMeta};
 use super::error::{PackageError, quoted};
 use super::tree::Tree;
-use super::{MAX_ENTRIES, MAX_UNPACKED_BYTES, names};
+use super::{MAX_ENTRIES, MAX_UNPACKED_BYTES, bytecode, names};
 
 /// Most files that one change may touch: bounds what a request makes the server compare and write.
 pub const MAX_EDITS: usize = 500;
@@ -110,6 +110,12 @@ fn targets<'e>(
         })?;
         if name.is_dir {
             return Err(refuse(to, "ends in a slash, as a directory does"));
+        }
+        if bytecode::is_reserved(&name.path) {
+            return Err(refuse(
+                to,
+                "is in a __pycache__, where byte code is kept; use another directory",
+            ));
         }
         if files.contains_key(&name.path) {
             return Err(refuse(to, "is there already"));

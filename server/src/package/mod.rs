@@ -8,10 +8,12 @@
 //! Code::Edits ─▶ browse (the base) ─▶ edit
 //! ```
 //!
-//! [`browse`] looks into a package that is in its place, [`pack`] makes an archive of it again.
+//! [`browse`] looks into a package that is in its place, [`pack`] makes an archive of it again. [`bytecode`] is kept in
+//! packages, but is no part of them: neither is it shown, nor is any taken from an upload.
 
 mod archive;
 pub mod browse;
+pub mod bytecode;
 mod edit;
 mod error;
 mod module;

@@ -12,12 +12,12 @@ use super::Unpacked;
 use super::error::{PackageError, quoted};
 
 /// Modes of the finished tree: code is read, never written.
-const SEALED_DIRECTORY: u32 = 0o555;
+pub(super) const SEALED_DIRECTORY: u32 = 0o555;
 const SEALED_EXECUTABLE: u32 = 0o555;
-const SEALED_FILE: u32 = 0o444;
+pub(super) const SEALED_FILE: u32 = 0o444;
 /// Modes while writing.
 const OPEN_DIRECTORY: u32 = 0o755;
-const OPEN_FILE: u32 = 0o600;
+pub(super) const OPEN_FILE: u32 = 0o600;
 
 /// Separates this hash from any other use of SHA-256 over the same bytes.
 const HASH_DOMAIN: &[u8] = b"hearth code package 1\0";

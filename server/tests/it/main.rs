@@ -11,6 +11,7 @@ mod support;
 mod access;
 mod audit;
 mod bodies;
+mod bytecode;
 mod code_edit;
 mod conditional;
 mod console;
