@@ -108,8 +108,9 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             }
             deploy(&server, runtime, ahead)?;
             let count = match ahead {
-                Ahead::Nothing => scale.pick(50, 2),
-                Ahead::Instance | Ahead::Sandbox => scale.pick(300, 3),
+                Ahead::Nothing => scale.pick(40, 2),
+                // What is made ahead comes half a second after it was used.
+                Ahead::Instance | Ahead::Sandbox => scale.pick(100, 3),
             };
             let samples = first_requests(&server, ahead, count)?;
             document.add(CATEGORY, &ahead.title(runtime), samples);
