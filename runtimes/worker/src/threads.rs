@@ -118,13 +118,24 @@ mod tests {
     #[test]
     fn what_is_there_again_in_a_child_is_not_counted() {
         let (end, ended) = mpsc::channel::<()>();
+        let (begin, begun) = mpsc::channel::<()>();
         let named = thread::Builder::new().name(RENEWED[0].into());
         let running = named
             .spawn(move || {
+                begin.send(()).expect("the test waits");
                 let _ = ended.recv();
             })
             .expect("a thread starts");
-        thread::sleep(Duration::from_millis(20));
+        // The thread has its name before it runs what it was given.
+        begun.recv().expect("the thread runs");
+        let tasks = std::fs::read_dir("/proc/self/task").expect("the process's threads");
+        let mut comms = tasks
+            .flatten()
+            .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+        assert!(
+            comms.any(|comm| comm.trim_end() == RENEWED[0]),
+            "the thread is there"
+        );
         assert!(!names().iter().any(|name| RENEWED.contains(&name.as_str())));
         drop(end);
         running.join().expect("it ends");
