@@ -147,6 +147,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         spares: config.spares == Switch::On,
         standbys: config.standbys == Switch::On,
         cores: scheduler::cores(),
+        traffic: scheduler::Traffic::default(),
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
     let people = Arc::new(People::default());

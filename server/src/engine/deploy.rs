@@ -83,9 +83,12 @@ impl Engine {
         if self.inner.draining.load(Ordering::Acquire) {
             return Err(EngineError::ShuttingDown);
         }
+        let traffic = &self.inner.resources.traffic;
+        traffic.note();
         let task = tokio::spawn(run(self.clone()));
-        task.await
-            .map_err(|error| EngineError::Internal(error.to_string()))?
+        let changed = task.await;
+        traffic.note();
+        changed.map_err(|error| EngineError::Internal(error.to_string()))?
     }
 
     async fn create_now(self, spec: FunctionSpec, code: Code) -> Result<FunctionView, EngineError> {

@@ -157,7 +157,7 @@ pub(super) struct Running(Engine);
 
 impl Running {
     fn begin(engine: &Engine) -> Self {
-        engine.inner.running.fetch_add(1, Ordering::AcqRel);
+        engine.inner.resources.traffic.begin();
         Self(engine.clone())
     }
 
@@ -176,7 +176,7 @@ impl Running {
     /// needs neither.
     fn has_spare_core(&self) -> bool {
         let inner = &self.0.inner;
-        let running = inner.running.load(Ordering::Relaxed);
+        let running = inner.resources.traffic.running();
         let at_work = running.saturating_sub(inner.bodies.awaited() as u64);
         !inner.resources.busy_poll.is_zero()
             && at_work * 2 <= u64::from(inner.resources.cores)
@@ -191,7 +191,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.inner.running.fetch_sub(1, Ordering::AcqRel);
+        self.0.inner.resources.traffic.end();
     }
 }
 

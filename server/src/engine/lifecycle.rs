@@ -51,7 +51,6 @@ impl Engine {
                 registry: Registry::default(),
                 creating: parking_lot::Mutex::default(),
                 packages,
-                running: AtomicU64::new(0),
                 pressure: super::pressure::Pressure::open(),
                 bodies: super::invoke::Bodies::default(),
                 refused_stamps: AtomicU64::new(0),
@@ -133,14 +132,29 @@ impl Engine {
         }
         starts.join_all().await;
         others.sort_by_key(|function| function.active().image_bytes().is_some());
-        let mut lull = Lull::new();
         for function in others {
-            if !lull.wait(&self).await {
+            if !self.lull().await {
                 return;
             }
             bring_one_up(&self, &function).await;
         }
         tracing::info!("all functions are up");
+    }
+
+    /// Waits for a time in which nobody calls. False when the server stops, or has no room for more.
+    async fn lull(&self) -> bool {
+        let traffic = &self.inner.resources.traffic;
+        loop {
+            let held = self.held();
+            let room = held.budget / 100 * ROOM_PERCENT;
+            if self.is_draining() || held.used.saturating_add(room) >= held.budget {
+                return false;
+            }
+            if traffic.quiet_for() >= QUIET {
+                return true;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     async fn keep_house(self) {
@@ -190,7 +204,7 @@ impl Engine {
     /// Waits until nothing runs, or until `deadline`. Returns how much still does.
     async fn quiet(&self, deadline: Instant) -> u64 {
         loop {
-            let running = self.inner.running.load(Ordering::Acquire);
+            let running = self.inner.resources.traffic.running();
             if running == 0 || Instant::now() >= deadline {
                 return running;
             }
@@ -211,44 +225,5 @@ async fn bring_one_up(engine: &Engine, function: &Function) {
     if !deployment.is_retired() && deployment.warm_up().await.is_ok() {
         deployment.store_import_lines().await;
         engine.note_threads(&deployment).await;
-    }
-}
-
-/// A time in which nobody calls.
-struct Lull {
-    /// Calls until now, over all functions.
-    calls: u64,
-    since: Instant,
-}
-
-impl Lull {
-    fn new() -> Self {
-        Self {
-            calls: 0,
-            since: Instant::now(),
-        }
-    }
-
-    /// Waits for one, or goes on with it. False when the server stops, or has no room for more.
-    async fn wait(&mut self, engine: &Engine) -> bool {
-        loop {
-            let held = engine.held();
-            let room = held.budget / 100 * ROOM_PERCENT;
-            if engine.is_draining() || held.used.saturating_add(room) >= held.budget {
-                return false;
-            }
-            let functions = engine.inner.registry.all();
-            let calls = functions
-                .iter()
-                .map(|function| function.active().calls())
-                .sum();
-            if calls != self.calls || engine.inner.running.load(Ordering::Acquire) > 0 {
-                (self.calls, self.since) = (calls, Instant::now());
-            }
-            if self.since.elapsed() >= QUIET {
-                return true;
-            }
-            tokio::time::sleep(LOOK).await;
-        }
     }
 }

@@ -48,8 +48,6 @@ struct Inner {
     /// Names that are being created right now.
     creating: Mutex<std::collections::HashSet<String>>,
     packages: code::Packages,
-    /// Invocations under way.
-    running: AtomicU64,
     /// Whether other work waits for a processor.
     pressure: pressure::Pressure,
     /// What is read of requests' bodies ahead of their instances.

@@ -35,6 +35,12 @@ pub const SANDBOXES_CPU_WEIGHT: u64 = 100;
 /// What the buffers of a sandbox's TCP and UDP sockets may take on v1, where they are no part of the memory. Protects the
 /// amount of them that the kernel grants to the whole machine (`net.ipv4.tcp_mem`), the server's own among them.
 pub const TCP_BUFFERS: u64 = 64 * MIB;
+/// What a function's sandbox weighs among the others, as every cgroup does by default: on v1 (`cpu.shares`) and v2
+/// (`cpu.weight`).
+pub const CPU_WEIGHT: CpuWeight = CpuWeight { v1: 1024, v2: 100 };
+/// What the sandbox weighs in which an image is made, that nobody waits for. Not the least there is: beside functions that
+/// are always at work it has to get done within the time that an import may take.
+pub const CPU_WEIGHT_OF_IMAGE: CpuWeight = CpuWeight { v1: 64, v2: 6 };
 /// `/tmp` is half of an instance's memory within these bounds; it is memory, and counts as such.
 pub const TMP_BYTES: (u64, u64) = (16 * MIB, 512 * MIB);
 /// `/dev/shm` likewise, a quarter.
@@ -42,6 +48,15 @@ pub const SHM_BYTES: (u64, u64) = (8 * MIB, 128 * MIB);
 /// Badness of an instance for the kernel's out-of-memory killer (0 to 1000): before template and PID 1, which have 100,
 /// and long before the server.
 pub const INSTANCE_OOM_SCORE: &str = "500";
+
+/// The same weight on both versions of cgroups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuWeight {
+    /// `cpu.shares`.
+    pub v1: u64,
+    /// `cpu.weight`.
+    pub v2: u64,
+}
 
 /// The limits of one sandbox. Memory in bytes, CPU time in µs per [`CPU_PERIOD_US`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +71,8 @@ pub struct Limits {
     pub pids: u64,
     /// Everything in the sandbox together.
     pub cpu_quota_us: u64,
+    /// Among all sandboxes.
+    pub cpu_weight: CpuWeight,
     /// Size of `/tmp`.
     pub tmp: u64,
     /// Size of `/dev/shm`.
@@ -87,6 +104,10 @@ impl Limits {
             cell_memory,
             pids: (TEMPLATE_PIDS + INSTANCE_PIDS * instances).min(SANDBOX_PIDS_MAX),
             cpu_quota_us: (instances.max(1) * CPU_PERIOD_US).min(all_cores - CPU_RESERVE_US),
+            cpu_weight: match spec.dumpable {
+                true => CPU_WEIGHT_OF_IMAGE,
+                false => CPU_WEIGHT,
+            },
             tmp: (cell_memory / 2).clamp(TMP_BYTES.0, TMP_BYTES.1),
             shm: (cell_memory / 4).clamp(SHM_BYTES.0, SHM_BYTES.1),
         }
@@ -159,6 +180,16 @@ mod tests {
         assert_eq!(limits.pids, SANDBOX_PIDS_MAX);
         assert_eq!(limits.cpu_quota_us, 16_000);
         assert_eq!((limits.tmp, limits.shm), (512 * MIB, 128 * MIB));
+    }
+
+    #[test]
+    fn what_an_image_is_made_of_goes_after_functions() {
+        let spec = SandboxSpec {
+            dumpable: true,
+            ..spec(128, 8)
+        };
+        let limits = Limits::new(&spec, 4, 16 << 30);
+        assert_eq!(limits.cpu_weight, CPU_WEIGHT_OF_IMAGE);
     }
 
     #[test]

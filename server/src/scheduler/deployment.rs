@@ -15,6 +15,7 @@ use super::keeper::Worth;
 use super::lease::{Handed, Origin};
 use super::policy::level::PER_CORE;
 use super::pool::{Counts, Limits, Pool};
+use super::traffic::Traffic;
 use crate::criu::Images;
 use crate::engine::Package;
 use crate::engine::runtimes::{Runtimes, UidRange};
@@ -60,6 +61,8 @@ pub struct Resources {
     pub standbys: bool,
     /// Processors of this host.
     pub cores: u32,
+    /// Whether anybody calls.
+    pub traffic: Traffic,
 }
 
 /// Tells deployments apart at the gates.

@@ -18,6 +18,7 @@ pub mod pool;
 mod snapshot;
 mod standby;
 mod starting;
+mod traffic;
 
 pub use boot::{BootFailure, Cause, TemplateStatus};
 pub use deployment::{Deployment, Resources};
@@ -25,6 +26,7 @@ pub use gate::Gate;
 pub use housekeeping::TICK;
 pub use keeper::{Held, Keeper};
 pub use lease::{Lease, LeaseError};
+pub use traffic::Traffic;
 
 /// Processors that this process may use.
 #[must_use]

@@ -18,6 +18,10 @@ use crate::sandbox::RestoreSource;
 const AFTER_BOOT: Duration = Duration::from_secs(1);
 /// How long to wait before looking again whether the function is idle.
 const WHILE_BUSY: Duration = Duration::from_millis(500);
+/// Nobody may have called any function for this long before one is made.
+const LULL: Duration = Duration::from_secs(1);
+/// Longest wait for that. On a server that is never at rest images are made all the same, at a low weight.
+const LULL_MAX: Duration = Duration::from_secs(60);
 /// How long to wait while the host is short of something: an image is worth less than whatever else it has to do.
 const AFTER_SHORTAGE: Duration = Duration::from_secs(5);
 /// Times in a row that an image is put off. Each is a boot, and what CRIU says of a shortage may be the function's own.
@@ -108,8 +112,8 @@ impl Deployment {
     }
 
     /// Makes the image from a second sandbox, booted for it: a template that has forked cannot be dumped without its
-    /// instances, and no start shall wait for a dump.
-    async fn make_image(&self) -> Making {
+    /// instances, and no start shall wait for a dump. Unless it is to be made `at_once`, not while anybody calls.
+    async fn make_image(&self, at_once: bool) -> Making {
         let images = &self.resources.images;
         let Some(key) = self.image_key() else {
             return Making::Over;
@@ -120,6 +124,9 @@ impl Deployment {
         };
         if images.find(&key).is_some() {
             return Making::Over;
+        }
+        if !at_once && self.resources.traffic.quiet_for() < LULL {
+            return Making::InTheWay;
         }
         let tally = images.tally(&self.name);
         let begun = Instant::now();
@@ -181,18 +188,20 @@ impl Deployment {
 enum Making {
     /// There is one, or there will be none.
     Over,
+    /// Somebody calls.
+    InTheWay,
     /// It is to be tried again: what the host could not give.
     PutOff(String),
 }
 
-/// Makes the image of a version whose template was booted, once the function is idle.
+/// Makes the image of a version whose template was booted, once nobody calls.
 pub(super) fn make_later(deployment: &Arc<Deployment>) {
     if deployment.image_key().is_none() || deployment.image().is_some() {
         return;
     }
     let deployment: Weak<Deployment> = Arc::downgrade(deployment);
     tokio::spawn(async move {
-        let (mut pause, mut shortages) = (AFTER_BOOT, 0);
+        let (begun, mut pause, mut shortages) = (Instant::now(), AFTER_BOOT, 0);
         loop {
             tokio::time::sleep(pause).await;
             let Some(deployment) = deployment.upgrade() else {
@@ -206,8 +215,11 @@ pub(super) fn make_later(deployment: &Arc<Deployment>) {
                 pause = WHILE_BUSY;
                 continue;
             }
-            match deployment.make_image().await {
+            // Each start of one that does not fork waits for the image: without one it is a boot.
+            let at_once = deployment.becomes() || begun.elapsed() >= LULL_MAX;
+            match deployment.make_image(at_once).await {
                 Making::Over => return,
+                Making::InTheWay => pause = WHILE_BUSY,
                 Making::PutOff(why) if shortages == SHORTAGES_MAX => {
                     let tally = deployment.resources.images.tally(&deployment.name);
                     tally.dump_failed(&why);

@@ -417,6 +417,41 @@ def handler(event, context):
     image_of(&client, "few").await;
 }
 
+/// While somebody calls some function, what nobody waits for is not made.
+#[tokio::test]
+async fn images_are_made_when_nobody_calls() {
+    const LULL: std::time::Duration = std::time::Duration::from_secs(1);
+    let server = server(false);
+    let client = server.client();
+    if !available(&client).await {
+        return;
+    }
+    let code = "def handler(event, context):\n    return event\n";
+    for name in ["called", "other"] {
+        client.deploy(name, code, json!({})).await;
+    }
+    let begun = std::time::Instant::now();
+    let (mut last, mut longest) = (begun, std::time::Duration::ZERO);
+    while begun.elapsed() < LULL * 3 {
+        client.invoke("called", &json!({})).await.expect(200);
+        for name in ["called", "other"] {
+            let image = function(&client, name).await["image"].clone();
+            // A machine with much else to do may have had no call for a second.
+            longest = longest.max(last.elapsed());
+            let is_none = image["bytes"].is_null() && image["dumps"] == 0;
+            assert!(
+                is_none || longest >= LULL,
+                "{name} after {longest:?}: {image}"
+            );
+        }
+        last = std::time::Instant::now();
+        tokio::time::sleep(LULL / 10).await;
+    }
+    for name in ["called", "other"] {
+        image_of(&client, name).await;
+    }
+}
+
 /// The image of a deleted function holds its environment.
 #[tokio::test]
 async fn a_function_that_is_deleted_while_its_image_is_made_leaves_none() {

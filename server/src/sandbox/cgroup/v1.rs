@@ -16,6 +16,7 @@ pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {
     limit_memory(&sandbox.memory, limits.memory)?;
     limit_tcp(&sandbox.memory)?;
     put(&sandbox.pids, "pids.max", limits.pids)?;
+    put(&sandbox.cpu, "cpu.shares", limits.cpu_weight.v1)?;
     put(&sandbox.cpu, "cpu.cfs_period_us", CPU_PERIOD_US)?;
     put(&sandbox.cpu, "cpu.cfs_quota_us", limits.cpu_quota_us)
 }

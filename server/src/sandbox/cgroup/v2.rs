@@ -117,6 +117,7 @@ pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {
     let dir = &sandbox.memory;
     limit_memory(dir, limits.memory)?;
     put(dir, "pids.max", limits.pids)?;
+    put(dir, "cpu.weight", limits.cpu_weight.v2)?;
     put(
         dir,
         "cpu.max",
@@ -146,6 +147,7 @@ mod tests {
 
     use super::super::{Group, Leaf};
     use super::*;
+    use crate::sandbox::limits::CPU_WEIGHT;
 
     fn read(path: PathBuf) -> String {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -158,6 +160,7 @@ mod tests {
             cell_memory: 200,
             pids: 96,
             cpu_quota_us: 36_000,
+            cpu_weight: CPU_WEIGHT,
             tmp: 0,
             shm: 0,
         }
@@ -191,6 +194,7 @@ mod tests {
         assert_eq!(read(sandbox.join("memory.max")), "1000");
         assert_eq!(read(sandbox.join("pids.max")), "96");
         assert_eq!(read(sandbox.join("cpu.max")), "36000 20000");
+        assert_eq!(read(sandbox.join("cpu.weight")), "100");
         assert_eq!(read(sandbox.join(SUBTREE_CONTROL)), "+memory +pids");
         assert_eq!(read(sandbox.join("template/memory.max")), "300");
         assert_eq!(

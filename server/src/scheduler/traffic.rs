@@ -1,0 +1,89 @@
+//! Whether anybody calls: what nobody waits for is done in between.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// What is asked of the server as a whole.
+#[derive(Debug)]
+pub struct Traffic {
+    /// Invocations under way.
+    running: AtomicU64,
+    /// When something last ended, in ms since `origin`.
+    last: AtomicU64,
+    origin: Instant,
+}
+
+impl Default for Traffic {
+    fn default() -> Self {
+        Self {
+            running: AtomicU64::new(0),
+            last: AtomicU64::new(0),
+            origin: Instant::now(),
+        }
+    }
+}
+
+impl Traffic {
+    /// An invocation begins.
+    pub fn begin(&self) {
+        self.running.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// It has ended.
+    pub fn end(&self) {
+        self.note();
+        self.running.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Something else was asked for, after which calls are likely: a deploy.
+    pub fn note(&self) {
+        self.last.store(self.now(), Ordering::Release);
+    }
+
+    /// Invocations under way.
+    pub fn running(&self) -> u64 {
+        self.running.load(Ordering::Acquire)
+    }
+
+    /// For how long nobody has called. Nothing while somebody does.
+    pub fn quiet_for(&self) -> Duration {
+        if self.running() > 0 {
+            return Duration::ZERO;
+        }
+        let last = self.last.load(Ordering::Acquire);
+        Duration::from_millis(self.now().saturating_sub(last))
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_not_quiet_while_somebody_calls() {
+        let traffic = Traffic::default();
+        traffic.begin();
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(traffic.quiet_for(), Duration::ZERO);
+        assert_eq!(traffic.running(), 1);
+        traffic.end();
+        assert_eq!(traffic.running(), 0);
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(traffic.quiet_for() > Duration::ZERO);
+    }
+
+    #[test]
+    fn a_deploy_counts_from_its_end() {
+        let traffic = Traffic {
+            origin: Instant::now() - Duration::from_secs(60),
+            ..Traffic::default()
+        };
+        assert!(traffic.quiet_for() >= Duration::from_secs(60));
+        traffic.note();
+        assert!(traffic.quiet_for() < Duration::from_secs(60));
+    }
+}
