@@ -15,10 +15,13 @@ const SLICE_NS: u64 = 100_000;
 /// What a thread does when it is woken while all processors are at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
-    /// It takes a processor over when its turn is due: for the server, which answers many.
+    /// It takes a processor over when its turn is due: for the server, which answers many, and for an interpreter whose
+    /// handlers wait for threads of its own, which inherit this from it. Behind whoever computes each of these would wait for
+    /// the next tick of the kernel's, 4 ms on many, even while another processor is idle; the first file that a Node.js
+    /// function reads had two such waits.
     Due,
-    /// It waits until somebody leaves one (`SCHED_BATCH`): for an instance, so that the server goes on with what it has at
-    /// hand instead of being interrupted for each request that it hands out.
+    /// It waits until somebody leaves one (`SCHED_BATCH`): for an instance whose handlers run in one thread, so that the server
+    /// goes on with what it has at hand instead of being interrupted for each request that it hands out.
     Patient,
 }
 

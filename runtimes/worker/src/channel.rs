@@ -72,14 +72,14 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// In the child: maps the channel.
+    /// In the child: maps the channel. `wake` is for this thread and for those that it starts from then on.
     ///
     /// # Errors
     /// It is no channel of this version.
-    pub fn open(parts: Parts) -> Result<Self, ChannelError> {
+    pub fn open(parts: Parts, wake: Wake) -> Result<Self, ChannelError> {
         let region = Region::attach(parts.channel.as_fd())?;
         // Where the kernel does not let it, it works all the same.
-        let _ = take_short_turns(Wake::Patient);
+        let _ = take_short_turns(wake);
         Ok(Self {
             blocking: Blocking::new(
                 region.worker(),
