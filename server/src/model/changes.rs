@@ -1,7 +1,7 @@
 //! What differs between the settings of two versions, for a person to read. Values of `env` are secrets: of them only
 //! that they differ is told.
 
-use super::{BodyForm, Cors, FunctionSpec, Network};
+use super::{Cors, FunctionSpec, Network};
 
 /// One setting that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,14 +68,7 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 13] {
             }
             .to_owned(),
         ),
-        (
-            "body",
-            match spec.body {
-                BodyForm::Base64 => "base64",
-                BodyForm::Bytes => "bytes",
-            }
-            .to_owned(),
-        ),
+        ("body", spec.body.as_str().to_owned()),
         ("public", yes_no(spec.public)),
         (
             "cors",

@@ -42,6 +42,16 @@ pub enum BodyForm {
     Bytes,
 }
 
+impl BodyForm {
+    /// As the API calls it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Base64 => "base64",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
 /// [`FunctionSpec::template_idle_timeout_s`] of a function that names none, and of versions stored before the setting
 /// existed: an hour. Booting again costs a caller a tenth of a second, keeping costs the host some ten MiB.
 pub const TEMPLATE_IDLE_TIMEOUT_S: u32 = 3600;

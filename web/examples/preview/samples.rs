@@ -285,6 +285,7 @@ pub fn settings() -> SettingsPage {
             keep_warm: false,
             template_idle_timeout_s: "3600".into(),
             start: "auto".into(),
+            body: "base64".into(),
             network: "none".into(),
             public: false,
             cors: hearth_web::pages::CorsForm::default(),

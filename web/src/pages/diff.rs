@@ -61,7 +61,7 @@ impl SettingRow {
             ("handler", _) => "Handler",
             ("runtime", _) => "Runtime",
             ("keep_warm", _) => "Keep warm",
-            ("body", _) => "Body",
+            ("body", _) => "Request bodies",
             ("start", _) => "Start",
             ("network", _) => "Network",
             ("public", _) => "Public",

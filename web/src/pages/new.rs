@@ -36,6 +36,8 @@ pub struct FunctionForm {
     pub template_idle_timeout_s: String,
     /// `auto`, `fork`, `restore` or `boot`.
     pub start: String,
+    /// `base64` or `bytes`.
+    pub body: String,
     /// `none` or `outbound`.
     pub network: String,
     /// Whether the URL answers without a token.
@@ -59,6 +61,7 @@ impl FunctionForm {
         "keep_warm",
         "template_idle_timeout_s",
         "start",
+        "body",
         "network",
         "public",
         "env",
@@ -74,6 +77,7 @@ impl FunctionForm {
         "keep_warm",
         "template_idle_timeout_s",
         "start",
+        "body",
         "network",
         "public",
         "env",
@@ -108,6 +112,7 @@ impl FunctionForm {
             keep_warm: false,
             template_idle_timeout_s: "3600".to_owned(),
             start: "auto".to_owned(),
+            body: "base64".to_owned(),
             network: "none".to_owned(),
             public: false,
             env: Vec::new(),

@@ -27,6 +27,8 @@ pub struct SettingsForm {
     pub template_idle_timeout_s: String,
     /// `auto`, `fork`, `restore` or `boot`.
     pub start: String,
+    /// `base64` or `bytes`.
+    pub body: String,
     /// `none` or `outbound`.
     pub network: String,
     /// Whether the URL answers without a token.
@@ -70,6 +72,7 @@ impl SettingsForm {
         "keep_warm",
         "template_idle_timeout_s",
         "start",
+        "body",
         "network",
         "public",
         "cors",

@@ -31,7 +31,7 @@ pub struct Starter {
 const MAX_NUMBERED: u32 = 1_000;
 
 /// Settings that the form passes on as typed.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 10] = [
     "handler",
     "memory_mb",
     "timeout_ms",
@@ -40,6 +40,7 @@ const SETTINGS: [&str; 9] = [
     "min_instances",
     "template_idle_timeout_s",
     "start",
+    "body",
     "network",
 ];
 
@@ -213,6 +214,7 @@ fn typed(form: &Form) -> FunctionForm {
         keep_warm: !form.text("keep_warm").is_empty(),
         template_idle_timeout_s: form.trimmed("template_idle_timeout_s"),
         start: form.trimmed("start"),
+        body: form.trimmed("body"),
         network: form.trimmed("network"),
         public: !form.text("public").is_empty(),
         env: env_rows(form),

@@ -132,6 +132,7 @@ fn as_of(function: FunctionView, version: VersionView) -> FunctionView {
         keep_warm: version.keep_warm,
         template_idle_timeout_s: version.template_idle_timeout_s,
         start: version.start,
+        body: version.body,
         network: version.network,
         public: version.public,
         cors: version.cors,
@@ -260,6 +261,7 @@ fn read(form: &Form, function: &FunctionView) -> Result<Option<FunctionPatch>, I
         ("min_instances", now.min_instances),
         ("template_idle_timeout_s", now.template_idle_timeout_s),
         ("start", now.start),
+        ("body", now.body),
         ("network", now.network),
     ] {
         let typed = form.trimmed(name);
@@ -309,6 +311,7 @@ fn present(function: &FunctionView) -> SettingsForm {
         keep_warm: function.keep_warm,
         template_idle_timeout_s: function.template_idle_timeout_s.to_string(),
         start: function.start.as_str().to_owned(),
+        body: function.body.as_str().to_owned(),
         network: match function.network {
             Network::None => "none",
             Network::Outbound => "outbound",
@@ -386,6 +389,7 @@ fn typed(form: &Form, function: &FunctionView) -> SettingsForm {
         keep_warm: !form.text("keep_warm").is_empty(),
         template_idle_timeout_s: form.trimmed("template_idle_timeout_s"),
         start: form.trimmed("start"),
+        body: form.trimmed("body"),
         network: form.trimmed("network"),
         public: !form.text("public").is_empty(),
         cors: typed_cors(form),
@@ -442,7 +446,7 @@ mod tests {
     }
 
     const PRESENT: &str = "handler=main.handler&memory_mb=128&timeout_ms=30000&max_concurrency=8&idle_timeout_s=300\
-         &min_instances=0&template_idle_timeout_s=3600&start=auto&network=none&env_name=&env_value=";
+         &min_instances=0&template_idle_timeout_s=3600&start=auto&body=base64&network=none&env_name=&env_value=";
 
     async fn patch(body: &str) -> Result<Option<FunctionPatch>, InvalidField> {
         read(&encoded::<Settings>(body).await, &function())
@@ -455,7 +459,9 @@ mod tests {
 
     #[tokio::test]
     async fn only_changes_are_sent() {
-        let changed = PRESENT.replace("memory_mb=128", "memory_mb=256");
+        let changed = PRESENT
+            .replace("memory_mb=128", "memory_mb=256")
+            .replace("body=base64", "body=bytes");
         let patch = patch(&format!(
             "{changed}&public=true&keep_warm=true&env_remove=DROP&env_remove=UNKNOWN&env_name=NEW&env_value=1\
              &env_known=KEEP&env_replace=2&env_known=DROP&env_replace=&env_known=UNKNOWN&env_replace=3"
@@ -474,6 +480,7 @@ mod tests {
                 memory_mb: Some(256),
                 public: Some(true),
                 keep_warm: Some(true),
+                body: Some(crate::model::BodyForm::Bytes),
                 env: Some(env),
                 ..FunctionPatch::default()
             }

@@ -134,6 +134,7 @@ pub fn settings_form<'a>(others: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str
         ("min_instances", "0"),
         ("template_idle_timeout_s", "3600"),
         ("start", "auto"),
+        ("body", "base64"),
         ("network", "none"),
     ];
     let is_other = |name: &str| others.iter().any(|(other, _)| *other == name);
