@@ -29,10 +29,11 @@ pub const ALL: [(&str, Suite); 8] = [
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
-pub const PARTS: [(&str, Suite); 5] = [
+pub const PARTS: [(&str, Suite); 6] = [
     ("starts-fork", starts::forks),
     ("starts-restore", starts::restores),
     ("starts-threads", starts::with_threads),
     ("starts-deployed", starts::deployed),
     ("starts-large", starts::large),
+    ("starts-alive", starts::alive),
 ];

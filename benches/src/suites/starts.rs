@@ -1,5 +1,6 @@
 //! Starts by rung and runtime, beside a plain boot of the same function and beside what a start cannot be faster than.
 
+mod alive;
 mod asleep;
 mod code_size;
 mod deployed;
@@ -22,6 +23,7 @@ use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Runtime, Server};
 
+pub use alive::run as alive;
 pub use deployed::run as deployed;
 pub use first::end_instances;
 pub use large::run as large;
@@ -81,6 +83,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     asleep::run(scale, document)?;
     threads::run(scale, document)?;
     many::run(scale, document)?;
+    alive::run(scale, document)?;
     deployed::run(scale, document)?;
     large::run(scale, document)
 }
