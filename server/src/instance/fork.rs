@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::Interest;
 use tokio::sync::oneshot;
 
+use super::freeze::Frozen;
 use super::kit::{Forking, Kit, Worker};
 use super::template::{EXIT_NEWS_DEADLINE, Template};
 use super::{Death, FunctionKey, Instance, Vitals, Way};
@@ -172,6 +173,8 @@ impl Instance {
             forked_in,
             was_spare,
             cell,
+            becomes: (way == Way::Become).then(|| template.clone()),
+            frozen: Frozen::default(),
         };
         if !instance.channel.is_quiet() {
             return Err(StartError::Talks);

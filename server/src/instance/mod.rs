@@ -12,6 +12,7 @@
 //! illegal, and dropping it, wherever that happens, kills the process and everything it started.
 
 mod fork;
+mod freeze;
 mod kit;
 mod logs;
 mod signs;
@@ -25,10 +26,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 pub use fork::StartError;
+pub use freeze::FREEZE_AFTER;
 pub use logs::LogTap;
 pub use template::{BootError, ExitStatus, IMPORT_DEADLINE, Imported, Template, TemplateConfig};
 
 use rustix::process::{Signal, pidfd_send_signal};
+
+use self::freeze::Frozen;
 
 use crate::channel::{Hangup, HostChannel};
 use crate::host_error::HostError;
@@ -121,6 +125,9 @@ pub struct Instance {
     /// Whether it was made ahead: a fork that waited for GO, or a template that waited to become an instance.
     pub was_spare: bool,
     cell: Arc<Cell>,
+    /// The template that it was before.
+    becomes: Option<Arc<Template>>,
+    frozen: Frozen,
 }
 
 impl Instance {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -22,6 +22,7 @@ use self::message::{Message, next_message, send};
 use super::FunctionKey;
 use super::Way;
 use super::fork::StartError;
+use super::freeze;
 use super::kit::Kit;
 use super::spare::Spares;
 use crate::history::History;
@@ -53,6 +54,7 @@ pub struct Template {
     pub(super) kit: Mutex<Option<Kit>>,
     pub(super) spares: Spares,
     retired: CancellationToken,
+    pub(super) frozen: Mutex<freeze::Waiting>,
     busy_poll: Duration,
     /// The runtime's version, "3.11.2".
     pub runtime: String,
@@ -93,6 +95,7 @@ impl Template {
             kit: Mutex::default(),
             spares: Spares::default(),
             retired: CancellationToken::new(),
+            frozen: Mutex::new(freeze::Waiting::Runs(Instant::now())),
             busy_poll,
             runtime,
             rung,
@@ -107,6 +110,7 @@ impl Template {
 
     /// It is wanted no longer: it ends when its last instance has.
     pub fn retire(&self) {
+        self.thaw();
         self.end_spares();
         self.retired.cancel();
     }

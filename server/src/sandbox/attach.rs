@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::Pid;
 use tokio::sync::oneshot;
 
+use super::cgroup::owner;
 use super::limits::INSTANCE_OOM_SCORE;
 use crate::host_error::HostError;
 
@@ -75,7 +77,10 @@ fn attach(job: Attach) {
 
 fn try_attach(job: &Attach) -> io::Result<()> {
     let pid = job.pid;
-    let owner = owner(pid)?;
+    let Some(number) = Pid::from_raw(pid.cast_signed()) else {
+        return Ok(());
+    };
+    let owner = owner(number)?;
     // As long as the instance has not ended, its number is its own. Between this look and the moves below it would have
     // to end, be reaped, and all other numbers be given out, for a stranger to have it.
     let mut ended = [PollFd::new(&job.pidfd, PollFlags::IN)];
@@ -85,13 +90,4 @@ fn try_attach(job: &Attach) -> io::Result<()> {
     }
     fs::write(format!("/proc/{pid}/oom_score_adj"), INSTANCE_OOM_SCORE)?;
     fs::write(&job.procs, pid.to_string())
-}
-
-/// The real uid of a process.
-fn owner(pid: u32) -> io::Result<Option<u32>> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let mut lines = status.lines();
-    Ok(lines
-        .find_map(|line| line.strip_prefix("Uid:"))
-        .and_then(|uids| uids.split_ascii_whitespace().next()?.parse().ok()))
 }

@@ -27,11 +27,13 @@ pub const CPU_PERIOD_US: u64 = 20_000;
 /// Share of one core, in µs of the period, that no single function gets: what the server needs to answer, to kill it
 /// and to serve the others. 20 %.
 pub const CPU_RESERVE_US: u64 = 4_000;
-/// Weight of all sandboxes together on v1 (`cpu.shares`): that of one thread of the server, so that any number of busy
-/// functions leaves each of the server's threads at least half of a core when it needs one.
-pub const SANDBOXES_CPU_SHARES: u64 = 1024;
-/// The same on v2 (`cpu.weight`): that of the whole server.
-pub const SANDBOXES_CPU_WEIGHT: u64 = 100;
+/// Weight of all sandboxes together, for each core: when they compute on all of them they weigh on each what one thread of the
+/// server weighs, which gets half of a core, then, when it needs one. And a function is not worse off than any other process of
+/// the host.
+pub const SANDBOXES_CPU_WEIGHT: CpuWeight = CPU_WEIGHT;
+/// Weight of the server beside them where it has a cgroup of its own (v2), which counts once and not for each thread: the most
+/// there is.
+pub const SERVER_CPU_WEIGHT: u64 = 10_000;
 /// What the buffers of a sandbox's TCP and UDP sockets may take on v1, where they are no part of the memory. Protects the
 /// amount of them that the kernel grants to the whole machine (`net.ipv4.tcp_mem`), the server's own among them.
 pub const TCP_BUFFERS: u64 = 64 * MIB;
@@ -56,6 +58,16 @@ pub struct CpuWeight {
     pub v1: u64,
     /// `cpu.weight`.
     pub v2: u64,
+}
+
+impl CpuWeight {
+    /// So many times as much, as far as the kernel lets it.
+    pub fn times(self, count: u64) -> Self {
+        Self {
+            v1: (self.v1 * count).min(1 << 18),
+            v2: (self.v2 * count).min(10_000),
+        }
+    }
 }
 
 /// The limits of one sandbox. Memory in bytes, CPU time in µs per [`CPU_PERIOD_US`].

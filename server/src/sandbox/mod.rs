@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use hearth_init::criu::{CriuProgram, Outside};
 use parking_lot::Mutex;
+use rustix::process::Pid;
 use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 
@@ -411,6 +412,21 @@ impl Sandbox {
         processes.lines().map(count).max().unwrap_or_default()
     }
 
+    /// Processes of the template and of what its import has started, PID 1 not being one. Reads the kernel's files.
+    pub fn processes(&self) -> usize {
+        self.template.processes(self.uid)
+    }
+
+    /// Stops them; returns how many there are.
+    pub fn freeze_template(&self) -> usize {
+        self.template.freeze(self.uid)
+    }
+
+    /// Lets them go on.
+    pub fn thaw_template(&self) {
+        self.template.thaw(self.uid);
+    }
+
     /// Kills everything in it, waits for it to be gone and removes its cgroups and directories.
     pub async fn destroy(self) {
         let (reply, answer) = oneshot::channel();
@@ -456,6 +472,25 @@ impl Cell {
     pub fn kill(&self) {
         self.mailbox
             .send(Message::Kill(self.key, self.leaf.clone()));
+    }
+
+    /// Processes of the instance, whose own is `pid`. What that started before it was moved here is moved after it. Reads the
+    /// kernel's files.
+    pub fn processes(&self, pid: u32) -> usize {
+        if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+            self.leaf.adopt(pid, self.uid);
+        }
+        self.leaf.processes(self.uid)
+    }
+
+    /// Stops them; returns how many there are. Reads the kernel's files.
+    pub fn freeze(&self) -> usize {
+        self.leaf.freeze(self.uid)
+    }
+
+    /// Lets them go on. Reads the kernel's files.
+    pub fn thaw(&self) {
+        self.leaf.thaw(self.uid);
     }
 
     /// Whether a process in it was killed by the memory limit.

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Deployment;
+use crate::instance::FREEZE_AFTER;
 
 /// How often deployments are looked through.
 pub const TICK: Duration = Duration::from_millis(500);
+/// Instances that are stopped before requests, which wait for the pool's lock meanwhile, have their turn. Each takes some 50 µs.
+const FROZEN_AT_ONCE: usize = 4;
 
 impl Deployment {
     /// To be called every [`TICK`].
@@ -38,6 +41,27 @@ impl Deployment {
         drop(tick);
         self.start_due();
         self.expire_template(now);
+        self.freeze_idle(now);
+    }
+
+    /// Stops what runs in instances that have nothing to do.
+    fn freeze_idle(&self, now: Instant) {
+        if self.becomes()
+            && let Some(template) = self.slot.up()
+        {
+            template.freeze(now);
+        }
+        let Some(before) = now.checked_sub(FREEZE_AFTER) else {
+            return;
+        };
+        loop {
+            let mut pool = self.pool.lock();
+            let idle = pool.idle_since(before);
+            let frozen = idle.filter_map(|instance| instance.freeze().then_some(()));
+            if frozen.take(FROZEN_AT_ONCE).count() < FROZEN_AT_ONCE {
+                return;
+            }
+        }
     }
 
     fn expire_template(&self, now: Instant) {

@@ -85,6 +85,7 @@ impl Deployment {
                 }
                 drop(pool);
                 drop(unfit);
+                instance.thaw();
                 if awaited {
                     self.decisions.note(|counts| counts.ahead_hit += 1);
                 }
@@ -123,7 +124,11 @@ impl Deployment {
                 queued,
             });
         };
-        let Handed { instance, origin } = answer.map_err(LeaseError::Boot)?;
+        let Handed {
+            mut instance,
+            origin,
+        } = answer.map_err(LeaseError::Boot)?;
+        instance.thaw();
         let (rung, start) = match origin {
             // The instance may have been on its way before this request came.
             Some(origin) => (

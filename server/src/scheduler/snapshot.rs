@@ -21,7 +21,7 @@ const WHILE_BUSY: Duration = Duration::from_millis(500);
 /// Nobody may have called any function for this long before one is made.
 const LULL: Duration = Duration::from_secs(1);
 /// Longest wait for that. On a server that is never at rest images are made all the same, at a low weight.
-const LULL_MAX: Duration = Duration::from_secs(60);
+const LULL_MAX: Duration = Duration::from_secs(10);
 /// How long to wait while the host is short of something: an image is worth less than whatever else it has to do.
 const AFTER_SHORTAGE: Duration = Duration::from_secs(5);
 /// Times in a row that an image is put off. Each is a boot, and what CRIU says of a shortage may be the function's own.

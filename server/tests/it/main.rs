@@ -19,6 +19,7 @@ mod cors;
 mod early_answers;
 mod exhaustion;
 mod fields;
+mod frozen;
 mod functions;
 mod history;
 mod hostile;

@@ -14,11 +14,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use self::processes::kill_listed;
+use rustix::process::{Pid, Signal};
+
+pub use self::processes::owner;
+use self::processes::{belongs, descendants, listed, signal_listed, stop_listed};
 pub use self::stale::{Tag, clear_stale_directories};
 use self::tree::{about, remove_tree};
 use super::SandboxError;
-use super::limits::Limits;
+use super::limits::{Limits, SANDBOXES_CPU_WEIGHT};
 
 const PROCS: &str = "cgroup.procs";
 /// What docker-compose.yml does. In a cgroup namespace of its own a container has its controllers too, but the kernel
@@ -116,9 +119,11 @@ impl Top {
             stale::clear_stale_cgroups(parent);
         }
         let top = place.join(tag.as_str());
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let weight = SANDBOXES_CPU_WEIGHT.times(cores);
         let prepared = top.create().and_then(|()| match top.version {
-            Version::V1 => v1::prepare_top(&top),
-            Version::V2 => v2::prepare_top(&top),
+            Version::V1 => v1::prepare_top(&top, weight),
+            Version::V2 => v2::prepare_top(&top, weight),
         });
         prepared.map_err(|error| missing(error.to_string()))?;
         Ok(Self(top))
@@ -279,11 +284,38 @@ impl Leaf {
     /// Kills what is in it; processes that appear meanwhile may be missed on v1.
     pub fn kill(&self) {
         match self.version {
-            Version::V1 => kill_listed(&self.dir),
+            Version::V1 => signal_listed(&self.dir, Signal::KILL, |_| true),
             // The file is missing before Linux 5.14.
             Version::V2 if fs::write(self.dir.join("cgroup.kill"), "1").is_ok() => {}
-            Version::V2 => kill_listed(&self.dir),
+            Version::V2 => signal_listed(&self.dir, Signal::KILL, |_| true),
         }
+    }
+
+    /// Moves what this process, which is in it, had started before it was, and what belongs to this host uid.
+    pub fn adopt(&self, parent: Pid, uid: u32) {
+        let there = listed(&self.dir);
+        for child in descendants(parent) {
+            if !there.contains(&child) && belongs(child, uid) {
+                // It may have ended meanwhile.
+                let _ = fs::write(self.procs(), child.to_string());
+            }
+        }
+    }
+
+    /// Processes in it that belong to this host uid, PID 1 not being one.
+    pub fn processes(&self, uid: u32) -> usize {
+        let all = listed(&self.dir).into_iter();
+        all.filter(|pid| belongs(*pid, uid)).count()
+    }
+
+    /// Stops them; returns how many there are. Of a process that starts others without end some may be missed.
+    pub fn freeze(&self, uid: u32) -> usize {
+        stop_listed(&self.dir, |pid| belongs(pid, uid))
+    }
+
+    /// Lets them go on.
+    pub fn thaw(&self, uid: u32) {
+        signal_listed(&self.dir, Signal::CONT, |pid| belongs(pid, uid));
     }
 
     /// Removes it; true when it is gone, false while something is in it.

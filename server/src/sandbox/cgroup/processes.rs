@@ -1,25 +1,81 @@
 //! The processes in a cgroup directory.
 
+use std::collections::HashSet;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::PROCS;
 
-/// Kills every process listed in a cgroup directory.
-pub fn kill_listed(dir: &Path) {
+/// Times the processes of a cgroup are listed anew to stop those that have appeared meanwhile. Each time they come from ones
+/// that were not stopped yet.
+const STOP_ROUNDS: usize = 8;
+
+/// Sends a signal to every process listed in a cgroup directory that `chosen` wants it for.
+pub fn signal_listed(dir: &Path, signal: Signal, chosen: impl Fn(Pid) -> bool) {
     for pid in listed(dir) {
-        // The number may pass to another process at any time, the descriptor may not: kill through it, and only if the
+        // The number may pass to another process at any time, the descriptor may not: signal through it, and only if the
         // process it stands for is still listed.
         let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
             continue;
         };
-        if listed(dir).contains(&pid) {
+        if chosen(pid) && listed(dir).contains(&pid) {
             // It may have ended by itself meanwhile.
-            let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
+            let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
         }
     }
+}
+
+/// Stops every process that `chosen` wants stopped, and those that they start meanwhile. Returns how many there are.
+pub fn stop_listed(dir: &Path, chosen: impl Fn(Pid) -> bool) -> usize {
+    let mut stopped = HashSet::new();
+    for _ in 0..STOP_ROUNDS {
+        let there: Vec<_> = listed(dir).into_iter().filter(|pid| chosen(*pid)).collect();
+        if there.iter().all(|pid| stopped.contains(pid)) {
+            break;
+        }
+        signal_listed(dir, Signal::STOP, |pid| there.contains(&pid));
+        stopped.extend(there);
+    }
+    stopped.len()
+}
+
+/// The processes that a process has started and that are still its children, and theirs. Such as are somebody else's by now,
+/// because who started them has ended, are not among them.
+pub fn descendants(of: Pid) -> Vec<Pid> {
+    let mut found = Vec::new();
+    let mut next = vec![of];
+    while let Some(parent) = next.pop() {
+        let tasks = fs::read_dir(format!("/proc/{parent}/task"));
+        for task in tasks.into_iter().flatten().flatten() {
+            // A kernel without CONFIG_PROC_CHILDREN does not tell.
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            let children = children.split_ascii_whitespace();
+            let children: Vec<_> = children
+                .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+                .filter(|pid| !found.contains(pid))
+                .collect();
+            found.extend(&children);
+            next.extend(children);
+        }
+    }
+    found
+}
+
+/// The real uid of a process, when it can be found.
+pub fn owner(pid: Pid) -> io::Result<Option<u32>> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let mut lines = status.lines();
+    Ok(lines
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .and_then(|uids| uids.split_ascii_whitespace().next()?.parse().ok()))
+}
+
+/// Whether a process lives and its real uid is this one.
+pub fn belongs(pid: Pid, uid: u32) -> bool {
+    owner(pid).is_ok_and(|owner| owner == Some(uid))
 }
 
 /// Processes in a cgroup directory.

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use super::Directories;
 use super::tree::put;
-use crate::sandbox::limits::{CPU_PERIOD_US, Limits, SANDBOXES_CPU_SHARES, TCP_BUFFERS};
+use crate::sandbox::limits::{CPU_PERIOD_US, CpuWeight, Limits, TCP_BUFFERS};
 
 /// What all sandboxes together get when the CPUs are contended.
-pub fn prepare_top(top: &Directories) -> io::Result<()> {
-    put(&top.cpu, "cpu.shares", SANDBOXES_CPU_SHARES)
+pub fn prepare_top(top: &Directories, weight: CpuWeight) -> io::Result<()> {
+    put(&top.cpu, "cpu.shares", weight.v1)
 }
 
 pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {

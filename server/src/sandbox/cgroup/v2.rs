@@ -7,7 +7,7 @@ use std::path::Path;
 use super::processes::listed;
 use super::tree::put;
 use super::{Directories, PROCS, Version};
-use crate::sandbox::limits::{CPU_PERIOD_US, INSTANCE_PIDS, Limits, SANDBOXES_CPU_WEIGHT};
+use crate::sandbox::limits::{CPU_PERIOD_US, CpuWeight, INSTANCE_PIDS, Limits, SERVER_CPU_WEIGHT};
 
 /// Where the server itself goes when sandboxes are made below its own cgroup: one that distributes resources to others
 /// must hold no process.
@@ -45,6 +45,10 @@ pub fn place(mount: &Path, own: &Path) -> Result<Directories, String> {
         ));
     };
     enable(at, &CONTROLLERS)?;
+    let leaf = at.join(SERVER_LEAF);
+    if leaf.is_dir() {
+        put(&leaf, "cpu.weight", SERVER_CPU_WEIGHT).map_err(|error| error.to_string())?;
+    }
     Ok(Directories {
         version: Version::V2,
         memory: at.to_owned(),
@@ -103,8 +107,8 @@ fn enable(dir: &Path, controllers: &[&str]) -> Result<(), String> {
 }
 
 /// What all sandboxes together get when the CPUs are contended, and controllers for each of them.
-pub fn prepare_top(top: &Directories) -> io::Result<()> {
-    put(&top.memory, "cpu.weight", SANDBOXES_CPU_WEIGHT)?;
+pub fn prepare_top(top: &Directories, weight: CpuWeight) -> io::Result<()> {
+    put(&top.memory, "cpu.weight", weight.v2)?;
     put(&top.memory, SUBTREE_CONTROL, "+memory +pids +cpu")
 }
 
@@ -147,7 +151,7 @@ mod tests {
 
     use super::super::{Group, Leaf};
     use super::*;
-    use crate::sandbox::limits::CPU_WEIGHT;
+    use crate::sandbox::limits::{CPU_WEIGHT, SANDBOXES_CPU_WEIGHT};
 
     fn read(path: PathBuf) -> String {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -179,8 +183,8 @@ mod tests {
 
         let top = place.join("hearth-1");
         top.create().expect("create");
-        prepare_top(&top).expect("prepare");
-        assert_eq!(read(top.memory.join("cpu.weight")), "100");
+        prepare_top(&top, SANDBOXES_CPU_WEIGHT.times(4)).expect("prepare");
+        assert_eq!(read(top.memory.join("cpu.weight")), "400");
 
         let mut group = Group {
             directories: top.join("f-1"),

@@ -58,6 +58,14 @@ impl<I, W> Pool<I, W> {
         self.take_oldest(old.min(spare))
     }
 
+    /// The instances that have been idle since `before` or longer.
+    pub fn idle_since(&mut self, before: Instant) -> impl Iterator<Item = &mut I> {
+        self.idle
+            .iter_mut()
+            .filter(move |idle| idle.since <= before)
+            .map(|idle| &mut idle.instance)
+    }
+
     /// Idle instances that may be ended when memory is short.
     pub fn evictable(&self) -> u32 {
         let spare = self.total().saturating_sub(self.limits.min);

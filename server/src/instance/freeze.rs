@@ -1,0 +1,137 @@
+//! Between requests nothing of an instance runs: threads and child processes that a handler has left behind are stopped
+//! until the next request, as on AWS Lambda, and take no processor that nobody accounts for.
+//!
+//! By SIGSTOP and SIGCONT and not by the cgroup freezer, whose version 1 takes a move into a hierarchy of its own at each
+//! start, and whose either version takes five times as long to let a process go on, which a request waits for. What the
+//! function does about it harms only itself: its instances have one user, and may wake each other.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::{Instance, Template};
+
+/// How long after its last request an instance is stopped: what finishes a little later than its answer is let finish, and
+/// one that is called all the time is left alone.
+pub const FREEZE_AFTER: Duration = Duration::from_secs(1);
+
+/// What of an instance is stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Frozen {
+    /// Nobody has looked since its last request.
+    #[default]
+    No,
+    /// Nothing: it is one thread, which waits for a request.
+    Nothing,
+    /// Its process, which is all there is.
+    Alone,
+    /// Its process and others.
+    WithOthers,
+}
+
+impl Instance {
+    /// Stops what runs in it, once after each request. False when that was done already. Reads the kernel's files.
+    pub fn freeze(&mut self) -> bool {
+        if self.frozen != Frozen::No {
+            return false;
+        }
+        let of_import = self.becomes.as_ref().map(|template| &template.sandbox);
+        // What an import has started is in the template's cgroup.
+        let started = of_import.map_or(0, |sandbox| sandbox.processes());
+        let all = self.cell.processes(self.vitals.pid) + started;
+        self.frozen = if all <= 1 && threads(self.vitals.pid) == Some(1) {
+            Frozen::Nothing
+        } else {
+            // Until it is stopped it may start others. One that has ended is found dead by its next request.
+            let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::STOP);
+            let stopped =
+                self.cell.freeze() + of_import.map_or(0, |sandbox| sandbox.freeze_template());
+            match stopped > 1 {
+                true => Frozen::WithOthers,
+                false => Frozen::Alone,
+            }
+        };
+        true
+    }
+
+    /// Lets it go on, if it was stopped.
+    pub fn thaw(&mut self) {
+        let frozen = std::mem::take(&mut self.frozen);
+        if frozen == Frozen::WithOthers {
+            self.cell.thaw();
+            if let Some(template) = &self.becomes {
+                template.sandbox.thaw_template();
+            }
+        }
+        if matches!(frozen, Frozen::Alone | Frozen::WithOthers) {
+            // As above.
+            let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::CONT);
+        }
+    }
+}
+
+/// Whether a template that waits to become an instance is stopped.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    /// It runs, since then.
+    Runs(Instant),
+    Stopped,
+    /// It is on its way to become one, or to its end, and not to be stopped any more.
+    Over,
+}
+
+impl Template {
+    /// Stops one that has waited to become an instance for [`FREEZE_AFTER`], with all threads and processes of its import.
+    pub fn freeze(&self, now: Instant) {
+        let mut waiting = self.frozen.lock();
+        if let Waiting::Runs(since) = *waiting
+            && now.saturating_duration_since(since) >= FREEZE_AFTER
+        {
+            self.sandbox.freeze_template();
+            *waiting = Waiting::Stopped;
+        }
+    }
+
+    /// Lets it go on, for good.
+    pub(super) fn thaw(&self) {
+        let mut waiting = self.frozen.lock();
+        if matches!(*waiting, Waiting::Stopped) {
+            self.sandbox.thaw_template();
+        }
+        *waiting = Waiting::Over;
+    }
+}
+
+/// How many threads a process has. `None` when it has ended.
+fn threads(pid: u32) -> Option<u32> {
+    threads_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The twentieth field of `/proc/PID/stat` (proc_pid_stat(5)). The second is a name that may hold anything.
+fn threads_of(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(17)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_counted_whatever_the_name() {
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 21 22";
+        // state, then ppid … as the manual numbers them: 3 to 20.
+        for name in ["python3", "a) S 9 9 9", ") "] {
+            assert_eq!(threads_of(&format!("1 ({name}) {rest}")), Some(17));
+        }
+        assert_eq!(threads_of("1 (python3) S 1"), None);
+        assert_eq!(threads_of(""), None);
+        let own = std::thread::spawn(|| threads(std::process::id()));
+        assert!(
+            own.join()
+                .expect("no panic")
+                .is_some_and(|count| count >= 2)
+        );
+    }
+}
