@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal};
 
 pub use self::processes::owner;
-use self::processes::{belongs, descendants, listed, signal_listed, stop_listed};
+use self::processes::{belongs, descendants, kill_listed, listed, signal_owned, stop_owned};
 pub use self::stale::{Tag, clear_stale_directories};
 use self::tree::{about, remove_tree};
 use super::SandboxError;
@@ -284,10 +284,10 @@ impl Leaf {
     /// Kills what is in it; processes that appear meanwhile may be missed on v1.
     pub fn kill(&self) {
         match self.version {
-            Version::V1 => signal_listed(&self.dir, Signal::KILL, |_| true),
+            Version::V1 => kill_listed(&self.dir),
             // The file is missing before Linux 5.14.
             Version::V2 if fs::write(self.dir.join("cgroup.kill"), "1").is_ok() => {}
-            Version::V2 => signal_listed(&self.dir, Signal::KILL, |_| true),
+            Version::V2 => kill_listed(&self.dir),
         }
     }
 
@@ -310,12 +310,12 @@ impl Leaf {
 
     /// Stops them; returns how many there are. Of a process that starts others without end some may be missed.
     pub fn freeze(&self, uid: u32) -> usize {
-        stop_listed(&self.dir, |pid| belongs(pid, uid))
+        stop_owned(&self.dir, uid)
     }
 
     /// Lets them go on.
     pub fn thaw(&self, uid: u32) {
-        signal_listed(&self.dir, Signal::CONT, |pid| belongs(pid, uid));
+        signal_owned(&self.dir, Signal::CONT, uid);
     }
 
     /// Removes it; true when it is gone, false while something is in it.

@@ -13,30 +13,44 @@ use super::PROCS;
 /// that were not stopped yet.
 const STOP_ROUNDS: usize = 8;
 
-/// Sends a signal to every process listed in a cgroup directory that `chosen` wants it for.
-pub fn signal_listed(dir: &Path, signal: Signal, chosen: impl Fn(Pid) -> bool) {
+/// Kills every process listed in a cgroup directory.
+pub fn kill_listed(dir: &Path) {
+    signal_if(dir, Signal::KILL, |pid| listed(dir).contains(&pid));
+}
+
+/// Sends a signal to every process listed that belongs to this uid, which is one sandbox's alone. It is that which is looked
+/// at again, and not the list: there may be thousands.
+pub fn signal_owned(dir: &Path, signal: Signal, uid: u32) {
+    signal_if(dir, signal, |pid| belongs(pid, uid));
+}
+
+/// Sends a signal to every process listed that is what it was, once it is held by a descriptor.
+fn signal_if(dir: &Path, signal: Signal, is_still: impl Fn(Pid) -> bool) {
     for pid in listed(dir) {
         // The number may pass to another process at any time, the descriptor may not: signal through it, and only if the
-        // process it stands for is still listed.
+        // process it stands for is still the one that is meant.
         let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
             continue;
         };
-        if chosen(pid) && listed(dir).contains(&pid) {
+        if is_still(pid) {
             // It may have ended by itself meanwhile.
             let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
         }
     }
 }
 
-/// Stops every process that `chosen` wants stopped, and those that they start meanwhile. Returns how many there are.
-pub fn stop_listed(dir: &Path, chosen: impl Fn(Pid) -> bool) -> usize {
+/// Stops every process that belongs to this uid, and those that they start meanwhile. Returns how many there are.
+pub fn stop_owned(dir: &Path, uid: u32) -> usize {
     let mut stopped = HashSet::new();
     for _ in 0..STOP_ROUNDS {
-        let there: Vec<_> = listed(dir).into_iter().filter(|pid| chosen(*pid)).collect();
-        if there.iter().all(|pid| stopped.contains(pid)) {
+        let there: HashSet<_> = listed(dir)
+            .into_iter()
+            .filter(|pid| belongs(*pid, uid))
+            .collect();
+        if there.is_subset(&stopped) {
             break;
         }
-        signal_listed(dir, Signal::STOP, |pid| there.contains(&pid));
+        signal_owned(dir, Signal::STOP, uid);
         stopped.extend(there);
     }
     stopped.len()
@@ -44,8 +58,8 @@ pub fn stop_listed(dir: &Path, chosen: impl Fn(Pid) -> bool) -> usize {
 
 /// The processes that a process has started and that are still its children, and theirs. Such as are somebody else's by now,
 /// because who started them has ended, are not among them.
-pub fn descendants(of: Pid) -> Vec<Pid> {
-    let mut found = Vec::new();
+pub fn descendants(of: Pid) -> HashSet<Pid> {
+    let mut found = HashSet::new();
     let mut next = vec![of];
     while let Some(parent) = next.pop() {
         let tasks = fs::read_dir(format!("/proc/{parent}/task"));

@@ -6,10 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-
 use super::PROCS;
-use super::processes::signal_listed;
+use super::processes::kill_listed;
 use super::tree::remove_tree;
 
 const PREFIX: &str = "hearth-";
@@ -139,7 +137,7 @@ fn entries(dir: &Path) -> Vec<(String, std::path::PathBuf)> {
 }
 
 fn kill_tree(dir: &Path) {
-    signal_listed(dir, Signal::KILL, |_| true);
+    kill_listed(dir);
     for (_, path) in entries(dir) {
         if path.is_dir() {
             kill_tree(&path);
