@@ -61,10 +61,12 @@ struct State {
     lines: Vec<LogLine>,
     bytes: usize,
     closed: [bool; 2],
-    /// Where pipes are read into: kept, because clearing it for each read would cost more than the read.
-    buffer: Vec<u8>,
+    /// Where pipes are read into: kept, because clearing them for each read would cost more than the read.
+    buffers: [Vec<u8>; 2],
 }
 
+const STDOUT: usize = 0;
+const STDERR: usize = 1;
 const STREAMS: [LogStream; 2] = [LogStream::Stdout, LogStream::Stderr];
 
 impl LogTap {
@@ -160,18 +162,9 @@ impl Inner {
 
     /// Reads what one pipe holds, if that is not too much for one turn. Whether nothing is left, and the lines that nobody
     /// will call [`LogTap::finish`] for, because they come between invocations.
-    ///
-    /// Whatever woke the task, stdout is read before stderr, as [`LogTap::finish`] does: what a function printed before
-    /// its warning then stands before it, however late the two pipes are looked at.
     fn turn(&self, index: usize) -> (bool, (Option<InvocationId>, Vec<LogLine>)) {
         let mut state = self.state.lock();
-        let mut drained = false;
-        for pipe in 0..=index {
-            drained = (0..READS_AT_ONCE).any(|_| !self.read(pipe, &mut state));
-            if state.closed[pipe] {
-                self.end_line(pipe, &mut state);
-            }
-        }
+        let drained = self.read_often(index, &mut state);
         let late = if state.running {
             (None, Vec::new())
         } else {
@@ -180,16 +173,27 @@ impl Inner {
         (drained, late)
     }
 
+    /// Reads until nothing is left, or as often as one turn allows. Whether nothing is left.
+    fn read_often(&self, index: usize, state: &mut State) -> bool {
+        (0..READS_AT_ONCE).any(|_| !self.read(index, state))
+    }
+
     /// Reads once; false when there is nothing more to read now.
+    ///
+    /// What a function printed before its warning stands before it, however late the two pipes are looked at: when stderr
+    /// has been read, stdout holds everything that was printed before, and is told first.
     fn read(&self, index: usize, state: &mut State) -> bool {
         if state.closed[index] {
             return false;
         }
-        let mut buffer = mem::take(&mut state.buffer);
+        let mut buffer = mem::take(&mut state.buffers[index]);
         buffer.resize(READ_BYTES, 0);
         let read = rustix::io::read(&self.pipes[index], &mut buffer[..]);
+        if index == STDERR && read.is_ok() {
+            self.read_often(STDOUT, state);
+        }
         let more = self.digest(index, read, &buffer, state);
-        state.buffer = buffer;
+        state.buffers[index] = buffer;
         more
     }
 
@@ -202,7 +206,7 @@ impl Inner {
     ) -> bool {
         match read {
             Ok(0) => {
-                state.closed[index] = true;
+                self.close(index, state);
                 false
             }
             Ok(count) => {
@@ -212,10 +216,15 @@ impl Inner {
             Err(rustix::io::Errno::INTR) => true,
             Err(rustix::io::Errno::AGAIN) => false,
             Err(_) => {
-                state.closed[index] = true;
+                self.close(index, state);
                 false
             }
         }
+    }
+
+    fn close(&self, index: usize, state: &mut State) {
+        state.closed[index] = true;
+        self.end_line(index, state);
     }
 
     fn take(&self, index: usize, mut bytes: &[u8], state: &mut State) {
@@ -275,8 +284,7 @@ mod tests {
     use super::*;
     use crate::store::Store;
 
-    #[tokio::test]
-    async fn what_was_printed_before_a_warning_stands_before_it() {
+    async fn tap_of_pipes() -> (LogTap, OwnedFd, OwnedFd, tempfile::TempDir) {
         let directory = tempfile::tempdir().expect("a directory");
         let database = directory.path().join("hearth.db");
         let history = History::start(Store::open(&database).await.expect("a store"));
@@ -284,13 +292,49 @@ mod tests {
         let (stderr, warn) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
         let tap = LogTap::start(FunctionKey::new(1), history, stdout, stderr).expect("a tap");
         tap.begin(None);
+        (tap, print, warn, directory)
+    }
+
+    #[tokio::test]
+    async fn what_was_printed_before_a_warning_stands_before_it() {
+        let (tap, print, warn, _directory) = tap_of_pipes().await;
         rustix::io::write(&print, b"one\ntwo\nand a ha").expect("room");
         rustix::io::write(&warn, b"beware\n").expect("room");
         // Its task is the first that comes to look.
-        assert!(tap.inner.turn(1).0);
+        assert!(tap.inner.turn(STDERR).0);
         rustix::io::write(&print, b"lf\n").expect("room");
         let lines = tap.finish();
         let lines: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         assert_eq!(lines, ["one", "two", "beware", "and a half"]);
+    }
+
+    #[tokio::test]
+    async fn a_warning_that_comes_while_the_pipes_are_read_stands_after_what_was_printed() {
+        let (tap, print, warn, _directory) = tap_of_pipes().await;
+        let write = |pipe: &OwnedFd, line: String| {
+            while rustix::io::write(pipe, line.as_bytes()) == Err(rustix::io::Errno::AGAIN) {
+                std::thread::yield_now();
+            }
+        };
+        let lines = std::thread::scope(|threads| {
+            let printing = threads.spawn(|| {
+                for number in 0..3_000 {
+                    write(&print, format!("{number}\n"));
+                    write(&warn, format!("{number}!\n"));
+                }
+            });
+            while !printing.is_finished() {
+                tap.inner.turn(STDERR);
+            }
+            tap.finish()
+        });
+        assert_eq!(lines.len(), 6_000);
+        let mut printed = Vec::new();
+        for line in &lines {
+            match line.text.strip_suffix('!') {
+                Some(number) => assert!(printed.contains(&number), "{number} was printed later"),
+                None => printed.push(line.text.as_str()),
+            }
+        }
     }
 }
