@@ -26,7 +26,7 @@ use hearth::serve::Connections;
 use hearth::store::Store;
 use hearth::uploads::Uploads;
 use hearth::{admin, serve};
-use hearth_abi::turns::{Wake, take_short_turns};
+use hearth_abi::turns::take_short_turns;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         .enable_all()
         .on_thread_start(|| {
             // Where the kernel does not let it, it works all the same.
-            let _ = take_short_turns(Wake::Due);
+            let _ = take_short_turns();
         })
         .build()
     {

@@ -6,31 +6,22 @@
 //! is given its turns sooner and not more of them (EEVDF: a shorter request has the earlier deadline; Stoica and
 //! Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995; `sched_runtime` in sched_setattr(2) from Linux 6.12 on,
 //! without effect before).
+//!
+//! They are ordinary threads otherwise. One that preempts nobody when it is woken (`SCHED_BATCH`) would leave the server to
+//! finish what it has at hand, but behind whoever computes it waits for the next tick of the kernel's, 4 ms on many: so
+//! would the threads that a handler starts, which inherit it.
 
 use std::io;
 
 /// What a thread asks for at a time: the least that the kernel takes, in ns. More than most requests need of either side.
 const SLICE_NS: u64 = 100_000;
 
-/// What a thread does when it is woken while all processors are at work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wake {
-    /// It takes a processor over when its turn is due: for the server, which answers many, and for an interpreter whose
-    /// handlers wait for threads of its own, which inherit this from it. Behind whoever computes each of these would wait for
-    /// the next tick of the kernel's, 4 ms on many, even while another processor is idle; the first file that a Node.js
-    /// function reads had two such waits.
-    Due,
-    /// It waits until somebody leaves one (`SCHED_BATCH`): for an instance whose handlers run in one thread, so that the server
-    /// goes on with what it has at hand instead of being interrupted for each request that it hands out.
-    Patient,
-}
-
 /// Has this thread take short turns. Its share of the processors stays what it is, and so does a policy or niceness that
 /// somebody has given to it.
 ///
 /// # Errors
 /// The kernel refused: the thread goes on as before.
-pub fn take_short_turns(wake: Wake) -> io::Result<()> {
+pub fn take_short_turns() -> io::Result<()> {
     // SAFETY: a C struct of integers, for which zero is a valid value.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     let size = size_of::<libc::sched_attr>();
@@ -43,9 +34,6 @@ pub fn take_short_turns(wake: Wake) -> io::Result<()> {
         return Ok(());
     }
     attributes.sched_runtime = SLICE_NS;
-    if wake == Wake::Patient {
-        attributes.sched_policy = libc::SCHED_BATCH as u32;
-    }
     // SAFETY: the kernel reads as many bytes as `size` in it says, which sched_getattr has set to what it wrote.
     let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     if set != 0 {
@@ -58,20 +46,40 @@ pub fn take_short_turns(wake: Wake) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn policy() -> i32 {
-        // SAFETY: takes a number and touches no memory.
-        unsafe { libc::sched_getscheduler(0) }
+    /// This thread's policy, and its slice in ns.
+    fn scheduled() -> (u32, u64) {
+        // SAFETY: a C struct of integers, for which zero is a valid value.
+        let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+        let size = size_of::<libc::sched_attr>();
+        // SAFETY: the kernel writes at most `size` bytes there. 0 is this thread.
+        let got =
+            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+        assert_eq!(got, 0, "allowed for oneself");
+        (attributes.sched_policy, attributes.sched_runtime)
     }
 
     #[test]
-    fn a_thread_takes_its_turns_as_it_was_told_and_another_policy_is_left_alone() {
+    fn a_thread_asks_for_short_slices() {
         std::thread::spawn(|| {
-            take_short_turns(Wake::Due).expect("allowed for oneself");
-            assert_eq!(policy(), libc::SCHED_OTHER);
-            take_short_turns(Wake::Patient).expect("allowed for oneself");
-            assert_eq!(policy(), libc::SCHED_BATCH);
-            take_short_turns(Wake::Due).expect("nothing to do");
-            assert_eq!(policy(), libc::SCHED_BATCH);
+            take_short_turns().expect("allowed for oneself");
+            let (policy, slice) = scheduled();
+            assert_eq!(policy, libc::SCHED_OTHER as u32);
+            // Kernels before 6.12 do not tell, and do not take it.
+            assert!(slice == 0 || slice == SLICE_NS, "{slice} ns");
+        })
+        .join()
+        .expect("no panic");
+    }
+
+    #[test]
+    fn a_policy_that_somebody_gave_to_it_is_left_alone() {
+        std::thread::spawn(|| {
+            let none = libc::sched_param { sched_priority: 0 };
+            // SAFETY: reads the parameters, which live until it returns. 0 is this thread.
+            let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const none) };
+            assert_eq!(set, 0, "allowed for oneself");
+            take_short_turns().expect("nothing to do");
+            assert_eq!(scheduled().0, libc::SCHED_BATCH as u32);
         })
         .join()
         .expect("no panic");

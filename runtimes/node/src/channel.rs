@@ -5,7 +5,6 @@
 use std::fmt::Display;
 use std::io::{self, Write as _};
 
-use hearth_abi::turns::Wake;
 use hearth_abi::{Kind, Trigger};
 use hearth_worker::channel::{Channel as Inner, ChannelError, Head};
 use hearth_worker::message::{self, ID_TEXT_BYTES};
@@ -190,7 +189,7 @@ impl Channel {
 impl Channel {
     /// In an instance: takes over what came with its FORK.
     pub(crate) fn attach(&mut self, parts: Parts) -> napi::Result<()> {
-        self.inner = Some(Inner::open(parts, Wake::Due).map_err(failed)?);
+        self.inner = Some(Inner::open(parts).map_err(failed)?);
         Ok(())
     }
 

@@ -4,7 +4,6 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use hearth_abi::turns::Wake;
 use hearth_abi::{AbiError, Bell, Blocking, Kind, Region, RequestHead, Trigger};
 use hearth_worker::channel::{Channel, ChannelError};
 use hearth_worker::message;
@@ -83,7 +82,7 @@ impl Rehearsal {
             awaited: false,
             answer: Vec::new(),
         };
-        Ok((Channel::open(parts, Wake::Due)?, rehearsal))
+        Ok((Channel::open(parts)?, rehearsal))
     }
 
     /// Takes the answer to the last request and sends the next one; false when that was the last. Never waits: both ends

@@ -1,6 +1,5 @@
 //! An instance's end of its channel, as Python sees it: receive a request, answer it.
 
-use hearth_abi::turns::Wake;
 use hearth_abi::{Kind, Trigger};
 use hearth_worker::channel::{Channel as Inner, ChannelError as Broken, Head};
 use hearth_worker::message::{self, ID_TEXT_BYTES};
@@ -126,7 +125,7 @@ impl Channel {
     /// # Errors
     /// It is no channel of this version.
     pub(crate) fn open(parts: Parts) -> PyResult<Self> {
-        Inner::open(parts, Wake::Patient).map(Self).map_err(broken)
+        Inner::open(parts).map(Self).map_err(broken)
     }
 
     /// Says READY if the server wants this instance now.

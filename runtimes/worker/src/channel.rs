@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use hearth_abi::turns::{Wake, take_short_turns};
+use hearth_abi::turns::take_short_turns;
 use hearth_abi::{AbiError, Bell, Blocking, Flags, HeadError, Kind, Region, RequestHead, Trigger};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -72,14 +72,14 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// In the child: maps the channel. `wake` is for this thread and for those that it starts from then on.
+    /// In the child: maps the channel.
     ///
     /// # Errors
     /// It is no channel of this version.
-    pub fn open(parts: Parts, wake: Wake) -> Result<Self, ChannelError> {
+    pub fn open(parts: Parts) -> Result<Self, ChannelError> {
         let region = Region::attach(parts.channel.as_fd())?;
         // Where the kernel does not let it, it works all the same.
-        let _ = take_short_turns(wake);
+        let _ = take_short_turns();
         Ok(Self {
             blocking: Blocking::new(
                 region.worker(),
