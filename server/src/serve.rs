@@ -2,6 +2,7 @@
 
 mod answer;
 mod connections;
+mod in_place;
 mod refusals;
 mod stream;
 
@@ -24,6 +25,7 @@ use crate::limits::Limits;
 
 use answer::Answer;
 use connections::{Part, Seat};
+use in_place::InPlace;
 use stream::Guarded;
 
 pub use connections::{Connections, Part as RequestPart};
@@ -96,7 +98,7 @@ fn serve_connection(stream: TcpStream, seat: Seat, front: Front) {
     let peer = connection.peer;
     let task = tokio::spawn(async move {
         // A client that breaks its connection is not the server's problem.
-        if let Err(error) = served.await {
+        if let Err(error) = InPlace::new(served).await {
             tracing::debug!(%error, %peer, "a connection broke");
         }
     });
