@@ -119,6 +119,7 @@ impl Channel {
         if head.trigger == Trigger::Http {
             request.set(5, BufferSlice::copy_from(env, inner.body())?)?;
         }
+        inner.forget_request();
         Ok(Some(request))
     }
 

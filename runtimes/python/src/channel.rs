@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::json::{NotPlain, read};
+use crate::sys;
 
 create_exception!(
     hearth_runtime,
@@ -57,6 +58,11 @@ impl Channel {
             Ok(event) => (event, None),
             Err(NotPlain) => (py.None().into_bound(py), Some(text_of(py, self.0.event()))),
         };
+        let body = match head.trigger {
+            Trigger::Http => Some(sys::bytes(py, self.0.body())?),
+            _ => None,
+        };
+        self.0.forget_request();
         (
             message::id_text(self.0.id(), &mut text),
             head.trigger as u16,
@@ -64,7 +70,7 @@ impl Channel {
             traceparent,
             event,
             unread,
-            (head.trigger == Trigger::Http).then(|| PyBytes::new(py, self.0.body())),
+            body,
         )
             .into_pyobject(py)
             .map(Some)

@@ -1,9 +1,12 @@
-//! Fork under the interpreter's eyes.
+//! Fork under the interpreter's eyes, and its memory.
 
-use std::io;
+use std::mem::MaybeUninit;
+use std::{io, ptr, slice};
 
+use hearth_abi::pages::prefer_large;
 use hearth_worker::sys::{Forked, is_single_threaded};
-use pyo3::Python;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use rustix::process::Pid;
 
 /// Forks as `os.fork` does. `in_child` runs in the child before Python's own at-fork handlers, so that they already see
@@ -25,6 +28,22 @@ pub fn fork<T>(_py: Python<'_>, in_child: impl FnOnce() -> T) -> io::Result<Fork
                 Pid::from_raw(pid.max(0)).map(Forked::Parent).ok_or(error)
             }
         }
+    }
+}
+
+/// Bytes as Python's, in large pages if there are many.
+pub fn bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let len = isize::try_from(bytes.len())?;
+    // SAFETY: the interpreter is attached (`py`). The object is new and nobody else's, and its `len` bytes, which are not
+    // initialised, are written whole before it is handed out.
+    unsafe {
+        let made = pyo3::ffi::PyBytes_FromStringAndSize(ptr::null(), len);
+        let made = Bound::from_owned_ptr_or_err(py, made)?;
+        let room = pyo3::ffi::PyBytes_AsString(made.as_ptr()).cast::<MaybeUninit<u8>>();
+        let room = slice::from_raw_parts_mut(room, bytes.len());
+        prefer_large(room);
+        room.write_copy_of_slice(bytes);
+        Ok(made.cast_into_unchecked())
     }
 }
 

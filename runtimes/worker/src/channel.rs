@@ -13,7 +13,7 @@ use crate::message;
 use crate::parts::Parts;
 use crate::sys;
 
-/// Buffers larger than this are given back after a request: an idle instance keeps little memory.
+/// Buffers larger than this are given back: an idle instance keeps little memory.
 const KEPT_BUFFER_BYTES: usize = 64 * 1024;
 
 /// The channel broke: the instance is lost. The server is trusted, so each of these is a mistake of one side.
@@ -173,15 +173,11 @@ impl Channel {
     }
 
     /// Reads one request to its end; nothing when the server is gone. Event and body are then [`Channel::event`] and
-    /// [`Channel::body`].
+    /// [`Channel::body`], until [`Channel::forget_request`].
     ///
     /// # Errors
     /// The channel broke.
     pub fn receive(&mut self) -> Result<Option<Head>, ChannelError> {
-        for buffer in [&mut self.event, &mut self.body] {
-            buffer.clear();
-            buffer.shrink_to(KEPT_BUFFER_BYTES);
-        }
         match self.receive_request() {
             Err(ChannelError::Abi(AbiError::PeerGone)) => Ok(None),
             other => other.map(Some),
@@ -204,6 +200,15 @@ impl Channel {
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
+    }
+
+    /// Gives the memory of event and body back, where it is much: the handler has its own copies, and shall not find half of
+    /// its memory taken.
+    pub fn forget_request(&mut self) {
+        for buffer in [&mut self.event, &mut self.body] {
+            buffer.clear();
+            buffer.shrink_to(KEPT_BUFFER_BYTES);
+        }
     }
 
     fn receive_request(&mut self) -> Result<Head, ChannelError> {
