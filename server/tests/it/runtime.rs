@@ -1,6 +1,7 @@
 //! What a handler lives in: coroutines, context, environment, randomness, hooks.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -267,4 +268,28 @@ async fn a_function_may_set_what_the_sandbox_sets_by_default() {
         client.invoke("own", &json!(names)).await.expect(200).json(),
         json!(values)
     );
+}
+
+/// V8 collects garbage in a heap that has been quiet for eight seconds. A template's has been: were it left to, each instance
+/// would begin with that.
+#[tokio::test]
+async fn an_instance_does_not_begin_by_collecting_its_templates_garbage() {
+    let server = Server::start();
+    let client = server.client();
+    // A weak reference holds until the whole heap is collected.
+    let code = "import { setTimeout as sleep } from 'node:timers/promises';\n\
+        let weak;\n\
+        export const handler = async () => {\n  \
+            weak ??= new WeakRef({});\n  \
+            await sleep(5);\n  \
+            return [process.pid, weak.deref() !== undefined];\n\
+        };\n";
+    let settings = json!({"runtime": "node", "handler": "main.handler"});
+    client.deploy("quiet", code, settings).await;
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    let first = client.invoke("quiet", &json!(0)).await.expect(200).json();
+    for _ in 0..60 {
+        let answer = client.invoke("quiet", &json!(0)).await.expect(200).json();
+        assert_eq!(answer, json!([first[0], true]));
+    }
 }
