@@ -56,9 +56,6 @@ mod bell;
 #[cfg(not(loom))]
 mod blocking;
 #[cfg(not(loom))]
-#[allow(unsafe_code)]
-pub mod pages;
-#[cfg(not(loom))]
 pub mod patience;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::{io, ptr, slice};
 
-use hearth_abi::pages::prefer_large;
+use hearth_worker::pages::prefer_large;
 use hearth_worker::sys::{Forked, is_single_threaded};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -4,7 +4,7 @@
 //! [`message`]; [`threads`] counts what an import has left running; [`forkserver`] waits for START and reaps [`children`];
 //! [`compaction`] makes its forks cheaper; [`parts`] is what a START brings and what the instance does with it first,
 //! [`inherited`] what a fork does not keep of its template's, [`reseed`] what a process renews that becomes an instance
-//! without a fork; [`channel`] is then its way to the server.
+//! without a fork; [`channel`] is then its way to the server, and [`pages`] what large payloads are handed over in.
 #![deny(unsafe_code)]
 
 pub mod channel;
@@ -16,6 +16,8 @@ pub mod forkserver;
 pub mod inherited;
 pub mod mappings;
 pub mod message;
+#[allow(unsafe_code)]
+pub mod pages;
 pub mod parts;
 pub mod reseed;
 pub mod threads;

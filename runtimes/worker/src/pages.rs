@@ -15,7 +15,7 @@ const LARGE: usize = 4 << 20;
 /// Asks for large pages where `memory`, which nothing has been written to yet, is large. A kernel that has none goes on
 /// with small ones.
 pub fn prefer_large(memory: &mut [MaybeUninit<u8>]) {
-    if memory.len() < LARGE || cfg!(miri) {
+    if memory.len() < LARGE {
         return;
     }
     let page = page_size();
