@@ -1,8 +1,8 @@
 //! Large pages for large payloads.
 //!
-//! 100 MB lie in 25,000 pages of 4 KiB, and to be given each of them at its first touch costs a process more than the copy
-//! that touches it. In pages of 2 MiB it is given them 50 times (`MADV_HUGEPAGE` in madvise(2), which the kernel's default,
-//! `transparent_hugepage=madvise`, waits for; Documentation/admin-guide/mm/transhuge.rst).
+//! 100 MB are 25,000 pages of 4 KiB, and faulting them in one by one costs more than copying the payload. In pages of 2 MiB
+//! there are 50 faults (`MADV_HUGEPAGE` in madvise(2), which `transparent_hugepage=madvise`, the usual setting, requires;
+//! Documentation/admin-guide/mm/transhuge.rst).
 
 use std::mem::MaybeUninit;
 
@@ -12,8 +12,8 @@ use rustix::param::page_size;
 /// Less than this is not worth the system call, in bytes.
 const LARGE: usize = 4 << 20;
 
-/// Asks for large pages where `memory`, which nothing has been written to yet, is large. A kernel that has none goes on
-/// with small ones.
+/// Asks the kernel to back `memory` with large pages if it is large. Call it before the first write. A kernel without large
+/// pages uses small ones.
 pub fn prefer_large(memory: &mut [MaybeUninit<u8>]) {
     if memory.len() < LARGE {
         return;
@@ -30,13 +30,51 @@ pub fn prefer_large(memory: &mut [MaybeUninit<u8>]) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::{ptr, slice};
+
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
     use super::*;
+    use crate::mappings;
+
+    /// Whether the kernel was asked for large pages at this address.
+    fn is_large(address: usize) -> bool {
+        let mappings = mappings::list().expect("smaps");
+        let mapping = mappings
+            .iter()
+            .find(|mapping| mapping.range.contains(&address));
+        mapping.expect("it is mapped").has("hg")
+    }
 
     #[test]
-    fn any_slice_will_do() {
-        for (before, len) in [(0, 0), (1, 1), (0, LARGE), (1, LARGE), (4_095, LARGE + 1)] {
-            let mut memory = vec![MaybeUninit::new(7); before + len];
+    fn large_memory_is_asked_for_in_large_pages_and_small_memory_is_not() {
+        if !Path::new("/sys/kernel/mm/transparent_hugepage/enabled").exists() {
+            return;
+        }
+        for (len, large) in [(LARGE / 2, false), (4 * LARGE, true)] {
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            // SAFETY: a mapping of its own, which nothing else knows; the slice is not used after it is unmapped.
+            unsafe {
+                let at = mmap_anonymous(ptr::null_mut(), len, access, MapFlags::PRIVATE)
+                    .expect("memory");
+                let memory = slice::from_raw_parts_mut(at.cast::<MaybeUninit<u8>>(), len);
+                prefer_large(memory);
+                memory.fill(MaybeUninit::new(7));
+                assert_eq!(is_large(at.addr() + len / 2), large, "{len}");
+                assert!(memory.iter().all(|byte| byte.assume_init() == 7));
+                munmap(at, len).expect("it is mapped");
+            }
+        }
+    }
+
+    #[test]
+    fn what_lies_in_no_whole_page_is_no_mistake() {
+        for (before, len) in [(0, 0), (1, 1), (1, LARGE), (4_095, LARGE + 1)] {
+            let mut memory = vec![MaybeUninit::new(7_u8); before + len];
             prefer_large(&mut memory[before..]);
+            // SAFETY: all of it was initialised when it was made.
+            assert!(memory.iter().all(|byte| unsafe { byte.assume_init() } == 7));
         }
     }
 }
