@@ -7,9 +7,9 @@
 //! Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995; `sched_runtime` in sched_setattr(2) from Linux 6.12 on,
 //! without effect before).
 //!
-//! They are ordinary threads otherwise. One that preempts nobody when it is woken (`SCHED_BATCH`) would leave the server to
-//! finish what it has at hand, but behind whoever computes it waits for the next tick of the kernel's, 4 ms on many: so
-//! would the threads that a handler starts, which inherit it.
+//! The policy stays `SCHED_OTHER`. Under `SCHED_BATCH` a woken thread preempts nobody: the server could finish what it is
+//! doing, but behind a busy process an instance, and every thread that its handler starts (they inherit the policy), would
+//! wait for the kernel's next tick, 4 ms on many hosts.
 
 use std::io;
 

@@ -31,7 +31,7 @@ pub fn fork<T>(_py: Python<'_>, in_child: impl FnOnce() -> T) -> io::Result<Fork
     }
 }
 
-/// Bytes as Python's, in large pages if there are many.
+/// Copies bytes into a Python `bytes` object, backed by large pages if it is large.
 pub fn bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let len = isize::try_from(bytes.len())?;
     // SAFETY: the interpreter is attached (`py`). The object is new and nobody else's, and its `len` bytes, which are not

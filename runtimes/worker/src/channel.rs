@@ -202,8 +202,8 @@ impl Channel {
         &self.body
     }
 
-    /// Gives the memory of event and body back, where it is much: the handler has its own copies, and shall not find half of
-    /// its memory taken.
+    /// Frees the buffers of event and body if they are large. The handler has its own copies, and theirs would count against
+    /// the function's memory.
     pub fn forget_request(&mut self) {
         for buffer in [&mut self.event, &mut self.body] {
             buffer.clear();
