@@ -276,20 +276,28 @@ async fn a_function_may_set_what_the_sandbox_sets_by_default() {
 async fn an_instance_does_not_begin_by_collecting_its_templates_garbage() {
     let server = Server::start();
     let client = server.client();
-    // A weak reference holds until the whole heap is collected.
+    // A weak reference holds until the whole heap is collected. Looking at it would keep what it refers to.
     let code = "import { setTimeout as sleep } from 'node:timers/promises';\n\
         let weak;\n\
-        export const handler = async () => {\n  \
+        export const handler = async (look) => {\n  \
             weak ??= new WeakRef({});\n  \
             await sleep(5);\n  \
-            return [process.pid, weak.deref() !== undefined];\n\
+            return [process.pid, !look || weak.deref() !== undefined];\n\
         };\n";
     let settings = json!({"runtime": "node", "handler": "main.handler"});
     client.deploy("quiet", code, settings).await;
     tokio::time::sleep(Duration::from_secs(9)).await;
-    let first = client.invoke("quiet", &json!(0)).await.expect(200).json();
-    for _ in 0..60 {
-        let answer = client.invoke("quiet", &json!(0)).await.expect(200).json();
+    let first = client
+        .invoke("quiet", &json!(false))
+        .await
+        .expect(200)
+        .json();
+    for call in 1..=60 {
+        let answer = client
+            .invoke("quiet", &json!(call == 60))
+            .await
+            .expect(200)
+            .json();
         assert_eq!(answer, json!([first[0], true]));
     }
 }
