@@ -2,6 +2,7 @@
 //! otherwise. Many functions fall asleep at the same time, because the shortest time until they do is a second.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 use serde_json::json;
@@ -107,18 +108,26 @@ pub fn fall_asleep(server: &Server, name: &str) -> anyhow::Result<()> {
     server.wait_for_standby(name)
 }
 
-/// Has the kernel drop what it caches of the files below a directory.
-fn forget_images(dir: &Path) -> anyhow::Result<()> {
-    for entry in std::fs::read_dir(dir)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            forget_images(&path)?;
-        } else if path.is_file() {
-            let file = std::fs::File::open(&path)?;
-            // What has not been written yet cannot be dropped.
-            file.sync_all()?;
-            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+/// Has the kernel drop what it caches of the files below a directory. What the server removes meanwhile, as it does when it
+/// replaces an image, needs no dropping.
+fn forget_images(path: &Path) -> io::Result<()> {
+    match forget(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+fn forget(path: &Path) -> io::Result<()> {
+    let kind = std::fs::symlink_metadata(path)?.file_type();
+    if kind.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            forget_images(&entry?.path())?;
         }
+    } else if kind.is_file() {
+        let file = std::fs::File::open(path)?;
+        // What has not been written yet cannot be dropped.
+        file.sync_all()?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
     }
     Ok(())
 }
@@ -126,4 +135,18 @@ fn forget_images(dir: &Path) -> anyhow::Result<()> {
 /// What the report calls a rung of a runtime.
 pub fn title(runtime: Runtime, rung: &str) -> String {
     format!("{}: {rung}", runtime.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_is_removed_meanwhile_is_passed_over() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join("image")).expect("made");
+        std::fs::write(dir.path().join("image/pages"), "pages").expect("written");
+        forget_images(dir.path()).expect("nothing is wrong");
+        forget_images(&dir.path().join("gone")).expect("gone is gone");
+    }
 }
