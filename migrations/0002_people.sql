@@ -1,4 +1,4 @@
--- People: users, their sessions, what tokens may reach, and the log of every change.
+-- Accounts: users, their sessions, what tokens may reach, and the log of every change.
 
 -- Users of the console and, through their session, of the API.
 CREATE TABLE users (

@@ -10,7 +10,7 @@
 DROP INDEX invocations_by_status;
 -- What did not succeed (3), by how it ended.
 CREATE INDEX invocations_unsuccessful ON invocations (function_id, status, id) WHERE status <> 3;
--- What did not find a warm instance (1), by the rung it began on.
+-- What did not find a warm instance (1), by the start_kind it began on.
 CREATE INDEX invocations_cold ON invocations (function_id, start_code, id) WHERE start_code <> 1;
 -- What took a second or more: how many of them a host can end in a second is bounded by how many it can run at once.
 CREATE INDEX invocations_slow ON invocations (function_id, id, total_us) WHERE total_us >= 1000000;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sees to it that there is a CRIU that works with this host's kernel, for the `restore` rung. Never fails: without one
+# Sees to it that there is a CRIU that works with this host's kernel, for the `restore` start kind. Never fails: without one
 # the server runs all the same, and says that it keeps no images and why.
 #
 # A distribution's own CRIU is taken when it is new enough. Where it is not (Debian 12), the package of the next release

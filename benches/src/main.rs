@@ -8,7 +8,7 @@
 //! Each suite compares within one run, this against that, interleaved. Every percentile is *observed*: each request's own
 //! latency, not corrected for coordinated omission.
 //!
-//! Read in this order: [`suites`] (what is measured), [`peers`] and [`process`] (against what), [`results`] (what is
+//! The modules are in an order in which each uses only those below it. Read in this order: [`suites`] (what is measured), [`peers`] and [`process`] (against what), [`results`] (what is
 //! kept), [`report`] (how it is shown).
 #![allow(
     clippy::print_stdout,
@@ -16,20 +16,27 @@
     reason = "a command-line program"
 )]
 
-mod baselines;
-mod burst;
-mod client;
-mod crowd;
+mod report;
+
+mod suites;
+
 mod floor;
-mod load;
+
+mod server;
+
+mod baselines;
 mod peers;
 mod process;
 mod processes;
-mod report;
+
+mod burst;
+mod load;
+
+mod crowd;
+
+mod client;
 mod results;
 mod scale;
-mod server;
-mod suites;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

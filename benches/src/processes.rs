@@ -28,7 +28,7 @@ pub struct Workers {
     /// Their children, unless they have become instances themselves.
     pub templates: Vec<Process>,
     /// Their children that wait to become instances: they are still in their template's cgroup.
-    pub spares: Vec<Process>,
+    pub preforked: Vec<Process>,
     /// The other children, and what those have started.
     pub instances: Vec<Process>,
 }
@@ -152,7 +152,7 @@ impl Workers {
                 1 => workers.inits.push(process.clone()),
                 2 if process.is_template() => workers.templates.push(process.clone()),
                 3 if process.cgroup() == generations[1].cgroup() => {
-                    workers.spares.push(process.clone());
+                    workers.preforked.push(process.clone());
                 }
                 _ => workers.instances.push(process.clone()),
             }
@@ -160,7 +160,7 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Kills all instances of the server, and no spares, so that its next request has none.
+    /// Kills all instances of the server, and no pre-forked instances, so that its next request has none.
     pub fn kill_instances(server: u32) -> anyhow::Result<()> {
         for instance in Self::of(server)?.instances {
             instance.kill();
@@ -170,7 +170,7 @@ impl Workers {
 
     /// All of them.
     pub fn all(self) -> Vec<Process> {
-        [self.inits, self.templates, self.spares, self.instances].concat()
+        [self.inits, self.templates, self.preforked, self.instances].concat()
     }
 }
 

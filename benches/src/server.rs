@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use crate::client::{Connection, request, request_of};
+use crate::client::{Connection, TOKEN, request, request_of};
 use crate::process::{Program, bound};
 
-/// Its token.
-pub const TOKEN: &str = "hth_benchmark_token_0123456789";
 /// How long to wait for what the server does in its own time.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often to look meanwhile.
@@ -109,14 +107,14 @@ pub struct Server {
     /// Where it listens.
     pub address: SocketAddr,
     /// Whether each template keeps a fork made ahead.
-    pub has_spares: bool,
+    pub has_preforked: bool,
     data: PathBuf,
     /// Removed with the server, when it is its own.
     _dir: Option<tempfile::TempDir>,
 }
 
-/// What switches spares off, so that a start without one can be measured.
-pub const NO_SPARES: (&str, &str) = ("HEARTH_SPARES", "off");
+/// What switches pre-forked instances off, so that a start without one can be measured.
+pub const NO_SPARES: (&str, &str) = ("HEARTH_PREFORK", "off");
 
 impl Server {
     /// Starts it with further settings, given as environment variables.
@@ -141,7 +139,7 @@ impl Server {
         Ok(Self {
             program,
             address: crate::peers::parse(address.trim_end_matches('/'))?,
-            has_spares: !settings.contains(&NO_SPARES),
+            has_preforked: !settings.contains(&NO_SPARES),
             data,
             _dir: None,
         })
@@ -188,13 +186,13 @@ impl Server {
     }
 
     /// Waits until it has a sandbox made ahead for a restore, or needs none because no function sleeps any more.
-    pub fn wait_for_standby(&self, name: &str) -> anyhow::Result<()> {
+    pub fn wait_for_prewarmed(&self, name: &str) -> anyhow::Result<()> {
         let is_asleep = || -> anyhow::Result<bool> {
             let function = self.function(name)?;
             Ok(function["state"] == "asleep" && function["image"]["bytes"].is_u64())
         };
         let deadline = Instant::now() + PATIENCE;
-        while is_asleep()? && self.call("GET", "/node", &Value::Null)?["standbys"] == 0 {
+        while is_asleep()? && self.call("GET", "/node", &Value::Null)?["prewarmed_sandboxes"] == 0 {
             if Instant::now() > deadline {
                 bail!("no sandbox was made ahead");
             }

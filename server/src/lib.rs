@@ -1,33 +1,46 @@
 //! Hearth: a function platform for one Linux host.
 //!
-//! The modules are in the order in which an invocation passes them.
+//! The modules are in the order in which an invocation passes them, and each uses only those below it.
+//! `tests/architecture.rs` holds that.
 
 #![deny(unsafe_code)]
 
-pub mod admin;
 pub mod announce;
-pub mod config;
-pub mod host_error;
-pub mod limits;
-pub mod model;
-pub mod people;
 
 pub mod http;
 pub mod serve;
-pub mod watched;
+
+pub mod live;
 
 pub mod engine;
 pub mod scheduler;
 
-pub mod criu;
 pub mod instance;
+
+pub mod criu;
 pub mod sandbox;
 
 pub mod channel;
 
-pub mod history;
-pub mod live;
+pub mod runtimes;
+
 pub mod package;
+
 pub mod retention;
+
+pub mod history;
+
+pub mod admin;
 pub mod store;
+
+pub mod config;
+
+pub mod accounts;
+pub mod model;
+
 pub mod uploads;
+
+pub mod host_error;
+pub mod limits;
+pub mod system;
+pub mod watched;

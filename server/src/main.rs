@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
+use hearth::accounts::Accounts;
 use hearth::announce::Announcement;
 use hearth::config::{Config, Switch};
 use hearth::criu::{self, Images};
-use hearth::engine::Engine;
-use hearth::engine::runtimes::{Runtimes, UidRange};
+use hearth::engine::{self, Engine};
 use hearth::history::History;
 use hearth::http::edge::{self, Edge, Hosts, Proxies};
 use hearth::http::{App, Front, Parts};
 use hearth::limits::{CUT_OFF, Limits};
-use hearth::live::Live;
-use hearth::people::People;
+use hearth::live::Sampler;
 use hearth::retention::Retainer;
+use hearth::runtimes::{Runtimes, UidRange};
 use hearth::sandbox::{self, Host};
-use hearth::scheduler::{self, Gate, Resources};
+use hearth::scheduler::{self, Resources, StartGate};
 use hearth::serve::Connections;
 use hearth::store::Store;
 use hearth::uploads::Uploads;
-use hearth::{admin, serve};
-use hearth_abi::turns::take_short_turns;
+use hearth::{admin, serve, system};
+use hearth_abi::time_slice::take_short_time_slices;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         .enable_all()
         .on_thread_start(|| {
             // Where the kernel does not let it, it works all the same.
-            let _ = take_short_turns();
+            let _ = take_short_time_slices();
         })
         .build()
     {
@@ -135,26 +135,26 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let resources = Resources {
         host_errors: hearth::host_error::HostErrors::default(),
         host,
-        history: history.clone(),
+        logs: engine::log_sink(&history),
         runtimes,
         uids: UidRange::default(),
-        starts: Gate::default(),
-        boots: Gate::default(),
-        restores: Gate::default(),
+        starts: StartGate::default(),
+        boots: StartGate::default(),
+        restores: StartGate::default(),
         memory_budget: config.memory_budget(),
         busy_poll: config.busy_poll(),
         images,
-        spares: config.spares == Switch::On,
-        standbys: config.standbys == Switch::On,
-        cores: scheduler::cores(),
+        prefork: config.prefork == Switch::On,
+        prewarm: config.prewarm == Switch::On,
+        cores: system::cores(),
         traffic: scheduler::Traffic::default(),
     };
     let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
-    let people = Arc::new(People::default());
+    let accounts = Arc::new(Accounts::default());
     let setup_code = match store.has_users().await? {
         true => None,
         false => Some(
-            people
+            accounts
                 .setup
                 .open()
                 .context("no randomness for the set-up")?,
@@ -165,9 +165,9 @@ async fn run(config: Config) -> anyhow::Result<()> {
         engine: engine.clone(),
         store: store.clone(),
         retention: Retainer::start(store.clone(), history.clone()).await?,
-        live: Live::start(engine.clone(), history.clone(), data_dir.path.clone()),
+        live: Sampler::start(engine.clone(), history.clone(), data_dir.path.clone()),
         history,
-        people,
+        accounts,
         uploads: Uploads::new(&data_dir.path),
         edge: Edge {
             hosts: Hosts::new(
@@ -192,10 +192,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
     write!(out, "{announcement}")?;
     out.flush()?;
     drop(out);
-    let mut doors = vec![(listener, Front::new(app.clone()))];
-    doors.extend(for_functions.map(|listener| (listener, Front::for_functions(app))));
+    let mut listeners = vec![(listener, Front::new(app.clone()))];
+    listeners.extend(for_functions.map(|listener| (listener, Front::for_functions(app))));
     let connections = Connections::new(Limits::get());
-    serve::serve(doors, connections.clone(), stop_signal()?).await;
+    serve::serve(listeners, connections.clone(), stop_signal()?).await;
     drain(
         &engine,
         &connections,

@@ -1,9 +1,10 @@
-//! The HTTP server's loop: accepts, serves each connection on a task of its own, under its limits.
+//! The HTTP server's loop: accepts, serves each connection on a task of its own, under its limits. What is answered is
+//! [`Answers`]' matter.
 
 mod answer;
 mod connections;
 mod in_place;
-mod refusals;
+pub(crate) mod refusals;
 mod stream;
 
 use std::convert::Infallible;
@@ -15,12 +16,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
+use axum::response::Response;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::http::Front;
 use crate::limits::Limits;
 
 use answer::Answer;
@@ -33,18 +35,29 @@ pub use connections::{Connections, Part as RequestPart};
 /// Pause after a failed accept: the process may be out of descriptors for a moment.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// Answers the requests of connections. Each connection has a clone of its own.
+pub trait Answers: Clone + Send + Sync + 'static {
+    /// Answers one request of a client at this address. `part` lives as long as the request's body.
+    fn answer(
+        &self,
+        request: hyper::Request<Incoming>,
+        part: RequestPart,
+        peer: SocketAddr,
+    ) -> impl Future<Output = Response> + Send;
+}
+
 /// Accepts connections until `stop` completes. Those that are open then stay with `connections`.
-pub async fn serve(
-    doors: Vec<(TcpListener, Front)>,
+pub async fn serve<A: Answers>(
+    listeners: Vec<(TcpListener, A)>,
     connections: Connections,
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = pin!(stop);
     loop {
         tokio::select! {
-            (accepted, front) = accept(&doors) => match accepted {
+            (accepted, answers) = accept(&listeners) => match accepted {
                 Ok((stream, peer)) => match connections.admit(peer) {
-                    Some(seat) => serve_connection(stream, seat, front.clone()),
+                    Some(seat) => serve_connection(stream, seat, answers.clone()),
                     None => refuse(stream, peer),
                 },
                 Err(error) => {
@@ -60,11 +73,11 @@ pub async fn serve(
 }
 
 /// The next connection, and what it talks to.
-async fn accept(doors: &[(TcpListener, Front)]) -> (io::Result<(TcpStream, SocketAddr)>, &Front) {
+async fn accept<A>(listeners: &[(TcpListener, A)]) -> (io::Result<(TcpStream, SocketAddr)>, &A) {
     poll_fn(|context| {
-        for (listener, front) in doors {
+        for (listener, answers) in listeners {
             if let Poll::Ready(accepted) = listener.poll_accept(context) {
-                return Poll::Ready((accepted, front));
+                return Poll::Ready((accepted, answers));
             }
         }
         Poll::Pending
@@ -72,17 +85,17 @@ async fn accept(doors: &[(TcpListener, Front)]) -> (io::Result<(TcpStream, Socke
     .await
 }
 
-fn serve_connection(stream: TcpStream, seat: Seat, front: Front) {
+fn serve_connection(stream: TcpStream, seat: Seat, answers: impl Answers) {
     // An answer is written whole: waiting for more would only delay it.
     let _ = stream.set_nodelay(true);
     let connection = seat.0.clone();
     let service = service_fn({
         let connection = connection.clone();
         move |request| {
-            let (front, part) = (front.clone(), Part::of(&connection));
+            let (answers, part) = (answers.clone(), Part::of(&connection));
             let (peer, body_part) = (connection.peer, Part::of(&connection));
             async move {
-                let mut response = front.answer(request, body_part, peer).await;
+                let mut response = answers.answer(request, body_part, peer).await;
                 if part.is_last() {
                     let close = HeaderValue::from_static("close");
                     response.headers_mut().insert(header::CONNECTION, close);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! body ─▶ Spool (256 KiB) ─▶ file in the data directory ─▶ Upload ─▶ package::unpack
-//!             └─ Held: what all uploads take together, until the last part of one is dropped
+//!             └─ UploadSpace: what all uploads take together, until the last part of one is dropped
 //! ```
 //!
 //! The file never has a name (`O_TMPFILE`), so that the kernel removes it with its last descriptor, however the server ends.
@@ -66,13 +66,13 @@ impl Uploads {
             file: None,
             written: 0,
             uploads: self.clone(),
-            held: Held(self.0.disk.claim()),
+            held: UploadSpace(self.0.disk.claim()),
         }
     }
 
     /// Counts what is held in memory beside: nothing yet.
-    pub fn in_memory(&self) -> Held {
-        Held(self.0.memory.claim())
+    pub fn in_memory(&self) -> UploadSpace {
+        UploadSpace(self.0.memory.claim())
     }
 }
 
@@ -84,9 +84,9 @@ impl fmt::Debug for Uploads {
 
 /// Bytes that are counted until it is dropped.
 #[derive(Debug)]
-pub struct Held(Claim);
+pub struct UploadSpace(Claim);
 
-impl Held {
+impl UploadSpace {
     /// Counts what has grown to `bytes`. What is small is not counted.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ pub struct Spool {
     /// Bytes in the file.
     written: usize,
     uploads: Uploads,
-    held: Held,
+    held: UploadSpace,
 }
 
 impl Spool {
@@ -185,7 +185,7 @@ pub struct Upload(Arc<Whole>);
 #[derive(Debug)]
 struct Whole {
     content: Content,
-    _held: Option<Held>,
+    _held: Option<UploadSpace>,
 }
 
 #[derive(Debug)]
@@ -195,7 +195,7 @@ enum Content {
 }
 
 impl Upload {
-    fn of(content: Content, held: impl Into<Option<Held>>) -> Self {
+    fn of(content: Content, held: impl Into<Option<UploadSpace>>) -> Self {
         Self(Arc::new(Whole {
             content,
             _held: held.into(),
@@ -203,7 +203,7 @@ impl Upload {
     }
 
     /// Text that came as a part of something else, and how it is counted.
-    pub fn text(text: String, held: Option<Held>) -> Self {
+    pub fn text(text: String, held: Option<UploadSpace>) -> Self {
         Self::of(Content::Memory(text.into()), held)
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use hearth::history::History;
 use hearth::model::{
     FunctionSpec, InvocationFilter, InvocationId, InvocationRecord, Network, NewToken, Right,
-    Runtime, Stages, StartRung, Status, Trigger,
+    Runtime, Stages, StartKind, Status, Trigger,
 };
 use hearth::store::Store;
 use jiff::Timestamp;
@@ -61,7 +61,7 @@ fn record() -> InvocationRecord {
         version: 1,
         trigger: Trigger::Invoke,
         status: Status::Succeeded,
-        start: Some(StartRung::Fork),
+        start: Some(StartKind::Fork),
         received_at: now,
         finished_at: Some(now),
         stages_us: Stages {

@@ -48,7 +48,7 @@ static STYLE_PARTS: &[Source] = files! {
     "css/charts.css",
     "css/palette.css",
     "css/messages.css",
-    "css/people.css",
+    "css/accounts.css",
     "css/narrow.css",
 };
 

@@ -43,8 +43,8 @@ pub enum Section {
     Overview,
     /// `/functions`, `/functions/…` and `/new`
     Functions,
-    /// `/people`
-    People,
+    /// `/accounts`
+    Accounts,
     /// `/tokens`
     Tokens,
     /// `/audit`
@@ -60,7 +60,7 @@ impl Section {
         match first.unwrap_or_default() {
             "" => Self::Overview,
             "functions" | "new" => Self::Functions,
-            "people" => Self::People,
+            "accounts" => Self::Accounts,
             "tokens" => Self::Tokens,
             "audit" => Self::Audit,
             "retention" => Self::Retention,
@@ -72,7 +72,7 @@ impl Section {
     pub const ENTRIES: [(Self, &'static str, &'static str, bool); 6] = [
         (Self::Overview, "/", "Overview", false),
         (Self::Functions, "/functions", "Functions", false),
-        (Self::People, "/people", "People", true),
+        (Self::Accounts, "/accounts", "Accounts", true),
         (Self::Tokens, "/tokens", "Tokens", true),
         (Self::Audit, "/audit", "Audit", true),
         (Self::Retention, "/retention", "Retention", true),

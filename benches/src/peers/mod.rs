@@ -22,6 +22,9 @@ const SPIN: &str = "spin";
 /// What a peer prints before its address.
 const MARK: &str = "listening on ";
 
+/// Bytes of a message.
+pub const PAYLOAD: usize = 1024;
+
 /// The peers that listen somewhere.
 #[derive(Debug, Clone, Copy)]
 pub enum Peer {

@@ -7,8 +7,8 @@ use std::process::Stdio;
 use hearth_abi::layout::DEFAULT_RING_BYTES;
 use hearth_abi::{Bell, Blocking, Endpoint, Flags, Kind, Region};
 
+use super::PAYLOAD;
 use crate::process::Program;
-use crate::suites::transports::PAYLOAD;
 
 /// The peer that looks at its ring all the time.
 pub const SPINNING: &str = "ring-spinning";

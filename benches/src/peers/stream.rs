@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::suites::transports::PAYLOAD;
+use super::PAYLOAD;
 
 /// Sends back each message until the stream ends.
 pub fn echo(mut stream: impl Read + Write) -> anyhow::Result<()> {

@@ -25,11 +25,11 @@ const INTRODUCTIONS: [(&str, &str); 8] = [
     (
         "starts",
         "Starts, one after the other. `fork() to READY` is from the FORK message to the instance's READY, measured inside \
-         the engine, with no spare; first requests are measured by the client, and the instance is killed from outside \
-         after each. They find what a user's do, a template and its spare; \"none made ahead\" is the same with \
-         `HEARTH_SPARES=off`. The usual imports are json, asyncio and http for Python, and http, crypto and fs for Node. The floor is a plain C \
+         the engine, with no preforked; first requests are measured by the client, and the instance is killed from outside \
+         after each. They find what a user's do, a template and its preforked; \"none made ahead\" is the same with \
+         `HEARTH_PREFORK=off`. The usual imports are json, asyncio and http for Python, and http, crypto and fs for Node. The floor is a plain C \
          `fork()` of a process with the same imports, to the child's first byte in a pipe. While a function with an image \
-         sleeps, the server keeps one sandbox made ahead for its runtime (`HEARTH_STANDBYS`); \"sandbox made ahead\" finds \
+         sleeps, the server keeps one sandbox made ahead for its runtime (`HEARTH_PREWARM`); \"sandbox made ahead\" finds \
          it, as a user's restore does unless another took it less than a second before, and \"nothing made ahead\" does not.",
     ),
     (

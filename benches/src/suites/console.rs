@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::client::Connection;
+use crate::client::{Connection, TOKEN};
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
-use crate::server::{Server, TOKEN};
+use crate::server::Server;
 
 pub use database::Extent;
 use pages::Page;

@@ -77,7 +77,7 @@ fn measure(
     server.deploy("idle", runtime, runtime.usual(), &settings)?;
     let alone = with_instances(&server, 0)?;
     let template = sum(&alone.templates, Process::pss_kb)?;
-    let spare = sum(&alone.spares, Process::pss_kb)?;
+    let preforked = sum(&alone.preforked, Process::pss_kb)?;
     let sandbox = sum(&alone.all(), Process::pss_kb)?;
     let one = with_instances(&server, 1)?.all();
     let one = sum(&one, Process::pss_kb)?;
@@ -87,10 +87,15 @@ fn measure(
 
     let mib = |kib: u64| kib as f64 / 1024.0;
     document.figure(category, "PSS of a template", mib(template), "MiB");
-    document.figure(category, "PSS of its spare", mib(spare), "MiB");
     document.figure(
         category,
-        "PSS of its sandbox, init and spare included",
+        "PSS of its pre-forked instance",
+        mib(preforked),
+        "MiB",
+    );
+    document.figure(
+        category,
+        "PSS of its sandbox, init and pre-forked instance included",
         mib(sandbox),
         "MiB",
     );
@@ -122,15 +127,15 @@ fn with_instances(server: &Server, count: usize) -> anyhow::Result<Workers> {
     let deadline = std::time::Instant::now() + REPLACING;
     loop {
         let workers = Workers::of(server.pid())?;
-        let is_settled = workers.templates.len() == 1 && workers.spares.len() == 1;
+        let is_settled = workers.templates.len() == 1 && workers.preforked.len() == 1;
         if is_settled && workers.instances.len() == count {
             return Ok(workers);
         }
         if std::time::Instant::now() > deadline {
             bail!(
-                "{} templates, {} spares and {} instances instead of 1, 1 and {count}",
+                "{} templates, {} pre-forked instances and {} instances instead of 1, 1 and {count}",
                 workers.templates.len(),
-                workers.spares.len(),
+                workers.preforked.len(),
                 workers.instances.len()
             );
         }

@@ -1,4 +1,4 @@
-//! Starts by rung and runtime, beside a plain boot of the same function and beside what a start cannot be faster than.
+//! Starts by start kind and runtime, beside a plain boot of the same function and beside what a start cannot be faster than.
 
 mod alive;
 mod asleep;

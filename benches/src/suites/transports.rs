@@ -8,14 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use crate::peers::Peer;
 use crate::peers::ring::{Sleeping, Spinning};
+use crate::peers::{PAYLOAD, Peer};
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
 use crate::suites::ring::{YARDSTICK, yardstick};
 
-/// Bytes of a message.
-pub const PAYLOAD: usize = 1024;
 /// Round trips of one way before the next has its turn.
 const TURN: usize = 250;
 /// Round trips in a sample of the spinning ring, which are as short as reading the clock.

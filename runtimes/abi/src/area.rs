@@ -187,22 +187,6 @@ impl Area {
         Ok(())
     }
 
-    /// `len` bytes to be filled in place.
-    ///
-    /// # Safety
-    /// The caller is the ring's producer and the bytes are free. Then nobody else in this process uses them, and the peer
-    /// has no business there: a peer that writes there all the same garbles what it is about to be sent, as
-    /// it could do after publication. The bytes are only ever written, and read for their checksum.
-    pub(crate) unsafe fn bytes_mut(
-        &mut self,
-        offset: u64,
-        len: usize,
-    ) -> Result<&mut [u8], Violation> {
-        let at = self.span(offset, len)?;
-        // SAFETY: `span` checked the bounds; the caller vouches for exclusive use while `self` is borrowed.
-        Ok(unsafe { core::slice::from_raw_parts_mut(at, len) })
-    }
-
     /// `len` bytes to be read in place.
     ///
     /// # Safety

@@ -5,8 +5,8 @@ use std::time::Instant;
 use crate::bell::Bell;
 use crate::error::{AbiError, Violation};
 use crate::frame::Kind;
-use crate::patience::{Patience, look};
 use crate::region::Endpoint;
+use crate::spin::{AdaptiveSpin, look};
 
 /// A message that was received: what its frames have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Blocking {
     endpoint: Endpoint,
     own_bell: Bell,
     peer_bell: Bell,
-    patience: Patience,
+    spin: AdaptiveSpin,
 }
 
 impl Blocking {
@@ -34,7 +34,7 @@ impl Blocking {
     #[must_use]
     pub fn new(endpoint: Endpoint, own_bell: Bell, peer_bell: Bell) -> Self {
         Self {
-            patience: Patience::new(endpoint.busy_poll),
+            spin: AdaptiveSpin::new(endpoint.busy_poll),
             endpoint,
             own_bell,
             peer_bell,
@@ -48,7 +48,7 @@ impl Blocking {
 
     /// Whether this side may look for a message before it sleeps on it; from the start it may.
     pub fn may_look(&mut self, allowed: bool) {
-        self.patience.allow(allowed);
+        self.spin.allow(allowed);
     }
 
     /// Wakes the peer if it sleeps: for use after sending or receiving through [`Blocking::endpoint`].
@@ -165,10 +165,10 @@ impl Blocking {
 
     /// Waits until there may be a frame: looks for a while where that pays, then sleeps.
     fn wait_for_data(&mut self) -> Result<(), AbiError> {
-        if let Some(budget) = self.patience.budget(Instant::now) {
+        if let Some(budget) = self.spin.budget(Instant::now) {
             self.endpoint.tx.warm_up();
             let look = look(budget, || self.endpoint.rx.is_ready());
-            self.patience.learn(look);
+            self.spin.learn(look);
             if look.found {
                 return Ok(());
             }

@@ -144,14 +144,6 @@ pub enum AbiError {
         /// The ring's [`crate::Sender::max_payload`].
         max: usize,
     },
-    /// A grant was committed with more bytes than were reserved.
-    #[error("{used} bytes committed where {granted} were reserved")]
-    GrantOverrun {
-        /// Bytes said to be used.
-        used: usize,
-        /// Bytes reserved.
-        granted: usize,
-    },
     /// Filler is the ring's own and cannot be sent.
     #[error("frames of kind {0:?} cannot be sent")]
     NotSendable(Kind),

@@ -33,9 +33,6 @@ pub enum Kind {
     ResponseBody = 0x22,
     /// worker → host: the error, JSON; ends the response, after a head as well.
     ResponseError = 0x23,
-    /// Reserved: a list of [`crate::PoolDescriptor`], payloads that lie in the buffer pool of a chain of functions.
-    /// No side sends it yet.
-    PoolDescriptors = 0x30,
 }
 
 impl TryFrom<u16> for Kind {
@@ -52,7 +49,6 @@ impl TryFrom<u16> for Kind {
             0x21 => Self::ResponseHead,
             0x22 => Self::ResponseBody,
             0x23 => Self::ResponseError,
-            0x30 => Self::PoolDescriptors,
             unknown => return Err(Violation::UnknownKind(unknown)),
         })
     }
@@ -273,7 +269,7 @@ mod tests {
             .filter(|&value| Kind::try_from(value).is_ok_and(|kind| kind as u16 == value));
         assert_eq!(
             known.collect::<Vec<_>>(),
-            [1, 0x10, 0x11, 0x12, 0x20, 0x21, 0x22, 0x23, 0x30]
+            [1, 0x10, 0x11, 0x12, 0x20, 0x21, 0x22, 0x23]
         );
         assert_eq!(
             (0..=u16::MAX)

@@ -58,9 +58,9 @@ const fn size_of_control() -> usize {
     4 * LINE_BYTES
 }
 
-/// The payload that one frame can carry in a ring of `ring_bytes`, in bytes. A frame that does not fit before the ring's end
-/// needs less filler than its own length. So at twice this and the headers, a frame fits any ring of which the consumer has read
-/// everything, even while it keeps back what it may: a producer never waits for that.
+/// The payload that one frame can carry in a ring of `ring_bytes`, in bytes. A frame that does not fit before the ring's
+/// end needs less filler than its own length. So at twice this and the headers, a frame fits any ring of which the consumer
+/// has read everything, even while it keeps back what it may: a producer never waits for that.
 #[must_use]
 pub const fn max_payload(ring_bytes: u32) -> u32 {
     (ring_bytes - ring_bytes / KEEP_BACK) / 2 - FRAME_HEADER_BYTES as u32
@@ -95,7 +95,7 @@ pub struct RegionHeader {
     pub to_worker_bytes: u32,
     /// Capacity of the ring worker → host, in bytes.
     pub to_host_bytes: u32,
-    /// For how long a worker looks for its next request before it sleeps, in microseconds; see [`crate::patience`].
+    /// For how long a worker looks for its next request before it sleeps, in microseconds; see [`crate::spin`].
     pub busy_poll_us: u32,
     /// Zero.
     pub reserved: [u32; 25],

@@ -21,7 +21,7 @@
 //! [`Blocking`] does all this for a worker.
 //!
 //! **How to look instead.** A side that expects its peer soon calls [`Sender::warm_up`] and then [`Receiver::is_ready`] again
-//! and again ([`patience`]): while it waits, it makes the place of its next frame ready.
+//! and again ([`spin`]): while it waits, it makes the place of its next frame ready.
 //!
 //! Read in this order: [`layout`] (what lies where), [`ring`] (positions and wake-ups; the part that loom
 //! models), [`frame`] and [`message`] (what travels), then the two ends [`Sender`] and [`Receiver`].
@@ -56,8 +56,6 @@ mod bell;
 #[cfg(not(loom))]
 mod blocking;
 #[cfg(not(loom))]
-pub mod patience;
-#[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod receiver;
 #[cfg(not(loom))]
@@ -67,16 +65,18 @@ mod region;
 #[allow(unsafe_code)]
 mod sender;
 #[cfg(not(loom))]
+pub mod spin;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod stamps;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
-pub mod turns;
+pub mod time_slice;
 
 pub use error::{AbiError, Violation};
 pub use frame::{Flags, FrameHeader, Kind};
 pub use layout::PROTOCOL_VERSION;
-pub use message::{HeadError, PoolDescriptor, RequestHead, Trigger};
+pub use message::{HeadError, RequestHead, Trigger};
 
 #[cfg(not(loom))]
 pub use {
@@ -84,6 +84,6 @@ pub use {
     blocking::{Blocking, Message},
     receiver::{Frame, Receiver},
     region::{Endpoint, Region},
-    sender::{Grant, Sender},
+    sender::Sender,
     stamps::{StampLine, Stamps, monotonic_ns},
 };

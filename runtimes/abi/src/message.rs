@@ -129,23 +129,6 @@ impl RequestHead {
     }
 }
 
-/// Reserved, for [`crate::Kind::PoolDescriptors`]: where a payload lies in the buffer pool that the functions of a
-/// chain share, so that it passes between them without a copy. A frame will carry a list of these.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PoolDescriptor {
-    /// The pool, among those that the instance has mapped.
-    pub pool: u32,
-    /// The slot in the pool.
-    pub slot: u32,
-    /// Bytes of payload in the slot.
-    pub len: u32,
-    /// How often the slot has been handed out: a stale descriptor names an older generation.
-    pub generation: u32,
-}
-
-const _: () = assert!(size_of::<PoolDescriptor>() == 16 && align_of::<PoolDescriptor>() == 4);
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

@@ -3,7 +3,6 @@
 use core::cmp;
 
 use crate::area::{Area, Control};
-use crate::checksum::BLOCK;
 use crate::error::{AbiError, Violation};
 use crate::frame::{Flags, FrameHeader, Kind};
 use crate::layout::{FRAME_ALIGN, FRAME_HEADER_BYTES, frame_bytes, max_payload};
@@ -49,19 +48,6 @@ impl Sender {
     #[must_use]
     pub fn max_payload(&self) -> usize {
         self.max_payload as usize
-    }
-
-    /// Reserves room for a payload of up to `len` bytes, to be filled in place. `None`: the ring is too full.
-    ///
-    /// # Errors
-    /// `len` is more than [`Sender::max_payload`], or the peer broke the protocol.
-    pub fn try_reserve(&mut self, len: usize) -> Result<Option<Grant<'_>>, AbiError> {
-        let len = self.bounded(len)?;
-        let place = self.guarded(|sender| sender.place_whole(len))?;
-        Ok(place.map(|place| Grant {
-            sender: self,
-            place,
-        }))
     }
 
     /// Sends one frame. `false`: the ring is too full, nothing was sent.
@@ -261,56 +247,6 @@ impl Sender {
     fn offset_after(&self, pad: u64) -> u64 {
         debug_assert!(pad.is_multiple_of(FRAME_ALIGN));
         (self.ring.offset() + pad) & (self.ring.capacity() - 1)
-    }
-}
-
-/// Room in the ring for one frame. Dropped without a commit, it leaves no trace.
-#[derive(Debug)]
-pub struct Grant<'a> {
-    sender: &'a mut Sender,
-    place: Place,
-}
-
-impl Grant<'_> {
-    /// The room for the payload, as long as what was reserved. Holds what an earlier frame left there.
-    pub fn buf(&mut self) -> &mut [u8] {
-        let len = self.place.len as usize;
-        self.blocks().get_mut(..len).unwrap_or_default()
-    }
-
-    /// The room, up to a whole block.
-    fn blocks(&mut self) -> &mut [u8] {
-        let at = self.sender.offset_after(self.place.pad) + FRAME_HEADER_BYTES as u64;
-        let len = (self.place.len as usize).next_multiple_of(BLOCK);
-        // SAFETY: this is the ring's producer, and `try_reserve` found these bytes free; they stay free until `commit`,
-        // which consumes the grant.
-        let bytes = unsafe { self.sender.area.bytes_mut(at, len) };
-        // It cannot fail: the place lies in the ring.
-        bytes.unwrap_or_default()
-    }
-
-    /// Publishes the first `used` bytes as a frame.
-    ///
-    /// # Errors
-    /// `used` is more than was reserved, or `kind` is filler; nothing is sent.
-    pub fn commit(
-        mut self,
-        kind: Kind,
-        flags: Flags,
-        id: &[u8; 16],
-        used: usize,
-    ) -> Result<(), AbiError> {
-        sendable(kind)?;
-        let granted = self.place.len as usize;
-        if used > granted {
-            return Err(AbiError::GrantOverrun { used, granted });
-        }
-        let mut header = FrameHeader::new(kind, flags, id, used as u32);
-        let (payload, rest) = self.blocks().split_at_mut(used);
-        rest[..used.next_multiple_of(BLOCK) - used].fill(0);
-        header.crc = header.checksum(payload);
-        self.sender.publish(self.place.pad, &header)?;
-        Ok(())
     }
 }
 

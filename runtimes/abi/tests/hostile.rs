@@ -86,24 +86,17 @@ impl Host {
         self.received = outcome.err();
     }
 
-    /// Sends `len` bytes: whole, as a piece, or in place.
+    /// Sends `len` bytes: whole or as a piece.
     fn send(&mut self, how: u8, len: usize) {
         let tx = &mut self.endpoint.tx;
         let (id, payload) = ([4; 16], vec![5; len]);
         let outcome = match how % 3 {
-            0 => tx
-                .try_send(Kind::RequestEvent, Flags::NONE, &id, &payload)
+            0 | 1 => tx
+                .try_send(Kind::RequestEvent, Flags::more(how & 1 != 0), &id, &payload)
                 .map(drop),
-            1 => tx
+            _ => tx
                 .try_send_piece(Kind::RequestBody, &id, &payload, how & 4 != 0)
                 .map(drop),
-            _ => tx.try_reserve(len).and_then(|grant| {
-                let Some(mut grant) = grant else {
-                    return Ok(());
-                };
-                grant.buf().fill(6);
-                grant.commit(Kind::RequestEvent, Flags::MORE, &id, len / 2)
-            }),
         };
         let violation = match outcome {
             Ok(()) => None,

@@ -24,7 +24,7 @@ const PENDING_SIGNALS: u64 = 1024;
 /// The newest Landlock whose rights were looked at one by one for what follows; older kernels get what they know.
 const LANDLOCK_ABI: ABI = ABI::V6;
 /// Beneath these a process may read and execute, and nothing else. `/var` has the code in it and nothing besides: a
-/// standby's rules are made before the code is mounted, and a rule for what a mount covers does not hold.
+/// pre-warmed sandbox's rules are made before the code is mounted, and a rule for what a mount covers does not hold.
 const READABLE: &[&str] = &["/usr", "/opt/hearth", "/var", "/etc", "/proc"];
 /// Devices a process may read and write.
 const DEVICES: &[&str] = &[

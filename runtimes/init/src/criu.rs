@@ -69,7 +69,7 @@ pub struct DumpSpec {
 pub const SERVE: &str = "swrk";
 /// Directory in that of a restoring CRIU where it writes its log.
 pub const WORK: &str = "work";
-/// Directory beside it where a standby's image will be.
+/// Directory beside it where a pre-warmed sandbox's image will be.
 pub const IMAGE: &str = "image";
 /// A link beside that which leads there: CRIU takes no path to an image but a link.
 pub const IMAGE_LINK: &str = "image-link";

@@ -24,7 +24,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Those of a standby, until it has a function: hardly any, and not 0, which would be no limit.
+    /// Those of a pre-warmed sandbox, until it has a function: hardly any, and not 0, which would be no limit.
     const STANDBY: Self = Self {
         tmp: 16 * PAGE,
         shm: 16 * PAGE,
@@ -57,7 +57,7 @@ impl Sizes {
     }
 }
 
-/// Mounts what is the sandbox's own and makes the working directory the root. A standby's sizes come later.
+/// Mounts what is the sandbox's own and makes the working directory the root. A pre-warmed sandbox's sizes come later.
 pub fn enter_root(sizes: Option<Sizes>) -> Result<(), JailError> {
     // The mounts copied from stage 0 are locked, the root's among them, and a locked mount cannot become the root: a
     // copy of the whole tree, laid over it, can.
@@ -95,7 +95,8 @@ pub fn enter_root(sizes: Option<Sizes>) -> Result<(), JailError> {
     rustix::process::chdir("/").map_err(JailError::mount("entering the new root"))
 }
 
-/// A standby has its function: gives `/tmp` and `/dev/shm` their sizes, and lets nothing be mounted from outside any more.
+/// A pre-warmed sandbox has its function: gives `/tmp` and `/dev/shm` their sizes, and lets nothing be mounted from outside
+/// any more.
 pub fn settle(sizes: Sizes) -> Result<(), JailError> {
     rustix::mount::mount_change(
         "/",

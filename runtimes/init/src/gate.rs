@@ -1,8 +1,8 @@
-//! Where a standby's image will be, and what CRIU waits at until it is there.
+//! Where a pre-warmed sandbox's image will be, and what CRIU waits at until it is there.
 //!
-//! CRIU is told to restore from here while the standby is made. So everything that comes before its look at an image is
-//! done ahead: it opens its log, and asks the kernel by a child that it traces. The first file that it reads is a pipe
-//! here; when there is an image, PID 1 puts what belongs there into it.
+//! CRIU is told to restore from here while the pre-warmed sandbox is made. So everything that comes before its look at an
+//! image is done ahead: it opens its log, and asks the kernel by a child that it traces. The first file that it reads is a
+//! pipe here; when there is an image, PID 1 puts what belongs there into it.
 //!
 //! ```text
 //! DIR/image        in memory, seen by stage 0 only and by who has a descriptor of DIR
@@ -32,7 +32,7 @@ const FIRST: &str = "inventory.img";
 const FILES: &str = "files";
 /// Longest inventory, bytes: what a pipe takes at once. One has a hundred.
 const MAX_FIRST: usize = 4096;
-/// How often it is looked whether CRIU has come to the pipe. Nobody waits for a standby.
+/// How often it is looked whether CRIU has come to the pipe. Nobody waits for a pre-warmed sandbox.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Makes the directory in `dir`, with `owner` as the one who may use the pipe. The calling process has mounts of its own.
@@ -53,7 +53,7 @@ pub fn build(dir: &Path, owner: u32) -> Result<(), JailError> {
 }
 
 /// Puts an image into the directory.
-pub fn furnish(dir: &Path, images: &Path) -> Result<(), JailError> {
+pub fn populate(dir: &Path, images: &Path) -> Result<(), JailError> {
     let place = dir.join(IMAGE);
     let link = || -> io::Result<()> {
         for entry in fs::read_dir(images)? {
@@ -76,9 +76,9 @@ pub fn files(dir: &str) -> String {
 }
 
 /// The pipe, with CRIU at its other end.
-pub struct Gate(File);
+pub struct RestoreGate(File);
 
-impl Gate {
+impl RestoreGate {
     /// Waits until CRIU has come to it, or has ended, of which `ended` becomes readable: then there is none. `dir` is a path
     /// of the directory that was built in.
     pub fn reached(dir: &str, ended: &OwnedFd) -> io::Result<Option<Self>> {

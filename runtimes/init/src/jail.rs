@@ -22,13 +22,13 @@ use rustix::thread::CapabilitySet;
 
 use crate::enter::{Sizes, enter_root};
 use crate::error::JailError;
+use crate::prewarmed::Prewarmed;
 use crate::restore::{self, Restorer};
-use crate::standby::Standby;
 use crate::sys::{self, Fork};
 use crate::{confine, network, pid1, rootfs};
 
 /// Badness of PID 1 and template for the kernel's out-of-memory killer, in thousandths of all memory; instances get
-/// more when they are attached to their cells. Protects the server, whose own is 0.
+/// more when they are attached to their instance cgroups. Protects the server, whose own is 0.
 const OOM_SCORE: &str = "100";
 
 /// What the server sends to stage 0.
@@ -85,7 +85,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     sys::unshare_mounts().map_err(JailError::mount("a mount namespace"))?;
     rootfs::open_up(&spec.root)?;
     let incomplete = rootfs::build(spec)?;
-    let standby = incomplete.map(Standby::new).transpose()?;
+    let prewarmed = incomplete.map(Prewarmed::new).transpose()?;
     //    CRIU and an image to be restored are opened while they are in sight.
     let restorer = match &spec.assignment {
         None => Some(Restorer::ahead(spec)?),
@@ -103,7 +103,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
         // 5. Two users exist inside: root is uid_base, the template uid_base + 1. Stage 0 ends here, unless there is no
         //    function yet.
         map_users(control, pid, pidfd, map, spec.uid_base)?;
-        return standby.map_or(Ok(()), |standby| standby.attend(control, spec));
+        return prewarmed.map_or(Ok(()), |prewarmed| prewarmed.serve(control, spec));
     }
 
     // ---- PID 1: root inside the sandbox only ----
@@ -112,7 +112,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
         return Ok(()); // stage 0 failed, and has told the server so
     }
     drop(mapped);
-    let standby = standby.map(Standby::inside);
+    let prewarmed = prewarmed.map(Prewarmed::inside);
     become_inner_root()?;
     // The server may have died before this; then the control socket has ended, which PID 1 sees as soon as it listens.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
@@ -149,10 +149,10 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
             let mut criu = restorer.start(&ends)?;
             // 7. For PID 1 already: what it has it keeps for now, and CRIU has its own.
             confine::lock_capabilities()?;
-            if let Some(standby) = &standby {
+            if let Some(prewarmed) = &prewarmed {
                 restorer.wait_at_gate(&mut criu)?;
-                pid1::send(control, &Report::Standby, &[]).map_err(JailError::Control)?;
-                if !standby.wait(&criu)? {
+                pid1::send(control, &Report::Prewarmed, &[]).map_err(JailError::Control)?;
+                if !prewarmed.wait(&criu)? {
                     return Ok(()); // nobody is left who would need it
                 }
             }
@@ -186,8 +186,8 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     )
     .map_err(JailError::Control)?;
     drop(server_end);
-    // Stage 0 of a former standby, with the image's mount, and CRIU.
-    let leftovers = restored.map(|restored| (standby, restored.spent));
+    // Stage 0 of a former pre-warmed sandbox, with the image's mount, and CRIU.
+    let leftovers = restored.map(|restored| (prewarmed, restored.spent));
     pid1::serve(control, template, leftovers).map_err(JailError::Control)
 }
 

@@ -24,6 +24,7 @@ mod jail;
 mod mounts;
 mod network;
 mod pid1;
+mod prewarmed;
 mod probe;
 mod protobuf;
 mod remark;
@@ -34,7 +35,6 @@ mod run_criu;
 mod seccomp;
 mod smaps;
 mod sockets;
-mod standby;
 mod sys;
 mod uffd;
 

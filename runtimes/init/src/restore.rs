@@ -21,7 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOption
 
 use crate::error::JailError;
 use crate::fill::Fillings;
-use crate::gate::{self, Gate};
+use crate::gate::{self, RestoreGate};
 use crate::remark::Marks;
 use crate::run_criu::{Criu, pipes, socket as socket_name};
 use crate::sys::{self, Fork};
@@ -62,7 +62,7 @@ pub struct Started {
     /// Where it says how it went; readable when it has ended, too.
     pub socket: OwnedFd,
     /// What it waits at, if it does.
-    gate: Option<Gate>,
+    gate: Option<RestoreGate>,
 }
 
 /// What came out of an image.
@@ -202,8 +202,8 @@ impl Restorer {
         if !self.criu.is_ahead() {
             return Ok(());
         }
-        started.gate =
-            Gate::reached(&self.criu.dir_path(), &started.socket).map_err(JailError::restore)?;
+        started.gate = RestoreGate::reached(&self.criu.dir_path(), &started.socket)
+            .map_err(JailError::restore)?;
         if started.gate.is_none() {
             return Err(self.failure(wait_for(started.pid)?));
         }

@@ -75,8 +75,8 @@ const HOSTS: &str = "etc/hosts";
 
 /// Fills `spec.root`, mounts everything that the host gives to it, seals it and makes it the working directory.
 ///
-/// A standby's root lacks the function's code and host name. Returns what they are put in with. What is mounted in that root
-/// in this namespace appears in all copies of it, and is locked there like all else.
+/// A pre-warmed sandbox's root lacks the function's code and host name. Returns what they are put in with. What is mounted
+/// in that root in this namespace appears in all copies of it, and is locked there like all else.
 pub fn build(spec: &JailSpec) -> Result<Option<Incomplete>, JailError> {
     rustix::mount::mount_change(
         "/",
@@ -163,7 +163,7 @@ pub fn build(spec: &JailSpec) -> Result<Option<Incomplete>, JailError> {
     Ok(writable.map(|writable| Incomplete { writable, empty }))
 }
 
-/// A standby's root as it can still be changed.
+/// A pre-warmed sandbox's root as it can still be changed.
 pub struct Incomplete {
     /// The root as a mount that can be written to and is attached nowhere.
     writable: OwnedFd,
@@ -171,7 +171,7 @@ pub struct Incomplete {
     empty: OwnedFd,
 }
 
-/// Puts the function's code and host name into a standby's root. Returns the code's directory.
+/// Puts the function's code and host name into a pre-warmed sandbox's root. Returns the code's directory.
 pub fn complete(
     spec: &JailSpec,
     function: &Assignment,

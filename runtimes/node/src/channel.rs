@@ -38,8 +38,8 @@ impl Channel {
         Self::default()
     }
 
-    /// In the template, or in a spare: lets the channel lead back into this process, which gets `rounds` times each kind
-    /// of request from it. Afterwards it leads where it led before.
+    /// In the template, or in a pre-forked instance: lets the channel lead back into this process, which gets `rounds`
+    /// times each kind of request from it. Afterwards it leads where it led before.
     #[napi]
     pub fn rehearse(&mut self, rounds: u32) -> napi::Result<()> {
         let (inner, rehearsal) = Rehearsal::open(rounds).map_err(failed)?;
@@ -54,7 +54,7 @@ impl Channel {
         Ok(self.open()?.pid())
     }
 
-    /// Whether the server wants this instance now. A spare, forked ahead, is not wanted yet.
+    /// Whether the server wants this instance now. A pre-forked instance, forked ahead, is not wanted yet.
     #[napi]
     pub fn is_wanted(&mut self) -> napi::Result<bool> {
         Ok(self

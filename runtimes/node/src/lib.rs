@@ -31,7 +31,7 @@
 //! request practises once more by itself, so that those pages are its own when the request comes.
 //!
 //! # Where it cannot be forked
-//! The server tries all this out before it relies on it (`bootstrap.js --probe`), and has [`spares`] for a Node where it
+//! The server tries all this out before it relies on it (`bootstrap.js --probe`), and has [`preforked`] for a Node where it
 //! fails: processes that boot by themselves and import the function ahead of time.
 #![deny(unsafe_code)]
 
@@ -39,9 +39,9 @@ pub mod channel;
 #[allow(unsafe_code)]
 pub mod eventloop;
 mod memory;
+pub mod preforked;
 mod process;
 mod rehearsal;
-pub mod spares;
 pub mod template;
 
 #[allow(unsafe_code)]

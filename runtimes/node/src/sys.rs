@@ -12,7 +12,7 @@ use rustix::process::Pid;
 
 use crate::eventloop;
 
-/// Where a template, and a spare, finds its control socket: after stdin, stdout and stderr.
+/// Where a template, and a pre-forked instance, finds its control socket: after stdin, stdout and stderr.
 const CONTROL_FD: RawFd = 3;
 
 /// Forks. `in_child` runs first in the child; then its event loop is renewed.

@@ -14,7 +14,7 @@ use napi::Env;
 use napi_derive::napi;
 
 use crate::channel::Channel;
-use crate::{memory, spares, sys};
+use crate::{memory, preforked, sys};
 
 /// The template's end of its control socket. One a process.
 #[napi]
@@ -50,8 +50,9 @@ impl Template {
         self.control()?.send(report.as_bytes()).map_err(failed)
     }
 
-    /// Tells the server `booted`, JSON text, and starts instances at its command until it closes the socket. Returns "" then and,
-    /// in every instance, how it came to be, with its `channel` open: "fork" in a child, "become" in this very process.
+    /// Tells the server `booted`, JSON text, and starts instances at its command until it closes the socket. Returns ""
+    /// then and, in every instance, how it came to be, with its `channel` open: "fork" in a child, "become" in this very
+    /// process.
     #[napi]
     pub fn serve(
         &mut self,
@@ -93,18 +94,18 @@ impl Template {
     /// Where Node cannot be forked: keeps a process booted with the function imported (`program` with `arguments`, on
     /// descriptor 3 a socket like this one) and makes it the instance of the next FORK. Returns when the server is gone.
     #[napi]
-    pub fn serve_spares(
+    pub fn serve_preforked(
         &mut self,
         config: String,
         program: String,
         arguments: Vec<String>,
     ) -> napi::Result<()> {
         let control = self.take_control()?;
-        spares::serve(control, &config, &program, &arguments).map_err(failed)
+        preforked::serve(control, &config, &program, &arguments).map_err(failed)
     }
 
-    /// In a spare: says `booted` if it is asked to, and waits for the FORK that makes this process an instance. Returns
-    /// true when its `channel` is open, or false when the server is gone.
+    /// In a pre-forked instance: says `booted` if it is asked to, and waits for the FORK that makes this process an
+    /// instance. Returns true when its `channel` is open, or false when the server is gone.
     #[napi]
     pub fn become_instance(
         &mut self,

@@ -24,7 +24,7 @@ export const handler = async (event) => {
 #[test]
 fn it_waits_and_nothing_of_the_functions_runs() {
     let mut template = boot(SOURCE);
-    let mut instances: Vec<_> = (0..2).map(|_| template.fork_spare()).collect();
+    let mut instances: Vec<_> = (0..2).map(|_| template.prefork()).collect();
     for instance in &mut instances {
         instance.assert_waiting();
         assert_eq!(instance.drain_stdout(), "", "no hook has run");
@@ -51,7 +51,7 @@ fn it_waits_and_nothing_of_the_functions_runs() {
 #[test]
 fn one_that_nobody_wants_ends_with_its_server() {
     let mut template = boot(SOURCE);
-    let unwanted = template.fork_spare();
+    let unwanted = template.prefork();
     unwanted.assert_waiting();
     drop(unwanted);
     let ended = template.message();

@@ -431,37 +431,37 @@ fn the_template_ends_with_its_server() {
 }
 
 #[test]
-fn a_spare_runs_nothing_of_the_functions_until_it_is_wanted() {
+fn a_preforked_instance_runs_no_function_code_until_it_is_wanted() {
     let mut template = boot(
         "import * as hooks from 'snapshot_restore_node';\n\
          let calls = 0;\n\
          hooks.register_after_restore(() => { console.log('woken'); calls += 1; });\n\
          export const handler = () => [calls, process.pid, Math.random(), crypto.randomUUID()];\n",
     );
-    let (mut spare, mut other) = (template.fork_spare(), template.fork());
-    spare.assert_waiting();
-    assert_eq!(spare.drain_stdout(), "", "no hook has run");
-    spare.go();
-    spare.wait_ready().expect("ready");
-    let (own, others) = (spare.call(&json!(1)), other.call(&json!(1)));
+    let (mut preforked, mut other) = (template.prefork(), template.fork());
+    preforked.assert_waiting();
+    assert_eq!(preforked.drain_stdout(), "", "no hook has run");
+    preforked.go();
+    preforked.wait_ready().expect("ready");
+    let (own, others) = (preforked.call(&json!(1)), other.call(&json!(1)));
     assert_eq!((&own[0], &others[0]), (&json!(1), &json!(1)));
-    assert_eq!(own[1], spare.pid);
+    assert_eq!(own[1], preforked.pid);
     for value in [2, 3] {
         assert_ne!(own[value], others[value], "random state of its own");
     }
     assert_eq!(
-        spare.call(&json!(1))[0],
+        preforked.call(&json!(1))[0],
         1,
         "it serves as every instance does"
     );
 }
 
 #[test]
-fn a_spare_that_is_not_wanted_ends_quietly() {
+fn a_preforked_instance_that_is_not_wanted_ends_quietly() {
     let mut template = boot(ECHO);
-    let spare = template.fork_spare();
-    spare.assert_waiting();
-    drop(spare);
+    let preforked = template.prefork();
+    preforked.assert_waiting();
+    drop(preforked);
     let news = template.message();
     assert_eq!(
         (&news["type"], &news["code"]),

@@ -31,7 +31,7 @@ const DRY_TURNS = 3;
 
 // Times that a template rehearses each kind of request: enough for V8 to have compiled what they run.
 const REHEARSALS = 20;
-// Times that a spare does.
+// Times that a pre-forked instance does.
 const PRACTICE = 2;
 
 // How a request's body is put into its event: the same for all of a process' invocations.
@@ -110,7 +110,7 @@ class Instance {
     }
   }
 
-  /** In a spare, which has time: what the first request would have to copy of the template's pages becomes its own. All at
+  /** In a pre-forked instance, which has time: what the first request would have to copy of the template's pages becomes its own. All at
    * once, so that nothing of the function's runs in between. */
   #practise() {
     this.#practice.rehearse(PRACTICE);

@@ -19,8 +19,8 @@ const { Fault } = errors;
 // The control socket is the descriptor after stdin, stdout and stderr.
 const CONTROL_FD = 3;
 const DEFAULT_CODE_DIR = "/var/task";
-// How a spare is started of which the server expects no word.
-const SILENT = "--spare";
+// How a pre-forked instance is started of which the server expects no word.
+const SILENT = "--preforked";
 
 // Requests to libuv's thread pool and to the kernel, as `process.getActiveResourcesInfo` calls them. Their answers would
 // come to the template alone.
@@ -38,9 +38,9 @@ function main(mode) {
   if (text === null) {
     native.exitNow(0);
   }
-  if (mode === "--spares") {
+  if (mode === "--prefork") {
     const bootstrap = process.argv[1];
-    control.serveSpares(text, process.execPath, [...process.execArgv, bootstrap]);
+    control.servePreforked(text, process.execPath, [...process.execArgv, bootstrap]);
     native.exitNow(0);
   }
   streams.setup();
@@ -49,8 +49,8 @@ function main(mode) {
   awslambda.prepare();
   const gc = collector();
   const channel = new native.Channel();
-  // A spare draws for itself alone.
-  const draws = mode.endsWith("spare") ? undefined : { begin: drawn.begin, end: () => drawn.end(gc) };
+  // A pre-forked instance draws for itself alone.
+  const draws = mode.endsWith("preforked") ? undefined : { begin: drawn.begin, end: () => drawn.end(gc) };
   boot(reporter(control, mode), JSON.parse(text), channel, draws).then(({ instance, booted }) => {
     // Out of the promise: a fork shall not inherit its stack, and the collector not see it.
     setImmediate(() => {
@@ -66,11 +66,11 @@ function main(mode) {
 
 /**
  * Reports that it has booted and waits until this process is an instance, with its channel open. Does not return in a
- * template that only forks. The server hears only of the first spare.
+ * template that only forks. The server hears only of the first pre-forked instance.
  */
 function becomeInstance(control, mode, channel, booted) {
   const become = () =>
-    mode.endsWith("spare")
+    mode.endsWith("preforked")
       ? control.becomeInstance(channel, mode === SILENT ? undefined : booted)
       : control.serve(channel, booted);
   try {
@@ -117,7 +117,7 @@ async function boot(report, config, channel, draws) {
   const drew = (await draws?.end()) ?? null;
   renewal.plan();
   instance.listen();
-  // `src/spares.rs` knows the beginning of this message.
+  // `src/preforked.rs` knows the beginning of this message.
   const runtime = process.versions.node;
   const booted = JSON.stringify({ type: "booted", runtime, import_ms: importMs, threads: left, drawn: drew });
   return { instance, booted };
@@ -155,7 +155,7 @@ function poolSize() {
   return Math.min(Math.max(size, 1), POOL_SIZE_MAX);
 }
 
-/** How the server hears of a failed import. Only the first spare's word is waited for: the others put it into the log. */
+/** How the server hears of a failed import. Only the first pre-forked instance's word is waited for: the others put it into the log. */
 function reporter(control, mode) {
   if (mode !== SILENT) {
     return (message) => control.send(message);

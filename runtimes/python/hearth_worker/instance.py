@@ -104,7 +104,7 @@ class Instance:
 
 
 def _rehearse():
-    """In a spare, which has time: does what every request makes this process do, so that the pages
+    """In a preforked, which has time: does what every request makes this process do, so that the pages
     are its own that the first request would have to copy. Nothing of the function's is called.
     """
     payload.encode(read_json(_REHEARSED))

@@ -25,7 +25,7 @@ pub struct Channel(Inner);
 
 #[pymethods]
 impl Channel {
-    /// Whether the server wants this instance now. A spare, forked ahead, is not wanted yet.
+    /// Whether the server wants this instance now. A pre-forked instance, forked ahead, is not wanted yet.
     fn is_wanted(&mut self) -> PyResult<bool> {
         self.0.is_wanted().map_err(broken)
     }

@@ -308,7 +308,7 @@ fn at_fork_handlers_of_the_function_run_as_the_interpreter_runs_them() {
 }
 
 #[test]
-fn a_spare_runs_nothing_of_the_functions_until_it_is_wanted() {
+fn a_preforked_instance_runs_no_function_code_until_it_is_wanted() {
     let mut template = boot(
         "import random, snapshot_restore_py\n\
          calls = []\n\
@@ -316,22 +316,22 @@ fn a_spare_runs_nothing_of_the_functions_until_it_is_wanted() {
          def woken(): print('woken'); calls.append(1)\n\
          def handler(event, context): return [len(calls), random.random()]\n",
     );
-    let (mut spare, mut other) = (template.fork_spare(), template.fork());
-    spare.assert_waiting();
-    assert_eq!(spare.drain_stdout(), "", "no hook has run");
-    spare.go();
-    spare.wait_ready().expect("ready");
-    let (spare, other) = (spare.call(&json!(1)), other.call(&json!(1)));
-    assert_eq!((&spare[0], &other[0]), (&json!(1), &json!(1)));
-    assert_ne!(spare[1], other[1], "random state of its own");
+    let (mut preforked, mut other) = (template.prefork(), template.fork());
+    preforked.assert_waiting();
+    assert_eq!(preforked.drain_stdout(), "", "no hook has run");
+    preforked.go();
+    preforked.wait_ready().expect("ready");
+    let (preforked, other) = (preforked.call(&json!(1)), other.call(&json!(1)));
+    assert_eq!((&preforked[0], &other[0]), (&json!(1), &json!(1)));
+    assert_ne!(preforked[1], other[1], "random state of its own");
 }
 
 #[test]
-fn a_spare_that_is_not_wanted_ends_quietly() {
+fn a_preforked_instance_that_is_not_wanted_ends_quietly() {
     let mut template = boot("def handler(event, context): return event\n");
-    let spare = template.fork_spare();
-    spare.assert_waiting();
-    drop(spare);
+    let preforked = template.prefork();
+    preforked.assert_waiting();
+    drop(preforked);
     let news = template.message();
     assert_eq!(
         (&news["type"], &news["code"]),
@@ -393,7 +393,7 @@ fn compacting_moves_memory_and_changes_nothing_of_it() {
 }
 
 #[test]
-fn a_spare_is_forked_from_compacted_memory() {
+fn a_preforked_instance_has_compacted_memory() {
     const SOURCE: &str = r#"
 data = [str(number) for number in range(100_000)]
 
@@ -412,12 +412,12 @@ def handler(event, context):
     let wanted = template.fork();
     assert_eq!(call(wanted), false, "a start does not wait for it");
     assert_eq!(template.message()["signal"], 9);
-    let mut spare = template.fork_spare();
-    // A spare that is wanted before the template has looked is a start like any other.
+    let mut preforked = template.prefork();
+    // A pre-forked instance that is wanted before the template has looked is a start like any other.
     wait_for_child(template.pid());
-    spare.go();
-    spare.wait_ready().expect("ready");
-    assert_eq!(call(spare), huge_pages_are_to_be_had());
+    preforked.go();
+    preforked.wait_ready().expect("ready");
+    assert_eq!(call(preforked), huge_pages_are_to_be_had());
     assert_eq!(template.message()["signal"], 9);
     assert_eq!(template.close().code(), Some(0));
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use hearth_abi::turns::take_short_turns;
+use hearth_abi::time_slice::take_short_time_slices;
 use hearth_abi::{AbiError, Bell, Blocking, Flags, HeadError, Kind, Region, RequestHead, Trigger};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -79,7 +79,7 @@ impl Channel {
     pub fn open(parts: Parts) -> Result<Self, ChannelError> {
         let region = Region::attach(parts.channel.as_fd())?;
         // Where the kernel does not let it, it works all the same.
-        let _ = take_short_turns();
+        let _ = take_short_time_slices();
         Ok(Self {
             blocking: Blocking::new(
                 region.worker(),
@@ -102,8 +102,8 @@ impl Channel {
         self.owner.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Whether the server wants this instance now: GO waits at the ready socket. Otherwise it is a spare, forked ahead,
-    /// which may get ready as far as nobody can see.
+    /// Whether the server wants this instance now: GO waits at the ready socket. Otherwise it is a pre-forked instance,
+    /// forked ahead, which may get ready as far as nobody can see.
     ///
     /// # Errors
     /// The server is gone, or said something else.
@@ -114,7 +114,7 @@ impl Channel {
         }
     }
 
-    /// Waits for GO; false when the server is gone, or does without this spare.
+    /// Waits for GO; false when the server is gone, or does without this pre-forked instance.
     ///
     /// # Errors
     /// The server said something else.

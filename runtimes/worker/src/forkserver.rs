@@ -1,4 +1,5 @@
-//! The template's loop: wait for START, let the language fork or become the instance, reap. The fork itself is the language's own.
+//! The template's loop: wait for START, let the language fork or become the instance, reap. The fork itself is the
+//! language's own.
 
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd};
@@ -75,7 +76,7 @@ impl ForkServer {
             match Parts::try_from(descriptors) {
                 Ok(parts) => {
                     if way == Way::Fork {
-                        self.compact_before_spare(&parts);
+                        self.compact_before_prefork(&parts);
                     }
                     return Ok(Some(StartRequest {
                         way,
@@ -94,7 +95,7 @@ impl ForkServer {
 
     /// Compacts the memory, once, before a fork that nobody waits for, as long as nobody does. What is forked earlier would
     /// keep the memory as it was for itself.
-    fn compact_before_spare(&mut self, parts: &Parts) {
+    fn compact_before_prefork(&mut self, parts: &Parts) {
         if !self.is_compact && self.children.are_none() && !parts.are_wanted() {
             self.is_compact = true;
             // Where the kernel does not let it, forks take longer and are none the worse.

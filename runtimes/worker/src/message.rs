@@ -5,7 +5,8 @@ use std::fmt::Write;
 /// Bytes of a START message: its tag and a sequence number.
 pub const START_BYTES: usize = 9;
 
-/// What the server sends over the ready socket when it wants the instance: before START for a start, later for a spare.
+/// What the server sends over the ready socket when it wants the instance: before START for a start, later for a pre-forked
+/// instance.
 pub const GO: u8 = b'G';
 
 const FORK_TAG: u8 = b'F';

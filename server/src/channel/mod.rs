@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hearth_abi::patience::{Patience, look};
+use hearth_abi::spin::{AdaptiveSpin, look};
 use hearth_abi::{AbiError, Bell, Endpoint, Flags, Kind, Region, Stamps, Violation};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::io::Interest;
@@ -100,7 +100,7 @@ pub struct HostChannel {
     hangup: Hangup,
     /// Rings since the last frame went either way.
     rings: u32,
-    patience: Patience,
+    spin: AdaptiveSpin,
 }
 
 impl HostChannel {
@@ -127,7 +127,7 @@ impl HostChannel {
             host_bell: Watched::new(host_bell, Interest::READABLE)?,
             hangup: Hangup::default(),
             rings: 0,
-            patience: Patience::new(busy_poll),
+            spin: AdaptiveSpin::new(busy_poll),
         };
         Ok((channel, ends))
     }
@@ -258,10 +258,10 @@ impl HostChannel {
         if let Some(received) = self.try_recv(id, payload)? {
             return Ok(received);
         }
-        if busy && let Some(budget) = self.patience.budget(Instant::now) {
+        if busy && let Some(budget) = self.spin.budget(Instant::now) {
             self.endpoint.tx.warm_up();
             let look = look(budget, || self.endpoint.rx.is_ready());
-            self.patience.learn(look);
+            self.spin.learn(look);
         }
         loop {
             if let Some(received) = self.try_recv(id, payload)? {

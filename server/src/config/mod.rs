@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use crate::scheduler::policy::pressure::HostMemory;
+use crate::system::{HostMemory, cores};
 
 /// Settings of the server. Every flag has an environment variable of the same meaning; the flag wins.
 #[derive(Debug, Clone, Parser)]
@@ -142,21 +142,21 @@ pub struct Config {
     /// MiB for each function of which a template is kept.
     #[arg(
         long,
-        env = "HEARTH_SPARES",
+        env = "HEARTH_PREFORK",
         default_value = "on",
         value_name = "on|off"
     )]
-    pub spares: Switch,
+    pub prefork: Switch,
 
     /// Whether a sandbox is kept made ahead for each runtime of which a function without a template has an image, so that
     /// its restore need not make one. It takes about five MiB.
     #[arg(
         long,
-        env = "HEARTH_STANDBYS",
+        env = "HEARTH_PREWARM",
         default_value = "on",
         value_name = "on|off"
     )]
-    pub standbys: Switch,
+    pub prewarm: Switch,
 
     /// MiB that templates, idle instances and images may take together; half of the host's memory when absent.
     #[arg(long, env = "HEARTH_MEMORY_BUDGET_MB", value_name = "MIB")]
@@ -258,7 +258,7 @@ impl Config {
 
     /// The busy poll that makes sense here: on a single core whoever looks keeps away what it looks for.
     pub fn busy_poll(&self) -> Duration {
-        let several = crate::scheduler::cores() > 1;
+        let several = cores() > 1;
         if several {
             Duration::from_micros(self.busy_poll_us.into())
         } else {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use ipnet::IpNet;
 
 use super::{Config, InvalidSetting};
-use crate::http::edge::normal;
+use crate::model::normal_host_name;
 
 const HOSTS_RULE: &str = "must be host names such as hearth.example.com, separated by commas, without scheme, port and path; \
     localhost, the machine's own names and addresses need not be listed";
@@ -21,7 +21,7 @@ fn entries(list: &[String]) -> impl Iterator<Item = &str> {
 
 /// A name as it is compared, if it is a name and no address.
 fn host(text: &str) -> Option<String> {
-    normal(text).filter(|name| name.parse::<Ipv4Addr>().is_err())
+    normal_host_name(text).filter(|name| name.parse::<Ipv4Addr>().is_err())
 }
 
 impl Config {

@@ -46,9 +46,9 @@ pub(super) struct Manifest {
     format: u32,
     pub(super) function: String,
     pub(super) version: u32,
-    /// [`Key::print`].
-    pub(super) print: String,
-    /// [`super::HostPrint`], by which images of other circumstances are found without knowing the function.
+    /// [`Key::fingerprint`].
+    pub(super) fingerprint: String,
+    /// [`super::HostFingerprint`], by which images of other circumstances are found without knowing the function.
     pub(super) host: String,
     /// Version of the language's runtime, "3.11.2".
     runtime: String,
@@ -85,7 +85,7 @@ pub struct Image {
 
 /// Of what an image is made, beside its files.
 pub(super) struct Made<'a> {
-    /// [`super::HostPrint`].
+    /// [`super::HostFingerprint`].
     pub(super) host: &'a str,
     /// Version of the language's runtime.
     pub(super) runtime: &'a str,
@@ -131,7 +131,7 @@ impl Image {
             format: FORMAT,
             function: key.function.clone(),
             version: key.version,
-            print: key.print.clone(),
+            fingerprint: key.fingerprint.clone(),
             host: made.host.to_owned(),
             runtime: made.runtime.to_owned(),
             boot_us: u64::try_from(made.boot.as_micros()).unwrap_or(u64::MAX),
@@ -324,7 +324,7 @@ mod tests {
         let key = Key {
             function: "f".into(),
             version: 1,
-            print: "0123456789abcdef".repeat(4),
+            fingerprint: "0123456789abcdef".repeat(4),
         };
         let made = Made {
             host: "host",

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::image::{self, Image, Made};
-use super::{Criu, CriuError, HostPrint, Key, Tally, dump};
+use super::{Counters, Criu, CriuError, HostFingerprint, Key, dump};
 use crate::sandbox::{Capability, Dumpable};
 
 /// Restores of an image that may fail in a row before it is discarded.
@@ -23,7 +23,7 @@ const SHORTAGES_MAX: u32 = 32;
 /// Prefix of directories of images that are being made. No function's name begins like that.
 const STAGING: &str = ".new-";
 
-/// Settings of the `restore` rung.
+/// Settings of the `restore` start kind.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `HEARTH_CRIU`.
@@ -43,10 +43,10 @@ struct Inner {
     init: PathBuf,
     settings: Settings,
     /// A CRIU that works and what images depend on here, or why there is none.
-    criu: Result<(Criu, HostPrint), String>,
+    criu: Result<(Criu, HostFingerprint), String>,
     images: Mutex<HashMap<String, Arc<Image>>>,
     /// By function.
-    tallies: Mutex<HashMap<String, Arc<Tally>>>,
+    counters: Mutex<HashMap<String, Arc<Counters>>>,
     /// Counts uses, which orders images by their last.
     clock: AtomicU64,
 }
@@ -65,7 +65,7 @@ impl Images {
                 Criu::find(init, dir, settings.criu.as_deref())
             })
             .map(|criu| {
-                let host = HostPrint::new(&criu, files);
+                let host = HostFingerprint::new(&criu, files);
                 (criu, host)
             })
             .map_err(|error| error.to_string());
@@ -78,7 +78,7 @@ impl Images {
             settings,
             criu,
             images: Mutex::default(),
-            tallies: Mutex::default(),
+            counters: Mutex::default(),
             clock: AtomicU64::new(1),
         }));
         images.take_in();
@@ -131,18 +131,18 @@ impl Images {
     }
 
     /// What was done with a function's images since the server started.
-    pub fn tally(&self, function: &str) -> Arc<Tally> {
-        let mut tallies = self.0.tallies.lock();
-        match tallies.get(function) {
-            Some(tally) => tally.clone(),
-            None => tallies.entry(function.to_owned()).or_default().clone(),
+    pub fn counters(&self, function: &str) -> Arc<Counters> {
+        let mut counters = self.0.counters.lock();
+        match counters.get(function) {
+            Some(counters) => counters.clone(),
+            None => counters.entry(function.to_owned()).or_default().clone(),
         }
     }
 
     /// A function is gone: so are its images.
     pub fn forget(&self, function: &str) {
         self.discard(function, None);
-        self.0.tallies.lock().remove(function);
+        self.0.counters.lock().remove(function);
     }
 
     /// Longest restore of this image before a start falls to a boot: as long as a boot takes, at least as the settings
@@ -161,7 +161,7 @@ impl Images {
     /// The image with this key.
     pub fn find(&self, key: &Key) -> Option<Arc<Image>> {
         let image = self.0.images.lock().get(&key.directory()).cloned()?;
-        (image.manifest.print == key.print).then_some(image)
+        (image.manifest.fingerprint == key.fingerprint).then_some(image)
     }
 
     /// Dumps the template of this sandbox, which took `boot` to be there and is left stopped, and keeps the image.

@@ -12,9 +12,9 @@ use super::Criu;
 
 /// The circumstances that all images of a server share, as a hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostPrint(String);
+pub struct HostFingerprint(String);
 
-impl HostPrint {
+impl HostFingerprint {
     /// Of this machine, this boot, this CRIU and this build of Hearth. `files` are directories and programs that
     /// templates run: the runtimes' files, the interpreters, `hearth-init`.
     pub fn new(criu: &Criu, files: &[&Path]) -> Self {
@@ -62,26 +62,31 @@ pub struct Key {
     /// Its version.
     pub version: u32,
     /// Hash of what the template was made from.
-    pub print: String,
+    pub fingerprint: String,
 }
 
 impl Key {
     /// `parts` is all that the template was made from: code, settings, environment, program.
-    pub fn new(function: &str, version: u32, host: &HostPrint, parts: &impl Serialize) -> Self {
+    pub fn new(
+        function: &str,
+        version: u32,
+        host: &HostFingerprint,
+        parts: &impl Serialize,
+    ) -> Self {
         let mut hash = Sha256::new();
         add(&mut hash, host.as_str());
         add(&mut hash, &serde_json::to_string(parts).unwrap_or_default());
         Self {
             function: function.to_owned(),
             version,
-            print: hex(hash),
+            fingerprint: hex(hash),
         }
     }
 
     /// Name of the image's directory; unique, and safe as a name, since functions' names are.
     pub fn directory(&self) -> String {
-        let print = self.print.get(..16).unwrap_or(&self.print);
-        format!("{}-{}-{print}", self.function, self.version)
+        let fingerprint = self.fingerprint.get(..16).unwrap_or(&self.fingerprint);
+        format!("{}-{}-{fingerprint}", self.function, self.version)
     }
 }
 
@@ -131,8 +136,8 @@ fn hex(hash: Sha256) -> String {
 mod tests {
     use super::*;
 
-    fn host(text: &str) -> HostPrint {
-        HostPrint(text.to_owned())
+    fn host(text: &str) -> HostFingerprint {
+        HostFingerprint(text.to_owned())
     }
 
     #[test]
@@ -140,12 +145,12 @@ mod tests {
         let key = Key::new("f", 1, &host("a"), &("code", "env"));
         assert_eq!(key, Key::new("f", 1, &host("a"), &("code", "env")));
         assert_ne!(
-            key.print,
-            Key::new("f", 1, &host("b"), &("code", "env")).print
+            key.fingerprint,
+            Key::new("f", 1, &host("b"), &("code", "env")).fingerprint
         );
         assert_ne!(
-            key.print,
-            Key::new("f", 1, &host("a"), &("code", "other")).print
+            key.fingerprint,
+            Key::new("f", 1, &host("a"), &("code", "other")).fingerprint
         );
         assert_ne!(
             key.directory(),
@@ -158,18 +163,18 @@ mod tests {
     fn a_replaced_file_is_another_one() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("worker.so");
-        let print = |path: &Path| {
+        let fingerprint = |path: &Path| {
             let mut hash = Sha256::new();
             add_files(&mut hash, path);
             hex(hash)
         };
-        let empty = print(dir.path());
+        let empty = fingerprint(dir.path());
         fs::write(&file, "one").unwrap();
-        let first = print(dir.path());
+        let first = fingerprint(dir.path());
         assert_ne!(empty, first);
-        assert_eq!(first, print(dir.path()));
+        assert_eq!(first, fingerprint(dir.path()));
         fs::write(dir.path().join("new"), "two").unwrap();
         fs::rename(dir.path().join("new"), &file).unwrap();
-        assert_ne!(first, print(dir.path()));
+        assert_ne!(first, fingerprint(dir.path()));
     }
 }

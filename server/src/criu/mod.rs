@@ -1,4 +1,4 @@
-//! Images of templates, by CRIU: the `restore` rung of the start ladder.
+//! Images of templates, by CRIU: the `restore` start kind of the start tiers.
 //!
 //! ```text
 //!  boot of a version ──▶ (idle) ──▶ a second sandbox boots the same ──▶ CRIU dumps it ──▶ image on disk
@@ -8,26 +8,26 @@
 //! - [`locate`]: which CRIU there is, and whether it works here.
 //! - [`key`]: what an image depends on; when any of it changes, the image is worthless.
 //! - [`image`]: one image on disk: files, manifest, checksums. [`dump`]: how it comes about.
-//! - [`images`]: all of them, under a size budget. [`tally`]: what was done with them.
+//! - [`images`]: all of them, under a size budget. [`counters`]: what was done with them.
 //!
 //! `server/docs/restore.md` tells how a restore works and what is trusted in it.
 
+mod counters;
 mod dump;
 mod image;
 mod images;
 mod key;
 mod locate;
-mod tally;
 
 use std::path::PathBuf;
 
 use crate::host_error::{HostError, is_shortage, tells_of_shortage};
 
+pub use counters::{Counters, Totals};
 pub use image::Image;
 pub use images::{Images, Settings};
-pub use key::{HostPrint, Key};
+pub use key::{HostFingerprint, Key};
 pub use locate::Criu;
-pub use tally::{Tally, Totals};
 
 /// Why there is no image, or none that can be used.
 #[derive(Debug, thiserror::Error)]

@@ -8,13 +8,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::code::Package;
 use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
 use crate::model::{
-    Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField, Meant, Network, Threads,
+    Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField, Meant, Network, Runtime, Threads,
 };
+use crate::package::{Package, Unpacked};
 use crate::scheduler::{BootFailure, Cause, Deployment};
 use crate::store::{StoredFunction, StoredVersion};
 
@@ -91,14 +91,28 @@ impl Engine {
         changed.map_err(|error| EngineError::Internal(error.to_string()))?
     }
 
+    /// Unpacks an upload, compiles what is new and puts it in its place.
+    async fn install(
+        &self,
+        code: Code,
+        base: Option<&Package>,
+        spec: &FunctionSpec,
+    ) -> Result<(Unpacked, Package), EngineError> {
+        let packages = &self.inner.packages;
+        let staged = packages
+            .stage(code, base, &spec.handler, spec.runtime)
+            .await?;
+        if spec.runtime == Runtime::Python3 && staged.is_new {
+            self.inner.compiler.compile(&staged.dir).await;
+        }
+        Ok(packages.install(staged).await?)
+    }
+
     async fn create_now(self, spec: FunctionSpec, code: Code) -> Result<FunctionView, EngineError> {
         self.check(&spec)?;
         self.inner.resources.runtimes.check(spec.runtime)?;
         let _claim = Claim::take(&self, &spec.name)?;
-        let packages = &self.inner.packages;
-        let (unpacked, package) = packages
-            .install(code, None, &spec.handler, spec.runtime)
-            .await?;
+        let (unpacked, package) = self.install(code, None, &spec).await?;
         let key = FunctionKey::default();
         let deployment = self.deployment(key.clone(), 1, &spec, package, None, None);
         let deployed = async {
@@ -113,7 +127,7 @@ impl Engine {
             Ok(stored) => stored,
             Err(error) => {
                 deployment.retire();
-                packages.drop_unused(&unpacked.sha256).await;
+                self.inner.packages.drop_unused(&unpacked.sha256).await;
                 return Err(error);
             }
         };
@@ -151,9 +165,7 @@ impl Engine {
             Some(code) => {
                 still_edits(&code, active.version)?;
                 let base = packages.hold(&active.code_sha256);
-                let (unpacked, package) = packages
-                    .install(code, Some(&base), &spec.handler, spec.runtime)
-                    .await?;
+                let (unpacked, package) = self.install(code, Some(&base), &spec).await?;
                 (unpacked.sha256, unpacked.bytes, package)
             }
             None => {

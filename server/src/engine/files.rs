@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{Engine, EngineError, Package, registry};
+use super::{Engine, EngineError, registry};
 use crate::model::{SettingChange, VersionView, setting_changes};
+use crate::package::Package;
 use crate::store::StoredVersion;
 
 /// The code of one version. Its files stay at least as long as this.

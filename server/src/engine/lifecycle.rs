@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::bytecode::Compiler;
 use super::registry::{Function, Registry};
-use super::{Engine, EngineError, Inner, code};
+use super::{Engine, EngineError, Inner};
 use crate::criu::Images;
 use crate::history::History;
 use crate::instance::FunctionKey;
-use crate::scheduler::{Keeper, Resources, TICK};
+use crate::package::Packages;
+use crate::scheduler::{Evictor, Resources, TICK};
 use crate::store::Store;
 
 /// How often a drain looks whether it is done.
@@ -41,7 +42,7 @@ impl Engine {
         std::fs::create_dir_all(&code_dir)?;
         let resources = Arc::new(resources);
         let compiler = Compiler::new(resources.clone());
-        let packages = code::Packages::new(code_dir, store.clone(), compiler);
+        let packages = Packages::new(code_dir, store.clone());
         packages.collect_garbage(&store.code_in_use().await?.into_iter().collect())?;
         let engine = Self {
             inner: Arc::new(Inner {
@@ -51,6 +52,7 @@ impl Engine {
                 registry: Registry::default(),
                 creating: parking_lot::Mutex::default(),
                 packages,
+                compiler,
                 pressure: super::pressure::Pressure::open(),
                 bodies: super::invoke::Bodies::default(),
                 refused_stamps: AtomicU64::new(0),
@@ -158,7 +160,7 @@ impl Engine {
     }
 
     async fn keep_house(self) {
-        let mut keeper = Keeper::new(self.inner.resources.memory_budget);
+        let mut evictor = Evictor::new(self.inner.resources.memory_budget);
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !self.inner.draining.load(Ordering::Acquire) {
@@ -174,7 +176,9 @@ impl Engine {
             for deployment in &deployments {
                 deployment.tick(now);
             }
-            let held = keeper.round(&self.inner.resources, &deployments, now).await;
+            let held = evictor
+                .round(&self.inner.resources, &deployments, now)
+                .await;
             *self.inner.held.lock() = held;
         }
     }

@@ -4,15 +4,14 @@
 //! a function's life: [`start`](Engine::start) reconciles, [`deploy`] makes and changes, [`invoke`] runs.
 
 mod bytecode;
-mod code;
 mod deploy;
 mod files;
-mod glance;
 mod invoke;
 mod lifecycle;
+mod logs;
 mod pressure;
 mod registry;
-pub mod runtimes;
+mod summary;
 mod types;
 
 use std::collections::HashMap;
@@ -22,16 +21,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-pub use code::Package;
+pub use crate::scheduler::MemoryStatus;
 pub use files::{VersionChange, VersionCode};
-pub use glance::Glance;
-pub use types::{EngineError, InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
+pub use invoke::{Invocation, Receipt};
+pub use logs::log_sink;
+pub use summary::Summary;
+pub use types::{EngineError, InvokeError, InvokeReply};
 
 use crate::history::History;
 use crate::model::{Cors, FunctionView, StartChoice, Threads, VersionView};
-use crate::sandbox::{Capability, StandbyBoard};
-use crate::scheduler::{Held, Resources};
+use crate::package::Packages;
+use crate::sandbox::{Capability, PrewarmedBoard};
+use crate::scheduler::Resources;
 use crate::store::{Store, StoredVersion};
+use bytecode::Compiler;
 use registry::Registry;
 
 /// The platform. Cheap to clone.
@@ -47,7 +50,8 @@ struct Inner {
     registry: Registry,
     /// Names that are being created right now.
     creating: Mutex<std::collections::HashSet<String>>,
-    packages: code::Packages,
+    packages: Packages,
+    compiler: Compiler,
     /// Whether other work waits for a processor.
     pressure: pressure::Pressure,
     /// What is read of requests' bodies ahead of their instances.
@@ -57,8 +61,8 @@ struct Inner {
     draining: AtomicBool,
     /// The drain's time is up: what still ran was ended.
     cut_off: AtomicBool,
-    /// Memory that is kept, as the last round of the keeper found it.
-    held: Mutex<Held>,
+    /// Memory that is kept, as the last round of the evictor found it.
+    held: Mutex<MemoryStatus>,
 }
 
 impl Engine {
@@ -66,22 +70,14 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::NotFound`].
-    pub async fn get(&self, name: &str) -> Result<FunctionView, EngineError> {
+    pub fn get(&self, name: &str) -> Result<FunctionView, EngineError> {
         Ok(self.function(name)?.view())
     }
 
     /// All functions by name.
-    ///
-    /// # Errors
-    /// None today; the signature leaves room for a store that is asked.
-    pub async fn list(&self) -> Result<Vec<FunctionView>, EngineError> {
-        Ok(self
-            .inner
-            .registry
-            .all()
-            .iter()
-            .map(|function| function.view())
-            .collect())
+    pub fn list(&self) -> Vec<FunctionView> {
+        let functions = self.inner.registry.all();
+        functions.iter().map(|function| function.view()).collect()
     }
 
     /// A function's versions, newest first.
@@ -122,9 +118,9 @@ impl Engine {
     }
 
     /// What templates, instances and images take of the memory budget.
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> MemoryStatus {
         let held = *self.inner.held.lock();
-        Held {
+        MemoryStatus {
             // Before the first round, nothing is known of what is used.
             budget: self.inner.resources.memory_budget,
             ..held
@@ -139,8 +135,8 @@ impl Engine {
     }
 
     /// Sandboxes made ahead for restores.
-    pub fn standbys(&self) -> &StandbyBoard {
-        self.inner.resources.host.standbys()
+    pub fn prewarmed(&self) -> &PrewarmedBoard {
+        self.inner.resources.host.prewarmed()
     }
 
     /// Errors of the host since the server started, and the last while its burst lasts.

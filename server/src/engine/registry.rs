@@ -7,7 +7,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use parking_lot::RwLock;
 
-use super::glance;
+use super::summary;
 use crate::instance::FunctionKey;
 use crate::model::{FunctionView, InstanceCounts, Revision, StartChoice, VersionView};
 use crate::scheduler::{Deployment, Lease, LeaseError};
@@ -77,7 +77,7 @@ impl Function {
         let status = deployment.template_status();
         let template = deployment.has_template();
         let choice = deployment.start_choice();
-        let (state, state_reason) = glance::state(status);
+        let (state, state_reason) = summary::state(status);
         let spec = &stored.active.spec;
         FunctionView {
             id: stored.id,

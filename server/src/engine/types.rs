@@ -1,15 +1,13 @@
 //! The words of the façade: requests, answers, errors.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
-use crate::model::{
-    Changed, FunctionError, InvalidField, InvocationId, LogLine, Stages, StartRung, Trigger,
-};
+use crate::model::{Changed, FunctionError, InvalidField, LogLine};
 use crate::package::PackageError;
+use crate::store::StoreError;
 
 /// Everything that can go wrong with a change.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +110,21 @@ pub enum InvokeError {
     Internal(String),
 }
 
+impl From<std::io::Error> for EngineError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+impl From<StoreError> for EngineError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Exists(name) => Self::AlreadyExists(name),
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}
+
 impl InvokeError {
     /// A body that could not be read. One that is [`std::io::ErrorKind::TimedOut`] was too slow.
     pub(crate) fn body(error: &std::io::Error) -> Self {
@@ -122,39 +135,11 @@ impl InvokeError {
     }
 }
 
-/// A request for one invocation.
-pub struct InvokeRequest {
-    /// Name of the function.
-    pub function: Arc<str>,
-    /// What causes it.
-    pub trigger: Trigger,
-    /// The event as JSON text (checked to be JSON); for [`Trigger::Http`] the payload-2.0 object without `body` and
-    /// `isBase64Encoded`, which the runtime adds from `body`.
-    pub event: Bytes,
-    /// The raw HTTP body; [`Trigger::Http`] only.
-    pub body: Option<BoxStream<'static, Result<Bytes, std::io::Error>>>,
-    /// W3C `traceparent`, already checked.
-    pub traceparent: Option<String>,
-}
-
-/// What is known of an invocation when its answer starts.
-#[derive(Debug, Clone)]
-pub struct InvokeMeta {
-    /// Its id.
-    pub id: InvocationId,
-    /// The version that ran, or 0 when there is no such function.
-    pub version: u32,
-    /// The rung its instance came from.
-    pub start: Option<StartRung>,
-    /// Stage times so far; complete unless the answer streams.
-    pub stages: Stages,
-}
-
 /// An answer.
 pub enum InvokeReply {
-    /// The handler's result as JSON text ([`Trigger::Invoke`]).
+    /// The handler's result as JSON text of an invoke.
     Json(Bytes),
-    /// A payload-2.0 response ([`Trigger::Http`]).
+    /// A payload-2.0 response of an HTTP trigger.
     Http {
         /// HTTP status, 100–599.
         status: u16,

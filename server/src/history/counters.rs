@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 use tokio::sync::broadcast;
 
 use super::buckets::Buckets;
-use super::payload::Gates;
+use super::payload::CaptureLimits;
 use super::recent::Minutes;
-use super::slice::{Slice, SliceError, rung_index};
+use super::slice::{Slice, SliceError, kind_index};
 use super::slots::Slots;
 use super::{Event, LiveHistogram, Totals};
 use crate::model::{InvocationRecord, Status};
@@ -32,7 +32,7 @@ const ENDINGS: [Status; 7] = [
 pub(super) struct Function {
     pub(super) counters: Mutex<Counters>,
     /// How many events and results are kept.
-    pub(super) payloads: Gates,
+    pub(super) payloads: CaptureLimits,
     listeners: OnceLock<broadcast::Sender<Event>>,
 }
 
@@ -97,8 +97,8 @@ impl Counters {
         if let Some(index) = ENDINGS.iter().position(|status| *status == record.status) {
             self.by_status[index] += 1;
         }
-        if let Some(rung) = record.start {
-            self.by_start[rung_index(rung)] += 1;
+        if let Some(start_kind) = record.start {
+            self.by_start[kind_index(start_kind)] += 1;
         }
         self.total_us = self.total_us.saturating_add(record.stages_us.total);
         self.buckets.record(record.stages_us.total);

@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 
-use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::{History, Inner};
-use crate::model::{InvocationId, InvocationRecord, Status};
+use crate::model::Failure;
 
 /// How many are kept: what the overview shows.
 const KEPT: usize = 10;
@@ -14,34 +13,6 @@ const KEPT: usize = 10;
 /// Of the newest invocations, how many are looked through for failures at start. It bounds the time to start, not what is
 /// shown later.
 const LOOKED_THROUGH: u32 = 2_000;
-
-/// An invocation that did not succeed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// Its id.
-    pub id: InvocationId,
-    /// Name of its function.
-    pub function: String,
-    /// How it ended.
-    pub status: Status,
-    /// Type of the error its handler raised, if that is what it did.
-    pub error_type: Option<String>,
-    /// When it ended.
-    pub at: Timestamp,
-}
-
-impl Failure {
-    /// Of a record, if it failed.
-    pub(super) fn of(record: &InvocationRecord) -> Option<Self> {
-        (record.status != Status::Succeeded).then(|| Self {
-            id: record.id,
-            function: record.function.clone(),
-            status: record.status,
-            error_type: record.error.as_ref().map(|error| error.error_type.clone()),
-            at: record.finished_at.unwrap_or(record.received_at),
-        })
-    }
-}
 
 /// The newest, oldest first.
 #[derive(Debug, Default)]

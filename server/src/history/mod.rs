@@ -25,12 +25,11 @@ mod slots;
 mod types;
 mod writer;
 
-pub use failures::Failure;
 pub use latency::LatencyReader;
 pub use payload::Captured;
 pub use recent::Recent;
 pub use search::{SearchText, SearchTextError};
-pub use types::{Event, FoundLine, LiveHistogram, LogEntry, Totals};
+pub use types::{Event, LiveHistogram, Totals};
 
 #[cfg(test)]
 mod tests;
@@ -46,14 +45,14 @@ use tokio::sync::{Semaphore, broadcast};
 use uuid::Uuid;
 
 use crate::model::{
-    InvocationFilter, InvocationId, InvocationPayloads, InvocationRecord, Page, PayloadLimits,
-    Retention, Stats, Trigger,
+    Failure, FoundLine, InvocationFilter, InvocationId, InvocationPayloads, InvocationRecord,
+    LogEntry, Page, PayloadLimits, Retention, Stats, Trigger,
 };
 use crate::store::{RollupRow, Store, StoreError};
 use counters::{Function, minute_at};
 use failures::Failures;
 use lifetime::Lifetime;
-use payload::{Gates, NodeGate};
+use payload::{CaptureLimits, NodeCaptureLimit};
 use queue::{Item, QUEUE_UNITS, Queue};
 use slice::{Slice, SliceError};
 use writer::Writer;
@@ -91,7 +90,7 @@ struct Inner {
     read_wait: Duration,
     /// What is kept of events and results.
     payloads: ArcSwap<PayloadLimits>,
-    node_gate: NodeGate,
+    node_gate: NodeCaptureLimit,
     born: Instant,
     /// Who searches log lines: see [`SEARCHES`].
     searches: Semaphore,
@@ -123,7 +122,7 @@ impl History {
             moving,
             read_wait,
             payloads: ArcSwap::from_pointee(Retention::default().payloads()),
-            node_gate: NodeGate::default(),
+            node_gate: NodeCaptureLimit::default(),
             born: Instant::now(),
             searches: Semaphore::new(SEARCHES),
             started,
@@ -179,7 +178,7 @@ impl History {
     /// Takes an event along with the invocation that begins with it, if it is one of those whose payloads are kept.
     pub fn capture(&self, function: i64, trigger: Trigger, event: &[u8]) -> Option<Box<Captured>> {
         self.inner
-            .capture(function, trigger, event, NodeGate::admits_begun)
+            .capture(function, trigger, event, NodeCaptureLimit::admits_begun)
     }
 
     /// The same when it has failed and was not one of those.
@@ -190,7 +189,7 @@ impl History {
         event: &[u8],
     ) -> Option<Box<Captured>> {
         self.inner
-            .capture(function, trigger, event, NodeGate::admits_failed)
+            .capture(function, trigger, event, NodeCaptureLimit::admits_failed)
     }
 
     /// From now on so much is kept of each event and result.
@@ -386,7 +385,7 @@ impl Inner {
         function: i64,
         trigger: Trigger,
         event: &[u8],
-        admits: impl FnOnce(&NodeGate, &Gates, u64) -> bool,
+        admits: impl FnOnce(&NodeCaptureLimit, &CaptureLimits, u64) -> bool,
     ) -> Option<Box<Captured>> {
         let limits = **self.payloads.load();
         if limits.event_bytes == 0 && limits.result_bytes == 0 {

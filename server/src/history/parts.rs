@@ -5,7 +5,7 @@ use hdrhistogram::serialization::V2Serializer;
 
 use super::codec::{self, Counts};
 use super::slice::{Decoded, SliceError, empty, serialized};
-use crate::model::StartRung;
+use crate::model::StartKind;
 
 /// What is not warm. Each histogram is made when something is first counted in it: most minutes have no start, and need
 /// none of them.
@@ -24,9 +24,9 @@ type Blobs = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl Parts {
     /// Counts an invocation.
-    pub(super) fn record(&mut self, start: Option<StartRung>, total: u64) {
+    pub(super) fn record(&mut self, start: Option<StartKind>, total: u64) {
         let part = match start {
-            Some(StartRung::Warm) => return,
+            Some(StartKind::Warm) => return,
             Some(_) => &mut self.cold,
             None => &mut self.unserved,
         };

@@ -34,15 +34,15 @@ const HIDDEN: &str = "(hidden)";
 
 /// Lets so many through in a second.
 #[derive(Debug, Default)]
-struct Gate {
+struct CaptureLimit {
     /// The second, and below it how many came in it.
     state: AtomicU64,
 }
 
-/// Bits of [`Gate::state`] that count; no gate lets more through.
+/// Bits of [`CaptureLimit::state`] that count; no gate lets more through.
 const COUNT_BITS: u32 = 20;
 
-impl Gate {
+impl CaptureLimit {
     /// Whether one more may pass in this second, counted from any point on.
     fn admits(&self, second: u64, most: u64) -> bool {
         let passed = |state: u64| {
@@ -60,23 +60,23 @@ impl Gate {
 
 /// What is kept of one function's payloads.
 #[derive(Debug, Default)]
-pub(super) struct Gates {
-    begun: Gate,
-    failed: Gate,
+pub(super) struct CaptureLimits {
+    begun: CaptureLimit,
+    failed: CaptureLimit,
 }
 
 /// What is kept of all functions'.
 #[derive(Debug, Default)]
-pub(super) struct NodeGate(Gate);
+pub(super) struct NodeCaptureLimit(CaptureLimit);
 
-impl NodeGate {
+impl NodeCaptureLimit {
     /// Whether the payloads of an invocation that begins are kept.
-    pub(super) fn admits_begun(&self, function: &Gates, second: u64) -> bool {
+    pub(super) fn admits_begun(&self, function: &CaptureLimits, second: u64) -> bool {
         function.begun.admits(second, EACH_SECOND) && self.0.admits(second, NODE_EACH_SECOND)
     }
 
     /// Whether those of one that failed are.
-    pub(super) fn admits_failed(&self, function: &Gates, second: u64) -> bool {
+    pub(super) fn admits_failed(&self, function: &CaptureLimits, second: u64) -> bool {
         function.failed.admits(second, FAILURES_EACH_SECOND)
             && self.0.admits(second, NODE_EACH_SECOND)
     }
@@ -272,12 +272,16 @@ mod tests {
 
     #[test]
     fn a_gate_lets_so_many_through_a_second() {
-        let gate = Gate::default();
+        let gate = CaptureLimit::default();
         for second in [0, 1, 7] {
             let passed = (0..10).filter(|_| gate.admits(second, 3)).count();
             assert_eq!(passed, 3, "{second}");
         }
-        let (node, busy, quiet) = (NodeGate::default(), Gates::default(), Gates::default());
+        let (node, busy, quiet) = (
+            NodeCaptureLimit::default(),
+            CaptureLimits::default(),
+            CaptureLimits::default(),
+        );
         assert_eq!((0..99).filter(|_| node.admits_begun(&busy, 1)).count(), 20);
         assert!(
             node.admits_begun(&quiet, 1),
@@ -287,7 +291,7 @@ mod tests {
             node.admits_failed(&busy, 1),
             "failures have a share of their own"
         );
-        let many: Vec<Gates> = (0..30).map(|_| Gates::default()).collect();
+        let many: Vec<CaptureLimits> = (0..30).map(|_| CaptureLimits::default()).collect();
         let all = many.iter().flat_map(|gates| (0..20).map(move |_| gates));
         let passed = all.filter(|gates| node.admits_begun(gates, 2)).count();
         assert_eq!(passed as u64, NODE_EACH_SECOND);

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Captured, LogEntry};
-use crate::model::InvocationRecord;
+use super::Captured;
+use crate::model::{InvocationRecord, LogEntry};
 
 /// Room of the queue, in records of up to [`UNIT_BYTES`]; a larger record takes more of it. So at most 256 MiB wait.
 pub(super) const QUEUE_UNITS: usize = 65_536;

@@ -41,13 +41,13 @@ pub(super) struct Minutes {
     stored: VecDeque<Minute>,
     /// The first minute asked for, what had been counted since the start, and the answer: nothing is added up again
     /// for a function that was not called meanwhile.
-    told: Option<(i64, u64, Recent)>,
+    last: Option<(i64, u64, Recent)>,
 }
 
 impl Minutes {
     /// Keeps a minute that is being stored.
     pub(super) fn keep(&mut self, minute: i64, slice: &Slice) {
-        self.told = None;
+        self.last = None;
         while self.stored.len() >= KEPT_MINUTES {
             self.stored.pop_front();
         }
@@ -63,7 +63,7 @@ impl Minutes {
 
     /// Lets go of a minute that could not be stored, and is counted in memory again.
     pub(super) fn drop_newest(&mut self, minute: i64) {
-        self.told = None;
+        self.last = None;
         if let Some(index) = self.stored.iter().rposition(|kept| kept.minute == minute) {
             self.stored.remove(index);
         }
@@ -73,7 +73,7 @@ impl Minutes {
 impl Counters {
     /// What finished in `first` (a minute) and later.
     pub(super) fn recent(&mut self, first: i64) -> Recent {
-        if let Some((asked, counted, recent)) = self.recent.told
+        if let Some((asked, counted, recent)) = self.recent.last
             && (asked, counted) == (first, self.count)
         {
             return recent;
@@ -97,7 +97,7 @@ impl Counters {
         all.sort_unstable();
         recent.p50_us = ranked(&all, recent.count, 500).map(|us| us.min(longest));
         recent.p99_us = ranked(&all, recent.count, 990).map(|us| us.min(longest));
-        self.recent.told = Some((first, self.count, recent));
+        self.recent.last = Some((first, self.count, recent));
         recent
     }
 }

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer as _, V2Serializer};
 
 use crate::model::{
-    Percentiles, StageStats, Stages, StartCounts, StartRung, Stats, Status, samples_needed,
+    Percentiles, StageStats, Stages, StartCounts, StartKind, Stats, Status, samples_needed,
 };
 use crate::store::{RollupCounts, RollupRow};
 
@@ -79,11 +79,11 @@ impl Slice {
 
     /// Counts a finished invocation. Every stage counts, also one that took no time or was not reached (0): the
     /// percentiles of `queue` and `start` are over all invocations.
-    pub(super) fn record(&mut self, status: Status, start: Option<StartRung>, s: &Stages) {
+    pub(super) fn record(&mut self, status: Status, start: Option<StartKind>, s: &Stages) {
         self.counts.count += 1;
         self.counts.errors += u64::from(status != Status::Succeeded);
-        if let Some(rung) = start {
-            self.counts.starts[rung_index(rung)] += 1;
+        if let Some(start_kind) = start {
+            self.counts.starts[kind_index(start_kind)] += 1;
         }
         let durations = [s.queue, s.start, s.send, s.run, s.recv, s.total];
         for ((histogram, max), duration) in self
@@ -189,13 +189,13 @@ impl Slice {
     }
 }
 
-/// Place of a rung in the counts.
-pub(super) fn rung_index(rung: StartRung) -> usize {
-    match rung {
-        StartRung::Warm => 0,
-        StartRung::Fork => 1,
-        StartRung::Restore => 2,
-        StartRung::Boot => 3,
+/// Place of a start kind in the counts.
+pub(super) fn kind_index(start_kind: StartKind) -> usize {
+    match start_kind {
+        StartKind::Warm => 0,
+        StartKind::Fork => 1,
+        StartKind::Restore => 2,
+        StartKind::Boot => 3,
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
                 total: *total,
                 ..Stages::default()
             };
-            slice.record(Status::Succeeded, Some(StartRung::Fork), &stages);
+            slice.record(Status::Succeeded, Some(StartKind::Fork), &stages);
         }
         slice
     }

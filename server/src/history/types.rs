@@ -4,28 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::model::{InvocationId, InvocationRecord, LogLine, Status};
-
-/// A log line with the invocation that wrote it.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct LogEntry {
-    /// Who wrote it; null for what the function printed while it was imported.
-    pub invocation: Option<InvocationId>,
-    /// The line.
-    #[serde(flatten)]
-    pub line: LogLine,
-}
-
-/// A line that was searched for.
-#[derive(Debug, Clone)]
-pub struct FoundLine {
-    /// Its place among all lines.
-    pub key: i64,
-    /// The line.
-    pub entry: LogEntry,
-    /// The line in pieces, and which of them were found.
-    pub pieces: Vec<(bool, String)>,
-}
+use crate::model::{InvocationRecord, LogEntry, Status};
 
 /// What a listener hears of one function.
 #[derive(Debug, Clone)]
@@ -54,7 +33,7 @@ pub struct Totals {
     pub function: String,
     /// Finished invocations by status.
     pub by_status: Vec<(Status, u64)>,
-    /// Finished invocations by start rung: warm, fork, restore, boot.
+    /// Finished invocations by start kind: warm, fork, restore, boot.
     pub by_start: [u64; 4],
     /// Sum of total latency, µs.
     pub total_us: u64,

@@ -3,8 +3,8 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::trace::TRACEPARENT;
-use crate::engine::InvokeMeta;
-use crate::model::StartRung;
+use crate::engine::Receipt;
+use crate::model::StartKind;
 
 /// `X-Hearth-Invocation-Id`.
 pub const X_HEARTH_INVOCATION_ID: HeaderName = HeaderName::from_static("x-hearth-invocation-id");
@@ -15,43 +15,43 @@ pub const X_HEARTH_VERSION: HeaderName = HeaderName::from_static("x-hearth-versi
 /// `Server-Timing`.
 pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
-/// Adds id, rung, version, stage times and the trace's parent. Nothing when there was no invocation (version 0).
-pub fn stamp(headers: &mut HeaderMap, meta: &InvokeMeta, traceparent: Option<&str>) {
+/// Adds id, start kind, version, stage times and the trace's parent. Nothing when there was no invocation (version 0).
+pub fn stamp(headers: &mut HeaderMap, receipt: &Receipt, traceparent: Option<&str>) {
     if let Some(value) = traceparent.and_then(|text| HeaderValue::from_str(text).ok()) {
         headers.insert(TRACEPARENT, value);
     }
-    if meta.version == 0 {
+    if receipt.version == 0 {
         return;
     }
     let mut buffer = uuid::Uuid::encode_buffer();
-    let id: &str = meta.id.0.hyphenated().encode_lower(&mut buffer);
+    let id: &str = receipt.id.0.hyphenated().encode_lower(&mut buffer);
     if let Ok(id) = HeaderValue::from_str(id) {
         headers.insert(X_HEARTH_INVOCATION_ID, id);
     }
-    if let Some(start) = meta.start {
-        headers.insert(X_HEARTH_START, HeaderValue::from_static(rung(start)));
+    if let Some(start) = receipt.start {
+        headers.insert(X_HEARTH_START, HeaderValue::from_static(start_kind(start)));
     }
-    headers.insert(X_HEARTH_VERSION, HeaderValue::from(meta.version));
-    if let Ok(timing) = HeaderValue::try_from(server_timing(meta)) {
+    headers.insert(X_HEARTH_VERSION, HeaderValue::from(receipt.version));
+    if let Ok(timing) = HeaderValue::try_from(server_timing(receipt)) {
         // Appended: a function behind the HTTP trigger may have timings of its own.
         headers.append(SERVER_TIMING, timing);
     }
 }
 
-/// A rung as the API spells it.
-pub fn rung(start: StartRung) -> &'static str {
+/// A start kind as the API spells it.
+pub fn start_kind(start: StartKind) -> &'static str {
     match start {
-        StartRung::Warm => "warm",
-        StartRung::Fork => "fork",
-        StartRung::Restore => "restore",
-        StartRung::Boot => "boot",
+        StartKind::Warm => "warm",
+        StartKind::Fork => "fork",
+        StartKind::Restore => "restore",
+        StartKind::Boot => "boot",
     }
 }
 
 /// `queue;dur=0.012, start;dur=0.800;desc="fork", …` in milliseconds. While an answer streams, `recv` and `total` are
 /// not known yet and are left out.
-fn server_timing(meta: &InvokeMeta) -> String {
-    let stages = &meta.stages;
+fn server_timing(receipt: &Receipt) -> String {
+    let stages = &receipt.stages;
     let mut text = String::with_capacity(160);
     let mut add = |name: &str, micros: u64, desc: Option<&str>| {
         if !text.is_empty() {
@@ -65,7 +65,7 @@ fn server_timing(meta: &InvokeMeta) -> String {
         }
     };
     add("queue", stages.queue, None);
-    add("start", stages.start, meta.start.map(rung));
+    add("start", stages.start, receipt.start.map(start_kind));
     add("send", stages.send, None);
     add("run", stages.run, None);
     if stages.total != 0 {
@@ -96,11 +96,11 @@ mod tests {
     use super::*;
     use crate::model::{InvocationId, Stages};
 
-    fn meta() -> InvokeMeta {
-        InvokeMeta {
+    fn receipt() -> Receipt {
+        Receipt {
             id: InvocationId::default(),
             version: 3,
-            start: Some(StartRung::Fork),
+            start: Some(StartKind::Fork),
             stages: Stages {
                 queue: 0,
                 start: 812,
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn the_headers_are_the_contracts() {
         let mut headers = HeaderMap::new();
-        let meta = meta();
-        stamp(&mut headers, &meta, Some("00-a"));
-        assert_eq!(headers["x-hearth-invocation-id"], meta.id.to_string());
+        let receipt = receipt();
+        stamp(&mut headers, &receipt, Some("00-a"));
+        assert_eq!(headers["x-hearth-invocation-id"], receipt.id.to_string());
         assert_eq!(headers["x-hearth-start"], "fork");
         assert_eq!(headers["x-hearth-version"], "3");
         assert_eq!(headers["traceparent"], "00-a");
@@ -139,12 +139,12 @@ mod tests {
 
     #[test]
     fn a_stream_has_no_total_yet_and_no_invocation_has_nothing() {
-        let mut meta = meta();
-        meta.stages.total = 0;
-        assert!(server_timing(&meta).ends_with("run;dur=1204.001"));
-        meta.version = 0;
+        let mut receipt = receipt();
+        receipt.stages.total = 0;
+        assert!(server_timing(&receipt).ends_with("run;dur=1204.001"));
+        receipt.version = 0;
         let mut headers = HeaderMap::new();
-        stamp(&mut headers, &meta, None);
+        stamp(&mut headers, &receipt, None);
         assert!(headers.is_empty());
     }
 }

@@ -15,7 +15,7 @@ use super::App;
 use super::audit::Audit;
 use super::csrf;
 use super::edge::is_https;
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 use crate::model::{Caller, Right};
 
 /// The console's session cookie over plain HTTP. It opens the API too, for the console's own scripts.
@@ -154,9 +154,9 @@ impl Proof {
             return Ok(());
         };
         match app.store.peek_session(cookie).await? {
-            Some(session) if app.people.is_fresh(session.id) => Ok(()),
+            Some(session) if app.accounts.is_fresh(session.id) => Ok(()),
             _ => Err(Problem::new(
-                Code::Forbidden,
+                ProblemCode::Forbidden,
                 "the session's password was entered too long ago; do this in the console, which asks for it, or with a token",
             )),
         }
@@ -197,7 +197,7 @@ fn out_of_scope(caller: &Caller) -> Problem {
     let scope = caller.scope().unwrap_or_default();
     let names: Vec<String> = scope.iter().map(|name| format!("\"{name}\"")).collect();
     Problem::new(
-        Code::Forbidden,
+        ProblemCode::Forbidden,
         format!(
             "the token \"{}\" is limited to the functions {}",
             caller.name(),
@@ -257,7 +257,7 @@ async fn of_session(
             .map_or(&b""[..], HeaderValue::as_bytes);
         if !csrf::fits(sent, &session.csrf) {
             return Err(Problem::new(
-                Code::Forbidden,
+                ProblemCode::Forbidden,
                 "a session's changing requests need its X-CSRF-Token",
             ));
         }
@@ -277,8 +277,11 @@ pub fn check(caller: &Caller, right: Right) -> Result<(), Problem> {
     };
     let challenge =
         format!("Bearer realm=\"hearth\", error=\"insufficient_scope\", scope=\"{name}\"");
-    let problem = Problem::new(Code::Forbidden, format!("{who} lacks the right \"{name}\""))
-        .with("right", name);
+    let problem = Problem::new(
+        ProblemCode::Forbidden,
+        format!("{who} lacks the right \"{name}\""),
+    )
+    .with("right", name);
     Err(match HeaderValue::try_from(challenge) {
         Ok(challenge) => problem.header(header::WWW_AUTHENTICATE, challenge),
         Err(_) => problem,
@@ -292,7 +295,7 @@ pub fn unauthorized(detail: &str, sent_one: bool) -> Problem {
     } else {
         "Bearer realm=\"hearth\""
     };
-    Problem::new(Code::Unauthorized, detail).header(
+    Problem::new(ProblemCode::Unauthorized, detail).header(
         header::WWW_AUTHENTICATE,
         HeaderValue::from_static(challenge),
     )
@@ -440,7 +443,7 @@ mod tests {
         assert!(reach(&token, "a").is_ok() && reach(&token, "b-c").is_ok());
         for outside in ["", "b", "ab", "A", "a "] {
             let problem = reach(&token, outside).unwrap_err();
-            assert_eq!(problem.code(), Code::Forbidden);
+            assert_eq!(problem.code(), ProblemCode::Forbidden);
             assert!(problem.detail().contains("\"a\", \"b-c\""));
         }
         assert_eq!(function_in("/api/v1/functions/a/stats"), Some("a"));

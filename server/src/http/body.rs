@@ -14,7 +14,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::inbound::TooSlow;
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 
 /// Reads a whole body. One that is declared or found to be longer than `limit` bytes is a 413.
 pub async fn read(body: Body, limit: usize) -> Result<Bytes, Problem> {
@@ -85,10 +85,10 @@ impl Pieces {
 /// 408 for a body that came too slowly, 400 for one that broke off.
 pub fn unreadable(error: &(dyn std::error::Error + 'static)) -> Problem {
     match TooSlow::among(error) {
-        Some(slow) => Problem::new(Code::RequestTimeout, slow.to_string()),
+        Some(slow) => Problem::new(ProblemCode::RequestTimeout, slow.to_string()),
         None => {
             let detail = format!("the request's body could not be read: {error}");
-            Problem::new(Code::BadRequestBody, detail)
+            Problem::new(ProblemCode::BadRequestBody, detail)
         }
     }
 }
@@ -157,14 +157,14 @@ pub fn malformed(error: &MultipartError, limit: usize) -> Problem {
     }
     match TooSlow::among(error) {
         Some(_) => unreadable(error),
-        None => Problem::new(Code::InvalidMultipart, error.body_text()),
+        None => Problem::new(ProblemCode::InvalidMultipart, error.body_text()),
     }
 }
 
 /// 413 for a body over `limit` bytes.
 pub fn too_large(limit: usize) -> Problem {
     Problem::new(
-        Code::PayloadTooLarge,
+        ProblemCode::PayloadTooLarge,
         format!("the body is larger than the limit of {limit} bytes"),
     )
     .with("limit", limit)
@@ -189,7 +189,7 @@ fn invalid_json(bytes: &[u8], error: &serde_json::Error) -> Problem {
     } else {
         format!("the body is not valid JSON: {error}")
     };
-    Problem::new(Code::InvalidJson, detail)
+    Problem::new(ProblemCode::InvalidJson, detail)
         .with("line", error.line())
         .with("column", error.column())
 }
@@ -221,10 +221,12 @@ pub fn check_one_coding(coding: &HeaderValue) -> Result<(), Problem> {
     let shown: String = text.chars().take(40).collect();
     let detail = format!("the Content-Encoding is {shown:?}; send the body as it is, without one");
     // RFC 9110, 15.5.16: so that the client knows that it is the coding and not the type.
-    Err(Problem::new(Code::UnsupportedMediaType, detail).header(
-        header::ACCEPT_ENCODING,
-        HeaderValue::from_static("identity"),
-    ))
+    Err(
+        Problem::new(ProblemCode::UnsupportedMediaType, detail).header(
+            header::ACCEPT_ENCODING,
+            HeaderValue::from_static("identity"),
+        ),
+    )
 }
 
 /// `application/json` or anything `+json`.
@@ -239,7 +241,10 @@ pub fn unsupported(media_type: &str, taken: &str) -> Problem {
         "" => "no Content-Type was sent".to_owned(),
         other => format!("the Content-Type is {other:?}"),
     };
-    Problem::new(Code::UnsupportedMediaType, format!("{sent}; send {taken}"))
+    Problem::new(
+        ProblemCode::UnsupportedMediaType,
+        format!("{sent}; send {taken}"),
+    )
 }
 
 #[cfg(test)]
@@ -263,14 +268,14 @@ mod tests {
         assert_eq!(read(pieces(&[4, 0, 5, 1]), 10).await.unwrap().len(), 10);
         for body in [Body::from("0123456789a"), pieces(&[4, 4, 4]), pieces(&[11])] {
             let problem = read(body, 10).await.unwrap_err();
-            assert_eq!(problem.code(), Code::PayloadTooLarge);
+            assert_eq!(problem.code(), ProblemCode::PayloadTooLarge);
         }
     }
 
     #[test]
     fn json_errors_say_where() {
         let problem = json(b"{\n  \"a\": }").unwrap_err();
-        assert_eq!(problem.code(), Code::InvalidJson);
+        assert_eq!(problem.code(), ProblemCode::InvalidJson);
         let document = problem.document("r");
         assert_eq!(document["line"], 2);
         assert_eq!(document["column"], 8);

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 use crate::model::{Changed, Meant, Revision, digest};
 
 /// Whoever keeps an answer has to ask whether it still holds.
@@ -106,7 +106,7 @@ impl From<Changed> for Problem {
         let detail = format!(
             "{error}: If-Match names another state than the present one; read it again, and decide whether your change still holds"
         );
-        let problem = Self::new(Code::PreconditionFailed, detail);
+        let problem = Self::new(ProblemCode::PreconditionFailed, detail);
         match HeaderValue::try_from(format!("\"{}\"", error.present)) {
             Ok(tag) => problem.header(header::ETAG, tag),
             Err(_) => problem,

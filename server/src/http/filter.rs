@@ -143,7 +143,7 @@ fn ordered(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{StartRung, Status, Trigger};
+    use crate::model::{StartKind, Status, Trigger};
 
     #[test]
     fn every_name_a_rule_lists_parses() {
@@ -156,7 +156,7 @@ mod tests {
             assert!(choice::<Status>("status", Some(name), "").is_ok(), "{name}");
         }
         for name in names(START_RULE) {
-            let found = choice::<StartRung>("start", Some(name), "");
+            let found = choice::<StartKind>("start", Some(name), "");
             assert!(found.is_ok(), "{name}");
         }
         for name in names(TRIGGER_RULE) {
@@ -206,7 +206,7 @@ mod tests {
         let all = parse("status=failed&start=fork&version=2&trigger=http&min_us=1&max_us=1");
         let expected = InvocationFilter {
             status: Some(Status::Failed),
-            start: Some(StartRung::Fork),
+            start: Some(StartKind::Fork),
             version: Some(2),
             trigger: Some(Trigger::Http),
             min_us: Some(1),

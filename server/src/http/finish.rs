@@ -86,7 +86,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::http::problem::Code;
+    use crate::http::problem::ProblemCode;
 
     async fn ask(path: &str) -> (Response, Value) {
         let app = Router::new()
@@ -97,7 +97,7 @@ mod tests {
             )
             .route(
                 "/problem",
-                get(|| async { Problem::new(Code::NotFound, "there is no \"x\"") }),
+                get(|| async { Problem::new(ProblemCode::NotFound, "there is no \"x\"") }),
             )
             .route("/panic", get(|| async { panic!("boom") as String }))
             .layer(axum::middleware::from_fn(finish));

@@ -16,7 +16,7 @@ use tower::Service;
 use super::edge::For;
 use super::functions::invoke;
 use super::{App, finish, inbound, router, trigger};
-use crate::serve::RequestPart;
+use crate::serve::{Answers, RequestPart};
 
 /// Answers requests. Cheap to clone: each connection has its own.
 #[derive(Clone)]
@@ -45,9 +45,10 @@ impl Front {
             console: false,
         }
     }
+}
 
-    /// Answers one request of a client at this address. `part` lives as long as the request's body.
-    pub async fn answer(
+impl Answers for Front {
+    async fn answer(
         &self,
         request: hyper::Request<Incoming>,
         part: RequestPart,
@@ -83,7 +84,9 @@ impl Front {
             Err(problem) => finish::around(request, async |_, _| problem.into_response()).await,
         }
     }
+}
 
+impl Front {
     /// Whether nothing but the handler has to look at this request. A session's needs to be known to have come by TLS.
     fn is_plain_invoke(&self, request: &Request) -> bool {
         self.console

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::App;
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 
 /// All is well.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,13 +42,19 @@ pub async fn healthz() -> Json<Health> {
 )]
 pub async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
     if app.engine.is_draining() {
-        return Err(Problem::new(Code::NotReady, "the server is draining"));
+        return Err(Problem::new(
+            ProblemCode::NotReady,
+            "the server is draining",
+        ));
     }
     match app.store.ping().await {
         Ok(()) => Ok(OK),
         Err(error) => {
             tracing::error!(%error, "the database does not answer");
-            Err(Problem::new(Code::NotReady, "the database does not answer"))
+            Err(Problem::new(
+                ProblemCode::NotReady,
+                "the database does not answer",
+            ))
         }
     }
 }

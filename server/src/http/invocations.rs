@@ -23,7 +23,7 @@ pub struct InvocationDetail {
     pub result: Option<Payload>,
 }
 
-/// One invocation: stages, sizes, start rung, event, result, error with traceback, log lines.
+/// One invocation: stages, sizes, start kind, event, result, error with traceback, log lines.
 #[utoipa::path(
     get,
     path = "/api/v1/invocations/{id}",

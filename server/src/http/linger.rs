@@ -218,8 +218,8 @@ mod tests {
             drop(request);
             let mut answer = Response::default();
             given_up.tell(&mut answer, false);
-            let told = answer.headers().contains_key(header::CONNECTION);
-            assert_eq!(told, ends, "{length} {expect}");
+            let closes = answer.headers().contains_key(header::CONNECTION);
+            assert_eq!(closes, ends, "{length} {expect}");
         }
     }
 }

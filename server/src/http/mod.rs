@@ -43,10 +43,10 @@ use axum::middleware::from_fn_with_state;
 
 pub use front::Front;
 
+use crate::accounts::Accounts;
 use crate::engine::Engine;
 use crate::history::History;
-use crate::live::Live;
-use crate::people::People;
+use crate::live::Sampler;
 use crate::retention::Retainer;
 use crate::store::Store;
 use crate::uploads::Uploads;
@@ -66,9 +66,9 @@ pub struct Parts {
     /// Removes what is too old.
     pub retention: Retainer,
     /// Passwords, the first set-up, limits on log-ins.
-    pub people: Arc<People>,
+    pub accounts: Arc<Accounts>,
     /// What the console shows as it changes.
-    pub live: Live,
+    pub live: Sampler,
     /// Uploads of code on their way in.
     pub uploads: Uploads,
     /// Which hosts and proxies there are.

@@ -33,9 +33,9 @@ pub struct Node {
     /// Of it, what they take.
     pub memory_kept_bytes: u64,
     /// Sandboxes made ahead that wait for a restore.
-    pub standbys: usize,
+    pub prewarmed_sandboxes: usize,
     /// Restores that took one, since the server started.
-    pub standbys_used: u64,
+    pub prewarmed_sandboxes_used: u64,
     /// Errors of the host (no descriptor, process, memory or cgroup to give) since the server started.
     pub host_errors: u64,
     /// The last of them, while its burst lasts, or null.
@@ -62,20 +62,20 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
     let host = rustix::system::uname();
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let held = app.engine.held();
-    let standbys = app.engine.standbys();
+    let prewarmed_sandboxes = app.engine.prewarmed();
     let (host_errors, host_error) = app.engine.host_errors();
     Json(Node {
         version: env!("CARGO_PKG_VERSION"),
         uptime_s: app.started.elapsed().as_secs(),
         hostname: host.nodename().to_string_lossy().into_owned(),
         kernel: host.release().to_string_lossy().into_owned(),
-        cpus: crate::scheduler::cores() as usize,
+        cpus: crate::system::cores() as usize,
         memory_total_bytes: meminfo(&memory, "MemTotal"),
         memory_available_bytes: meminfo(&memory, "MemAvailable"),
         memory_budget_bytes: held.budget,
         memory_kept_bytes: held.used,
-        standbys: standbys.ready(),
-        standbys_used: standbys.used(),
+        prewarmed_sandboxes: prewarmed_sandboxes.ready(),
+        prewarmed_sandboxes_used: prewarmed_sandboxes.used(),
         host_errors,
         host_error,
         capabilities: app.engine.capabilities(),

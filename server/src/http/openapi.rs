@@ -1,8 +1,9 @@
 //! `GET /openapi.json`: generated from the handlers, then completed with what holds for all of them.
 //!
-//! A handler lists its own error codes in the extension `x-errors` and says with `x-invocation` that its answers carry
-//! an invocation's headers, with `x-tagged` that they have an `ETag`. [`complete`] replaces these by full responses, taken from the catalogue of codes, and adds
-//! what every operation has: 401 and 403 where a token is needed, 500, the request's id.
+//! A handler lists its own error codes in the extension `x-errors` and says with `x-invocation` that its answers carry an
+//! invocation's headers, with `x-tagged` that they have an `ETag`. [`complete`] replaces these by full responses, taken
+//! from the catalogue of codes, and adds what every operation has: 401 and 403 where a token is needed, 500, the request's
+//! id.
 
 mod constraints;
 mod tags;
@@ -17,7 +18,7 @@ use serde_json::{Map, Value, json};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, License, OpenApi, OpenApiBuilder};
 
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 use super::router;
 
 /// The finished document, made once.
@@ -96,33 +97,33 @@ pub(super) fn generated() -> Value {
 }
 
 fn complete_operation(operation: &mut Map<String, Value>) {
-    let mut codes: Vec<Code> = match operation.remove("x-errors") {
+    let mut codes: Vec<ProblemCode> = match operation.remove("x-errors") {
         Some(Value::Array(names)) => names
             .iter()
-            .filter_map(|name| Code::by_name(name.as_str()?))
+            .filter_map(|name| ProblemCode::by_name(name.as_str()?))
             .collect(),
         _ => Vec::new(),
     };
     let has_invocation = operation.remove("x-invocation").is_some();
     let is_tagged = tags::describe(operation, &mut codes);
     if operation.contains_key("security") {
-        codes.extend([Code::Unauthorized, Code::Forbidden]);
+        codes.extend([ProblemCode::Unauthorized, ProblemCode::Forbidden]);
     }
     if operation.contains_key("requestBody") || has_invocation {
-        codes.push(Code::RequestTimeout);
+        codes.push(ProblemCode::RequestTimeout);
     }
     let takes_code = operation
         .get("requestBody")
         .is_some_and(|body| body["content"]["multipart/form-data"].is_object());
     if takes_code {
-        codes.push(Code::TooManyUploads);
+        codes.push(ProblemCode::TooManyUploads);
     }
     // Whatever is asked for, it is asked of a host, over a connection.
     codes.extend([
-        Code::InvalidHost,
-        Code::MisdirectedRequest,
-        Code::Internal,
-        Code::TooManyConnections,
+        ProblemCode::InvalidHost,
+        ProblemCode::MisdirectedRequest,
+        ProblemCode::Internal,
+        ProblemCode::TooManyConnections,
     ]);
     let Some(responses) = operation
         .get_mut("responses")
@@ -141,7 +142,7 @@ fn complete_operation(operation: &mut Map<String, Value>) {
         if has_invocation && after_invocation {
             headers["X-Hearth-Invocation-Id"] = text_header("UUIDv7 of the invocation");
             headers["X-Hearth-Start"] = json!({
-                "description": "The rung its instance came from",
+                "description": "The start kind its instance came from",
                 "schema": {"type": "string", "enum": ["warm", "fork", "restore", "boot"]},
             });
             headers["X-Hearth-Version"] = json!({
@@ -167,7 +168,7 @@ fn complete_operation(operation: &mut Map<String, Value>) {
 }
 
 /// Adds a code to the response of its status: several codes share one, each with its example.
-fn add_error(responses: &mut Map<String, Value>, code: Code) {
+fn add_error(responses: &mut Map<String, Value>, code: ProblemCode) {
     let status = code.status().as_u16().to_string();
     let response = responses.entry(status).or_insert_with(|| {
         json!({
@@ -192,7 +193,7 @@ fn text_header(description: &str) -> Value {
 }
 
 fn problem_schema() -> Value {
-    let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    let names: Vec<&str> = ProblemCode::ALL.iter().map(|code| code.name()).collect();
     let text = |description: &str| json!({"type": "string", "description": description});
     json!({
         "type": "object",

@@ -9,7 +9,7 @@ use axum::routing::any;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 use super::{
     App, audit, console, finish, functions, health, invocations, metrics, node, openapi, retention,
     tokens, trigger, users,
@@ -97,7 +97,7 @@ async fn no_such_address(request: Request) -> Response {
 /// axum adds `Allow`.
 async fn no_such_method(request: Request) -> Response {
     let detail = format!("this address does not take {}; see Allow", request.method());
-    Problem::new(Code::MethodNotAllowed, detail).into_response()
+    Problem::new(ProblemCode::MethodNotAllowed, detail).into_response()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::App;
 use super::audit::Audit;
 use super::auth::{Admin, Allowed};
 use super::path::Path;
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 use super::spec::{self, Fields, Input, invalid};
 use crate::model::{Caller, InvalidField, NewToken, Page, Right, TokenView};
 
@@ -124,7 +124,7 @@ pub(super) async fn revoke(
     let number = id.parse().map_err(|_| missing())?;
     if caller.is_token(number) {
         let detail = "this is the token of the request; delete it with another one";
-        return Err(Problem::new(Code::TokenInUse, detail));
+        return Err(Problem::new(ProblemCode::TokenInUse, detail));
     }
     let name = app.store.delete_token(number).await?.ok_or_else(missing)?;
     audit.target(name.as_str());

@@ -13,8 +13,8 @@ use super::auth::{Admin, Allowed};
 use super::path::Path;
 use super::problem::Problem;
 use super::spec::{self, Fields, Input, invalid};
+use crate::accounts::{code, rules};
 use crate::model::{InvalidField, Page, Role, UserPatch, UserView};
-use crate::people::{code, rules};
 
 /// Letters of a generated password: four groups of five, 100 bits.
 const GENERATED: (usize, usize) = (4, 5);
@@ -70,7 +70,7 @@ pub struct CreatedUser {
 #[utoipa::path(
     get,
     path = "/api/v1/users",
-    tag = "people",
+    tag = "accounts",
     operation_id = "list_users",
     security(("bearer" = ["admin"])),
     responses((status = 200, description = "All users, in one page", body = Page<UserView>)),
@@ -89,7 +89,7 @@ pub async fn list(
 #[utoipa::path(
     post,
     path = "/api/v1/users",
-    tag = "people",
+    tag = "accounts",
     operation_id = "create_user",
     security(("bearer" = ["admin"])),
     request_body(content = CreateUser, content_type = "application/json"),
@@ -116,7 +116,7 @@ pub async fn create(
 #[utoipa::path(
     patch,
     path = "/api/v1/users/{name}",
-    tag = "people",
+    tag = "accounts",
     operation_id = "patch_user",
     security(("bearer" = ["admin"])),
     params(("name" = String, Path, description = "Name of the user")),
@@ -140,7 +140,7 @@ pub async fn patch(
         return Err(no_user(&name));
     }
     if let Some(password) = patch.password.take() {
-        patch.password = Some(app.people.passwords.hash(&password).await?);
+        patch.password = Some(app.accounts.passwords.hash(&password).await?);
     }
     tell(&asked.audit, &patch);
     let changed = app.store.update_user(&name, &patch, None).await?;
@@ -152,7 +152,7 @@ pub async fn patch(
 #[utoipa::path(
     delete,
     path = "/api/v1/users/{name}",
-    tag = "people",
+    tag = "accounts",
     operation_id = "delete_user",
     security(("bearer" = ["admin"])),
     params(("name" = String, Path, description = "Name of the user")),
@@ -201,12 +201,12 @@ pub(super) async fn make(
     };
     let password = generated.as_ref().or(new.password.as_ref());
     let hash = app
-        .people
+        .accounts
         .passwords
         .hash(password.map_or("", String::as_str))
         .await?;
     let user = app.store.create_user(&new.name, new.role, &hash).await?;
-    app.people.setup.close();
+    app.accounts.setup.close();
     Ok((user, generated))
 }
 

@@ -1,6 +1,7 @@
 //! Starting an instance: descriptors out, FORK or BECOME, READY back, and the watch over the process from then on.
 //!
-//! Everything that can be prepared before a start is (see [`Kit`](super::kit::Kit)), and everything that can be done after READY is: the
+//! Everything that can be prepared before a start is (see
+//! [`InstanceDescriptors`](super::descriptors::InstanceDescriptors)), and everything that can be done after READY is: the
 //! cgroup, the watch and the logs are set up while the first request is already on its way.
 
 use std::io::{ErrorKind, IoSliceMut};
@@ -16,14 +17,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::Interest;
 use tokio::sync::oneshot;
 
+use super::descriptors::{Forking, InstanceDescriptors, Worker};
 use super::freeze::Frozen;
-use super::kit::{Forking, Kit, Worker};
 use super::template::{EXIT_NEWS_DEADLINE, Template};
-use super::{Death, FunctionKey, Instance, Vitals, Way};
+use super::{Death, FunctionKey, Instance, Logs, Vitals, Way};
 use crate::channel::ChannelError;
-use crate::history::History;
 use crate::host_error::HostError;
-use crate::sandbox::{Cell, SandboxError};
+use crate::sandbox::{InstanceCgroup, SandboxError};
 use crate::watched::Watched;
 
 /// Longest time from FORK to READY. A fork takes about a millisecond; a hook of the function's own may take longer, and
@@ -100,37 +100,37 @@ impl Instance {
         template: &Arc<Template>,
         way: Way,
         function: &FunctionKey,
-        history: &History,
+        sink: &Logs,
     ) -> Result<Self, StartError> {
-        let under_way = template.spares.begin();
-        let kit = template.take_kit(function, history)?;
-        let was_spare = matches!(kit.worker, Worker::Spare(_));
-        let (started, was_spare) = match Started::from(template, kit, way).await {
+        let under_way = template.preforked.begin();
+        let descriptors = template.take_descriptors(function, sink)?;
+        let was_preforked = matches!(descriptors.worker, Worker::Preforked(_));
+        let (started, was_preforked) = match Started::from(template, descriptors, way).await {
             // What was forked ahead may have ended meanwhile, which says nothing of the template.
-            Err(_) if was_spare => {
-                let kit = template.new_kit(function, history)?;
-                (Started::from(template, kit, way).await, false)
+            Err(_) if was_preforked => {
+                let descriptors = template.new_descriptors(function, sink)?;
+                (Started::from(template, descriptors, way).await, false)
             }
-            other => (other, was_spare),
+            other => (other, was_preforked),
         };
         let Started {
-            kit,
-            cell,
+            descriptors,
+            instance_cgroup,
             ready: Ready {
                 pid: host_pid,
                 inner_pid,
             },
             forked_in,
         } = started?;
-        let Kit {
+        let InstanceDescriptors {
             channel,
             ready,
             logs,
             ..
-        } = kit;
+        } = descriptors;
         drop(under_way);
         if way == Way::Fork {
-            template.prepare(function, history, AFTER_A_START);
+            template.prepare(function, sink, AFTER_A_START);
         }
 
         let pid = Pid::from_raw(host_pid.cast_signed()).ok_or(StartError::BadReady)?;
@@ -146,7 +146,7 @@ impl Instance {
         if !template.sandbox.owns(host_pid) {
             return Err(StartError::BadReady);
         }
-        let refused = cell.attach(host_pid, pidfd.try_clone()?);
+        let refused = instance_cgroup.attach(host_pid, pidfd.try_clone()?);
         let vitals = Arc::new(Vitals {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             pid: host_pid,
@@ -155,7 +155,7 @@ impl Instance {
             hangup: channel.hangup(),
             pidfd,
         });
-        let cell = Arc::new(cell);
+        let instance_cgroup = Arc::new(instance_cgroup);
         let watch = Watch {
             socket: ready,
             end,
@@ -165,14 +165,14 @@ impl Instance {
             inner_pid,
             way,
         };
-        tokio::spawn(watch.run(cell.clone()));
+        tokio::spawn(watch.run(instance_cgroup.clone()));
         let mut instance = Self {
             vitals,
             channel,
             logs,
             forked_in,
-            was_spare,
-            cell,
+            was_preforked,
+            instance_cgroup,
             becomes: (way == Way::Become).then(|| template.clone()),
             frozen: Frozen::default(),
         };
@@ -185,27 +185,31 @@ impl Instance {
 
 /// A worker that is ready.
 struct Started {
-    kit: Kit,
-    cell: Cell,
+    descriptors: InstanceDescriptors,
+    instance_cgroup: InstanceCgroup,
     ready: Ready,
     /// From the command, FORK or GO, to READY.
     forked_in: Duration,
 }
 
 impl Started {
-    /// Forks, or tells the spare that it is wanted, and waits for READY.
-    async fn from(template: &Template, mut kit: Kit, way: Way) -> Result<Self, StartError> {
-        let cell = template.sandbox.cell().await?;
+    /// Forks, or tells the pre-forked instance that it is wanted, and waits for READY.
+    async fn from(
+        template: &Template,
+        mut descriptors: InstanceDescriptors,
+        way: Way,
+    ) -> Result<Self, StartError> {
+        let instance_cgroup = template.sandbox.instance_cgroup().await?;
         let sent = Instant::now();
-        kit.go()?;
-        tokio::time::timeout(READY_DEADLINE, template.start_for(&mut kit, way))
+        descriptors.go()?;
+        tokio::time::timeout(READY_DEADLINE, template.start_for(&mut descriptors, way))
             .await
             .map_err(|_| StartError::Timeout)??;
-        let Worker::Spare(Forking { sequence, refused }) = &mut kit.worker else {
+        let Worker::Preforked(Forking { sequence, refused }) = &mut descriptors.worker else {
             return Err(StartError::Ended);
         };
         let answer = tokio::select! {
-            ready = receive_ready(&kit.ready) => ready,
+            ready = receive_ready(&descriptors.ready) => ready,
             Ok(error) = refused => Err(error),
             () = tokio::time::sleep(READY_DEADLINE) => Err(StartError::Timeout),
         };
@@ -215,9 +219,9 @@ impl Started {
         }
         Ok(Self {
             ready: answer?,
-            cell,
+            instance_cgroup,
             forked_in: sent.elapsed(),
-            kit,
+            descriptors,
         })
     }
 }
@@ -266,7 +270,7 @@ struct Watch {
     socket: Watched,
     /// The process.
     end: Watched,
-    /// The word that it cannot be moved into its cell.
+    /// The word that it cannot be moved into its instance cgroup.
     refused: oneshot::Receiver<HostError>,
     vitals: Arc<Vitals>,
     template: Arc<Template>,
@@ -275,12 +279,12 @@ struct Watch {
 }
 
 impl Watch {
-    async fn run(self, cell: Arc<Cell>) {
+    async fn run(self, instance_cgroup: Arc<InstanceCgroup>) {
         // Of a fork the template says how it ended; of itself, PID 1.
-        let told = (self.way == Way::Fork).then(|| self.template.exit_of(self.inner_pid));
+        let reported = (self.way == Way::Fork).then(|| self.template.exit_of(self.inner_pid));
         let status = async {
-            match told {
-                Some(told) => told.await.ok(),
+            match reported {
+                Some(reported) => reported.await.ok(),
                 None => self.template.end_of_itself().await,
             }
         };
@@ -293,12 +297,12 @@ impl Watch {
             let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
             tracing::error!(pid = self.vitals.pid, %error, "an instance was ended");
             self.vitals.record(Death::Unlimited(error));
-            cell.kill();
+            instance_cgroup.kill();
             return;
         }
         let status = tokio::time::timeout(EXIT_NEWS_DEADLINE, status).await;
         let ran_out = self.way == Way::Become && self.template.ran_out_of_memory();
-        let death = if ran_out || cell.oom_killed() {
+        let death = if ran_out || instance_cgroup.oom_killed() {
             Death::OutOfMemory
         } else {
             Death::Crashed(match status {
@@ -308,7 +312,7 @@ impl Watch {
         };
         self.vitals.record(death);
         // What it left behind in its cgroup goes with it.
-        cell.kill();
+        instance_cgroup.kill();
         drop(self.socket);
     }
 }

@@ -39,14 +39,14 @@ impl Instance {
         let of_import = self.becomes.as_ref().map(|template| &template.sandbox);
         // What an import has started is in the template's cgroup.
         let started = of_import.map_or(0, |sandbox| sandbox.processes());
-        let all = self.cell.processes(self.vitals.pid) + started;
+        let all = self.instance_cgroup.processes(self.vitals.pid) + started;
         self.frozen = if all <= 1 && threads(self.vitals.pid) == Some(1) {
             Frozen::Nothing
         } else {
             // Until it is stopped it may start others. One that has ended is found dead by its next request.
             let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::STOP);
-            let stopped =
-                self.cell.freeze() + of_import.map_or(0, |sandbox| sandbox.freeze_template());
+            let stopped = self.instance_cgroup.freeze()
+                + of_import.map_or(0, |sandbox| sandbox.freeze_template());
             match stopped > 1 {
                 true => Frozen::WithOthers,
                 false => Frozen::Alone,
@@ -59,7 +59,7 @@ impl Instance {
     pub fn thaw(&mut self) {
         let frozen = std::mem::take(&mut self.frozen);
         if frozen == Frozen::WithOthers {
-            self.cell.thaw();
+            self.instance_cgroup.thaw();
             if let Some(template) = &self.becomes {
                 template.sandbox.thaw_template();
             }

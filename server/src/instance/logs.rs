@@ -8,14 +8,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::io::Interest;
 
 use super::FunctionKey;
 use super::signs::{Seen, Signs};
-use crate::history::{History, LogEntry};
-use crate::model::{InvocationId, LogLine, LogStream};
+use crate::model::{InvocationId, LogEntry, LogLine, LogStream};
 use crate::watched::Watched;
 
 /// Bytes of log kept of one invocation, [`LINE_COST`] for each line included: protects memory and the database from a function that prints without end.
@@ -36,6 +36,19 @@ const DISCARD_PAUSE: Duration = Duration::from_millis(1);
 /// Reads of one pipe in [`LogTap::finish`]: a child process that goes on writing must not hold up the answer.
 const MAX_FINAL_READS: usize = 64;
 
+/// Where the lines go that instances print.
+pub trait LogSink: Send + Sync {
+    /// A line as it is read, for who follows the log. It is stored with its invocation's record, not by this call.
+    fn publish(&self, function: &FunctionKey, entry: LogEntry);
+
+    /// Stores lines that came after their invocation was recorded, or during import (`invocation: None`). Waits while
+    /// too many others wait to be stored.
+    fn store<'a>(&'a self, function: &'a FunctionKey, entries: Vec<LogEntry>) -> BoxFuture<'a, ()>;
+}
+
+/// See [`LogSink`]. Cheap to clone.
+pub type Logs = Arc<dyn LogSink>;
+
 /// The log of one instance, or of a template.
 #[derive(Clone)]
 pub struct LogTap {
@@ -44,7 +57,7 @@ pub struct LogTap {
 
 struct Inner {
     function: FunctionKey,
-    history: History,
+    logs: Logs,
     pipes: [Watched; 2],
     /// Of the pipes, and of the process that writes into them.
     signs: Signs,
@@ -76,7 +89,7 @@ impl LogTap {
     /// When the pipes cannot be watched.
     pub fn start(
         function: FunctionKey,
-        history: History,
+        logs: Logs,
         stdout: OwnedFd,
         stderr: OwnedFd,
     ) -> std::io::Result<Self> {
@@ -84,7 +97,7 @@ impl LogTap {
         let watch = |fd| Watched::new(fd, Interest::READABLE);
         let inner = Arc::new(Inner {
             function,
-            history,
+            logs,
             pipes: [watch(stdout)?, watch(stderr)?],
             signs,
             state: Mutex::new(State::default()),
@@ -143,7 +156,7 @@ impl Inner {
                     .into_iter()
                     .map(|line| LogEntry { invocation, line })
                     .collect();
-                self.history.late_logs(self.function.get(), entries).await;
+                self.logs.store(&self.function, entries).await;
             }
             let discarding = {
                 let state = self.state.lock();
@@ -266,8 +279,8 @@ impl Inner {
             stream: STREAMS[index],
             text,
         };
-        self.history.publish_log(
-            self.function.get(),
+        self.logs.publish(
+            &self.function,
             LogEntry {
                 invocation: state.owner,
                 line: line.clone(),
@@ -282,22 +295,30 @@ mod tests {
     use rustix::pipe::{PipeFlags, pipe_with};
 
     use super::*;
-    use crate::store::Store;
 
-    async fn tap_of_pipes() -> (LogTap, OwnedFd, OwnedFd, tempfile::TempDir) {
-        let directory = tempfile::tempdir().expect("a directory");
-        let database = directory.path().join("hearth.db");
-        let history = History::start(Store::open(&database).await.expect("a store"));
+    /// Nobody follows, and nothing is stored.
+    struct Nowhere;
+
+    impl LogSink for Nowhere {
+        fn publish(&self, _: &FunctionKey, _: LogEntry) {}
+
+        fn store<'a>(&'a self, _: &'a FunctionKey, _: Vec<LogEntry>) -> BoxFuture<'a, ()> {
+            Box::pin(async {})
+        }
+    }
+
+    fn tap_of_pipes() -> (LogTap, OwnedFd, OwnedFd) {
         let (stdout, print) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
         let (stderr, warn) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
-        let tap = LogTap::start(FunctionKey::new(1), history, stdout, stderr).expect("a tap");
+        let tap =
+            LogTap::start(FunctionKey::new(1), Arc::new(Nowhere), stdout, stderr).expect("a tap");
         tap.begin(None);
-        (tap, print, warn, directory)
+        (tap, print, warn)
     }
 
     #[tokio::test]
     async fn what_was_printed_before_a_warning_stands_before_it() {
-        let (tap, print, warn, _directory) = tap_of_pipes().await;
+        let (tap, print, warn) = tap_of_pipes();
         rustix::io::write(&print, b"one\ntwo\nand a ha").expect("room");
         rustix::io::write(&warn, b"beware\n").expect("room");
         // Its task is the first that comes to look.
@@ -310,7 +331,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_warning_that_comes_while_the_pipes_are_read_stands_after_what_was_printed() {
-        let (tap, print, warn, _directory) = tap_of_pipes().await;
+        let (tap, print, warn) = tap_of_pipes();
         let write = |pipe: &OwnedFd, line: String| {
             while rustix::io::write(pipe, line.as_bytes()) == Err(rustix::io::Errno::AGAIN) {
                 std::thread::yield_now();

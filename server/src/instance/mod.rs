@@ -11,12 +11,12 @@
 //! owned by the pool; a busy one by the invocation that leased it. Nobody else can reach it, so no transition can be
 //! illegal, and dropping it, wherever that happens, kills the process and everything it started.
 
+mod descriptors;
 mod fork;
 mod freeze;
-mod kit;
 mod logs;
+mod preforked;
 mod signs;
-mod spare;
 mod template;
 
 use std::os::fd::OwnedFd;
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 pub use fork::StartError;
 pub use freeze::FREEZE_AFTER;
-pub use logs::LogTap;
+pub use logs::{LogSink, LogTap, Logs};
 pub use template::{BootError, ExitStatus, IMPORT_DEADLINE, Imported, Template, TemplateConfig};
 
 use rustix::process::{Signal, pidfd_send_signal};
@@ -36,7 +36,7 @@ use self::freeze::Frozen;
 
 use crate::channel::{Hangup, HostChannel};
 use crate::host_error::HostError;
-use crate::sandbox::Cell;
+use crate::sandbox::InstanceCgroup;
 
 /// How a template is to start an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,8 +123,8 @@ pub struct Instance {
     /// From the command to READY.
     pub forked_in: Duration,
     /// Whether it was made ahead: a fork that waited for GO, or a template that waited to become an instance.
-    pub was_spare: bool,
-    cell: Arc<Cell>,
+    pub was_preforked: bool,
+    instance_cgroup: Arc<InstanceCgroup>,
     /// The template that it was before.
     becomes: Option<Arc<Template>>,
     frozen: Frozen,
@@ -140,7 +140,7 @@ impl Instance {
     pub fn kill(&self) {
         // It may have ended by itself.
         let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
-        self.cell.kill();
+        self.instance_cgroup.kill();
     }
 }
 

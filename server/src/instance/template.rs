@@ -19,15 +19,13 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use self::message::{Message, next_message, send};
-use super::FunctionKey;
-use super::Way;
+use super::descriptors::InstanceDescriptors;
 use super::fork::StartError;
 use super::freeze;
-use super::kit::Kit;
-use super::spare::Spares;
-use crate::history::History;
+use super::preforked::Preforked;
+use super::{FunctionKey, Logs, Way};
 use crate::host_error::{HostError, is_shortage_code};
-use crate::model::{StartRung, Threads};
+use crate::model::{StartKind, Threads};
 use crate::sandbox::{Dumpable, MemoryUse, Sandbox};
 use crate::watched::Watched;
 
@@ -51,15 +49,15 @@ pub struct Template {
     waiting: Mutex<Waiting>,
     watched: AtomicBool,
     /// Prepared for the next start.
-    pub(super) kit: Mutex<Option<Kit>>,
-    pub(super) spares: Spares,
+    pub(super) descriptors: Mutex<Option<InstanceDescriptors>>,
+    pub(super) preforked: Preforked,
     retired: CancellationToken,
     pub(super) frozen: Mutex<freeze::Waiting>,
     busy_poll: Duration,
     /// The runtime's version, "3.11.2".
     pub runtime: String,
     /// How it came up: by a boot or a restore.
-    pub rung: StartRung,
+    pub start_kind: StartKind,
     /// Threads that its import has left running; nothing is known of what was restored.
     pub threads: Option<Threads>,
 }
@@ -82,7 +80,7 @@ impl Template {
         sandbox: Sandbox,
         busy_poll: Duration,
         runtime: String,
-        rung: StartRung,
+        start_kind: StartKind,
         threads: Option<Threads>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -92,13 +90,13 @@ impl Template {
             refusals: AtomicU32::new(0),
             waiting: Mutex::default(),
             watched: AtomicBool::new(false),
-            kit: Mutex::default(),
-            spares: Spares::default(),
+            descriptors: Mutex::default(),
+            preforked: Preforked::default(),
             retired: CancellationToken::new(),
             frozen: Mutex::new(freeze::Waiting::Runs(Instant::now())),
             busy_poll,
             runtime,
-            rung,
+            start_kind,
             threads,
         })
     }
@@ -111,7 +109,7 @@ impl Template {
     /// It is wanted no longer: it ends when its last instance has.
     pub fn retire(&self) {
         self.thaw();
-        self.end_spares();
+        self.end_preforked();
         self.retired.cancel();
     }
 
@@ -154,7 +152,7 @@ impl Template {
                     match waiting.exits.remove(&pid) {
                         Some(sender) => drop(sender.send(status)),
                         None => {
-                            // Spares end without anybody asking.
+                            // Pre-forked instances end without anybody asking.
                             if waiting.early.len() >= MAX_EARLY_EXITS {
                                 waiting.early.clear();
                             }
@@ -167,15 +165,15 @@ impl Template {
         }
     }
 
-    /// A kit for one instance.
-    pub(super) fn new_kit(
+    /// A descriptors for one instance.
+    pub(super) fn new_descriptors(
         &self,
         function: &FunctionKey,
-        history: &History,
-    ) -> Result<Kit, StartError> {
-        let kit = Kit::new(self.busy_poll, function, history)?;
-        kit.give(self.sandbox.worker_uid())?;
-        Ok(kit)
+        sink: &Logs,
+    ) -> Result<InstanceDescriptors, StartError> {
+        let descriptors = InstanceDescriptors::new(self.busy_poll, function, sink)?;
+        descriptors.give(self.sandbox.worker_uid())?;
+        Ok(descriptors)
     }
 
     /// Commands a start that takes over `fds`; the answer is READY on the instance's own socket, or a message here.
@@ -188,7 +186,7 @@ impl Template {
         let (sender, receiver) = oneshot::channel();
         {
             let mut waiting = self.waiting.lock();
-            // Of spares that were given up.
+            // Of pre-forked instances that were given up.
             waiting.forks.retain(|_, sender| !sender.is_closed());
             waiting.forks.insert(sequence, sender);
         }

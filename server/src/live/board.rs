@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::Rate;
-use crate::engine::{Engine, Glance};
+use crate::engine::{Engine, Summary};
 use crate::history::{History, RECENT_MINUTES, Recent};
 
 /// A function with its numbers.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// State and instances.
-    pub glance: Glance,
+    pub summary: Summary,
     /// Requests now.
     pub rate: Rate,
     /// The last five minutes.
@@ -35,12 +35,12 @@ impl Board {
             .into_iter()
             .collect();
         let rows = engine
-            .glances()
+            .summaries()
             .into_iter()
-            .map(|glance| Row {
-                rate: rates.get(&glance.id).copied().unwrap_or_default(),
-                recent: recent.get(&glance.id).copied().unwrap_or_default(),
-                glance,
+            .map(|summary| Row {
+                rate: rates.get(&summary.id).copied().unwrap_or_default(),
+                recent: recent.get(&summary.id).copied().unwrap_or_default(),
+                summary,
             })
             .collect();
         Self { rows }

@@ -42,7 +42,7 @@ pub(super) fn read(data_dir: &Path, before: Option<Ticks>) -> (Host, Option<Tick
         cpu: before
             .zip(ticks)
             .and_then(|(before, now)| busy(before, now)),
-        cpus: crate::scheduler::cores() as usize,
+        cpus: crate::system::cores() as usize,
         load: load(&text("/proc/loadavg")),
         memory_total: meminfo(&memory, "MemTotal"),
         memory_available: meminfo(&memory, "MemAvailable"),

@@ -13,4 +13,4 @@ mod sampler;
 pub use board::{Board, Row};
 pub use host::Host;
 pub use rates::Rate;
-pub use sampler::{Live, Sample};
+pub use sampler::{Sample, Sampler};

@@ -42,7 +42,7 @@ pub struct Sample {
 
 /// Samples of the node. Cheap to clone.
 #[derive(Clone)]
-pub struct Live {
+pub struct Sampler {
     inner: Arc<Inner>,
 }
 
@@ -53,7 +53,7 @@ struct Inner {
     started: Timestamp,
 }
 
-impl Live {
+impl Sampler {
     /// Starts sampling on the current tokio runtime, for as long as one of its clones lives.
     pub fn start(engine: Engine, history: History, data_dir: PathBuf) -> Self {
         let inner = Arc::new(Inner {

@@ -128,12 +128,12 @@ mod tests {
         after.env.insert("NEW".into(), "s3cr3t".into());
         after.env.remove("GONE");
         let changes = setting_changes(&spec(), &after);
-        let told: Vec<(&str, &str, &str)> = changes
+        let described: Vec<(&str, &str, &str)> = changes
             .iter()
             .map(|c| (c.name.as_str(), c.before.as_str(), c.after.as_str()))
             .collect();
         assert_eq!(
-            told,
+            described,
             [
                 ("memory_mb", "128 MiB", "256 MiB"),
                 ("public", "no", "yes"),

@@ -29,7 +29,7 @@ pub struct DecisionCounts {
     /// Instances that came off a template that was up.
     pub forked: u64,
     /// Of all instances started, those that had been made ahead: forked, or brought up where they do not fork.
-    pub spare_used: u64,
+    pub preforked_used: u64,
     /// Instances whose template was restored from its image first.
     pub restored: u64,
     /// Instances whose template was booted first.
@@ -94,8 +94,8 @@ impl DecisionCounts {
                 "Instances forked off a template that was up",
             ),
             (
-                "spare_used",
-                self.spare_used,
+                "preforked_used",
+                self.preforked_used,
                 "Instances that had been made ahead",
             ),
             (

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cors, DecisionCounts, Note, Revision, Start, StartRung};
+use super::{Cors, DecisionCounts, Note, Revision, Start, StartKind};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -62,7 +62,7 @@ fn template_idle_timeout_s() -> u32 {
 
 /// The settings of one function version: what `POST /api/v1/functions` takes, without the code.
 ///
-/// Every field obeys its rule by construction: see [`crate::http`]'s parser.
+/// Every field obeys its rule by construction: the parser of the HTTP layer is what makes one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionSpec {
     /// 1 to 64 of `[a-z0-9-]`, starting with a letter.
@@ -310,7 +310,7 @@ pub struct FunctionView {
     /// How its instances are to start.
     pub start: Start,
     /// How they do start when none is idle: `fork`, `restore` or `boot`.
-    pub starts_by: StartRung,
+    pub starts_by: StartKind,
     /// Why they start so where it is not simply by a fork or what was asked for; null otherwise.
     pub start_reason: Option<String>,
     /// Network access.
@@ -377,7 +377,7 @@ pub struct VersionView {
     /// How its instances are to start.
     pub start: Start,
     /// How they do start when none is idle: `fork`, `restore` or `boot`.
-    pub starts_by: StartRung,
+    pub starts_by: StartKind,
     /// Why they start so where it is not simply by a fork or what was asked for; null otherwise.
     pub start_reason: Option<String>,
     /// Network access.

@@ -74,10 +74,10 @@ pub enum Status {
     Dead,
 }
 
-/// Which rung of the start ladder the invocation's instance came from.
+/// The start kind that the invocation's instance came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum StartRung {
+pub enum StartKind {
     /// An idle instance was leased.
     Warm,
     /// The template forked.
@@ -158,8 +158,8 @@ pub struct InvocationRecord {
     pub trigger: Trigger,
     /// How it ended.
     pub status: Status,
-    /// The rung its instance came from; null when it never got one.
-    pub start: Option<StartRung>,
+    /// The start kind its instance came from; null when it never got one.
+    pub start: Option<StartKind>,
     /// When it was admitted.
     #[schema(value_type = String, format = DateTime)]
     pub received_at: Timestamp,
@@ -186,8 +186,8 @@ pub struct InvocationRecord {
 pub struct InvocationFilter {
     /// How it ended.
     pub status: Option<Status>,
-    /// The rung its instance came from.
-    pub start: Option<StartRung>,
+    /// The start kind its instance came from.
+    pub start: Option<StartKind>,
     /// The version that ran.
     pub version: Option<u32>,
     /// What caused it.

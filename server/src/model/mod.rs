@@ -7,9 +7,12 @@ mod caller;
 mod changes;
 mod cors;
 mod decisions;
+mod failure;
 mod function;
+mod host_name;
 mod invocation;
 mod latency;
+mod log;
 mod note;
 mod retention;
 mod revision;
@@ -23,15 +26,18 @@ pub use caller::Caller;
 pub use changes::{SettingChange, setting_changes};
 pub use cors::Cors;
 pub use decisions::DecisionCounts;
+pub use failure::Failure;
 pub use function::{
     BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView,
     InstanceCounts, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
 };
+pub use host_name::normal_host_name;
 pub use invocation::{
     FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
-    StartRung, Status, Trigger,
+    StartKind, Status, Trigger,
 };
 pub use latency::{Bar, Distribution, HeatColumn, HeatMap, Latency};
+pub use log::{FoundLine, LogEntry};
 pub use note::{Drawn, Note};
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,

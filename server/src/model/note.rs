@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn a_note_names_bytes_places_and_the_remedy() {
-        let told = r#"{"bytes":24,"renewed":16,"places":["main.js:3","a\nb.js:4","c","d"]}"#;
-        let drawn: Drawn = serde_json::from_str(told).unwrap();
+        let report = r#"{"bytes":24,"renewed":16,"places":["main.js:3","a\nb.js:4","c","d"]}"#;
+        let drawn: Drawn = serde_json::from_str(report).unwrap();
         let note = drawn.note().unwrap();
         assert_eq!(note.code, "random_at_import");
         assert!(

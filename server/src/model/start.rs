@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::StartRung;
+use super::StartKind;
 
 /// How a function's instances are to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
@@ -85,7 +85,7 @@ impl Threads {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartChoice {
     /// `fork`, `restore` or `boot`.
-    pub by: StartRung,
+    pub by: StartKind,
     /// One sentence, or nothing when there is nothing to say.
     pub reason: Option<String>,
 }
@@ -101,17 +101,17 @@ pub fn choose_start(
     let left = threads.filter(|threads| threads.count > 0);
     if let Err(why) = fork {
         return StartChoice {
-            by: StartRung::Boot,
+            by: StartKind::Boot,
             reason: Some(format!("the interpreter cannot be forked here: {why}")),
         };
     }
     match (asked, left) {
         (Start::Auto | Start::Fork, None) => StartChoice {
-            by: StartRung::Fork,
+            by: StartKind::Fork,
             reason: None,
         },
         (Start::Fork, Some(left)) => StartChoice {
-            by: StartRung::Fork,
+            by: StartKind::Fork,
             reason: Some(format!(
                 "warning: the import left {}, which no fork has: a request that waits for one of them hangs. \"start\" is \"fork\"; \
                  \"auto\" would not fork",
@@ -119,7 +119,7 @@ pub fn choose_start(
             )),
         },
         (Start::Boot, _) => StartChoice {
-            by: StartRung::Boot,
+            by: StartKind::Boot,
             reason: None,
         },
         (Start::Auto | Start::Restore, left) => {
@@ -130,9 +130,9 @@ pub fn choose_start(
                 )
             });
             let (by, no_image) = match restore {
-                Ok(()) => (StartRung::Restore, None),
+                Ok(()) => (StartKind::Restore, None),
                 Err(why) => (
-                    StartRung::Boot,
+                    StartKind::Boot,
                     Some(format!("nothing can be restored: {why}")),
                 ),
             };
@@ -162,10 +162,10 @@ mod tests {
             choose_start(Start::Auto, threads, Ok(()), restore)
         };
         let none = choose(Some(&threads(0, &[])), Ok(()));
-        assert_eq!((none.by, none.reason), (StartRung::Fork, None));
+        assert_eq!((none.by, none.reason), (StartKind::Fork, None));
         let some = threads(2, &["worker_0", "worker_1"]);
         let restored = choose(Some(&some), Ok(()));
-        assert_eq!(restored.by, StartRung::Restore);
+        assert_eq!(restored.by, StartKind::Restore);
         assert_eq!(
             restored.reason.as_deref(),
             Some(
@@ -173,7 +173,7 @@ mod tests {
             )
         );
         let booted = choose(Some(&threads(1, &[])), Err("there is no CRIU"));
-        assert_eq!(booted.by, StartRung::Boot);
+        assert_eq!(booted.by, StartKind::Boot);
         assert_eq!(
             booted.reason.as_deref(),
             Some(
@@ -187,15 +187,15 @@ mod tests {
         let some = threads(1, &["x"]);
         let choose = |asked, threads| choose_start(asked, threads, Ok(()), Ok(()));
         let forced = choose(Start::Fork, Some(&some));
-        assert_eq!(forced.by, StartRung::Fork);
+        assert_eq!(forced.by, StartKind::Fork);
         assert!(
             forced
                 .reason
                 .is_some_and(|reason| reason.starts_with("warning: "))
         );
         for (asked, by) in [
-            (Start::Restore, StartRung::Restore),
-            (Start::Boot, StartRung::Boot),
+            (Start::Restore, StartKind::Restore),
+            (Start::Boot, StartKind::Boot),
         ] {
             for threads in [None, Some(&some)] {
                 let choice = choose(asked, threads);
@@ -203,7 +203,7 @@ mod tests {
             }
         }
         let nowhere = choose_start(Start::Fork, None, Err("HEARTH_NODE_FORK=off"), Ok(()));
-        assert_eq!(nowhere.by, StartRung::Boot);
+        assert_eq!(nowhere.by, StartKind::Boot);
         assert!(nowhere.reason.is_some());
     }
 

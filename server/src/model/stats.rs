@@ -44,7 +44,7 @@ pub struct StageStats {
     pub recv: Percentiles,
 }
 
-/// Invocations by the rung they started from.
+/// Invocations by the start kind they started from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StartCounts {
     /// An idle instance.
@@ -66,7 +66,7 @@ pub struct Stats {
     pub count: u64,
     /// Those that did not succeed.
     pub errors: u64,
-    /// By start rung.
+    /// By start kind.
     pub starts: StartCounts,
     /// The whole invocation.
     pub total_us: Percentiles,

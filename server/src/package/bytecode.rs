@@ -1,7 +1,7 @@
 //! Byte code of a package's Python sources, made in a sandbox and kept beside them where Python looks for it.
 //!
 //! ```text
-//! compiler in its sandbox ─▶ two pipes ─▶ Frames (bounded) ─▶ Keeper (a source of this package? once? a hash-based pyc?)
+//! compiler in its sandbox ─▶ two pipes ─▶ Frames (bounded) ─▶ ByteCodeWriter (a source of this package? once? a hash-based pyc?)
 //!                                                                └▶ pkg/__pycache__/mod.cpython-311.pyc
 //! ```
 //!
@@ -92,18 +92,18 @@ pub fn collect(
     streams: Vec<OwnedFd>,
     deadline: Instant,
 ) -> io::Result<Kept> {
-    let mut keeper = Keeper {
+    let mut writer = ByteCodeWriter {
         root,
         tag,
         sources: sources.paths,
         directories: BTreeSet::new(),
         kept: Kept::default(),
     };
-    let read = keeper.read(streams, deadline);
-    let sealed = keeper.seal();
-    keeper.kept.complete = read?;
+    let read = writer.read(streams, deadline);
+    let sealed = writer.seal();
+    writer.kept.complete = read?;
     sealed?;
-    Ok(keeper.kept)
+    Ok(writer.kept)
 }
 
 /// What a stream's next bytes are.
@@ -162,7 +162,7 @@ impl Frames {
 }
 
 /// Writes byte code beside its source.
-struct Keeper<'a> {
+struct ByteCodeWriter<'a> {
     root: &'a Path,
     tag: &'a str,
     /// Those that have none yet.
@@ -172,7 +172,7 @@ struct Keeper<'a> {
     kept: Kept,
 }
 
-impl Keeper<'_> {
+impl ByteCodeWriter<'_> {
     /// Returns whether all came.
     fn read(&mut self, streams: Vec<OwnedFd>, deadline: Instant) -> io::Result<bool> {
         let mut complete = true;

@@ -8,7 +8,7 @@
 //! Code::Edits ─▶ browse (the base) ─▶ edit
 //! ```
 //!
-//! [`browse`] looks into a package that is in its place, [`pack`] makes an archive of it again. [`bytecode`] is kept in
+//! [`Packages`] is the directory where packages have their places. [`browse`] looks into a package that is in its place, [`pack`] makes an archive of it again. [`bytecode`] is kept in
 //! packages, but is no part of them: neither is it shown, nor is any taken from an upload.
 
 mod archive;
@@ -19,6 +19,7 @@ mod error;
 mod module;
 mod names;
 mod pack;
+mod packages;
 mod preflight;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use crate::model::Code;
 pub use edit::MAX_EDITS;
 pub use error::PackageError;
 pub use pack::pack;
+pub use packages::{Package, Packages, Staged};
 use tree::Tree;
 
 /// Entries an archive may hold: bounds the inodes one upload can take. Some scientific packages together have 10,000.

@@ -1,4 +1,4 @@
-//! Moves instances into their cells, on a thread of its own.
+//! Moves instances into their instance cgroups, on a thread of its own.
 //!
 //! The kernel may let a move wait for 10 ms (see `favordynmods` in the documentation); nothing else shall wait behind it.
 
@@ -18,14 +18,14 @@ use super::cgroup::owner;
 use super::limits::INSTANCE_OOM_SCORE;
 use crate::host_error::HostError;
 
-/// Times a move is tried while the host is short of something, and the pause between: an instance outside of its cell has
-/// only the sandbox's limits, and is ended when it stays there.
+/// Times a move is tried while the host is short of something, and the pause between: an instance outside of its instance
+/// cgroup has only the sandbox's limits, and is ended when it stays there.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// One move.
 pub struct Attach {
-    /// `cgroup.procs` of the cell.
+    /// `cgroup.procs` of the instance cgroup.
     pub procs: PathBuf,
     /// The instance, as the host sees it.
     pub pid: u32,
@@ -55,7 +55,7 @@ fn attach(job: Attach) {
     let error = loop {
         match try_attach(&job) {
             Ok(()) => return,
-            // It died, or its cell is gone because it was killed.
+            // It died, or its instance cgroup is gone because it was killed.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
                     || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
@@ -68,10 +68,10 @@ fn attach(job: Attach) {
         }
         tries += 1;
     };
-    let cell = job.procs.display();
+    let instance_cgroup = job.procs.display();
     // Whoever would be told may have ended it.
     let _ = job.refused.send(HostError::new(format_args!(
-        "an instance cannot be moved into its cgroup {cell}: {error}"
+        "an instance cannot be moved into its cgroup {instance_cgroup}: {error}"
     )));
 }
 

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::sync::oneshot;
 
 use super::launch::TemplateEnds;
-use super::live::{Live, Waiting};
+use super::live::{LiveSandbox, Waiting};
 use super::mailbox::Key;
 use super::thread::{FIRST_CELL, Job, OTHER_CELLS, RETRIES, RETRY, SETUP_PATIENCE, Thread};
 use super::{CELL_POOL, Dumpable, RESTORE_STEP, Sandbox, SandboxError, SandboxSpec};
@@ -48,7 +48,7 @@ impl Thread {
         spec: SandboxSpec,
         reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
     ) {
-        if let Some((spec, reply)) = self.restore_into_standby(spec, reply) {
+        if let Some((spec, reply)) = self.restore_into_prewarmed(spec, reply) {
             self.create_anew(spec, reply);
         }
     }
@@ -66,7 +66,7 @@ impl Thread {
         } else {
             // The key makes a sandbox's name another one than that of a predecessor that is still being removed.
             let name = format!("{}.{key}", spec.id);
-            Live::start(self, &name, spec)
+            LiveSandbox::start(self, &name, spec)
         };
         let (mut live, ends) = match started {
             Ok(started) => started,
@@ -103,7 +103,7 @@ impl Thread {
             if let Some(limit) = limit {
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
             }
-            // While the sandbox is being made, so that its first start finds a cell.
+            // While the sandbox is being made, so that its first start finds an instance cgroup.
             self.later(FIRST_CELL, 0, Job::FillPool(key, 1));
         }
     }
@@ -121,7 +121,7 @@ impl Thread {
     }
 
     /// Reads what init has to say.
-    pub(super) fn hear(&mut self, key: Key) {
+    pub(super) fn on_report(&mut self, key: Key) {
         let mut buffer = [0; MAX_REPORT];
         loop {
             let Some(live) = self.live.get_mut(&key) else {
@@ -143,7 +143,7 @@ impl Thread {
                     Some(pidfd) => self.spawned(key, pidfd),
                     None => self.end_unheld(key, pid),
                 },
-                Ok(Report::Standby) => self.standby_ready(key),
+                Ok(Report::Prewarmed) => self.prewarmed_ready(key),
                 Ok(Report::Ready { control_inode }) => self.ready(key, fds.pop(), control_inode),
                 Ok(Report::Failed { step, detail }) => {
                     self.fail(key, SandboxError::Step { step, detail });
@@ -193,8 +193,8 @@ impl Thread {
         if live.destroying {
             live.kill();
         }
-        // A standby's builder is needed once more.
-        if live.standby.is_none()
+        // A pre-warmed sandbox's builder is needed once more.
+        if live.prewarmed.is_none()
             && let Some(builder) = live.builder.take()
         {
             self.later(RETRY.0, 0, Job::Reap(builder));
@@ -240,7 +240,7 @@ impl Thread {
         };
         // When nobody waits any more, the sandbox is dropped here, and its drop has it destroyed.
         drop(reply.send(Ok(sandbox)));
-        // That of a former standby ends in a moment.
+        // That of a former pre-warmed sandbox ends in a moment.
         if let Some(builder) = builder {
             self.later(RETRY.0, 0, Job::Reap(builder));
         }
@@ -250,7 +250,7 @@ impl Thread {
     /// The sandbox cannot be made: says so and removes what there is of it. When it was made ahead and the restore itself
     /// has not failed, another is made instead.
     pub(super) fn fail(&mut self, key: Key, error: SandboxError) {
-        self.lose_standby(key, Some(&error));
+        self.lose_prewarmed(key, Some(&error));
         let live = self.live.get_mut(&key);
         let waiting = live.and_then(|live| live.waiting.take());
         self.destroy(key, None);
@@ -295,9 +295,9 @@ impl Thread {
     }
 
     /// PID 1 is dead, and so is everything that was inside.
-    pub(super) fn bury(&mut self, key: Key) {
+    pub(super) fn on_exit(&mut self, key: Key) {
         // What it said last may still be in the socket.
-        self.hear(key);
+        self.on_report(key);
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
@@ -313,8 +313,8 @@ impl Thread {
             // Its builder may live, and so its socket.
             self.fail_silent_init(key);
         }
-        // Nobody else knows of a standby.
-        if self.lose_standby(key, None) {
+        // Nobody else knows of a pre-warmed sandbox.
+        if self.lose_prewarmed(key, None) {
             self.destroy(key, None);
         } else if destroying {
             self.remove_sandbox(key, 0);
@@ -333,15 +333,15 @@ impl Thread {
         let mut builder = None;
         if !std::mem::replace(&mut live.destroying, true) {
             live.kill();
-            // A standby's builder is still there, and of no use without PID 1.
+            // A pre-warmed sandbox's builder is still there, and of no use without PID 1.
             if live.init.is_some() || live.gone {
                 live.kill_builder();
                 builder = live.builder.take();
             }
-            live.standby = None;
+            live.prewarmed = None;
         }
         let gone = live.gone;
-        self.lose_standby(key, None);
+        self.lose_prewarmed(key, None);
         if let Some(builder) = builder {
             self.later(Duration::ZERO, 0, Job::Reap(builder));
         }

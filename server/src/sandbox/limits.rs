@@ -14,13 +14,14 @@ pub const TEMPLATE_PIDS: u64 = 32;
 /// Most processes and threads of one sandbox, however many instances it may have. Protects the host's process table.
 pub const SANDBOX_PIDS_MAX: u64 = 32_768;
 /// What the template may use beyond one instance's memory: PID 1, the interpreter, and instances that are about to be
-/// moved into their cells.
+/// moved into their instance cgroups.
 pub const TEMPLATE_EXTRA_MEMORY: u64 = 64 * MIB;
 /// What an instance takes while it boots by itself: an interpreter with the function imported.
 pub const BOOTED_INSTANCE_MEMORY: u64 = 64 * MIB;
-/// What a forked instance has written to by the time it is moved into its cell. It stays charged to the template's cgroup
-/// as long as the instance lives, because a charge does not move with its process; so the template's limit has to grow
-/// with the instances, or a burst of them would meet it. Several times what the bundled runtimes need (about 1 MiB).
+/// What a forked instance has written to by the time it is moved into its instance cgroup. It stays charged to the
+/// template's cgroup as long as the instance lives, because a charge does not move with its process; so the template's
+/// limit has to grow with the instances, or a burst of them would meet it. Several times what the bundled runtimes need
+/// (about 1 MiB).
 pub const FORKED_INSTANCE_MEMORY: u64 = 4 * MIB;
 /// Period over which CPU time is counted, µs. Short, so that a function over its quota pauses for milliseconds.
 pub const CPU_PERIOD_US: u64 = 20_000;
@@ -78,7 +79,7 @@ pub struct Limits {
     /// PID 1 and template.
     pub template_memory: u64,
     /// One instance.
-    pub cell_memory: u64,
+    pub cgroup_memory: u64,
     /// Everything in the sandbox together.
     pub pids: u64,
     /// Everything in the sandbox together.
@@ -95,17 +96,17 @@ impl Limits {
     /// The limits of a sandbox on a host with `cores` CPUs and `physical` bytes of memory.
     pub fn new(spec: &SandboxSpec, cores: u64, physical: u64) -> Self {
         let instances = u64::from(spec.max_instances);
-        let cell_memory = spec.memory_bytes.min(physical);
-        let before_cell = if spec.forks {
+        let cgroup_memory = spec.memory_bytes.min(physical);
+        let before_instance_cgroup = if spec.forks {
             FORKED_INSTANCE_MEMORY
         } else {
             BOOTED_INSTANCE_MEMORY
         };
-        let template_memory = cell_memory
+        let template_memory = cgroup_memory
             .saturating_add(TEMPLATE_EXTRA_MEMORY)
-            .saturating_add(before_cell.saturating_mul(instances))
+            .saturating_add(before_instance_cgroup.saturating_mul(instances))
             .min(physical);
-        let memory = cell_memory
+        let memory = cgroup_memory
             .saturating_mul(instances)
             .saturating_add(template_memory)
             .min(physical);
@@ -113,15 +114,15 @@ impl Limits {
         Self {
             memory,
             template_memory,
-            cell_memory,
+            cgroup_memory,
             pids: (TEMPLATE_PIDS + INSTANCE_PIDS * instances).min(SANDBOX_PIDS_MAX),
             cpu_quota_us: (instances.max(1) * CPU_PERIOD_US).min(all_cores - CPU_RESERVE_US),
             cpu_weight: match spec.dumpable {
                 true => CPU_WEIGHT_OF_IMAGE,
                 false => CPU_WEIGHT,
             },
-            tmp: (cell_memory / 2).clamp(TMP_BYTES.0, TMP_BYTES.1),
-            shm: (cell_memory / 4).clamp(SHM_BYTES.0, SHM_BYTES.1),
+            tmp: (cgroup_memory / 2).clamp(TMP_BYTES.0, TMP_BYTES.1),
+            shm: (cgroup_memory / 4).clamp(SHM_BYTES.0, SHM_BYTES.1),
         }
     }
 
@@ -165,7 +166,7 @@ mod tests {
     #[test]
     fn grows_with_the_instances() {
         let limits = Limits::new(&spec(128, 8), 4, 16 << 30);
-        assert_eq!(limits.cell_memory, 128 * MIB);
+        assert_eq!(limits.cgroup_memory, 128 * MIB);
         assert_eq!(limits.template_memory, (192 + 8 * 4) * MIB);
         assert_eq!(limits.memory, (192 + 8 * (4 + 128)) * MIB);
         assert_eq!(limits.pids, 32 + 8 * 64);

@@ -18,7 +18,7 @@ use super::cgroup::{Group, Leaf};
 use super::launch::{TemplateEnds, in_memory, launch};
 use super::limits::Limits;
 use super::thread::Thread;
-use super::{Sandbox, SandboxError, SandboxSpec, StandbySpec};
+use super::{PrewarmedSpec, Sandbox, SandboxError, SandboxSpec};
 
 /// Directory beside a restored sandbox's root that is CRIU's.
 const CRIU_DIR: &str = "criu";
@@ -35,7 +35,7 @@ pub struct Ended {
 }
 
 /// A sandbox that is being made, runs or goes away.
-pub struct Live {
+pub struct LiveSandbox {
     /// Its cgroups.
     pub group: Group,
     /// Its directory, which holds its root.
@@ -44,22 +44,22 @@ pub struct Live {
     pub uid: u32,
     /// Init's control socket, until it ends.
     pub control: Option<OwnedFd>,
-    /// The process that builds the sandbox, until it is reaped. A standby's stays until that has its function.
+    /// The process that builds the sandbox, until it is reaped. A pre-warmed sandbox's stays until that has its function.
     pub builder: Option<Child>,
     /// PID 1, from its start until it is reaped.
     pub init: Option<OwnedFd>,
-    /// The ends to hand over, as long as it is a standby.
-    pub standby: Option<TemplateEnds>,
+    /// The ends to hand over, as long as it is a pre-warmed sandbox.
+    pub prewarmed: Option<TemplateEnds>,
     /// Who waits for it to be made, and the ends to hand over.
     pub waiting: Option<Waiting>,
     /// How the template ended, as init told it.
     pub template_end: Option<(Option<i32>, Option<i32>)>,
     /// What [`Sandbox::exited`] waits for.
     pub ended: watch::Sender<Option<Ended>>,
-    /// Prepared cells.
+    /// Prepared instance cgroups.
     pub pool: Arc<Mutex<Vec<Leaf>>>,
-    /// Cells made so far; names them.
-    pub cells: u64,
+    /// Instance cgroups made so far; names them.
+    pub instance_cgroups: u64,
     /// Nothing of it runs any more.
     pub gone: bool,
     /// It shall be removed.
@@ -74,11 +74,11 @@ pub struct Waiting {
     pub reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
     /// The server's ends of what the template has.
     pub ends: TemplateEnds,
-    /// What is made anew when this was a standby and fails as a sandbox.
+    /// What is made anew when this was a pre-warmed sandbox and fails as a sandbox.
     pub anew: Option<Box<SandboxSpec>>,
 }
 
-impl Live {
+impl LiveSandbox {
     /// Makes the cgroups and the directory and starts `hearth-init`.
     pub fn start(
         thread: &Thread,
@@ -106,11 +106,11 @@ impl Live {
         })
     }
 
-    /// The same for a standby, which waits for a function.
-    pub fn start_standby(
+    /// The same for a pre-warmed sandbox, which waits for a function.
+    pub fn start_prewarmed(
         thread: &Thread,
         name: &str,
-        spec: &StandbySpec,
+        spec: &PrewarmedSpec,
     ) -> Result<Self, SandboxError> {
         check(&[&spec.id, spec.runtime_name])?;
         let site = Site {
@@ -125,26 +125,26 @@ impl Live {
             jail.runtime_name = spec.runtime_name.to_owned();
             jail
         })?;
-        live.standby = Some(ends);
+        live.prewarmed = Some(ends);
         Ok(live)
     }
 
-    /// Gives a standby its function: what it may use first, then the rest.
+    /// Gives a pre-warmed sandbox its function: what it may use first, then the rest.
     pub fn assign(&mut self, spec: SandboxSpec) -> io::Result<TemplateEnds> {
         let limits = Limits::here(&spec);
         self.group.limit(&limits)?;
         let control = self.control.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let order = in_memory(&serde_json::to_vec(&assignment(spec, &limits))?)?;
         wire::send(control, &[ASSIGN], &[order.as_fd()])?;
-        self.standby
+        self.prewarmed
             .take()
             .ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Makes a cell.
-    pub fn cell(&mut self) -> io::Result<Leaf> {
-        self.cells += 1;
-        self.group.cell(self.cells)
+    /// Makes an instance cgroup.
+    pub fn instance_cgroup(&mut self) -> io::Result<Leaf> {
+        self.instance_cgroups += 1;
+        self.group.instance_cgroup(self.instance_cgroups)
     }
 
     /// Tells PID 1 to kill what dead instances left to it. False when it has to be told again later.
@@ -243,7 +243,7 @@ impl Site<'_> {
         self,
         thread: &Thread,
         complete: impl FnOnce(JailSpec) -> JailSpec,
-    ) -> Result<(Live, TemplateEnds), SandboxError> {
+    ) -> Result<(LiveSandbox, TemplateEnds), SandboxError> {
         let group = thread
             .top
             .sandbox(self.name, self.limits)
@@ -280,19 +280,19 @@ impl Site<'_> {
                 return Err(error);
             }
         };
-        let live = Live {
+        let live = LiveSandbox {
             group,
             dir,
             uid: self.uid_base + 1,
             control: Some(launched.control),
             builder: Some(launched.builder),
             init: None,
-            standby: None,
+            prewarmed: None,
             waiting: None,
             template_end: None,
             ended: watch::Sender::new(None),
             pool: Arc::default(),
-            cells: 0,
+            instance_cgroups: 0,
             gone: false,
             destroying: false,
             destroyed: Vec::new(),
@@ -333,7 +333,7 @@ fn assignment(spec: SandboxSpec, limits: &Limits) -> Assignment {
         shm_bytes: limits.shm,
         max_processes: limits.pids,
         // No file can be larger than the memory it is in.
-        max_file_bytes: limits.cell_memory,
+        max_file_bytes: limits.cgroup_memory,
         restore: spec.restore.map(|source| RestoreSpec {
             images: source.images,
         }),

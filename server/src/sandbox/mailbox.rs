@@ -7,7 +7,7 @@ use rustix::event::EventfdFlags;
 use tokio::sync::oneshot;
 
 use super::cgroup::Leaf;
-use super::{Sandbox, SandboxError, SandboxSpec, StandbySpec};
+use super::{PrewarmedSpec, Sandbox, SandboxError, SandboxSpec};
 
 /// A sandbox, as the thread counts them; never used twice.
 pub type Key = u64;
@@ -19,17 +19,17 @@ pub enum Message {
         Box<SandboxSpec>,
         oneshot::Sender<Result<Sandbox, SandboxError>>,
     ),
-    /// Make a standby, unless there is one for that runtime.
-    KeepStandby(Box<StandbySpec>),
+    /// Make a pre-warmed sandbox, unless there is one for that runtime.
+    KeepPrewarmed(Box<PrewarmedSpec>),
     /// End that of a runtime.
-    EndStandby(&'static str),
-    /// Make a cell at once.
-    Cell(Key, oneshot::Sender<Result<Leaf, SandboxError>>),
-    /// Prepare cells for later.
+    EndPrewarmed(&'static str),
+    /// Make an instance cgroup at once.
+    InstanceCgroup(Key, oneshot::Sender<Result<Leaf, SandboxError>>),
+    /// Prepare instance cgroups for later.
     FillPool(Key),
-    /// Kill what is in a cell, and what it left to PID 1.
+    /// Kill what is in an instance cgroup, and what it left to PID 1.
     Kill(Key, Leaf),
-    /// The same, and remove the cell when it is empty.
+    /// The same, and remove the instance cgroup when it is empty.
     Release(Key, Leaf),
     /// Destroy a sandbox, and say so when it is gone.
     Destroy(Key, Option<oneshot::Sender<()>>),

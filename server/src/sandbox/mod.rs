@@ -9,8 +9,9 @@
 //!
 //! - [`limits`]: how much a sandbox may use. [`cgroup`]: who enforces it, v1 and v2.
 //! - [`probe`]: what the host can do. [`launch`]: starts `hearth-init`, which builds the sandbox and is its PID 1.
-//! - [`thread`]: owns the sandboxes' state; [`lifecycle`]: how it changes. [`mailbox`]: what it can be told. [`attach`]: moves instances into cells.
-//! - [`standby`]: sandboxes made ahead, for restores.
+//! - [`thread`]: owns the sandboxes' state; [`lifecycle`]: how it changes. [`mailbox`]: what it can be told. [`attach`]:
+//!   moves instances into instance cgroups.
+//! - [`prewarmed`]: sandboxes made ahead, for restores.
 //!
 //! `server/docs/sandbox.md` says what is contained how.
 
@@ -21,8 +22,8 @@ mod lifecycle;
 mod limits;
 mod live;
 mod mailbox;
+mod prewarmed;
 mod probe;
-mod standby;
 mod thread;
 
 use std::fs;
@@ -43,12 +44,12 @@ use self::attach::Attach;
 use self::cgroup::{Leaf, Tag, Top};
 use self::live::Ended;
 use self::mailbox::{Key, Mailbox, Message};
+pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::probe::find_init;
-pub use self::standby::{StandbyBoard, StandbySpec};
 use crate::host_error::HostError;
 use crate::model::Network;
 
-/// Cells kept prepared in each sandbox, so that a start need not wait for one. Each costs the kernel some ten KiB.
+/// Instance cgroups kept prepared in each sandbox, so that a start need not wait for one. Each costs the kernel some ten KiB.
 const CELL_POOL: usize = 4;
 /// The step of `hearth-init` in which CRIU is at work.
 const RESTORE_STEP: &str = "restore";
@@ -172,7 +173,7 @@ pub struct Host(Arc<HostInner>);
 struct HostInner {
     mailbox: Mailbox,
     capabilities: Vec<Capability>,
-    standbys: StandbyBoard,
+    prewarmed: PrewarmedBoard,
 }
 
 impl Drop for HostInner {
@@ -218,31 +219,31 @@ impl Host {
         capabilities.extend(probe::cgroup(init, &top, &dir));
 
         let attach = attach::start().map_err(failed("thread"))?;
-        let standbys = StandbyBoard::default();
-        let board = standbys.clone();
+        let prewarmed = PrewarmedBoard::default();
+        let board = prewarmed.clone();
         let mailbox = thread::start(init.to_owned(), dir, top, attach, criu, board)
             .map_err(failed("thread"))?;
         Ok(Self(Arc::new(HostInner {
             mailbox,
             capabilities,
-            standbys,
+            prewarmed,
         })))
     }
 
     /// Sees to it that there is a sandbox made ahead for restores of this runtime; not waited for. Does nothing without a
     /// CRIU.
-    pub fn keep_standby(&self, spec: StandbySpec) {
-        self.0.mailbox.send(Message::KeepStandby(Box::new(spec)));
+    pub fn keep_prewarmed(&self, spec: PrewarmedSpec) {
+        self.0.mailbox.send(Message::KeepPrewarmed(Box::new(spec)));
     }
 
     /// Ends the sandbox that was made ahead for this runtime; not waited for.
-    pub fn end_standby(&self, runtime_name: &'static str) {
-        self.0.mailbox.send(Message::EndStandby(runtime_name));
+    pub fn end_prewarmed(&self, runtime_name: &'static str) {
+        self.0.mailbox.send(Message::EndPrewarmed(runtime_name));
     }
 
     /// What sandboxes made ahead there are.
-    pub fn standbys(&self) -> &StandbyBoard {
-        &self.0.standbys
+    pub fn prewarmed(&self) -> &PrewarmedBoard {
+        &self.0.prewarmed
     }
 
     /// What was probed.
@@ -308,7 +309,7 @@ pub struct Sandbox {
     key: Key,
     uid: u32,
     template: Leaf,
-    /// Filled by the thread, emptied by [`Sandbox::cell`].
+    /// Filled by the thread, emptied by [`Sandbox::instance_cgroup`].
     pool: Arc<Mutex<Vec<Leaf>>>,
     ended: watch::Receiver<Option<Ended>>,
     mailbox: Mailbox,
@@ -320,19 +321,19 @@ impl Sandbox {
     ///
     /// # Errors
     /// [`SandboxError::Step`] when the kernel refuses another cgroup, or the sandbox is gone.
-    pub async fn cell(&self) -> Result<Cell, SandboxError> {
+    pub async fn instance_cgroup(&self) -> Result<InstanceCgroup, SandboxError> {
         let prepared = self.pool.lock().pop();
         let leaf = match prepared {
             Some(leaf) => leaf,
             None => {
                 let (reply, answer) = oneshot::channel();
-                self.mailbox.send(Message::Cell(self.key, reply));
+                self.mailbox.send(Message::InstanceCgroup(self.key, reply));
                 answer
                     .await
                     .unwrap_or_else(|_| Err(SandboxError::shut_down()))?
             }
         };
-        Ok(Cell {
+        Ok(InstanceCgroup {
             key: self.key,
             uid: self.uid,
             leaf,
@@ -341,8 +342,8 @@ impl Sandbox {
         })
     }
 
-    /// Prepares further cells when few are left.
-    pub fn prepare_cells(&self) {
+    /// Prepares further instance cgroups when few are left.
+    pub fn prepare_instance_cgroups(&self) {
         if self.pool.lock().len() <= CELL_POOL / 2 {
             self.mailbox.send(Message::FillPool(self.key));
         }
@@ -443,7 +444,7 @@ impl Drop for Sandbox {
 }
 
 /// The cgroup leaf of one instance. Dropping it kills what is in it and removes it (asynchronously).
-pub struct Cell {
+pub struct InstanceCgroup {
     key: Key,
     uid: u32,
     leaf: Leaf,
@@ -451,7 +452,7 @@ pub struct Cell {
     attach: mpsc::Sender<Attach>,
 }
 
-impl Cell {
+impl InstanceCgroup {
     /// Moves the instance (host pid, and its pidfd) into the leaf; done on a thread of its own, not waited for. When it
     /// cannot be moved, the receiver says so: it has no limits of its own then, and must be ended.
     pub fn attach(&self, pid: u32, pidfd: OwnedFd) -> oneshot::Receiver<HostError> {
@@ -499,7 +500,7 @@ impl Cell {
     }
 }
 
-impl Drop for Cell {
+impl Drop for InstanceCgroup {
     fn drop(&mut self) {
         self.mailbox
             .send(Message::Release(self.key, self.leaf.clone()));

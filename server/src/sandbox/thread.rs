@@ -19,9 +19,9 @@ use tokio::sync::oneshot;
 
 use super::attach::Attach;
 use super::cgroup::{Leaf, Top};
-use super::live::Live;
+use super::live::LiveSandbox;
 use super::mailbox::{Key, Mailbox, Message};
-use super::standby::{StandbyBoard, Standbys};
+use super::prewarmed::{PrewarmedBoard, PrewarmedSandboxes};
 use super::{CELL_POOL, SandboxError};
 
 /// A sandbox that is not ready after this long is given up. Building one takes milliseconds; protects callers from a
@@ -32,10 +32,10 @@ pub(super) const RETRY: (Duration, Duration) =
     (Duration::from_millis(2), Duration::from_millis(250));
 /// Times a removal is tried, about ten seconds in all. What is left then is cleared at the next start.
 pub(super) const RETRIES: u32 = 48;
-/// How long after a sandbox was ordered its first cell is made. What this thread does at once keeps the sandbox waiting:
-/// the kernel wakes it on the processor of who calls it.
+/// How long after a sandbox was ordered its first instance cgroup is made. What this thread does at once keeps the sandbox
+/// waiting: the kernel wakes it on the processor of who calls it.
 pub(super) const FIRST_CELL: Duration = Duration::from_millis(3);
-/// How long after a sandbox is ready its other cells are made: the template's first fork goes before them.
+/// How long after a sandbox is ready its other instance cgroups are made: the template's first fork goes before them.
 pub(super) const OTHER_CELLS: Duration = Duration::from_millis(5);
 /// Events taken at once.
 const EVENTS: usize = 64;
@@ -48,13 +48,13 @@ pub(super) enum Job {
     /// A PID 1 whose pidfd could not be received.
     ReapUnheld(Pid),
     Sweep(Key),
-    RemoveCell(Key, Leaf),
+    RemoveInstanceCgroup(Key, Leaf),
     RemoveSandbox(Key),
-    /// Have that many cells.
+    /// Have that many instance cgroups.
     FillPool(Key, usize),
     GiveUpStarting(Key),
-    GiveUpStandby(Key),
-    ReplaceStandby(Key),
+    GiveUpPrewarmed(Key),
+    ReplacePrewarmed(Key),
     /// A restore had this long.
     GiveUpRestoring(Key, Duration),
 }
@@ -76,9 +76,9 @@ pub(super) struct Thread {
     pub(super) attach: mpsc::Sender<Attach>,
     pub(super) mailbox: Mailbox,
     pub(super) epoll: OwnedFd,
-    pub(super) live: HashMap<Key, Live>,
+    pub(super) live: HashMap<Key, LiveSandbox>,
     pub(super) next: Key,
-    pub(super) standbys: Standbys,
+    pub(super) prewarmed: PrewarmedSandboxes,
     jobs: Vec<Scheduled>,
     /// No sandbox will be asked for any more: the thread ends with the last one.
     pub(super) closing: bool,
@@ -93,7 +93,7 @@ pub fn start(
     top: Top,
     attach: mpsc::Sender<Attach>,
     criu: Option<CriuProgram>,
-    board: StandbyBoard,
+    board: PrewarmedBoard,
 ) -> io::Result<Mailbox> {
     let (mailbox, messages, bell) = Mailbox::new()?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -108,7 +108,7 @@ pub fn start(
         epoll,
         live: HashMap::new(),
         next: 0,
-        standbys: Standbys::new(board),
+        prewarmed: PrewarmedSandboxes::new(board),
         jobs: Vec::new(),
         closing: false,
         closed: Vec::new(),
@@ -143,8 +143,8 @@ impl Thread {
                         // Nothing to read means that it was read already.
                         let _ = rustix::io::read(bell, &mut count);
                     }
-                    data if data % 2 == 0 => self.hear(data / 2),
-                    data => self.bury(data / 2),
+                    data if data % 2 == 0 => self.on_report(data / 2),
+                    data => self.on_exit(data / 2),
                 }
             }
             while let Ok(message) = messages.try_recv() {
@@ -172,12 +172,12 @@ impl Thread {
     fn handle(&mut self, message: Message) {
         match message {
             Message::Create(spec, reply) => self.create(*spec, reply),
-            Message::KeepStandby(spec) => self.keep_standby(&spec),
-            Message::EndStandby(runtime_name) => self.end_standby(runtime_name),
-            Message::Cell(key, reply) => {
+            Message::KeepPrewarmed(spec) => self.keep_prewarmed(&spec),
+            Message::EndPrewarmed(runtime_name) => self.end_prewarmed(runtime_name),
+            Message::InstanceCgroup(key, reply) => {
                 let made = match self.live.get_mut(&key) {
                     Some(live) if !live.destroying => live
-                        .cell()
+                        .instance_cgroup()
                         .map_err(|error| SandboxError::step("cgroup", error)),
                     _ => Err(SandboxError::Gone),
                 };
@@ -191,11 +191,11 @@ impl Thread {
                 leaf.kill();
                 self.sweep(key);
             }
-            Message::Release(key, leaf) => self.remove_cell(key, leaf, 0),
+            Message::Release(key, leaf) => self.remove_instance_cgroup(key, leaf, 0),
             Message::Destroy(key, reply) => self.destroy(key, reply),
             Message::Orphaned => {
                 self.closing = true;
-                self.end_standbys();
+                self.end_all_prewarmed();
             }
             Message::Shutdown(reply) => {
                 self.closing = true;
@@ -208,7 +208,7 @@ impl Thread {
         }
     }
 
-    fn remove_cell(&mut self, key: Key, leaf: Leaf, tries: u32) {
+    fn remove_instance_cgroup(&mut self, key: Key, leaf: Leaf, tries: u32) {
         if !self.live.contains_key(&key) {
             return; // removed with its sandbox
         }
@@ -220,7 +220,7 @@ impl Thread {
         }
         if !removed {
             if tries < RETRIES {
-                self.again(tries, Job::RemoveCell(key, leaf));
+                self.again(tries, Job::RemoveInstanceCgroup(key, leaf));
             } else {
                 tracing::warn!("an instance does not die; its cgroup stays until its sandbox goes");
             }
@@ -233,13 +233,13 @@ impl Thread {
         }
     }
 
-    /// Makes cells until there are `cells` that are not used.
-    pub(super) fn fill_pool(&mut self, key: Key, cells: usize) {
+    /// Makes instance cgroups until there are `instance_cgroups` that are not used.
+    pub(super) fn fill_pool(&mut self, key: Key, instance_cgroups: usize) {
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
-        while !live.destroying && live.pool.lock().len() < cells {
-            match live.cell() {
+        while !live.destroying && live.pool.lock().len() < instance_cgroups {
+            match live.instance_cgroup() {
                 Ok(leaf) => live.pool.lock().push(leaf),
                 // Whoever needs one will be told.
                 Err(_) => return,
@@ -285,12 +285,14 @@ impl Thread {
                     }
                 }
                 Job::Sweep(key) => self.sweep(key),
-                Job::RemoveCell(key, leaf) => self.remove_cell(key, leaf, tries),
-                Job::FillPool(key, cells) => self.fill_pool(key, cells),
+                Job::RemoveInstanceCgroup(key, leaf) => {
+                    self.remove_instance_cgroup(key, leaf, tries)
+                }
+                Job::FillPool(key, instance_cgroups) => self.fill_pool(key, instance_cgroups),
                 Job::RemoveSandbox(key) => self.remove_sandbox(key, tries),
                 Job::GiveUpRestoring(key, limit) => self.give_up_restoring(key, limit),
-                Job::GiveUpStandby(key) => self.give_up_standby(key),
-                Job::ReplaceStandby(key) => self.replace_standby(key),
+                Job::GiveUpPrewarmed(key) => self.give_up_prewarmed(key),
+                Job::ReplacePrewarmed(key) => self.replace_prewarmed(key),
                 Job::GiveUpStarting(key) => {
                     if let Some(live) = self.live.get_mut(&key)
                         && (live.waiting.is_some() || live.builder.is_some())

@@ -12,7 +12,7 @@ use super::boot::{BootFailure, TemplateSlot};
 use super::deployment::{Deployment, Resources};
 use super::snapshot;
 use crate::instance::{Instance, StartError, Template, Way};
-use crate::model::{FunctionSpec, Start, StartChoice, StartRung, Threads, choose_start};
+use crate::model::{FunctionSpec, Start, StartChoice, StartKind, Threads, choose_start};
 
 /// How a deployment stands with what it brings up ahead.
 #[derive(Debug, Default)]
@@ -48,10 +48,13 @@ impl Deployment {
         let threads = self.threads.lock();
         let mut choice = self.resources.start_choice(&self.spec, threads.as_ref());
         drop(threads);
-        if choice.by == StartRung::Restore && self.image().is_none() {
-            let tally = self.resources.images.tally(&self.name);
-            if let Some(note) = tally.note().filter(|_| tally.totals().dump_failures > 0) {
-                choice.by = StartRung::Boot;
+        if choice.by == StartKind::Restore && self.image().is_none() {
+            let counters = self.resources.images.counters(&self.name);
+            if let Some(note) = counters
+                .note()
+                .filter(|_| counters.totals().dump_failures > 0)
+            {
+                choice.by = StartKind::Boot;
                 let image = format!("there is no image: {note}");
                 choice.reason = Some(match choice.reason {
                     Some(reason) => format!("{reason}; {image}"),
@@ -113,7 +116,7 @@ impl Deployment {
     pub(super) async fn attempt_becoming(
         self: &Arc<Self>,
         begun: &mut Instant,
-    ) -> Result<Option<(Instance, StartRung)>, Arc<BootFailure>> {
+    ) -> Result<Option<(Instance, StartKind)>, Arc<BootFailure>> {
         self.ahead.wanted.store(true, Ordering::Release);
         let of_use = || self.pool.lock().confirm_start(Instant::now());
         if self.slot.up().is_some() {
@@ -130,8 +133,8 @@ impl Deployment {
             if let Some(template) = self.slot.take() {
                 match self.make_instance(&template, None).await {
                     Ok(mut instance) => {
-                        instance.was_spare = true;
-                        return Ok(Some((instance, template.rung)));
+                        instance.was_preforked = true;
+                        return Ok(Some((instance, template.start_kind)));
                     }
                     Err(StartError::Host(error)) => {
                         return Err(Arc::new(StartError::Host(error).into()));
@@ -151,12 +154,12 @@ impl Deployment {
             self.image_once(&template);
             let place = self.resources.starts.enter(self.id, || {}).await;
             let error = match self.make_instance(&template, Some(since)).await {
-                Ok(instance) => return Ok(Some((instance, template.rung))),
+                Ok(instance) => return Ok(Some((instance, template.start_kind))),
                 Err(error) => error,
             };
             drop(place);
             tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
-            if matches!(error, StartError::Host(_)) || template.rung != StartRung::Restore {
+            if matches!(error, StartError::Host(_)) || template.start_kind != StartKind::Restore {
                 return Err(Arc::new(error.into()));
             }
             // Without its image the next one is booted.
@@ -171,8 +174,8 @@ impl Deployment {
         since: Option<Instant>,
     ) -> Result<Instance, StartError> {
         let sharing = self.pool.lock().forks();
-        let history = &self.resources.history;
-        let started = Instance::start(template, Way::Become, &self.function, history).await;
+        let logs = &self.resources.logs;
+        let started = Instance::start(template, Way::Become, &self.function, logs).await;
         if let Err(StartError::Host(error)) = &started {
             self.resources.host_errors.note(error);
         }
@@ -185,7 +188,8 @@ impl Deployment {
 
     /// Has the image made out of which further ones are restored, unless that was tried.
     fn image_once(self: &Arc<Self>, template: &Template) {
-        if template.rung == StartRung::Boot && !self.ahead.imaged.swap(true, Ordering::AcqRel) {
+        if template.start_kind == StartKind::Boot && !self.ahead.imaged.swap(true, Ordering::AcqRel)
+        {
             snapshot::make_later(self);
         }
     }
@@ -218,7 +222,7 @@ impl Deployment {
         }
         let counts = self.counts();
         let of_use = !self.is_retired()
-            && self.resources.spares
+            && self.resources.prefork
             && self.ahead.wanted.load(Ordering::Acquire)
             && self.slot.up().is_none()
             && counts.starting + counts.queued == 0

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::deployment::{Deployment, Resources};
 use super::environment::environment;
 use crate::instance::{BootError, Imported, StartError, Template, TemplateConfig};
-use crate::model::{FunctionError, LogLine, StartRung};
+use crate::model::{FunctionError, LogLine, StartKind};
 use crate::sandbox::SandboxSpec;
 
 /// After a failed boot, further requests are refused for this long instead of booting again: a function whose import
@@ -166,26 +166,26 @@ impl TemplateSlot {
         });
     }
 
-    /// The template by the highest rung there is, and that rung: it is up, so that a start is a fork; it has an image; it
-    /// is booted. Those who wait for another's restore or boot are told of that one.
+    /// The template by the highest start kind there is, and that start kind: it is up, so that a start is a fork; it has an
+    /// image; it is booted. Those who wait for another's restore or boot are told of that one.
     pub(super) async fn get(
         &self,
         deployment: &Deployment,
-    ) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
+    ) -> Result<(Arc<Template>, StartKind), Arc<BootFailure>> {
         if let Some(template) = self.current.load_full() {
-            return Ok((template, StartRung::Fork));
+            return Ok((template, StartKind::Fork));
         }
         let _booting = self.booting.lock().await;
         if let Some(template) = self.current.load_full() {
-            let rung = template.rung;
-            return Ok((template, rung));
+            let start_kind = template.start_kind;
+            return Ok((template, start_kind));
         }
         let template = self.bring_up(deployment, || true).await?;
         // It is always of use.
         let template = template.ok_or_else(|| Arc::new(BootFailure::withdrawn()))?;
         self.current.store(Some(template.clone()));
-        let rung = template.rung;
-        Ok((template, rung))
+        let start_kind = template.start_kind;
+        Ok((template, start_kind))
     }
 
     /// Restores or boots a template that is not in the slot; nothing when it turns out to be of no use any more once its
@@ -258,8 +258,8 @@ async fn try_bring_up(
     }
     let begun = Instant::now();
     let template = boot(deployment).await?;
-    let mut worth = deployment.worth.lock();
-    worth.brought_up(StartRung::Boot, begun.elapsed());
+    let mut keep_value = deployment.keep_value.lock();
+    keep_value.brought_up(StartKind::Boot, begun.elapsed());
     Ok(Some(template))
 }
 
@@ -277,7 +277,7 @@ pub(super) async fn boot_apart(
 ) -> Result<(Arc<Template>, Imported), BootError> {
     let Resources {
         host,
-        history,
+        logs,
         busy_poll,
         ..
     } = &*deployment.resources;
@@ -292,7 +292,7 @@ pub(super) async fn boot_apart(
     };
     let mut sandbox = sandbox_spec(deployment)?;
     sandbox.dumpable = dumpable;
-    Template::boot(host, sandbox, &config, deployment.function.clone(), history).await
+    Template::boot(host, sandbox, &config, deployment.function.clone(), logs).await
 }
 
 /// The sandbox of a version's template.

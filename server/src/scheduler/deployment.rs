@@ -10,19 +10,18 @@ use tokio::sync::oneshot;
 use super::becoming::Ahead;
 use super::boot::{BootFailure, TemplateSlot, TemplateStatus};
 use super::decisions::Decisions;
-use super::gate::Gate;
-use super::keeper::Worth;
+use super::evictor::KeepValue;
+use super::gate::StartGate;
 use super::lease::{Handed, Origin};
 use super::policy::level::PER_CORE;
 use super::pool::{Counts, Limits, Pool};
 use super::traffic::Traffic;
 use crate::criu::Images;
-use crate::engine::Package;
-use crate::engine::runtimes::{Runtimes, UidRange};
-use crate::history::{History, LogEntry};
 use crate::host_error::HostErrors;
-use crate::instance::{FunctionKey, Imported, Instance};
-use crate::model::{DecisionCounts, FunctionSpec, LogLine, Note, Start, Threads};
+use crate::instance::{FunctionKey, Imported, Instance, Logs};
+use crate::model::{DecisionCounts, FunctionSpec, LogEntry, LogLine, Note, Start, Threads};
+use crate::package::Package;
+use crate::runtimes::{Runtimes, UidRange};
 use crate::sandbox::Host;
 
 /// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
@@ -36,17 +35,17 @@ pub struct Resources {
     /// Makes sandboxes.
     pub host: Host,
     /// Where log lines go.
-    pub history: History,
+    pub logs: Logs,
     /// The language runtimes of this node.
     pub runtimes: Runtimes,
     /// Host uids for sandboxes.
     pub uids: UidRange,
     /// Instances being started, over all functions.
-    pub starts: Gate,
+    pub starts: StartGate,
     /// Templates being booted. Apart from the instances: a slow import must not hold up forks.
-    pub boots: Gate,
+    pub boots: StartGate,
     /// Templates being restored. Apart from the boots: four imports of 20 s each must not hold up what takes 15 ms.
-    pub restores: Gate,
+    pub restores: StartGate,
     /// Bytes that templates, idle instances and images may take.
     pub memory_budget: u64,
     /// For how long an instance looks for its next request before it sleeps.
@@ -56,9 +55,9 @@ pub struct Resources {
     /// What the host could not give.
     pub host_errors: HostErrors,
     /// Whether each template keeps a fork made ahead.
-    pub spares: bool,
+    pub prefork: bool,
     /// Whether sandboxes are made ahead for restores.
-    pub standbys: bool,
+    pub prewarm: bool,
     /// Processors of this host.
     pub cores: u32,
     /// Whether anybody calls.
@@ -92,7 +91,7 @@ pub struct Deployment {
     pub(super) ahead: Ahead,
     pub(super) pool: Mutex<InstancePool>,
     pub(super) decisions: Arc<Decisions>,
-    pub(super) worth: Mutex<Worth>,
+    pub(super) keep_value: Mutex<KeepValue>,
     pub(super) id: u64,
     /// Held by who brings the template up.
     pub(super) booting: tokio::sync::Mutex<()>,
@@ -136,9 +135,9 @@ impl Deployment {
             ahead: Ahead::default(),
             pool: Mutex::new(Pool::new(limits, Instant::now(), learned)),
             decisions: former.map_or_else(Arc::default, |former| former.decisions.clone()),
-            worth: Mutex::new(
-                former.map_or_else(Worth::default, |former| former.worth.lock().continued()),
-            ),
+            keep_value: Mutex::new(former.map_or_else(KeepValue::default, |former| {
+                former.keep_value.lock().continued()
+            })),
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             booting: tokio::sync::Mutex::default(),
             import_lines: Mutex::default(),
@@ -168,10 +167,7 @@ impl Deployment {
                     line,
                 })
                 .collect();
-            self.resources
-                .history
-                .late_logs(self.function.get(), entries)
-                .await;
+            self.resources.logs.store(&self.function, entries).await;
         }
     }
 
@@ -180,7 +176,8 @@ impl Deployment {
         *self.notes.lock() = imported.notes;
     }
 
-    /// What its last import found that its author should know. Where each instance has an import of its own, that shares nothing.
+    /// What its last import found that its author should know. Where each instance has an import of its own, that shares
+    /// nothing.
     pub fn notes(&self) -> Vec<Note> {
         if self.spec.start == Start::Boot {
             return Vec::new();

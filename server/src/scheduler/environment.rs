@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::runtimes::RuntimeFiles;
 use crate::model::{FunctionSpec, Runtime};
+use crate::runtimes::RuntimeFiles;
 
 /// Where the code is, as seen inside.
 const TASK_ROOT: &str = "/var/task";

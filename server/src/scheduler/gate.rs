@@ -8,37 +8,38 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::policy::starts::{STARTS_PER_CORE, StartQueue};
+use crate::system::cores;
 
 type Queue = StartQueue<u64, oneshot::Sender<Place>>;
 
 /// A gate. Cheap to clone.
 #[derive(Clone)]
-pub struct Gate(Arc<Mutex<Queue>>);
+pub struct StartGate(Arc<Mutex<Queue>>);
 
 /// The right to have one start under way. Dropping it, wherever that happens, passes it on.
 #[derive(Debug)]
 pub struct Place {
-    gate: Gate,
+    gate: StartGate,
     /// Whose it is; `None` once it was passed on.
     key: Option<u64>,
 }
 
-impl Default for Gate {
+impl Default for StartGate {
     /// A gate as wide as this host's cores can use.
     fn default() -> Self {
         Self(Arc::new(Mutex::new(StartQueue::new(
-            super::cores() as usize * STARTS_PER_CORE,
+            cores() as usize * STARTS_PER_CORE,
         ))))
     }
 }
 
-impl std::fmt::Debug for Gate {
+impl std::fmt::Debug for StartGate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate").finish_non_exhaustive()
+        f.debug_struct("StartGate").finish_non_exhaustive()
     }
 }
 
-impl Gate {
+impl StartGate {
     /// A place for a start of the deployment `key`, at once or in its turn; `deferred` is called when it has to wait.
     /// Dropping the future gives up the turn.
     pub async fn enter(&self, key: u64, deferred: impl FnOnce()) -> Place {
@@ -99,8 +100,8 @@ mod tests {
 
     use super::*;
 
-    fn narrow() -> Gate {
-        Gate(Arc::new(Mutex::new(StartQueue::new(1))))
+    fn narrow() -> StartGate {
+        StartGate(Arc::new(Mutex::new(StartQueue::new(1))))
     }
 
     #[tokio::test]
@@ -110,15 +111,15 @@ mod tests {
         let mut deferred = 0;
         let mut gone = Box::pin(gate.enter(2, || deferred += 1));
         assert!(gone.as_mut().now_or_never().is_none());
-        let mut told = Box::pin(gate.enter(3, || {}));
-        assert!(told.as_mut().now_or_never().is_none());
+        let mut waiting = Box::pin(gate.enter(3, || {}));
+        assert!(waiting.as_mut().now_or_never().is_none());
         let mut last = Box::pin(gate.enter(4, || {}));
         assert!(last.as_mut().now_or_never().is_none());
         drop(gone);
         assert_eq!(deferred, 1);
         drop(first);
         // The place was sent to the third, who goes away with it.
-        drop(told);
+        drop(waiting);
         let place = last.now_or_never().expect("its turn has come");
         drop(place);
         assert_eq!(gate.0.lock().running(), 0);

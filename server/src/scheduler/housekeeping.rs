@@ -9,7 +9,8 @@ use crate::instance::FREEZE_AFTER;
 
 /// How often deployments are looked through.
 pub const TICK: Duration = Duration::from_millis(500);
-/// Instances that are stopped before requests, which wait for the pool's lock meanwhile, have their turn. Each takes some 50 µs.
+/// Instances that are stopped before requests, which wait for the pool's lock meanwhile, have their turn. Each takes some
+/// 50 µs.
 const FROZEN_AT_ONCE: usize = 4;
 
 impl Deployment {
@@ -20,7 +21,7 @@ impl Deployment {
         }
         let boot = match self.slot.up() {
             Some(_) => Duration::ZERO,
-            None => self.worth.lock().boot_cost(),
+            None => self.keep_value.lock().boot_cost(),
         };
         let tick = {
             let mut pool = self.pool.lock();

@@ -10,7 +10,7 @@ use super::boot::{BootFailure, Cause};
 use super::deployment::Deployment;
 use super::pool::{Acquired, Full};
 use crate::instance::Instance;
-use crate::model::StartRung;
+use crate::model::StartKind;
 
 /// Longest wait for an instance. A client that has waited a minute is better told to come back.
 const QUEUE_DEADLINE: Duration = Duration::from_secs(60);
@@ -18,7 +18,7 @@ const QUEUE_DEADLINE: Duration = Duration::from_secs(60);
 /// Where a handed instance came from, when it was started for the queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin {
-    pub(super) rung: StartRung,
+    pub(super) start_kind: StartKind,
     pub(super) begun: Instant,
     pub(super) ready: Instant,
 }
@@ -54,8 +54,8 @@ pub struct Lease {
     instance: Option<Box<Instance>>,
     /// When it began.
     since: Instant,
-    /// The rung the instance came from, for this invocation.
-    pub rung: StartRung,
+    /// The start kind the instance came from, for this invocation.
+    pub start_kind: StartKind,
     /// Time spent waiting.
     pub queue: Duration,
     /// Time spent starting.
@@ -93,7 +93,7 @@ impl Deployment {
                     deployment: self.clone(),
                     instance: Some(instance),
                     since: joined,
-                    rung: StartRung::Warm,
+                    start_kind: StartKind::Warm,
                     queue: joined.saturating_duration_since(received),
                     start: Duration::ZERO,
                 });
@@ -129,15 +129,15 @@ impl Deployment {
             origin,
         } = answer.map_err(LeaseError::Boot)?;
         instance.thaw();
-        let (rung, start) = match origin {
+        let (start_kind, start) = match origin {
             // The instance may have been on its way before this request came.
             Some(origin) => (
-                origin.rung,
+                origin.start_kind,
                 origin
                     .ready
                     .saturating_duration_since(origin.begun.max(joined)),
             ),
-            None => (StartRung::Warm, Duration::ZERO),
+            None => (StartKind::Warm, Duration::ZERO),
         };
         let since = Instant::now();
         let queue = since
@@ -147,7 +147,7 @@ impl Deployment {
             deployment: self.clone(),
             instance: Some(instance),
             since,
-            rung,
+            start_kind,
             queue,
             start,
         })

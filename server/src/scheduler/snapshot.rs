@@ -11,7 +11,7 @@ use super::deployment::{Deployment, Resources};
 use crate::criu::{CriuError, Image, Key};
 use crate::host_error::{HostError, tells_of_shortage};
 use crate::instance::{BootError, Template};
-use crate::model::{FunctionSpec, ImageView, Start, StartRung};
+use crate::model::{FunctionSpec, ImageView, Start, StartKind};
 use crate::sandbox::RestoreSource;
 
 /// How long after a boot the image is made, at the earliest: the function that was just deployed is likely to be called.
@@ -72,15 +72,15 @@ impl Deployment {
 
     /// The image and what was done with the function's images, for the API.
     pub fn image_view(&self) -> ImageView {
-        let tally = self.resources.images.tally(&self.name);
-        let totals = tally.totals();
+        let counters = self.resources.images.counters(&self.name);
+        let totals = counters.totals();
         ImageView {
             bytes: self.image_bytes(),
             restores: totals.restores,
             restore_failures: totals.restore_failures,
             dumps: totals.dumps,
             dump_failures: totals.dump_failures,
-            note: tally.note(),
+            note: counters.note(),
         }
     }
 
@@ -93,7 +93,7 @@ impl Deployment {
 
     /// The template restored from this image cannot be used.
     pub(super) fn blame_image(&self, template: &Template, why: &str) {
-        if template.rung == StartRung::Restore
+        if template.start_kind == StartKind::Restore
             && let Some(image) = self.image()
         {
             self.restore_failed(&image, why, true);
@@ -102,7 +102,7 @@ impl Deployment {
 
     fn restore_failed(&self, image: &Arc<Image>, why: &str, damaged: bool) {
         let Resources { images, .. } = &*self.resources;
-        images.tally(&self.name).restore_failed(why);
+        images.counters(&self.name).restore_failed(why);
         let discarded = match tells_of_shortage(why) {
             // What CRIU was refused says nothing of the image.
             true => images.short(image),
@@ -128,7 +128,7 @@ impl Deployment {
         if !at_once && self.resources.traffic.quiet_for() < LULL {
             return Making::InTheWay;
         }
-        let tally = images.tally(&self.name);
+        let counters = images.counters(&self.name);
         let begun = Instant::now();
         let why = match boot_apart(self, true).await {
             Ok((template, _)) => {
@@ -142,7 +142,7 @@ impl Deployment {
                         return Making::Over;
                     }
                     Ok(image) => {
-                        tally.dumped();
+                        counters.dumped();
                         self.was_imaged();
                         tracing::debug!(function = %self.name, version = self.version, bytes = image.bytes, "made an image");
                         return Making::Over;
@@ -154,7 +154,7 @@ impl Deployment {
             Err(BootError::Host(error)) => return self.put_off(&error),
             Err(error) => error.to_string(),
         };
-        tally.dump_failed(&why);
+        counters.dump_failed(&why);
         tracing::warn!(function = %self.name, version = self.version, why, "no image of a template");
         Making::Over
     }
@@ -221,8 +221,8 @@ pub(super) fn make_later(deployment: &Arc<Deployment>) {
                 Making::Over => return,
                 Making::InTheWay => pause = WHILE_BUSY,
                 Making::PutOff(why) if shortages == SHORTAGES_MAX => {
-                    let tally = deployment.resources.images.tally(&deployment.name);
-                    tally.dump_failed(&why);
+                    let counters = deployment.resources.images.counters(&deployment.name);
+                    counters.dump_failed(&why);
                     return;
                 }
                 Making::PutOff(_) => {
@@ -245,7 +245,7 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
     let Resources {
         images,
         host,
-        history,
+        logs,
         busy_poll,
         ..
     } = &*deployment.resources;
@@ -271,16 +271,16 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
         *busy_poll,
         image.runtime(),
         &deployment.function,
-        history,
+        logs,
     );
     match restore.await {
         Ok(template) => {
             images.restored(&image);
-            images.tally(&deployment.name).restored();
+            images.counters(&deployment.name).restored();
             let took = begun.elapsed();
-            let mut worth = deployment.worth.lock();
-            worth.brought_up(StartRung::Restore, took);
-            drop(worth);
+            let mut keep_value = deployment.keep_value.lock();
+            keep_value.brought_up(StartKind::Restore, took);
+            drop(keep_value);
             tracing::debug!(function = %deployment.name, version = deployment.version, ?took, "template restored");
             Ok(Some(template))
         }

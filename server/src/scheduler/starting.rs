@@ -8,10 +8,10 @@ use super::boot::{BootFailure, TemplateSlot};
 use super::lease::Origin;
 use super::snapshot;
 use crate::instance::{Instance, StartError, Template, Way};
-use crate::model::StartRung;
+use crate::model::StartKind;
 
-/// Pauses between tries while the host is short of something. Most shortages are bursts; who waits longer than these is better told
-/// to come back.
+/// Pauses between tries while the host is short of something. Most shortages are bursts; who waits longer than these is
+/// better told to come back.
 const SHORTAGE_PAUSES: [Duration; 3] = [
     Duration::from_millis(60),
     Duration::from_millis(120),
@@ -19,27 +19,27 @@ const SHORTAGE_PAUSES: [Duration; 3] = [
 ];
 
 impl Deployment {
-    /// The template, and the rung that a start off it takes: a fork when it is up, else how it was brought up.
+    /// The template, and the start kind that a start off it takes: a fork when it is up, else how it was brought up.
     pub(super) async fn template(
         self: &Arc<Self>,
-    ) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
+    ) -> Result<(Arc<Template>, StartKind), Arc<BootFailure>> {
         if let Some(template) = self.slot.up() {
-            return Ok((template, self.rung_off_a_template()));
+            return Ok((template, self.start_off_a_template()));
         }
-        let (template, rung) = self.bring_up().await?;
+        let (template, start_kind) = self.bring_up().await?;
         if template.claim_watch() {
             tokio::spawn(TemplateSlot::watch(self.clone(), template.clone()));
             self.want_ahead();
-            self.allow_spare(true);
-            if rung == StartRung::Boot {
+            self.allow_prefork(true);
+            if start_kind == StartKind::Boot {
                 snapshot::make_later(self);
             }
         }
-        Ok((template, rung))
+        Ok((template, start_kind))
     }
 
-    /// Has the template keep a fork made ahead, or not, while memory is short: a spare is the first that goes.
-    pub(super) fn allow_spare(self: &Arc<Self>, allowed: bool) {
+    /// Has the template keep a fork made ahead, or not, while memory is short: a pre-forked instance is the first that goes.
+    pub(super) fn allow_prefork(self: &Arc<Self>, allowed: bool) {
         if self.becomes() {
             self.keep_ahead(allowed);
             return;
@@ -47,33 +47,33 @@ impl Deployment {
         let Some(template) = self.slot.up() else {
             return;
         };
-        let forks = self.rung_off_a_template() == StartRung::Fork;
-        if allowed && self.resources.spares && forks && !self.is_retired() {
-            template.keep_spare(&self.function, &self.resources.history);
+        let forks = self.start_off_a_template() == StartKind::Fork;
+        if allowed && self.resources.prefork && forks && !self.is_retired() {
+            template.keep_preforked(&self.function, &self.resources.logs);
         } else {
-            template.end_spares();
+            template.end_preforked();
         }
     }
 
     /// How an instance starts while the template is up: by a fork, where the language's interpreter can be forked.
-    fn rung_off_a_template(&self) -> StartRung {
+    fn start_off_a_template(&self) -> StartKind {
         match self.resources.runtimes.get(self.spec.runtime).fork {
-            Ok(()) => StartRung::Fork,
-            Err(_) => StartRung::Boot,
+            Ok(()) => StartKind::Fork,
+            Err(_) => StartKind::Boot,
         }
     }
 
     /// Restores or boots the template. One who waits for this deployment's takes a place among those of all functions, the
     /// others wait for that one.
-    async fn bring_up(self: &Arc<Self>) -> Result<(Arc<Template>, StartRung), Arc<BootFailure>> {
+    async fn bring_up(self: &Arc<Self>) -> Result<(Arc<Template>, StartKind), Arc<BootFailure>> {
         let _turn = self.booting.lock().await;
         if let Some(template) = self.slot.up() {
-            let rung = template.rung;
-            return Ok((template, rung));
+            let start_kind = template.start_kind;
+            return Ok((template, start_kind));
         }
-        let (template, rung) = self.slot.get(self).await?;
+        let (template, start_kind) = self.slot.get(self).await?;
         self.pool.lock().touch(Instant::now());
-        Ok((template, rung))
+        Ok((template, start_kind))
     }
 
     /// Begins the starts that a request is worth that has just joined the queue.
@@ -128,19 +128,23 @@ impl Deployment {
     pub(super) async fn start_one(self: Arc<Self>) {
         let mut begun = Instant::now();
         match self.try_start(&mut begun).await {
-            Ok(Some((instance, rung))) => {
+            Ok(Some((instance, start_kind))) => {
                 self.watch(&instance);
-                let was_spare = instance.was_spare;
+                let was_preforked = instance.was_preforked;
                 self.decisions.note(|counts| {
-                    counts.spare_used += u64::from(was_spare);
-                    match rung {
-                        StartRung::Boot => counts.booted += 1,
-                        StartRung::Restore => counts.restored += 1,
-                        StartRung::Fork | StartRung::Warm => counts.forked += 1,
+                    counts.preforked_used += u64::from(was_preforked);
+                    match start_kind {
+                        StartKind::Boot => counts.booted += 1,
+                        StartKind::Restore => counts.restored += 1,
+                        StartKind::Fork | StartKind::Warm => counts.forked += 1,
                     }
                 });
                 let ready = Instant::now();
-                let origin = Origin { rung, begun, ready };
+                let origin = Origin {
+                    start_kind,
+                    begun,
+                    ready,
+                };
                 let given = self.pool.lock().started(Box::new(instance), ready);
                 self.hand(given, Some(origin));
             }
@@ -163,7 +167,7 @@ impl Deployment {
     async fn try_start(
         self: &Arc<Self>,
         begun: &mut Instant,
-    ) -> Result<Option<(Instance, StartRung)>, Arc<BootFailure>> {
+    ) -> Result<Option<(Instance, StartKind)>, Arc<BootFailure>> {
         for pause in SHORTAGE_PAUSES {
             match self.attempt_start(begun).await {
                 Err(failure) if failure.is_of_host() && !self.is_retired() => {
@@ -180,11 +184,11 @@ impl Deployment {
     async fn attempt_start(
         self: &Arc<Self>,
         begun: &mut Instant,
-    ) -> Result<Option<(Instance, StartRung)>, Arc<BootFailure>> {
+    ) -> Result<Option<(Instance, StartKind)>, Arc<BootFailure>> {
         if self.becomes() {
             return self.attempt_becoming(begun).await;
         }
-        let (template, rung) = self.template().await?;
+        let (template, start_kind) = self.template().await?;
         // Its first boot has shown what it is.
         if self.becomes() {
             return self.attempt_becoming(begun).await;
@@ -201,7 +205,7 @@ impl Deployment {
             return Ok(None);
         }
         let error = match self.fork(&template).await {
-            Ok(instance) => return Ok(Some((instance, rung))),
+            Ok(instance) => return Ok(Some((instance, start_kind))),
             Err(error @ StartError::Host(_)) => return Err(Arc::new(error.into())),
             Err(error) => error,
         };
@@ -210,10 +214,10 @@ impl Deployment {
         tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
         self.slot.forget(&template);
         self.blame_image(&template, &error.to_string());
-        let (template, rung) = self.template().await?;
+        let (template, start_kind) = self.template().await?;
         let _place = self.resources.starts.enter(self.id, || {}).await;
         match self.fork(&template).await {
-            Ok(instance) => Ok(Some((instance, rung))),
+            Ok(instance) => Ok(Some((instance, start_kind))),
             Err(error) => Err(Arc::new(error.into())),
         }
     }
@@ -222,12 +226,12 @@ impl Deployment {
     async fn fork(&self, template: &Arc<Template>) -> Result<Instance, StartError> {
         let sharing = self.pool.lock().forks();
         let started =
-            Instance::start(template, Way::Fork, &self.function, &self.resources.history).await;
+            Instance::start(template, Way::Fork, &self.function, &self.resources.logs).await;
         if let Err(StartError::Host(error)) = &started {
             self.resources.host_errors.note(error);
         }
-        // A spare says nothing of what the next start costs.
-        let forked = started.as_ref().ok().filter(|new| !new.was_spare);
+        // A pre-forked instance says nothing of what the next start costs.
+        let forked = started.as_ref().ok().filter(|new| !new.was_preforked);
         let took = forked.map(|new| new.forked_in / sharing);
         self.pool.lock().forked(took);
         started

@@ -49,7 +49,7 @@ struct Inner {
     most_of_one: usize,
     table: Mutex<Table>,
     draining: AtomicBool,
-    /// Rung at each end of a connection.
+    /// Woken at each end of a connection.
     left: Notify,
 }
 

@@ -162,19 +162,19 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn no_wake_of_another_thread_is_lost() {
         for round in 0..2_000 {
-            let rung = Arc::new(AtomicUsize::new(0));
+            let start_kind = Arc::new(AtomicUsize::new(0));
             let mut ringing = None;
             InPlace::new(poll_fn(|cx| {
-                if rung.load(Ordering::Acquire) == 1 {
+                if start_kind.load(Ordering::Acquire) == 1 {
                     return Poll::Ready(());
                 }
                 ringing.get_or_insert_with(|| {
-                    let (rung, waker) = (rung.clone(), cx.waker().clone());
+                    let (start_kind, waker) = (start_kind.clone(), cx.waker().clone());
                     thread::spawn(move || {
                         for _ in 0..round % 64 {
                             std::hint::spin_loop();
                         }
-                        rung.store(1, Ordering::Release);
+                        start_kind.store(1, Ordering::Release);
                         waker.wake();
                     })
                 });

@@ -2,7 +2,7 @@
 //! and no answer that nobody reads.
 //!
 //! The limits are held here, below HTTP, because every route and every phase of a request passes here; the body has one
-//! more ([`crate::http`]'s `inbound`), since only HTTP knows where it begins.
+//! more (`http/inbound.rs`), since only HTTP knows where it begins.
 
 use std::future::Future;
 use std::io;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use sqlx::{QueryBuilder, Row as _, Sqlite};
 
-use super::codes::{Code, timestamp};
+use super::codes::{StoredCode, timestamp};
 use super::{During, Store, StoreError};
 use crate::model::{ActorKind, AuditFilter, AuditRecord, Page};
 

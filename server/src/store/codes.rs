@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::model::{ActorKind, LogStream, Role, StartRung, Status, Trigger};
+use crate::model::{ActorKind, LogStream, Role, StartKind, Status, Trigger};
 
 /// A value of the database that this version of the server cannot read.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +18,7 @@ pub(super) fn decode_error(source: impl std::error::Error + Send + Sync + 'stati
 }
 
 /// An enumeration that is stored as an integer.
-pub(crate) trait Code: Sized + Copy + 'static {
+pub(crate) trait StoredCode: Sized + Copy + 'static {
     /// Every value with its code.
     const CODES: &'static [(Self, i64)];
     /// What it is called in an error message.
@@ -45,7 +45,7 @@ pub(crate) trait Code: Sized + Copy + 'static {
 /// does not compile.
 macro_rules! codes {
     ($type:ident, $what:literal, $($variant:ident = $code:literal),+ $(,)?) => {
-        impl Code for $type {
+        impl StoredCode for $type {
             const CODES: &'static [(Self, i64)] = &[$(($type::$variant, $code)),+];
             const WHAT: &'static str = $what;
 
@@ -82,8 +82,8 @@ codes!(
     Dead = 9,
 );
 codes!(
-    StartRung,
-    "start rung",
+    StartKind,
+    "start kind",
     Warm = 1,
     Fork = 2,
     Restore = 3,

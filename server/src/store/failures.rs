@@ -2,10 +2,9 @@
 
 use uuid::Uuid;
 
-use super::codes::{Code, decode_error, timestamp};
+use super::codes::{StoredCode, decode_error, timestamp};
 use super::{During, Store, StoreError};
-use crate::history::Failure;
-use crate::model::{InvocationId, Status};
+use crate::model::{Failure, InvocationId, Status};
 
 impl Store {
     /// Of the newest `among` invocations of all functions, those that did not succeed: the newest `limit`, newest first.

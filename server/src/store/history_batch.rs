@@ -12,12 +12,13 @@ mod rows;
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use self::rows::InvocationRow;
-use super::codes::{Code as _, PAYLOAD_BINARY, PAYLOAD_TRUNCATED};
+use self::rows::NewInvocationRow;
+use super::codes::{PAYLOAD_BINARY, PAYLOAD_TRUNCATED, StoredCode as _};
 use super::sizes::{self, Size, Sizes};
 use super::{During, Store, StoreError};
-use crate::history::LogEntry;
-use crate::model::{InvocationId, InvocationPayloads, InvocationRecord, LogLine, Payload};
+use crate::model::{
+    InvocationId, InvocationPayloads, InvocationRecord, LogEntry, LogLine, Payload,
+};
 
 /// A statement's JSON is closed when it reaches this many bytes, and another statement takes the rest: SQLite keeps the
 /// text and its parse in memory at once.
@@ -26,7 +27,7 @@ const STATEMENT_BYTES: usize = 4 << 20;
 /// Rows on their way into the database.
 #[derive(Debug, Default)]
 pub(crate) struct HistoryBatch {
-    invocations: Vec<InvocationRow>,
+    invocations: Vec<NewInvocationRow>,
     /// Bytes of text of variable length in them.
     invocation_text: usize,
     payloads: JsonRows,
@@ -65,7 +66,7 @@ impl HistoryBatch {
             .map_err(encode_error)?;
         self.invocation_text += error.as_ref().map_or(0, String::len);
         self.invocations
-            .push(InvocationRow::new(function, record, error));
+            .push(NewInvocationRow::new(function, record, error));
         for line in &record.logs {
             self.push_line(function, Some(record.id), line)?;
         }

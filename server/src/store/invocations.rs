@@ -5,10 +5,10 @@
 
 use uuid::Uuid;
 
-use super::codes::{Code, decode_error, narrow, signed, timestamp, unsigned};
+use super::codes::{StoredCode, decode_error, narrow, signed, timestamp, unsigned};
 use super::{During, Store, StoreError};
 use crate::model::{
-    InvocationFilter, InvocationId, InvocationRecord, Stages, StartRung, Status, Trigger,
+    InvocationFilter, InvocationId, InvocationRecord, Stages, StartKind, Status, Trigger,
 };
 
 /// How many rows are tried against what no index answers, piece after piece until the page is full. Together they bound
@@ -51,7 +51,7 @@ impl InvocationRow {
             version: narrow("version number", self.version)?,
             trigger: Trigger::from_code(self.trigger_code)?,
             status: Status::from_code(self.status)?,
-            start: self.start_code.map(StartRung::from_code).transpose()?,
+            start: self.start_code.map(StartKind::from_code).transpose()?,
             received_at: timestamp(self.received_us)?,
             finished_at: self.finished_us.map(timestamp).transpose()?,
             stages_us: Stages {
@@ -149,10 +149,10 @@ struct Columns {
 impl Columns {
     fn of(filter: &InvocationFilter) -> Self {
         Self {
-            status: filter.status.map(Code::code),
-            start: filter.start.map(Code::code),
+            status: filter.status.map(StoredCode::code),
+            start: filter.start.map(StoredCode::code),
             version: filter.version.map(i64::from),
-            trigger: filter.trigger.map(Code::code),
+            trigger: filter.trigger.map(StoredCode::code),
             min_us: filter.min_us.map(signed),
             max_us: filter.max_us.map(signed),
         }
@@ -191,7 +191,7 @@ impl By {
             Self::Unsuccessful
         } else if filter.min_us.is_some_and(|least| least >= SLOW_US) {
             Self::Slow
-        } else if filter.start.is_some_and(|start| start != StartRung::Warm) {
+        } else if filter.start.is_some_and(|start| start != StartKind::Warm) {
             Self::Cold
         } else if filter.version.is_some() {
             Self::Version

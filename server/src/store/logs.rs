@@ -2,10 +2,9 @@
 
 use uuid::Uuid;
 
-use super::codes::{Code, decode_error, timestamp};
+use super::codes::{StoredCode, decode_error, timestamp};
 use super::{During, Store, StoreError};
-use crate::history::{FoundLine, LogEntry};
-use crate::model::{InvocationId, LogLine, LogStream};
+use crate::model::{FoundLine, InvocationId, LogEntry, LogLine, LogStream};
 
 /// What SQLite puts before and behind what was found. Unicode keeps these two for a program's own use: in no text.
 const MARKS: (char, char) = ('\u{fdd0}', '\u{fdd1}');

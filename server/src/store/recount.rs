@@ -4,10 +4,10 @@ use futures_util::TryStreamExt as _;
 use futures_util::stream::BoxStream;
 use uuid::{NoContext, Timestamp as UuidTime, Uuid};
 
-use super::codes::{Code, signed, unsigned};
+use super::codes::{StoredCode, signed, unsigned};
 use super::rollups::{QUARTER, insert};
 use super::{During, RollupRow, Store, StoreError, totals};
-use crate::model::{Stages, StartRung, Status};
+use crate::model::{Stages, StartKind, Status};
 
 /// No invocation takes longer than this from its admission, which its id tells, to its end: 15 min to run and some to
 /// wait. Seconds.
@@ -20,8 +20,8 @@ pub(crate) struct Finished {
     pub at: i64,
     /// How it ended.
     pub status: Status,
-    /// The rung its instance came from.
-    pub start: Option<StartRung>,
+    /// The start kind its instance came from.
+    pub start: Option<StartKind>,
     /// Where its time went.
     pub stages: Stages,
 }
@@ -43,7 +43,7 @@ impl FinishedRow {
         Ok(Finished {
             at: self.at,
             status: Status::from_code(self.status)?,
-            start: self.start_code.map(StartRung::from_code).transpose()?,
+            start: self.start_code.map(StartKind::from_code).transpose()?,
             stages: Stages {
                 queue: unsigned(self.queue_us),
                 start: unsigned(self.start_us),

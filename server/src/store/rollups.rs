@@ -17,7 +17,7 @@ pub(crate) struct RollupCounts {
     pub count: u64,
     /// Those that did not succeed.
     pub errors: u64,
-    /// By start rung: warm, fork, restore, boot.
+    /// By start kind: warm, fork, restore, boot.
     pub starts: [u64; 4],
     /// Longest queue, start, send, run, recv, total, in µs.
     pub max: [u64; 6],

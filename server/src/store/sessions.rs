@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sqlx::{Sqlite, Transaction};
 
-use super::codes::{Code, timestamp};
+use super::codes::{StoredCode, timestamp};
 use super::tokens::{hash, new_secret};
 use super::users::idle_since;
 use super::{During, Session, Store, StoreError};

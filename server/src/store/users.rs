@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use sqlx::{Sqlite, Transaction};
 
-use super::codes::{Code, timestamp};
+use super::codes::{StoredCode, timestamp};
 use super::{During, Store, StoreError};
 use crate::model::{Role, SESSION_IDLE, UserPatch, UserView};
 
@@ -241,7 +241,7 @@ async fn change(
     patch: &UserPatch,
     keep: Option<i64>,
 ) -> Result<bool, sqlx::Error> {
-    let role = patch.role.map(Code::code);
+    let role = patch.role.map(StoredCode::code);
     let disabled = patch.disabled.map(i64::from);
     let password = patch.password.as_deref();
     let changed = sqlx::query!(

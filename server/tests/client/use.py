@@ -47,7 +47,7 @@ from hearth_client.api.functions import (  # noqa: E402
 from hearth_client.api.history import function_stats, get_invocation, list_invocations  # noqa: E402
 from hearth_client.api.invocation import invoke_function, trigger_post_path  # noqa: E402
 from hearth_client.api.node import get_node, get_retention, patch_retention, readyz  # noqa: E402
-from hearth_client.api.people import list_audit  # noqa: E402
+from hearth_client.api.accounts import list_audit  # noqa: E402
 from hearth_client.api.tokens import create_token, delete_token, list_tokens  # noqa: E402
 from hearth_client import models  # noqa: E402
 from hearth_client.types import File  # noqa: E402
@@ -74,7 +74,7 @@ result = invoke_function.sync_detailed("hello", client=client, body={"name": "Ad
 assert result.status_code == 200 and result.parsed == {"hello": {"name": "Ada"}}, result
 page = list_invocations.sync("hello", client=client, limit=10, status=models.Status.SUCCEEDED)
 (record,) = of(models.PageInvocationRecord, page).items
-assert record.status == models.Status.SUCCEEDED and record.start == models.StartRung.FORK, record
+assert record.status == models.Status.SUCCEEDED and record.start == models.StartKind.FORK, record
 detail = of(models.InvocationDetail, get_invocation.sync(record.id, client=client))
 assert detail.status == models.Status.SUCCEEDED and detail.logs[0].text == "a line", detail
 assert of(models.Stats, function_stats.sync("hello", client=client)).count == 1

@@ -180,21 +180,23 @@ async fn changes_in_the_console_and_log_ins_are_recorded() {
         ("first", "typed"),
         ("password", PASSWORD),
     ];
-    ada.submit("/people", &bob).await.expect(303);
-    ada.submit("/people/bob/role", &[("role", "operator")])
+    ada.submit("/accounts", &bob).await.expect(303);
+    ada.submit("/accounts/bob/role", &[("role", "operator")])
         .await
         .expect(303);
-    ada.submit("/people/ada/role", &[("role", "viewer")])
+    ada.submit("/accounts/ada/role", &[("role", "viewer")])
         .await
         .expect(409);
     let typed = [("first", "typed"), ("password", "another-password")];
-    ada.submit("/people/bob/password", &typed).await.expect(303);
-    ada.submit("/people/bob/sessions/end", &[])
+    ada.submit("/accounts/bob/password", &typed)
         .await
         .expect(303);
-    ada.submit("/people/bob/disable", &[]).await.expect(303);
-    ada.submit("/people/bob/enable", &[]).await.expect(303);
-    ada.submit("/people/bob/delete", &[]).await.expect(303);
+    ada.submit("/accounts/bob/sessions/end", &[])
+        .await
+        .expect(303);
+    ada.submit("/accounts/bob/disable", &[]).await.expect(303);
+    ada.submit("/accounts/bob/enable", &[]).await.expect(303);
+    ada.submit("/accounts/bob/delete", &[]).await.expect(303);
     let made = [("name", "ci"), ("rights", "read"), ("expires", "")];
     ada.submit("/tokens", &made).await.expect(200);
     let id = server.client().get("/api/v1/tokens").await.json()["items"][0]["id"].to_string();

@@ -117,12 +117,12 @@ async fn without_descriptors_starts_are_put_off_and_nothing_is_lost() {
         works_again(&client, "awake").await.header("x-hearth-start"),
         "fork"
     );
-    let rung = if with_images { "restore" } else { "boot" };
+    let start_kind = if with_images { "restore" } else { "boot" };
     assert_eq!(
         works_again(&client, "asleep")
             .await
             .header("x-hearth-start"),
-        rung
+        start_kind
     );
     assert_eq!(templates(&server, "awake"), template, "nothing was booted");
     assert_eq!(restore::images(&server), images);
@@ -178,7 +178,7 @@ fn mount(arguments: &[&str]) {
 
 #[tokio::test]
 async fn a_cgroup_that_fails_ends_no_template() {
-    let server = Server::start_with(&[("HEARTH_SPARES", "off")]);
+    let server = Server::start_with(&[("HEARTH_PREFORK", "off")]);
     let client = server.client();
     client
         .deploy("f", CODE, json!({"max_concurrency": 20}))

@@ -176,7 +176,7 @@ async fn an_invocations_record_is_whole() {
 }
 
 #[tokio::test]
-async fn history_is_filtered_by_rung_version_trigger_and_duration() {
+async fn history_is_filtered_by_start_version_trigger_and_duration() {
     let (_server, client) = seven().await;
     client.get("/fn/busy").await.expect(502);
     let code = json!({ "inline": CODE.replace("'n'", "'m'") });
@@ -241,7 +241,7 @@ async fn history_is_filtered_by_rung_version_trigger_and_duration() {
         ("min_us=x", "min_us"),
         ("min_us=5&max_us=4", "max_us"),
         ("before=x", "before"),
-        ("rung=warm", "rung"),
+        ("start_kind=warm", "start_kind"),
     ] {
         let path = format!("/api/v1/functions/busy/invocations?{query}");
         let problem = client.get(&path).await.problem(422, "invalid_field");

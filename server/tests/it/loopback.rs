@@ -171,7 +171,7 @@ async fn a_restored_sandbox_has_a_loopback() {
         restore::image_of(&client, "node").await;
         restore::kill_template(&server, &client, "node").await;
         if ahead {
-            restore::standby(&client).await;
+            restore::prewarmed(&client).await;
         }
         expect(&client, "node", "restore", &by_node()).await;
     }

@@ -82,7 +82,7 @@ async fn the_commands_of_the_readme_print_what_it_says() {
 
     let invoked = printed("invoke:");
     assert!(invoked.starts_with("HTTP/1.1 200"), "{invoked}");
-    // The comment's promise: rung, version and stage times.
+    // The comment's promise: start kind, version and stage times.
     for header in ["x-hearth-start: ", "x-hearth-version: 1", "server-timing: "] {
         assert!(
             invoked.to_lowercase().contains(header),

@@ -1,5 +1,5 @@
-//! Real packages, built as their users build them (`server/tests/packages`): deployed, called 64 at a time, put to sleep, called,
-//! restarted with the server, called. By each way to start, with the same answer every time.
+//! Real packages, built as their users build them (`server/tests/packages`): deployed, called 64 at a time, put to sleep,
+//! called, restarted with the server, called. By each way to start, with the same answer every time.
 
 use std::collections::HashSet;
 use std::fs;
@@ -104,12 +104,12 @@ impl App {
         }
     }
 
-    /// Calls it so many times at once. Returns the rungs that were seen.
+    /// Calls it so many times at once. Returns the start kinds that were seen.
     async fn call(&mut self, client: &Client) -> HashSet<String> {
         let answers = join_all((0..AT_A_TIME).map(|_| self.answer(client))).await;
-        let mut rungs = HashSet::new();
+        let mut kinds = HashSet::new();
         for answer in answers {
-            rungs.insert(answer.header("x-hearth-start").to_owned());
+            kinds.insert(answer.header("x-hearth-start").to_owned());
             let mut value = answer.json();
             if let Some(drawn) = value
                 .as_object_mut()
@@ -122,9 +122,9 @@ impl App {
             if matches!(self.call, Call::Http { .. }) {
                 value = json!({ "status": answer.status.as_u16(), "body": value });
             }
-            assert_eq!(value, self.answer, "{}: {rungs:?}", self.name);
+            assert_eq!(value, self.answer, "{}: {kinds:?}", self.name);
         }
-        rungs
+        kinds
     }
 }
 
@@ -159,18 +159,18 @@ async fn serves_on(
         }
         let by = expected(start);
         assert_eq!(shown["starts_by"], by, "{shown}");
-        let rungs = app.call(&client).await;
-        assert!(by == "fork" || !rungs.contains("fork"), "{rungs:?}");
+        let kinds = app.call(&client).await;
+        assert!(by == "fork" || !kinds.contains("fork"), "{kinds:?}");
 
         if restores && by != "boot" {
             image_of(&client, name).await;
         }
         asleep(&client, name).await;
-        let rungs = app.call(&client).await;
+        let kinds = app.call(&client).await;
         assert_eq!(
-            rungs.contains("restore"),
+            kinds.contains("restore"),
             restores && by != "boot",
-            "{start}: {rungs:?}"
+            "{start}: {kinds:?}"
         );
 
         server = server.restart();
@@ -180,8 +180,8 @@ async fn serves_on(
             (ready.status == 200).then_some(())
         })
         .await;
-        let rungs = app.call(&client).await;
-        assert!(by == "fork" || !rungs.contains("fork"), "{rungs:?}");
+        let kinds = app.call(&client).await;
+        assert!(by == "fork" || !kinds.contains("fork"), "{kinds:?}");
     }
     let image = &client.get(&path).await.expect(200).json()["image"];
     assert_eq!(image["restore_failures"], 0, "{image}");

@@ -1,10 +1,10 @@
-//! The `restore` rung, with a real CRIU: templates become images and come out of them again, as confined as before.
+//! The `restore` start kind, with a real CRIU: templates become images and come out of them again, as confined as before.
 
 mod confinement;
 mod limit;
+mod prewarmed;
 mod randomness;
 mod restart;
-mod standby;
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -58,22 +58,22 @@ pub(crate) async fn available(client: &Client) -> bool {
 /// A server that has sandboxes made ahead for restores, or not.
 pub(crate) fn server(ahead: bool) -> Server {
     let switch = if ahead { "on" } else { "off" };
-    Server::start_with(&[("HEARTH_STANDBYS", switch)])
+    Server::start_with(&[("HEARTH_PREWARM", switch)])
 }
 
 /// Waits until a sandbox was made ahead.
-pub(crate) async fn standby(client: &Client) {
-    eventually("a standby", PATIENCE, || async {
+pub(crate) async fn prewarmed(client: &Client) {
+    eventually("a pre-warmed sandbox", PATIENCE, || async {
         let node = client.get("/api/v1/node").await.expect(200).json();
-        (node["standbys"] == json!(1)).then_some(())
+        (node["prewarmed_sandboxes"] == json!(1)).then_some(())
     })
     .await;
 }
 
 /// How many restores took one.
-async fn standbys_used(client: &Client) -> u64 {
+async fn prewarmed_sandboxes_used(client: &Client) -> u64 {
     let node = client.get("/api/v1/node").await.expect(200).json();
-    node["standbys_used"].as_u64().expect("a number")
+    node["prewarmed_sandboxes_used"].as_u64().expect("a number")
 }
 
 async fn function(client: &Client, name: &str) -> Value {
@@ -182,7 +182,7 @@ async fn a_start_of_a_node_function_is_a_restore() {
     for round in 0..3 {
         kill_template(&server, &client, "hello").await;
         if round > 0 {
-            standby(&client).await;
+            prewarmed(&client).await;
         }
         let answer = client.invoke("hello", &json!(round)).await.expect(200);
         assert_eq!(answer.header("x-hearth-start"), "restore");
@@ -194,7 +194,7 @@ async fn a_start_of_a_node_function_is_a_restore() {
     }
     values.dedup();
     assert_eq!(values.len(), 3, "random numbers repeat: {values:?}");
-    assert!(standbys_used(&client).await >= 2);
+    assert!(prewarmed_sandboxes_used(&client).await >= 2);
 }
 
 /// Memory of every kind that a restore treats in a way of its own: the heap, a mapping that is full, one with holes, one

@@ -151,11 +151,11 @@ async fn a_restored_instances_clock_is_the_hosts() {
         client.deploy(name, code, json!({"runtime": runtime})).await;
         restore::image_of(&client, name).await;
         restore::kill_template(&server, &client, name).await;
-        for rung in ["restore", "warm", "warm"] {
+        for start_kind in ["restore", "warm", "warm"] {
             let before = hearth_abi::monotonic_ns();
             let answer = client.invoke(name, &json!({})).await.expect(200);
             let after = hearth_abi::monotonic_ns();
-            assert_eq!(answer.header("x-hearth-start"), rung);
+            assert_eq!(answer.header("x-hearth-start"), start_kind);
             let [measured, clock] = [0, 1].map(|at| answer.json()[at].as_u64().expect("a number"));
             // A double holds a month of nanoseconds exactly, and JavaScript has no other number.
             assert!(before <= clock + 64 && clock <= after + 64, "{runtime}");

@@ -93,8 +93,8 @@ async fn function(client: &Client, name: &str) -> Value {
     client.get(&path).await.expect(200).json()
 }
 
-/// Calls it so many times at a time, `rounds` times. Every answer is right, and nothing random comes twice. Returns the rungs
-/// that were seen.
+/// Calls it so many times at a time, `rounds` times. Every answer is right, and nothing random comes twice. Returns the
+/// start kinds that were seen.
 async fn call(
     client: &Client,
     name: &str,
@@ -102,7 +102,7 @@ async fn call(
     rounds: i64,
     drawn: &mut HashSet<String>,
 ) -> HashSet<String> {
-    let mut rungs = HashSet::new();
+    let mut kinds = HashSet::new();
     for round in 0..rounds {
         let events = (0..at_a_time).map(|index| round * at_a_time + index);
         let calls = events.map(|event| async move {
@@ -115,10 +115,10 @@ async fn call(
             for value in result[1].as_array().expect("values") {
                 assert!(drawn.insert(value.to_string()), "{value} came twice");
             }
-            rungs.insert(answer.header("x-hearth-start").to_owned());
+            kinds.insert(answer.header("x-hearth-start").to_owned());
         }
     }
-    rungs
+    kinds
 }
 
 /// Lets everything of the function go: instances after a second, the template after another.
@@ -145,16 +145,16 @@ async fn lives_through_everything(name: &str, code: &str, runtime: &str) {
     assert!(reason.contains("running"), "{reason}");
 
     let mut drawn = HashSet::new();
-    let rungs = call(&client, name, 16, 2, &mut drawn).await;
-    assert!(!rungs.contains("fork"), "{rungs:?}");
+    let kinds = call(&client, name, 16, 2, &mut drawn).await;
+    assert!(!kinds.contains("fork"), "{kinds:?}");
     if restores {
         image_of(&client, name).await;
     }
     for _ in 0..2 {
         asleep(&client, name).await;
-        let rungs = call(&client, name, 16, 4, &mut drawn).await;
-        assert!(!rungs.contains("fork"), "{rungs:?}");
-        assert!(!restores || rungs.contains("restore"), "{rungs:?}");
+        let kinds = call(&client, name, 16, 4, &mut drawn).await;
+        assert!(!kinds.contains("fork"), "{kinds:?}");
+        assert!(!restores || kinds.contains("restore"), "{kinds:?}");
     }
 
     let server = server.restart();
@@ -168,8 +168,8 @@ async fn lives_through_everything(name: &str, code: &str, runtime: &str) {
     assert_eq!(shown["starts_by"], by, "{shown}");
     assert_eq!(shown["start_reason"], reason, "{shown}");
     assert_eq!(shown["versions"][0]["starts_by"], by, "{shown}");
-    let rungs = call(&client, name, 16, 4, &mut drawn).await;
-    assert!(!rungs.contains("fork"), "{rungs:?}");
+    let kinds = call(&client, name, 16, 4, &mut drawn).await;
+    assert!(!kinds.contains("fork"), "{kinds:?}");
     assert_eq!(shown["image"]["restore_failures"], 0, "{shown}");
 }
 
@@ -230,17 +230,17 @@ async fn each_way_to_start_gives_the_same_answers() {
                 image_of(&client, &name).await;
                 asleep(&client, &name).await;
             }
-            let rungs = call(&client, &name, 8, 2, &mut drawn).await;
+            let kinds = call(&client, &name, 8, 2, &mut drawn).await;
             if by != "fork" {
-                assert!(!rungs.contains("fork"), "{name}: {rungs:?}");
+                assert!(!kinds.contains("fork"), "{name}: {kinds:?}");
             }
             assert!(
-                by != "restore" || rungs.contains("restore"),
-                "{name}: {rungs:?}"
+                by != "restore" || kinds.contains("restore"),
+                "{name}: {kinds:?}"
             );
             assert!(
-                start != "boot" || !rungs.contains("restore"),
-                "{name}: {rungs:?}"
+                start != "boot" || !kinds.contains("restore"),
+                "{name}: {kinds:?}"
             );
         }
     }

@@ -76,9 +76,13 @@ async fn dropping_is_destroying() {
     let harness = Harness::new("say('up')\nimport time; time.sleep(600)");
     let sandbox = harness.create().await;
     sandbox.hear().await;
-    let cell = sandbox.live.cell().await.expect("a cell");
+    let instance_cgroup = sandbox
+        .live
+        .instance_cgroup()
+        .await
+        .expect("an instance cgroup");
     drop(sandbox);
-    drop(cell);
+    drop(instance_cgroup);
     until("no process is left", || {
         processes_of(harness.uid()).is_empty()
     })

@@ -3,10 +3,10 @@
 //! Needs `hearth-init`: `cargo build -p hearth-init` first. Every test has its own directory, users and cgroups, so they
 //! may run at the same time.
 
-mod cells;
 mod confinement;
 mod figures;
 mod harness;
+mod instance_cgroups;
 mod killed;
 mod lifecycle;
 mod limits;

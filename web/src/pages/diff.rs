@@ -124,7 +124,7 @@ pub struct FileDiff {
 }
 
 impl FileDiff {
-    pub(super) fn tally(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         match (self.added, self.removed) {
             (0, 0) => String::new(),
             (added, 0) => format!("+{}", format::count(added)),

@@ -254,8 +254,8 @@ pub struct InvokeOutcome {
     pub function: String,
     /// Response headers: name and value.
     pub headers: Vec<(String, String)>,
-    /// The start rung: `warm`, `fork` …
-    pub rung: Option<&'static str>,
+    /// The start kind: `warm`, `fork` …
+    pub start_kind: Option<&'static str>,
     /// What the start cost, in words: `started by fork in 0.9 ms`. Empty when there was none.
     pub started: String,
     /// Where the time went.

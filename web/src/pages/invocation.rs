@@ -20,8 +20,8 @@ pub struct InvocationDetails {
     pub trigger: &'static str,
     /// How it ended.
     pub status: Badge,
-    /// The rung, when it got an instance.
-    pub rung: Option<&'static str>,
+    /// The start kind, when it got an instance.
+    pub start_kind: Option<&'static str>,
     /// When it was admitted.
     pub received: Moment,
     /// When it ended.

@@ -15,8 +15,8 @@ pub struct HistoryRow {
     pub received: Moment,
     /// How it ended.
     pub status: Badge,
-    /// The rung, or a dash.
-    pub rung: &'static str,
+    /// The start kind, or a dash.
+    pub start_kind: &'static str,
     /// The version that ran.
     pub version: u32,
     /// `invoke`, `http` …
@@ -80,7 +80,7 @@ pub const STATUS_FILTERS: [(&str, &str); 7] = [
     ("cancelled", "Cancelled"),
 ];
 
-/// What the filter of start rungs offers.
+/// What the filter of start kinds offers.
 pub const START_FILTERS: [(&str, &str); 5] = [
     ("", "All"),
     ("warm", "Warm"),
@@ -98,7 +98,7 @@ pub const TRIGGER_FILTERS: [(&str, &str); 3] =
 pub struct FilterText {
     /// How it ended.
     pub status: String,
-    /// The rung it began on.
+    /// The start kind it began on.
     pub start: String,
     /// The version that ran.
     pub version: String,

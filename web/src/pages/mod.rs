@@ -1,6 +1,7 @@
 //! The view models, one module a page: plain data, filled by the server, rendered by the template named beside it.
 
 mod account;
+mod accounts;
 mod audit;
 mod code;
 mod confirm;
@@ -16,7 +17,6 @@ mod login;
 mod logs;
 mod new;
 mod overview;
-mod people;
 mod retention;
 mod settings;
 mod setup;
@@ -26,6 +26,7 @@ mod tokens;
 mod versions;
 
 pub use account::{AccountPage, SessionRow};
+pub use accounts::{AccountsPage, MadePassword, NewPerson, PersonPage, PersonRow, RoleChoice};
 pub use audit::{AuditPage, AuditRow};
 pub use code::{
     CODE_FIELDS, CodePage, CodeReviewPage, CodeReviewPartial, FileEntry, FileKind, FileList,
@@ -53,7 +54,6 @@ pub use new::{FunctionForm, NewPage};
 pub use overview::{
     CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
 };
-pub use people::{MadePassword, NewPerson, PeoplePage, PersonPage, PersonRow, RoleChoice};
 pub use retention::{
     AmountView, PassView, RetentionForm, RetentionPage, RetentionPreview, RetentionPreviewPartial,
     RetentionState, RetentionStatePartial,

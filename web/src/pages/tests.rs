@@ -3,11 +3,11 @@
 use askama::Template;
 use jiff::{SignedDuration, Timestamp};
 
+mod accounts;
 mod code;
 mod forms;
 mod history;
 mod overview;
-mod people;
 mod samples;
 mod samples_code;
 
@@ -39,7 +39,7 @@ fn pages_have_no_inline_script_style_or_handler() {
         html(&versions_page()),
         html(&settings_page()),
     ];
-    for page in pages.into_iter().chain(people::pages()) {
+    for page in pages.into_iter().chain(accounts::pages()) {
         for forbidden in [
             " style=",
             "<style",
@@ -74,7 +74,7 @@ fn every_label_and_description_names_an_element() {
         html(&versions_page()),
         html(&settings_page()),
     ];
-    for page in pages.into_iter().chain(people::pages()) {
+    for page in pages.into_iter().chain(accounts::pages()) {
         let values = |attribute: &str| -> Vec<String> {
             page.split(&format!(" {attribute}=\""))
                 .skip(1)

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::server::TOKEN;
+use crate::client::TOKEN;
 
 /// Between two bytes of one client.
 pub const PAUSE: Duration = Duration::from_millis(200);

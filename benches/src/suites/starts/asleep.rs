@@ -15,10 +15,10 @@ use crate::server::{Runtime, Server, event, invocation};
 
 /// The category of these requests.
 pub const CATEGORY: &str = "first HTTP request to a function asleep, 1 KB";
-/// What switches images off, so that the rung below can be measured.
+/// What switches images off, so that the start kind below can be measured.
 const NO_IMAGES: [(&str, &str); 1] = [("HEARTH_CRIU", "off")];
 /// What switches sandboxes made ahead off.
-const NO_STANDBYS: [(&str, &str); 1] = [("HEARTH_STANDBYS", "off")];
+const NO_STANDBYS: [(&str, &str); 1] = [("HEARTH_PREWARM", "off")];
 
 /// What a request finds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,20 +72,20 @@ fn measure(
             for name in &names {
                 let call = invocation(name, &event(1024));
                 if matches!(ahead, Ahead::Sandbox | Ahead::OnDisk) {
-                    server.wait_for_standby(name)?;
+                    server.wait_for_prewarmed(name)?;
                 }
                 if ahead == Ahead::OnDisk {
                     forget_images(&server.data().join("images"))?;
                 }
                 let mut connection = Connection::open(server.address)?;
-                // One that was called again before it slept, or made ready ahead, took another rung.
+                // One that was called again before it slept, or made ready ahead, took another start kind.
                 if let Some(first) = request_one(&mut connection, &call)? {
-                    found.entry(first.rung).or_default().push(first.took);
+                    found.entry(first.start_kind).or_default().push(first.took);
                 }
             }
         }
-        for (rung, samples) in found {
-            let name = match (rung.as_str(), ahead) {
+        for (start_kind, samples) in found {
+            let name = match (start_kind.as_str(), ahead) {
                 ("restore", Ahead::Sandbox) => "restore, sandbox made ahead",
                 ("restore", Ahead::OnDisk) => "restore, sandbox made ahead, cold page cache",
                 ("restore", Ahead::Image) => "restore, nothing made ahead",
@@ -105,7 +105,7 @@ fn measure(
 /// Waits until a function sleeps, with an image and a sandbox made ahead where there are such things.
 pub fn fall_asleep(server: &Server, name: &str) -> anyhow::Result<()> {
     server.wait(name, |function| function["state"] == "asleep")?;
-    server.wait_for_standby(name)
+    server.wait_for_prewarmed(name)
 }
 
 /// Has the kernel drop what it caches of the files below a directory. What the server removes meanwhile, as it does when it
@@ -132,9 +132,9 @@ fn forget(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What the report calls a rung of a runtime.
-pub fn title(runtime: Runtime, rung: &str) -> String {
-    format!("{}: {rung}", runtime.name())
+/// What the report calls a start kind of a runtime.
+pub fn title(runtime: Runtime, start_kind: &str) -> String {
+    format!("{}: {start_kind}", runtime.name())
 }
 
 #[cfg(test)]

@@ -21,15 +21,15 @@ const ROUNDS_PER_BOOT: usize = 4;
 /// Requests that may find an instance all the same, for each that finds none.
 const WARM_ONES: usize = 2;
 
-/// How long a spare may take to come.
+/// How long a pre-forked instance may take to come.
 const SPARE_COMES: Duration = Duration::from_millis(200);
 
-/// One request that met no instance, and the rung that the server says it took.
+/// One request that met no instance, and the start kind that the server says it took.
 pub struct First {
     /// The request's own latency.
     pub took: std::time::Duration,
     /// `fork`, `restore` or `boot`.
-    pub rung: String,
+    pub start_kind: String,
 }
 
 /// Sends one request to a function that has no instance; none when it had one.
@@ -38,10 +38,10 @@ pub fn request_one(connection: &mut Connection, call: &[u8]) -> anyhow::Result<O
     let answer = connection.exchange(call)?;
     let took = begun.elapsed();
     answer.good()?;
-    let rung = answer.header("x-hearth-start").unwrap_or_default();
-    Ok((rung != "warm").then(|| First {
+    let start_kind = answer.header("x-hearth-start").unwrap_or_default();
+    Ok((start_kind != "warm").then(|| First {
         took,
-        rung: rung.to_owned(),
+        start_kind: start_kind.to_owned(),
     }))
 }
 
@@ -49,8 +49,8 @@ pub fn request_one(connection: &mut Connection, call: &[u8]) -> anyhow::Result<O
 /// burst that was served by others leaves behind.
 pub fn end_instances(server: &Server, name: &str) -> anyhow::Result<()> {
     kill_instances(server, name)?;
-    if server.has_spares {
-        wait_for_spares(server)?;
+    if server.has_preforked {
+        wait_for_preforked(server)?;
     }
     Ok(())
 }
@@ -72,13 +72,13 @@ pub fn kill_instances(server: &Server, name: &str) -> anyhow::Result<()> {
     killed.into_inner()
 }
 
-/// Waits until each template has its spare, as one that nobody has called for a moment has; but not for ever, because a
-/// spare is not made while memory is short.
-fn wait_for_spares(server: &Server) -> anyhow::Result<()> {
+/// Waits until each template has its pre-forked instance, as one that nobody has called for a moment has; but not for ever,
+/// because a pre-forked instance is not made while memory is short.
+fn wait_for_preforked(server: &Server) -> anyhow::Result<()> {
     let deadline = Instant::now() + SPARE_COMES;
     while Instant::now() < deadline {
         let workers = Workers::of(server.pid())?;
-        if workers.spares.len() >= workers.templates.len() {
+        if workers.preforked.len() >= workers.templates.len() {
             break;
         }
         std::thread::sleep(SPARE_COMES / 100);
@@ -86,7 +86,7 @@ fn wait_for_spares(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As many first requests, all by the rung `fork`.
+/// As many first requests, all by the start kind `fork`.
 pub fn requests(server: &Server, name: &str, count: usize) -> anyhow::Result<Samples> {
     let call = invocation(name, &event(1024));
     let mut connection = Connection::open(server.address)?;
@@ -94,7 +94,7 @@ pub fn requests(server: &Server, name: &str, count: usize) -> anyhow::Result<Sam
     end_instances(server, name)?;
     while samples.len() < count {
         match request_one(&mut connection, &call)? {
-            Some(first) if first.rung == "fork" => samples.push(first.took),
+            Some(first) if first.start_kind == "fork" => samples.push(first.took),
             _ => others += 1,
         }
         if others > WARM_ONES * count + 10 {

@@ -11,7 +11,7 @@ use crate::results::{Document, Samples};
 use crate::scale::Scale;
 use crate::server::Runtime;
 
-/// A spare is made after ten quiet milliseconds, and a template does before what it does once.
+/// A pre-forked instance is made after ten quiet milliseconds, and a template does before what it does once.
 const SPARE_COMES: Duration = Duration::from_millis(200);
 
 /// Measures starts of each runtime that is there.
@@ -28,12 +28,12 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         let (mut forks, mut starts) = (Samples::default(), Samples::default());
         let key = FunctionKey::new(1);
         // As the server's templates do that nobody calls for a moment.
-        template.keep_spare(&key, &workshop.history);
+        template.keep_preforked(&key, &workshop.logs);
         tokio::time::sleep(SPARE_COMES).await;
-        template.end_spares();
+        template.end_preforked();
         for _ in 0..scale.pick(1112, 10) {
             let begun = Instant::now();
-            let instance = Instance::start(&template, Way::Fork, &key, &workshop.history)
+            let instance = Instance::start(&template, Way::Fork, &key, &workshop.logs)
                 .await
                 .context("a start")?;
             starts.push(begun.elapsed());

@@ -123,7 +123,7 @@ fn measure(
         fall_asleep(server, name)?;
         let mut connection = Connection::open(server.address)?;
         match request_one(&mut connection, &call)? {
-            Some(first) if first.rung == "restore" => restores.push(first.took),
+            Some(first) if first.start_kind == "restore" => restores.push(first.took),
             _ => {}
         }
     }

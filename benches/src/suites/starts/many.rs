@@ -102,7 +102,7 @@ fn measure(
         let call = invocation(&name, &event(1024));
         let mut connection = Connection::open(server.address)?;
         match request_one(&mut connection, &call)? {
-            Some(first) if first.rung == "fork" => others.push(first.took),
+            Some(first) if first.start_kind == "fork" => others.push(first.took),
             _ => below += 1,
         }
         end_instances(server, &name)?;

@@ -63,7 +63,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     for round in 0..scale.pick(111, 4) {
         workshop.stand_by(runtime).await?;
         tokio::time::sleep(PAUSE).await;
-        let used = workshop.host.standbys().used();
+        let used = workshop.host.prewarmed().used();
         let begun = Instant::now();
         let template = restored(&workshop, workshop.spec(runtime, &code), &image)
             .await
@@ -71,13 +71,16 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         sandboxes.push(begun.elapsed());
         let instance = start(&workshop, &template).await?;
         ahead.push(begun.elapsed());
-        anyhow::ensure!(workshop.host.standbys().used() == used + 1, "no standby");
+        anyhow::ensure!(
+            workshop.host.prewarmed().used() == used + 1,
+            "no pre-warmed sandbox"
+        );
         end(instance, template).await;
 
         let begun = Instant::now();
         let template = restored(&workshop, workshop.spec(runtime, &code), &image)
             .await
-            .context("a restore without a standby")?;
+            .context("a restore without a pre-warmed sandbox")?;
         let instance = start(&workshop, &template).await?;
         anew.push(begun.elapsed());
         end(instance, template).await;
@@ -118,14 +121,14 @@ async fn restored(
         limit: RESTORE_LIMIT,
     });
     let key = FunctionKey::new(1);
-    let history = &workshop.history;
+    let logs = &workshop.logs;
     let template = Template::restore(
         &workshop.host,
         spec,
         Duration::ZERO,
         image.runtime(),
         &key,
-        history,
+        logs,
     );
     let template = template.await?;
     workshop::listen(&template);
@@ -134,7 +137,7 @@ async fn restored(
 
 async fn start(workshop: &Workshop, template: &Arc<Template>) -> anyhow::Result<Instance> {
     let key = FunctionKey::new(1);
-    Instance::start(template, Way::Fork, &key, &workshop.history)
+    Instance::start(template, Way::Fork, &key, &workshop.logs)
         .await
         .context("a start")
 }

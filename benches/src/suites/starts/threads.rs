@@ -23,7 +23,7 @@ const NO_IMAGES: (&str, &str) = ("HEARTH_CRIU", "off");
 const AT_ONCE: usize = 64;
 /// Longest run of a handler: one that waits for a thread that is not there would wait for ever.
 const TIMEOUT_MS: u32 = 10_000;
-/// Requests that may find another rung, for each that finds the one that is measured.
+/// Requests that may find another start kind, for each that finds the one that is measured.
 const OTHERS: usize = 3;
 
 /// What is there when a request comes that finds no instance.
@@ -48,7 +48,7 @@ impl Ahead {
         }
     }
 
-    fn rung(self) -> &'static str {
+    fn start_kind(self) -> &'static str {
         match self {
             Self::Instance | Self::Sandbox => "restore",
             Self::Nothing => "boot",
@@ -65,7 +65,7 @@ impl Ahead {
     }
 }
 
-/// What the report calls the rung that a caller waits for when nothing but a sandbox is there.
+/// What the report calls the start kind that a caller waits for when nothing but a sandbox is there.
 pub fn restored(runtime: Runtime) -> String {
     Ahead::Sandbox.title(runtime)
 }
@@ -100,7 +100,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
                 document.skip(&ahead.title(runtime), reason);
                 continue;
             }
-            if ahead.rung() == "restore"
+            if ahead.start_kind() == "restore"
                 && let Err(reason) = server.capability("criu")?
             {
                 document.skip(&ahead.title(runtime), reason);
@@ -129,8 +129,8 @@ fn deploy(server: &Server, runtime: Runtime, ahead: Ahead) -> anyhow::Result<()>
     server.deploy(NAME, runtime, code(runtime), &settings)?;
     let function = server.function(NAME)?;
     let by = &function["starts_by"];
-    anyhow::ensure!(by == ahead.rung(), "it starts by {by}");
-    if ahead.rung() == "restore" {
+    anyhow::ensure!(by == ahead.start_kind(), "it starts by {by}");
+    if ahead.start_kind() == "restore" {
         // The first one was booted by the deploy.
         let call = invocation(NAME, &event(1024));
         Connection::open(server.address)?.exchange(&call)?.good()?;
@@ -147,17 +147,17 @@ fn first_requests(server: &Server, ahead: Ahead, count: usize) -> anyhow::Result
         kill_instances(server, NAME)?;
         match ahead {
             Ahead::Instance => drop(server.wait(NAME, |function| function["template"] == true)?),
-            Ahead::Sandbox => server.wait_for_standby(NAME)?,
+            Ahead::Sandbox => server.wait_for_prewarmed(NAME)?,
             Ahead::Nothing => {}
         }
         match request_one(&mut connection, &call)? {
-            Some(first) if first.rung == ahead.rung() => samples.push(first.took),
+            Some(first) if first.start_kind == ahead.start_kind() => samples.push(first.took),
             _ => others += 1,
         }
         anyhow::ensure!(
             others <= OTHERS * count,
-            "requests do not take the rung {}",
-            ahead.rung()
+            "requests do not take the start kind {}",
+            ahead.start_kind()
         );
     }
     Ok(samples)

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use clap::Parser as _;
 use hearth::config::Config;
-use hearth::engine::runtimes::{RuntimeFiles, Runtimes, UidRange};
+use hearth::engine;
 use hearth::history::History;
-use hearth::instance::{FunctionKey, Template, TemplateConfig};
+use hearth::instance::{FunctionKey, Logs, Template, TemplateConfig};
 use hearth::model::Network;
-use hearth::sandbox::{self, Host, SandboxSpec, StandbySpec};
+use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
+use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
 use hearth_init::criu::CriuProgram;
 use tempfile::TempDir;
@@ -23,14 +24,14 @@ const MEMORY_MB: u32 = 128;
 /// Longest wait for something that takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A sandbox host, a history and the runtimes, in a directory of their own.
+/// A sandbox host, a store of logs and the runtimes, in a directory of their own.
 pub struct Workshop {
     /// Where everything lies.
     pub dir: TempDir,
     /// Makes the sandboxes.
     pub host: Host,
     /// Where the log lines go.
-    pub history: History,
+    pub logs: Logs,
     /// What functions are run with.
     pub runtimes: Runtimes,
     uids: UidRange,
@@ -44,7 +45,7 @@ impl Workshop {
         let (run, init) = (dir.path().join("run"), sandbox::find_init()?);
         Ok(Self {
             host: Host::start_with_criu(&run, &init, criu)?,
-            history: History::start(store),
+            logs: engine::log_sink(&History::start(store)),
             runtimes: Runtimes::probe(
                 &executable()?.with_file_name("runtimes"),
                 &Config::parse_from(["hearth"]),
@@ -96,14 +97,14 @@ impl Workshop {
     pub async fn stand_by(&self, runtime: Runtime) -> anyhow::Result<()> {
         let uid_base = self.uids.take();
         let files = self.files(runtime);
-        self.host.keep_standby(StandbySpec {
-            id: format!("standby-{uid_base}"),
+        self.host.keep_prewarmed(PrewarmedSpec {
+            id: format!("prewarmed-{uid_base}"),
             uid_base,
             runtime_dir: files.dir.clone(),
             runtime_name: files.name,
         });
         let waiting = Instant::now();
-        while self.host.standbys().ready() == 0 {
+        while self.host.prewarmed().ready() == 0 {
             anyhow::ensure!(waiting.elapsed() < PATIENCE, "no sandbox was made ahead");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -121,7 +122,7 @@ impl Workshop {
             busy_poll: Duration::ZERO,
         };
         let key = FunctionKey::new(1);
-        let (template, _) = Template::boot(&self.host, spec, &config, key, &self.history).await?;
+        let (template, _) = Template::boot(&self.host, spec, &config, key, &self.logs).await?;
         listen(&template);
         Ok(template)
     }

@@ -12,8 +12,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 
-use super::{PAYLOAD, Way};
-use crate::peers::{self, grpc, parse};
+use super::Way;
+use crate::peers::{self, PAYLOAD, grpc, parse};
 use crate::results::Samples;
 
 /// HTTP/1.1 with a connection that is kept alive.

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
-use super::{Call, PAYLOAD, Way};
-use crate::peers::{connect_unix, parse};
+use super::{Call, Way};
+use crate::peers::{PAYLOAD, connect_unix, parse};
 
 /// To the peer at this path.
 pub fn unix(path: &str) -> anyhow::Result<Box<dyn Way>> {

@@ -193,7 +193,7 @@ impl Template {
     }
 
     /// Forks an instance ahead: it waits for GO.
-    pub fn fork_spare(&mut self) -> Instance {
+    pub fn prefork(&mut self) -> Instance {
         let (instance, descriptors) = prepare_instance();
         self.send_fork(&descriptors.each_ref().map(AsFd::as_fd));
         instance

@@ -40,9 +40,9 @@ struct State {
 
 struct Queue {
     state: Mutex<State>,
-    /// Rung for the client's side: a piece, or the end.
+    /// Woken for the client's side: a piece, or the end.
     came: Notify,
-    /// Rung for the instance's side: room, or nobody who wants it.
+    /// Woken for the instance's side: room, or nobody who wants it.
     taken: Notify,
 }
 

@@ -1,25 +1,26 @@
 //! An exchange with one instance: it owns the lease, the deadline and the record, and writes the history whichever way
 //! the invocation ends, also when nobody waits for it any more.
 
+mod answers;
 mod ending;
 mod streaming;
 
 use std::mem;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use hearth_abi::{Kind, RequestHead, monotonic_ns};
-use jiff::Timestamp;
 
-use super::record::{micros, new_record};
+use self::answers::MAX_RESULT;
+use super::bodies::ReadAhead;
+use super::invocation::{Invocation, Receipt, micros};
+use super::running::Running;
 use super::stages::{HostInstants, checked, spans};
-use super::{MAX_RESULT, ReadAhead, Running, parse_error};
 use crate::channel::{ChannelError, Received};
 use crate::engine::InvokeError;
 use crate::history::{Captured, History};
 use crate::instance::Death;
-use crate::model::{InvocationId, InvocationRecord, Stages, Trigger};
+use crate::model::{FunctionError, Status, Trigger};
 use crate::scheduler::Lease;
 
 /// Largest error a runtime may report.
@@ -31,8 +32,7 @@ pub(super) struct Exchange {
     /// Gone once the invocation has ended.
     lease: Option<Lease>,
     running: Running,
-    record: InvocationRecord,
-    received: Instant,
+    invocation: Invocation,
     instants: HostInstants,
     /// When the handler began and ended, once the answer has begun and if the worker's stamps agree with this side's clock.
     handler: Option<(u64, u64)>,
@@ -41,7 +41,6 @@ pub(super) struct Exchange {
     deadline: tokio::time::Instant,
     timeout_ms: u32,
     recorded: bool,
-    event: Bytes,
     /// What the history keeps of event and result, when it does.
     captured: Option<Box<Captured>>,
 }
@@ -51,17 +50,16 @@ impl Exchange {
         history: History,
         running: Running,
         lease: Lease,
-        received: Instant,
-        id: InvocationId,
-        trigger: Trigger,
-        event: Bytes,
+        mut invocation: Invocation,
     ) -> Self {
         let deployment = lease.deployment();
-        let captured = history.capture(deployment.function.get(), trigger, &event);
-        let mut record = new_record(deployment, id, trigger, received);
-        record.start = Some(lease.rung);
+        let record = &mut invocation.record;
+        record.status = Status::Running;
+        record.start = Some(lease.start_kind);
         record.stages_us.queue = micros(lease.queue);
         record.stages_us.start = micros(lease.start);
+        let (id, trigger) = (record.id, record.trigger);
+        let captured = history.capture(deployment.function.get(), trigger, &invocation.event);
         let timeout_ms = deployment.spec.timeout_ms;
         lease.logs.begin(Some(id));
         let now = Instant::now();
@@ -69,21 +67,19 @@ impl Exchange {
             history,
             lease: Some(lease),
             running,
-            record,
-            received,
+            invocation,
             instants: HostInstants::begun(monotonic_ns()),
             handler: None,
             spare_core: false,
             deadline: (now + Duration::from_millis(timeout_ms.into())).into(),
             timeout_ms,
             recorded: false,
-            event,
             captured,
         }
     }
 
     /// What the history may keep of event and result.
-    pub(super) fn captured(&mut self) -> Option<&mut Captured> {
+    fn captured(&mut self) -> Option<&mut Captured> {
         self.captured.as_deref_mut()
     }
 
@@ -93,35 +89,33 @@ impl Exchange {
             .ok_or_else(|| InvokeError::Internal("the invocation has ended".into()))
     }
 
-    /// The time of day at an instant: what is told of one invocation agrees, whatever is done to the clock meanwhile.
-    fn at(&self, instant: Instant) -> Timestamp {
-        let received_at = self.record.received_at;
-        received_at
-            .saturating_add(instant - self.received)
-            .unwrap_or(received_at)
+    /// What is known of the invocation so far.
+    fn receipt(&self) -> Receipt {
+        self.invocation.receipt()
     }
 
-    /// Stage times so far.
-    pub(super) fn stages(&self) -> Stages {
-        self.record.stages_us
-    }
-
-    pub(super) fn count_response(&mut self, bytes: usize) {
-        self.record.response_bytes = bytes as u64;
+    fn count_response(&mut self, bytes: usize) {
+        self.invocation.record.response_bytes = bytes as u64;
     }
 
     /// Writes head and event and rings the bell.
-    pub(super) async fn send(&mut self, traceparent: Option<&str>) -> Result<(), InvokeError> {
+    async fn send(&mut self) -> Result<(), InvokeError> {
         // Another reference, not another copy: the channel below is borrowed from the same struct.
-        let event = self.event.clone();
-        self.record.request_bytes = event.len() as u64;
-        let id = self.record.id.0;
+        let event = self.invocation.event.clone();
+        self.invocation.record.request_bytes = event.len() as u64;
+        let id = self.invocation.record.id.0;
         // What the handler is told is the host's own deadline.
-        let told = self.at(self.deadline.into_std()).as_microsecond();
+        let deadline_us = self
+            .invocation
+            .at(self.deadline.into_std())
+            .as_microsecond();
         self.spare_core = self.running.has_spare_core();
-        let head = RequestHead::new(told.cast_unsigned(), trigger_code(self.record.trigger))
-            .with_spare_core(self.spare_core)
-            .encode(traceparent);
+        let head = RequestHead::new(
+            deadline_us.cast_unsigned(),
+            trigger_code(self.invocation.record.trigger),
+        )
+        .with_spare_core(self.spare_core)
+        .encode(self.invocation.traceparent.as_deref());
         let deadline = self.deadline;
         let channel = &mut self.lease()?.channel;
         let sending = async {
@@ -139,11 +133,11 @@ impl Exchange {
 
     /// Streams the HTTP body after the event. It comes within the invocation's time like everything else: the handler is
     /// called when it is whole, with what is left.
-    pub(super) async fn send_body(&mut self, mut body: ReadAhead) -> Result<(), InvokeError> {
+    async fn send_body(&mut self, mut body: ReadAhead) -> Result<(), InvokeError> {
         self.instants.sent = None;
         let mut rest = body.rest.take().unwrap_or_else(|| stream::empty().boxed());
         let mut ahead = mem::take(&mut body.pieces).into_iter();
-        let (id, deadline) = (self.record.id.0, self.deadline);
+        let (id, deadline) = (self.invocation.record.id.0, self.deadline);
         loop {
             let piece = match ahead.next() {
                 Some(piece) => Some(piece),
@@ -170,7 +164,7 @@ impl Exchange {
             let result = tokio::time::timeout_at(deadline, sending).await;
             let sent = monotonic_ns();
             channel.ring();
-            self.record.request_bytes += bytes.len() as u64;
+            self.invocation.record.request_bytes += bytes.len() as u64;
             self.settle(result).await?;
             if !more {
                 self.instants.sent = Some(sent);
@@ -181,14 +175,14 @@ impl Exchange {
     }
 
     /// Waits for the next frame, its payload appended to `payload`.
-    pub(super) async fn receive(&mut self, payload: &mut Vec<u8>) -> Result<Received, InvokeError> {
+    async fn receive(&mut self, payload: &mut Vec<u8>) -> Result<Received, InvokeError> {
         // A worker that always has one more frame would never let this task sleep: it must neither keep the thread to
         // itself nor escape its deadline, which the timeout below looks at only when there is nothing to receive.
         tokio::task::coop::consume_budget().await;
         if tokio::time::Instant::now() >= self.deadline {
             return Err(self.timed_out()?);
         }
-        let (id, deadline, busy) = (self.record.id.0, self.deadline, self.spare_core);
+        let (id, deadline, busy) = (self.invocation.record.id.0, self.deadline, self.spare_core);
         let channel = &mut self.lease()?.channel;
         let received = tokio::time::timeout_at(deadline, channel.recv(&id, payload, busy)).await;
         let received = self.settle(received).await?;
@@ -197,11 +191,8 @@ impl Exchange {
     }
 
     /// The next frame if it is there already.
-    pub(super) fn receive_ready(
-        &mut self,
-        payload: &mut Vec<u8>,
-    ) -> Result<Option<Received>, InvokeError> {
-        let id = self.record.id.0;
+    fn receive_ready(&mut self, payload: &mut Vec<u8>) -> Result<Option<Received>, InvokeError> {
+        let id = self.invocation.record.id.0;
         self.lease()?
             .channel
             .try_recv(&id, payload)
@@ -225,7 +216,7 @@ impl Exchange {
     /// The record's stages as far as they have come.
     fn write_stages(&mut self) {
         let spans = spans(self.handler, self.instants);
-        let stages = &mut self.record.stages_us;
+        let stages = &mut self.invocation.record.stages_us;
         stages.send = micros(spans.send);
         stages.run = micros(spans.run);
         stages.recv = micros(spans.recv);
@@ -262,7 +253,7 @@ impl Exchange {
     }
 
     /// The rest of a RESPONSE_ERROR message.
-    pub(super) async fn error(&mut self, mut bytes: Vec<u8>, mut more: bool) -> InvokeError {
+    async fn error(&mut self, mut bytes: Vec<u8>, mut more: bool) -> InvokeError {
         while more {
             match self.receive(&mut bytes).await {
                 Ok(received)
@@ -278,7 +269,7 @@ impl Exchange {
     }
 
     /// Reads a result that is over the limit to its end, so that the instance can go on serving.
-    pub(super) async fn too_large(&mut self, mut more: bool) -> InvokeError {
+    async fn too_large(&mut self, mut more: bool) -> InvokeError {
         let mut scratch = Vec::new();
         while more {
             scratch.clear();
@@ -291,14 +282,23 @@ impl Exchange {
     }
 
     /// The worker sent a kind of frame that has no place here.
-    pub(super) fn out_of_turn(&self, kind: Kind) -> InvokeError {
+    fn out_of_turn(&self, kind: Kind) -> InvokeError {
         self.broken(format!("a frame of kind {kind:?} came out of turn"))
     }
 
     /// The worker broke the protocol above the frames.
-    pub(super) fn broken(&self, how: String) -> InvokeError {
+    fn broken(&self, how: String) -> InvokeError {
         InvokeError::Crashed(format!("it broke the channel's protocol: {how}"))
     }
+}
+
+/// Parses RESPONSE_ERROR; a runtime that sends nonsense still ends in one clear error.
+fn parse_error(bytes: &[u8]) -> FunctionError {
+    serde_json::from_slice(bytes).unwrap_or_else(|error| FunctionError {
+        error_type: "Runtime.ProtocolError".into(),
+        error_message: format!("the runtime reported an error that makes no sense: {error}"),
+        stack_trace: Vec::new(),
+    })
 }
 
 fn trigger_code(trigger: Trigger) -> hearth_abi::Trigger {

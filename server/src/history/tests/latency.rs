@@ -34,7 +34,7 @@ impl Fixture {
     }
 }
 
-fn with_start(at: i64, total: u64, start: Option<StartRung>) -> InvocationRecord {
+fn with_start(at: i64, total: u64, start: Option<StartKind>) -> InvocationRecord {
     InvocationRecord {
         start,
         ..record(at, total, Status::Succeeded)
@@ -53,12 +53,12 @@ async fn cold_and_warm_are_told_apart_in_memory_and_when_stored() {
     let fixture = Fixture::new().await;
     for value in 1..=90 {
         fixture
-            .record(with_start(T0, value, Some(StartRung::Warm)))
+            .record(with_start(T0, value, Some(StartKind::Warm)))
             .await;
     }
     for (value, start) in [
-        (5_000, Some(StartRung::Fork)),
-        (90_000, Some(StartRung::Boot)),
+        (5_000, Some(StartKind::Fork)),
+        (90_000, Some(StartKind::Boot)),
         (7, None),
     ] {
         fixture.record(with_start(T0 + MINUTE, value, start)).await;
@@ -141,8 +141,8 @@ async fn merging_moves_minutes_and_counts_nothing_twice() {
 #[tokio::test]
 async fn rollups_from_before_the_parts_are_read_as_far_as_they_tell() {
     let fixture = Fixture::new().await;
-    let warm = Some(StartRung::Warm);
-    let fork = Some(StartRung::Fork);
+    let warm = Some(StartKind::Warm);
+    let fork = Some(StartKind::Fork);
     for (minute, start) in [(0, warm), (1, warm), (1, fork)] {
         fixture
             .record(with_start(T0 + minute * MINUTE, 100, start))
@@ -248,9 +248,9 @@ proptest! {
     ) {
         let mut minutes: Vec<Slice> = (0..15).map(|_| Slice::new()).collect();
         let mut whole = Slice::new();
-        for (minute, total, rung, failed) in calls {
-            let start = [None, Some(StartRung::Warm), Some(StartRung::Fork), Some(StartRung::Restore), Some(StartRung::Boot)]
-                [usize::from(rung)];
+        for (minute, total, start_kind, failed) in calls {
+            let start = [None, Some(StartKind::Warm), Some(StartKind::Fork), Some(StartKind::Restore), Some(StartKind::Boot)]
+                [usize::from(start_kind)];
             let status = if failed { Status::Failed } else { Status::Succeeded };
             let stages = Stages { run: total / 2, total, ..Stages::default() };
             minutes[minute].record(status, start, &stages);

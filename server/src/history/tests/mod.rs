@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::model::{
-    FunctionSpec, LogLine, LogStream, Network, Runtime, Stages, StartRung, Status, Trigger,
+    FunctionSpec, LogLine, LogStream, Network, Runtime, Stages, StartKind, Status, Trigger,
 };
 
 /// 2023-11-14T22:13:20Z: 20 s into a minute.
@@ -94,7 +94,7 @@ fn record(at: i64, total: u64, status: Status) -> InvocationRecord {
         version: 1,
         trigger: Trigger::Invoke,
         status,
-        start: Some(StartRung::Warm),
+        start: Some(StartKind::Warm),
         received_at: Timestamp::from_microsecond(at).unwrap(),
         finished_at: Some(Timestamp::from_microsecond(at).unwrap()),
         stages_us: Stages {

@@ -22,7 +22,7 @@ const DEFAULT_LIMIT: u32 = 50;
 #[utoipa::path(
     get,
     path = "/api/v1/audit",
-    tag = "people",
+    tag = "accounts",
     operation_id = "list_audit",
     security(("bearer" = ["admin"])),
     params(

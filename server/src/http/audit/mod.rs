@@ -52,11 +52,11 @@ pub struct Audit {
 struct Shared {
     origin: Origin,
     /// Held for a push only.
-    told: Mutex<Told>,
+    pending: Mutex<Pending>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct Pending {
     actor: Option<(ActorKind, String)>,
     action: Option<&'static str>,
     target: Option<String>,
@@ -70,7 +70,7 @@ impl Audit {
         Self {
             shared: Arc::new(Shared {
                 origin,
-                told: Mutex::default(),
+                pending: Mutex::default(),
             }),
         }
     }
@@ -86,60 +86,61 @@ impl Audit {
             Caller::User(_) => ActorKind::User,
             Caller::Token(_) => ActorKind::Token,
         };
-        self.shared.told.lock().actor = Some((kind, caller.name().to_owned()));
+        self.shared.pending.lock().actor = Some((kind, caller.name().to_owned()));
     }
 
     /// Someone who is not known gave this name.
-    pub fn by_stranger(&self, name: &str) {
-        self.shared.told.lock().actor = Some((ActorKind::Nobody, name.to_owned()));
+    pub fn by_unauthenticated(&self, name: &str) {
+        self.shared.pending.lock().actor = Some((ActorKind::Nobody, name.to_owned()));
     }
 
     /// It is this rather than what its route is listed for.
     pub fn action(&self, action: &'static str) {
         debug_assert!(actions::ALL.contains(&action), "{action} is not listed");
-        self.shared.told.lock().action = Some(action);
+        self.shared.pending.lock().action = Some(action);
     }
 
     /// On what, when the address does not say it.
     pub fn target(&self, name: impl Into<String>) {
-        self.shared.told.lock().target = Some(name.into());
+        self.shared.pending.lock().target = Some(name.into());
     }
 
     /// A few words more: a version, names of changed fields. Never a secret, never what was typed into a field.
     pub fn detail(&self, detail: impl Into<String>) {
-        self.shared.told.lock().details.push(detail.into());
+        self.shared.pending.lock().details.push(detail.into());
     }
 
     /// The request turned out to change nothing: it is not recorded.
     pub fn nothing_changed(&self) {
-        self.shared.told.lock().nothing_changed = true;
+        self.shared.pending.lock().nothing_changed = true;
     }
 
     /// It is recorded whatever the answer's status is: a failed log-in.
     pub fn even_if_refused(&self) {
-        self.shared.told.lock().even_if_refused = true;
+        self.shared.pending.lock().even_if_refused = true;
     }
 
     /// What is to be written, now that the answer is known.
     fn finish(&self, action: &'static str, route: Route, response: &Response) -> Option<NewAudit> {
-        let mut told = std::mem::take(&mut *self.shared.told.lock());
+        let mut pending = std::mem::take(&mut *self.shared.pending.lock());
         let status = response.status();
         let failed = status == StatusCode::INTERNAL_SERVER_ERROR;
         let done = !status.is_client_error() && !status.is_server_error();
-        if told.nothing_changed || !(done || failed || told.even_if_refused) {
+        if pending.nothing_changed || !(done || failed || pending.even_if_refused) {
             return None;
         }
-        let action = told.action.unwrap_or(action);
+        let action = pending.action.unwrap_or(action);
         if action == actions::OTHER {
-            told.details.push(route.described);
+            pending.details.push(route.described);
         }
         if failed {
-            told.details
+            pending
+                .details
                 .push("failed with status 500: it may be done in part".to_owned());
         }
-        let (actor_kind, actor) = told.actor.unwrap_or((ActorKind::Nobody, String::new()));
+        let (actor_kind, actor) = pending.actor.unwrap_or((ActorKind::Nobody, String::new()));
         let made = || (action == "function.create").then(|| led_to(response))?;
-        let target = told.target.or(route.target).or_else(made);
+        let target = pending.target.or(route.target).or_else(made);
         Some(NewAudit {
             actor_kind,
             actor: cut(&actor, MAX_NAME_CHARS),
@@ -147,7 +148,7 @@ impl Audit {
             target: cut(&target.unwrap_or_default(), MAX_NAME_CHARS),
             address: self.shared.origin.address.to_string(),
             request_id: self.shared.origin.request_id.clone(),
-            detail: cut(&told.details.join(", "), MAX_DETAIL_CHARS),
+            detail: cut(&pending.details.join(", "), MAX_DETAIL_CHARS),
         })
     }
 }

@@ -51,7 +51,7 @@ fn what_was_refused_is_no_change() {
 #[test]
 fn a_record_says_what_was_told() {
     let audit = Audit::default();
-    audit.by_stranger(&format!("ada\n{}", "x".repeat(100)));
+    audit.by_unauthenticated(&format!("ada\n{}", "x".repeat(100)));
     audit.detail("memory_mb");
     audit.clone().detail("version 2");
     let record = finish(&audit, &answered(303)).unwrap();

@@ -8,10 +8,10 @@ use hearth_web::pages::{AccountPage, FieldErrors, Moment, SessionRow};
 use hearth_web::respond;
 use jiff::Timestamp;
 
+use crate::accounts::rules;
 use crate::http::App;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::model::{Caller, SessionOwner, UserPatch};
-use crate::people::rules;
 
 use super::device;
 use super::form::{Form, Submitted};
@@ -46,7 +46,7 @@ pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Re
     } = submitted;
     let Some(user) = viewer.caller().user() else {
         let detail = "a token has no password; log in as a user to change theirs";
-        return Err(Problem::new(Code::Forbidden, detail));
+        return Err(Problem::new(ProblemCode::Forbidden, detail));
     };
     let name = user.name.clone();
     let (status, errors) = match check(&form, &name) {
@@ -55,7 +55,7 @@ pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Re
             let address = viewer.audit().origin().address;
             // Counted apart from log-ins: strangers who fail in the user's name are not to stand in the way here.
             let attempts = format!("{name} (change)");
-            if let Err(wait) = app.people.attempt(address, Some(&attempts)) {
+            if let Err(wait) = app.accounts.attempt(address, Some(&attempts)) {
                 let mut page = view(&app, &viewer).await?;
                 page.errors = FieldErrors::one("old", too_many(wait));
                 let response = respond::page(StatusCode::TOO_MANY_REQUESTS, &page);
@@ -63,9 +63,14 @@ pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Re
             }
             let found = app.store.user_with_password(&name).await?;
             let hash = found.map(|(_, hash)| hash);
-            if app.people.passwords.verify(form.text("old"), hash).await? {
-                app.people.succeeded(address, Some(&attempts));
-                let hash = app.people.passwords.hash(form.text("password")).await?;
+            if app
+                .accounts
+                .passwords
+                .verify(form.text("old"), hash)
+                .await?
+            {
+                app.accounts.succeeded(address, Some(&attempts));
+                let hash = app.accounts.passwords.hash(form.text("password")).await?;
                 let patch = UserPatch {
                     password: Some(hash),
                     ..UserPatch::default()

@@ -22,7 +22,7 @@ const ROWS: u32 = 50;
 
 /// `?actor=…&action=…&target=…&before=…`.
 #[derive(Debug, Default, Deserialize)]
-pub struct Wanted {
+pub struct AuditQuery {
     #[serde(default)]
     actor: String,
     #[serde(default)]
@@ -37,15 +37,11 @@ pub struct Wanted {
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<AuditQuery>,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Admin)?;
-    let filter = filter(
-        Some(&wanted.actor),
-        Some(&wanted.action),
-        Some(&wanted.target),
-    )?;
-    let before = Some(wanted.before).filter(|before| !before.is_empty());
+    let filter = filter(Some(&query.actor), Some(&query.action), Some(&query.target))?;
+    let before = Some(query.before).filter(|before| !before.is_empty());
     let found = app
         .store
         .audit(&filter, before.as_deref(), ROWS)

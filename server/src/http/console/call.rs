@@ -1,7 +1,6 @@
 //! The test panel's other way: a call of the function's URL, as a client would make it.
 
 use std::str::FromStr;
-use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -14,7 +13,7 @@ use futures_util::{StreamExt, stream};
 use hearth_web::json::JsonText;
 use hearth_web::pages::{HttpForm, InvokeOutcome};
 
-use crate::engine::{InvokeError, InvokeReply, InvokeRequest};
+use crate::engine::{Invocation, InvokeError, InvokeReply};
 use crate::http::App;
 use crate::http::body;
 use crate::http::problem::Problem;
@@ -138,15 +137,9 @@ async fn run(
     let event = event::build(&parts, name, raw_path).map_err(Problem::internal)?;
     let body: BoxStream<'static, Result<Bytes, std::io::Error>> =
         stream::iter([Ok(Bytes::from(body))]).boxed();
-    let (meta, answer) = app
+    let (receipt, answer) = app
         .engine
-        .invoke(InvokeRequest {
-            function: Arc::from(name),
-            trigger: Trigger::Http,
-            event,
-            body: Some(body),
-            traceparent: None,
-        })
+        .invoke(Invocation::new(name, Trigger::Http, event).with_body(body))
         .await;
     if let Err(error @ InvokeError::NotFound(_)) = answer {
         return Err(error.into());
@@ -158,8 +151,8 @@ async fn run(
             body,
         }) => {
             let (bytes, broken) = read(body).await;
-            let record = invoke::record(app, &meta).await?;
-            let mut outcome = invoke::outcome(name, &meta, None, record);
+            let record = invoke::record(app, &receipt).await?;
+            let mut outcome = invoke::outcome(name, &receipt, None, record);
             outcome.http_status = status;
             outcome.headers.splice(0..0, headers.iter().cloned());
             show(&mut outcome, &headers, &bytes);
@@ -169,8 +162,8 @@ async fn run(
             Ok(outcome)
         }
         answer => {
-            let record = invoke::record(app, &meta).await?;
-            Ok(invoke::outcome(name, &meta, Some(answer), record))
+            let record = invoke::record(app, &receipt).await?;
+            Ok(invoke::outcome(name, &receipt, Some(answer), record))
         }
     }
 }

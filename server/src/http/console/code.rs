@@ -50,7 +50,7 @@ pub async fn page(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
-    let function = app.engine.get(&name).await?;
+    let function = app.engine.get(&name)?;
     let code = app.engine.code(&name, None).await?;
     let file = match (shown.new.as_str(), shown.path.as_str()) {
         ("", "") => first(&code, &function).await?,
@@ -72,7 +72,7 @@ pub async fn page(
 pub async fn submit(
     State(app): State<App>,
     Path(name): Path<String>,
-    submitted: Submitted<form::Code>,
+    submitted: Submitted<form::CodeFields>,
 ) -> Result<Response, Problem> {
     let Submitted {
         viewer,
@@ -81,7 +81,7 @@ pub async fn submit(
         ..
     } = submitted;
     viewer.needs(Right::Write)?;
-    let function = app.engine.get(&name).await?;
+    let function = app.engine.get(&name)?;
     let read = match form.text("code_source") {
         "file" => upload(&form, &function).map_err(|error| Failure::field(error, CODE_FIELDS)),
         _ => match edits(&app, &function, &form).await? {
@@ -105,7 +105,7 @@ pub async fn submit(
                     return Ok(go(&headers, &format!("/functions/{name}?notice=deployed")));
                 }
                 Err(EngineError::Invalid(error)) if error.field == "base" => stale(&function),
-                Err(EngineError::Changed(_)) => stale(&app.engine.get(&name).await?),
+                Err(EngineError::Changed(_)) => stale(&app.engine.get(&name)?),
                 Err(error) => Failure::engine(error, CODE_FIELDS, &viewer.request_id)?,
             }
         }
@@ -117,7 +117,7 @@ pub async fn submit(
 pub async fn review(
     State(app): State<App>,
     Path(name): Path<String>,
-    submitted: Submitted<form::Code>,
+    submitted: Submitted<form::CodeFields>,
 ) -> Result<Response, Problem> {
     let Submitted {
         viewer,
@@ -126,7 +126,7 @@ pub async fn review(
         ..
     } = submitted;
     viewer.needs(Right::Write)?;
-    let function = app.engine.get(&name).await?;
+    let function = app.engine.get(&name)?;
     let (code, version, edits) = match edits(&app, &function, &form).await? {
         Ok((_, _, edits)) if edits.is_empty() => {
             return refuse(&app, &viewer, &headers, &function, &form, unchanged()).await;

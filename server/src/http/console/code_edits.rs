@@ -101,7 +101,7 @@ pub fn settle(base: &Path, edits: Vec<FileEdit>) -> io::Result<Vec<FileEdit>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::console::form::{Code, encoded};
+    use crate::http::console::form::{CodeFields, encoded};
 
     fn edit(from: Option<&str>, to: Option<&str>, text: Option<&str>) -> FileEdit {
         FileEdit {
@@ -132,12 +132,13 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                read(&encoded::<Code>(body).await),
+                read(&encoded::<CodeFields>(body).await),
                 Ok(vec![expected]),
                 "{body}"
             );
         }
-        let error = read(&encoded::<Code>("opened=a.py&path=&code=x").await).expect_err("refused");
+        let error =
+            read(&encoded::<CodeFields>("opened=a.py&path=&code=x").await).expect_err("refused");
         assert_eq!(error.field, "path");
     }
 
@@ -145,7 +146,7 @@ mod tests {
     async fn scripts_send_all_edits() {
         let body = "edits=%5B%7B%22from%22%3A%22a%22%7D%2C%7B%22to%22%3A%22b%22%2C%22text%22%3A%22%22%7D%5D";
         assert_eq!(
-            read(&encoded::<Code>(body).await),
+            read(&encoded::<CodeFields>(body).await),
             Ok(vec![
                 edit(Some("a"), None, None),
                 edit(None, Some("b"), Some(""))
@@ -153,7 +154,7 @@ mod tests {
         );
         for bad in ["edits=%7B%7D", "edits=%5B%7B%22mode%22%3A1%7D%5D"] {
             assert_eq!(
-                read(&encoded::<Code>(bad).await)
+                read(&encoded::<CodeFields>(bad).await)
                     .expect_err("refused")
                     .field,
                 "edits",

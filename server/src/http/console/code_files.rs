@@ -25,7 +25,7 @@ const MAX_LISTED: usize = 1_000;
 
 /// Which directory or file.
 #[derive(Debug, Default, Deserialize)]
-pub struct Wanted {
+pub struct FileQuery {
     version: Option<u32>,
     #[serde(default)]
     dir: String,
@@ -38,16 +38,16 @@ pub async fn list(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<FileQuery>,
     headers: axum::http::HeaderMap,
 ) -> Result<Response, Problem> {
     if !is_htmx(&headers) {
         return Ok(Redirect::to(&format!("/functions/{name}/code")).into_response());
     }
     viewer.needs(Right::Read)?;
-    let code = app.engine.code(&name, wanted.version).await?;
-    let missing = Problem::not_found(format_args!("directory {:?}", wanted.dir));
-    let listed = blocking(move || tree(&name, &code, &wanted.dir, "")).await?;
+    let code = app.engine.code(&name, query.version).await?;
+    let missing = Problem::not_found(format_args!("directory {:?}", query.dir));
+    let listed = blocking(move || tree(&name, &code, &query.dir, "")).await?;
     Ok(respond::partial(&listed.ok_or(missing)?))
 }
 
@@ -56,18 +56,18 @@ pub async fn file(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<FileQuery>,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
-    let code = app.engine.code(&name, wanted.version).await?;
+    let code = app.engine.code(&name, query.version).await?;
     let version = code.version;
-    let path = wanted.path.clone();
+    let path = query.path.clone();
     let content = blocking(move || browse::read(&code.path(), &path, MAX_EDITED_BYTES))
         .await?
-        .ok_or_else(|| Problem::not_found(format_args!("file {:?}", wanted.path)))?;
+        .ok_or_else(|| Problem::not_found(format_args!("file {:?}", query.path)))?;
     let (kind, text, bytes) = parts(content);
     let body = json!({
-        "path": wanted.path,
+        "path": query.path,
         "version": version,
         "kind": kind.name(),
         "size": hearth_web::format::bytes(bytes),

@@ -25,7 +25,7 @@ pub async fn ask(
     submitted: &Submitted,
 ) -> Result<Option<Response>, Problem> {
     let viewer = &submitted.viewer;
-    if app.people.is_fresh(viewer.session_id()) {
+    if app.accounts.is_fresh(viewer.session_id()) {
         return Ok(None);
     }
     let Some(typed) = submitted.form.all(FIELD).next() else {
@@ -35,14 +35,14 @@ pub async fn ask(
     let address = viewer.audit().origin().address;
     // Counted apart from log-ins: strangers who fail in the user's name are not to stand in the way here.
     let attempts = format!("{} (confirm {})", caller.name(), viewer.session_id());
-    if let Err(wait) = app.people.attempt(address, Some(&attempts)) {
+    if let Err(wait) = app.accounts.attempt(address, Some(&attempts)) {
         return Ok(Some(page(path, submitted, &too_many(wait), Some(wait))));
     }
     let fits = match caller {
         Caller::User(user) => {
             let found = app.store.user_with_password(&user.name).await?;
             let hash = found.map(|(_, hash)| hash);
-            app.people.passwords.verify(typed, hash).await?
+            app.accounts.passwords.verify(typed, hash).await?
         }
         Caller::Token(token) => app
             .store
@@ -58,8 +58,8 @@ pub async fn ask(
         };
         return Ok(Some(page(path, submitted, message, None)));
     }
-    app.people.succeeded(address, Some(&attempts));
-    app.people.proved(viewer.session_id());
+    app.accounts.succeeded(address, Some(&attempts));
+    app.accounts.proved(viewer.session_id());
     Ok(None)
 }
 

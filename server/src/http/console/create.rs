@@ -68,7 +68,7 @@ pub async fn page(
 /// `POST /new`.
 pub async fn submit(
     State(app): State<App>,
-    submitted: Submitted<form::Code>,
+    submitted: Submitted<form::CodeFields>,
 ) -> Result<Response, Problem> {
     let Submitted {
         viewer,
@@ -229,7 +229,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_filled_form_is_a_function() {
-        let form = encoded::<form::Code>(
+        let form = encoded::<form::CodeFields>(
             "name=+hello+&runtime=python3&handler=main.handler&memory_mb=64&timeout_ms=&network=none&public=true\
              &env_name=A&env_value=1&env_name=&env_value=&code_source=inline&code=def+handler(e,c):%0D%0A++return+1",
         )
@@ -258,19 +258,20 @@ mod tests {
             ("&env_name=&env_value=orphan", "env."),
             ("&network=all", "network"),
         ] {
-            let error =
-                read(&encoded::<form::Code>(&format!("{GOOD}{more}")).await).expect_err("refused");
+            let error = read(&encoded::<form::CodeFields>(&format!("{GOOD}{more}")).await)
+                .expect_err("refused");
             assert_eq!(error.field, field);
         }
-        let error =
-            read(&encoded::<form::Code>("runtime=python3&code=x").await).expect_err("refused");
+        let error = read(&encoded::<form::CodeFields>("runtime=python3&code=x").await)
+            .expect_err("refused");
         assert_eq!(
             (error.field.as_str(), error.rule.as_str()),
             ("name", "give the function a name")
         );
-        let error =
-            read(&encoded::<form::Code>("name=a&runtime=python3&code_source=file&code=x").await)
-                .expect_err("refused");
+        let error = read(
+            &encoded::<form::CodeFields>("name=a&runtime=python3&code_source=file&code=x").await,
+        )
+        .expect_err("refused");
         assert_eq!(
             (error.field.as_str(), error.rule.as_str()),
             ("code", "choose a file")
@@ -279,9 +280,10 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_typed_is_kept() {
-        let form =
-            encoded::<form::Code>("name=Bad+Name&memory_mb=x&code=%0Ay&env_name=A&env_value=+1")
-                .await;
+        let form = encoded::<form::CodeFields>(
+            "name=Bad+Name&memory_mb=x&code=%0Ay&env_name=A&env_value=+1",
+        )
+        .await;
         let typed = typed(&form);
         assert_eq!(typed.name, "Bad Name");
         assert_eq!(typed.memory_mb, "x");

@@ -244,13 +244,13 @@ mod tests {
             ],
         )
         .expect("a diff");
-        let told: Vec<_> = view
+        let shown: Vec<_> = view
             .files
             .iter()
             .map(|file| (file.path.as_str(), file.change, file.added, file.removed))
             .collect();
         assert_eq!(
-            told,
+            shown,
             [
                 ("added.py", FileChange::Added, 1, 0),
                 ("data.bin", FileChange::Removed, 0, 0),

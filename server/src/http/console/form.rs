@@ -12,7 +12,7 @@ use crate::http::csrf;
 use crate::http::problem::{self, Problem};
 use crate::http::spec::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
 use crate::http::{body, query};
-use crate::uploads::{Held, Upload, Uploads};
+use crate::uploads::{Upload, UploadSpace, Uploads};
 
 use super::session::Viewer;
 
@@ -75,7 +75,7 @@ pub struct Settings;
 pub struct Event;
 /// [`CODE`].
 #[derive(Debug)]
-pub struct Code;
+pub struct CodeFields;
 
 impl Kind for Settings {
     const SHAPE: Shape = SETTINGS;
@@ -83,7 +83,7 @@ impl Kind for Settings {
 impl Kind for Event {
     const SHAPE: Shape = EVENT;
 }
-impl Kind for Code {
+impl Kind for CodeFields {
     const SHAPE: Shape = CODE;
 }
 
@@ -106,7 +106,7 @@ pub struct Form {
     /// The chosen file, if one was.
     pub file: Option<Chosen>,
     /// What the fields take in memory.
-    _held: Option<Held>,
+    _held: Option<UploadSpace>,
 }
 
 impl Form {
@@ -193,7 +193,7 @@ fn check_csrf(viewer: &Viewer, sent: &[u8]) -> Result<(), Problem> {
 
 fn not_of_this_session() -> Problem {
     Problem::new(
-        problem::Code::Forbidden,
+        problem::ProblemCode::Forbidden,
         "the form is not of this session: reload the page and try again",
     )
 }
@@ -215,7 +215,7 @@ async fn read_proving(
             let request = body::sipped(request, shape.total)?;
             let form = Multipart::from_request(request, &())
                 .await
-                .map_err(|e| Problem::new(problem::Code::InvalidMultipart, e.body_text()))?;
+                .map_err(|e| Problem::new(problem::ProblemCode::InvalidMultipart, e.body_text()))?;
             multipart(form, shape, uploads, unproven).await
         }
         "application/x-www-form-urlencoded" => {
@@ -278,8 +278,12 @@ async fn multipart(
             held.grow_to(texts)?;
             bytes.extend_from_slice(&chunk);
         }
-        let text = String::from_utf8(bytes)
-            .map_err(|_| Problem::new(problem::Code::InvalidMultipart, "a field is not UTF-8"))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Problem::new(
+                problem::ProblemCode::InvalidMultipart,
+                "a field is not UTF-8",
+            )
+        })?;
         if let Some(viewer) = unproven.take_if(|_| name == CSRF_FIELD) {
             check_csrf(viewer, text.as_bytes())?;
         }
@@ -307,7 +311,7 @@ fn malformed(error: &MultipartError, shape: &Shape) -> Problem {
 
 fn too_many(shape: &Shape) -> Problem {
     Problem::new(
-        problem::Code::InvalidMultipart,
+        problem::ProblemCode::InvalidMultipart,
         format!("the form has more than {} fields", shape.fields),
     )
 }
@@ -380,10 +384,10 @@ mod tests {
         let problem = read(request("text/plain", "name=a"), &LOGIN, &uploads)
             .await
             .expect_err("refused");
-        assert_eq!(problem.code(), problem::Code::UnsupportedMediaType);
+        assert_eq!(problem.code(), problem::ProblemCode::UnsupportedMediaType);
         let junk = request("multipart/form-data; boundary=b", "junk");
         let problem = read(junk, &LOGIN, &uploads).await.expect_err("refused");
-        assert_eq!(problem.code(), problem::Code::InvalidMultipart);
+        assert_eq!(problem.code(), problem::ProblemCode::InvalidMultipart);
     }
 
     /// A form of (field, file name or "", bytes), whose length is not known beforehand.
@@ -412,7 +416,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_form_has_its_own_limits() {
-        let too_large = problem::Code::PayloadTooLarge;
+        let too_large = problem::ProblemCode::PayloadTooLarge;
         for (shape, name) in [
             (LOGIN, "log-in"),
             (SETTINGS, "settings"),
@@ -434,7 +438,7 @@ mod tests {
             let refused = submitted(&shape, &many).await.expect_err(name).code();
             let expected = match shape.fields * 52 > shape.total {
                 true => too_large,
-                false => problem::Code::InvalidMultipart,
+                false => problem::ProblemCode::InvalidMultipart,
             };
             assert_eq!(refused, expected, "{name}");
             // A file is for the form that has one.
@@ -461,7 +465,7 @@ mod tests {
                 let request = request("application/x-www-form-urlencoded", &fields);
                 let refused = read(request, &shape, &Uploads::for_tests()).await;
                 let code = refused.expect_err("too many").code();
-                assert_eq!(code, problem::Code::InvalidMultipart);
+                assert_eq!(code, problem::ProblemCode::InvalidMultipart);
             }
         }
     }

@@ -23,7 +23,7 @@ const FIRST_EVENT: &str = "{\n  \"name\": \"world\"\n}";
 
 /// What the last change did.
 #[derive(Debug, Default, Deserialize)]
-pub struct Wanted {
+pub struct FunctionQuery {
     #[serde(default)]
     notice: String,
     /// Key of the event to start with.
@@ -39,18 +39,18 @@ pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<FunctionQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
-    let function = match app.engine.get(&name).await {
+    let function = match app.engine.get(&name) {
         // What people type who look for the page that creates one.
         Err(EngineError::NotFound(_)) if name == "new" => {
             return Ok(Redirect::to("/new").into_response());
         }
         found => found?,
     };
-    show(&app, &viewer, &function, wanted, &headers, None).await
+    show(&app, &viewer, &function, query, &headers, None).await
 }
 
 /// The page, with the result of an invocation when it answers a form.
@@ -58,20 +58,20 @@ pub async fn show(
     app: &App,
     viewer: &Viewer,
     function: &FunctionView,
-    wanted: Wanted,
+    query: FunctionQuery,
     headers: &HeaderMap,
     answered: Option<Answered>,
 ) -> Result<Response, Problem> {
     let mut chrome = viewer.chrome();
-    chrome.notice = notice(&wanted.notice, function);
+    chrome.notice = notice(&query.notice, function);
     let base = view::base_url(headers);
     let (typed, http, outcome) = match answered {
         Some(answered) => (answered.event, answered.http, Some(answered.outcome)),
         None => (None, None, None),
     };
-    let first = first_event(app, viewer, &function.name, &wanted).await?;
+    let first = first_event(app, viewer, &function.name, &query).await?;
     // One that was typed for a former function of this name is not meant.
-    let explicit_event = typed.is_some() || first.asked_for || wanted.notice == "created";
+    let explicit_event = typed.is_some() || first.asked_for || query.notice == "created";
     let page = FunctionPage {
         chrome,
         head: view::head(app, function).await?,
@@ -111,10 +111,10 @@ async fn first_event(
     app: &App,
     viewer: &Viewer,
     name: &str,
-    wanted: &Wanted,
+    query: &FunctionQuery,
 ) -> Result<FirstEvent, Problem> {
-    let mut picker = events::picker(app, viewer, name, wanted.pick.clone()).await?;
-    if let Some((event, said)) = events::of_invocation(app, name, &wanted.event).await? {
+    let mut picker = events::picker(app, viewer, name, query.pick.clone()).await?;
+    if let Some((event, said)) = events::of_invocation(app, name, &query.event).await? {
         picker.said = said;
         return Ok(FirstEvent {
             event,
@@ -122,7 +122,7 @@ async fn first_event(
             asked_for: true,
         });
     }
-    let asked_for = !wanted.pick.is_empty();
+    let asked_for = !query.pick.is_empty();
     if !asked_for && let Some(saved) = picker.saved.first() {
         picker.picked = format!("saved-{}", saved.id);
         picker.name = saved.name.clone();
@@ -140,7 +140,7 @@ async fn first_event(
 
 /// `?notice=…`: set by the redirect after a change.
 #[derive(Debug, Default, Deserialize)]
-pub struct Notice {
+pub struct FunctionNotice {
     /// What was done.
     #[serde(default)]
     pub notice: String,

@@ -24,12 +24,12 @@ const PAGE: usize = 100;
 
 /// `?notice=…`: set by the redirect after a change.
 #[derive(Debug, Default, Deserialize)]
-pub struct Notice {
+pub struct DeletedNotice {
     #[serde(default)]
     notice: String,
 }
 
-impl Notice {
+impl DeletedNotice {
     /// What to say about the change.
     pub fn in_words(&self) -> Option<String> {
         (self.notice == "deleted").then(|| "The function is deleted.".to_owned())
@@ -38,7 +38,7 @@ impl Notice {
 
 /// What the address asks for. What makes no sense is left out.
 #[derive(Debug, Default, Deserialize)]
-pub struct Wanted {
+pub struct FunctionsQuery {
     #[serde(default)]
     q: String,
     #[serde(default)]
@@ -49,7 +49,7 @@ pub struct Wanted {
     page: String,
 }
 
-impl Wanted {
+impl FunctionsQuery {
     /// The query, with what was not named.
     pub fn query(&self) -> ListQuery {
         let known = |list: &[&str], value: &str| list.contains(&value).then(|| value.to_owned());
@@ -73,13 +73,13 @@ impl Wanted {
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
-    Query(wanted): Query<Wanted>,
-    Query(notice): Query<Notice>,
+    Query(query): Query<FunctionsQuery>,
+    Query(notice): Query<DeletedNotice>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
     let mut chrome = viewer.chrome();
-    let list = view(&app.live.board_now(), wanted.query());
+    let list = view(&app.live.board_now(), query.query());
     if is_htmx(&headers) {
         return Ok(respond::partial(&FunctionsTable { chrome, list }));
     }
@@ -106,9 +106,9 @@ fn view(board: &Board, mut query: ListQuery) -> ListView {
     let rows = shown
         .into_iter()
         .map(|row| FunctionRow {
-            name: row.glance.name.clone(),
-            runtime: view::runtime(row.glance.runtime),
-            max_concurrency: row.glance.max_concurrency,
+            name: row.summary.name.clone(),
+            runtime: view::runtime(row.summary.runtime),
+            max_concurrency: row.summary.max_concurrency,
         })
         .collect();
     ListView {
@@ -127,13 +127,13 @@ fn select<'b>(board: &'b Board, query: &ListQuery) -> Vec<&'b Row> {
     let mut rows: Vec<&Row> = board
         .rows
         .iter()
-        .filter(|row| search.is_empty() || row.glance.name.contains(&search))
-        .filter(|row| query.state.is_empty() || view::state(row.glance.state).label == query.state)
+        .filter(|row| search.is_empty() || row.summary.name.contains(&search))
+        .filter(|row| query.state.is_empty() || view::state(row.summary.state).label == query.state)
         .collect();
     // The board is by name, and the sort is stable: equals stay in that order.
     match query.sort.as_str() {
         "instances" => rows.sort_by_key(|row| {
-            let instances = row.glance.instances;
+            let instances = row.summary.instances;
             instances.idle + instances.busy + instances.starting
         }),
         "rate" => rows.sort_by(|a, b| a.rate.requests.total_cmp(&b.rate.requests)),
@@ -154,8 +154,8 @@ fn error_share(row: &Row) -> f64 {
 
 /// The numbers of a row.
 fn put(row: &Row, values: &mut Values) {
-    let name = &row.glance.name;
-    let instances = row.glance.instances;
+    let name = &row.summary.name;
+    let instances = row.summary.instances;
     let recent = &row.recent;
     let mut cell = |key: &str, text: String| values.set(format!("{name}/{key}"), text);
     cell(
@@ -175,8 +175,8 @@ fn put(row: &Row, values: &mut Values) {
         values.set_titled(format!("{name}/{key}"), shown.text(), shown.title());
     }
     let badge = pages::badge(
-        view::state(row.glance.state),
-        row.glance.state_reason.as_deref(),
+        view::state(row.summary.state),
+        row.summary.state_reason.as_deref(),
     );
     values.set_html(format!("{name}/state"), badge);
 }
@@ -191,8 +191,8 @@ pub struct Followed {
 
 impl Followed {
     /// From now on.
-    pub fn new(board: &Board, wanted: &Wanted) -> Self {
-        let list = view(board, wanted.query());
+    pub fn new(board: &Board, query: &FunctionsQuery) -> Self {
+        let list = view(board, query.query());
         let mut names: Vec<String> = list.rows.into_iter().map(|row| row.name).collect();
         names.sort_unstable();
         Self {
@@ -208,7 +208,7 @@ impl Followed {
         let mut values = Values::default();
         let mut found = 0;
         for row in &board.rows {
-            if self.names.binary_search(&row.glance.name).is_ok() {
+            if self.names.binary_search(&row.summary.name).is_ok() {
                 found += 1;
                 put(row, &mut values);
             }
@@ -221,14 +221,14 @@ impl Followed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Glance;
+    use crate::engine::Summary;
     use crate::history::Recent;
     use crate::live::Rate;
     use crate::model::{FunctionState, InstanceCounts, Runtime};
 
     fn row(name: &str, state: FunctionState, p99_us: u64) -> Row {
         Row {
-            glance: Glance {
+            summary: Summary {
                 id: 1,
                 name: name.to_owned(),
                 runtime: Runtime::Python3,
@@ -257,13 +257,13 @@ mod tests {
         }
     }
 
-    fn names(wanted: &Wanted) -> Vec<String> {
-        let list = view(&board(), wanted.query());
+    fn names(query: &FunctionsQuery) -> Vec<String> {
+        let list = view(&board(), query.query());
         list.rows.into_iter().map(|row| row.name).collect()
     }
 
-    fn wanted(q: &str, state: &str, sort: &str) -> Wanted {
-        Wanted {
+    fn wanted(q: &str, state: &str, sort: &str) -> FunctionsQuery {
+        FunctionsQuery {
             q: q.into(),
             state: state.into(),
             sort: sort.into(),

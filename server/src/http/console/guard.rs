@@ -11,7 +11,7 @@ use hearth_web::respond;
 use crate::http::App;
 use crate::http::audit::Audit;
 use crate::http::auth::session_cookie;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::http::request_id::RequestId;
 
 use super::session::{Viewer, encode_next, local_path};
@@ -85,7 +85,7 @@ pub async fn sessions(State(app): State<App>, mut request: Request, next: Next) 
 }
 
 /// For the login page: no session, but the same care for where a request comes from.
-pub async fn strangers(request: Request, next: Next) -> Response {
+pub async fn unauthenticated(request: Request, next: Next) -> Response {
     let id = request_id(&request);
     let htmx = is_htmx(request.headers());
     if let Err(problem) = same_origin(&request) {
@@ -127,7 +127,10 @@ fn pages_for_problems(
         Some(problem) => present(problem, chrome, htmx, id),
         // An address that exists, but not for this method: the router's own answer has no body.
         None if response.status() == StatusCode::METHOD_NOT_ALLOWED => present(
-            Problem::new(Code::MethodNotAllowed, "the page takes no such request"),
+            Problem::new(
+                ProblemCode::MethodNotAllowed,
+                "the page takes no such request",
+            ),
             chrome,
             htmx,
             id,
@@ -149,8 +152,8 @@ fn present(problem: Problem, chrome: Option<Chrome>, htmx: bool, id: &str) -> Re
         chrome,
         status: code.status().as_u16(),
         title: match code {
-            Code::NotFound => "Not found".to_owned(),
-            Code::Forbidden => "Not allowed".to_owned(),
+            ProblemCode::NotFound => "Not found".to_owned(),
+            ProblemCode::Forbidden => "Not allowed".to_owned(),
             _ => code.title().to_owned(),
         },
         detail: sentence(problem.detail()),
@@ -177,8 +180,11 @@ fn to_login(request: &Request) -> Response {
     let headers = request.headers();
     // The page asks over itself: leaving it would lose what was typed there.
     if is_htmx(headers) {
-        return Problem::new(Code::Unauthorized, "the session has ended; log in again")
-            .into_response();
+        return Problem::new(
+            ProblemCode::Unauthorized,
+            "the session has ended; log in again",
+        )
+        .into_response();
     }
     let next = match request.uri().path_and_query() {
         Some(path) if request.method().is_safe() => local_path(path.as_str()),
@@ -217,7 +223,7 @@ fn same_origin(request: &Request) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::new(
-        Code::Forbidden,
+        ProblemCode::Forbidden,
         "the request comes from a page of another site",
     ))
 }

@@ -36,7 +36,7 @@ const LIVE_ELEMENT: &str = "invocations";
 
 /// The page's query.
 #[derive(Debug, Default, Deserialize)]
-pub struct Wanted {
+pub struct InvocationsQuery {
     #[serde(flatten)]
     form: FilterForm,
     before: Option<String>,
@@ -47,20 +47,20 @@ pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<InvocationsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
     if !is_htmx(&headers) {
-        let function = app.engine.get(&name).await?;
+        let function = app.engine.get(&name)?;
         let page = InvocationsPage {
             chrome: viewer.chrome(),
             head: view::head(&app, &function).await?,
-            invocations: find(&app, &name, wanted).await?,
+            invocations: find(&app, &name, query).await?,
         };
         return Ok(respond::page(StatusCode::OK, &page));
     }
-    let invocations = find(&app, &name, wanted).await?;
+    let invocations = find(&app, &name, query).await?;
     let address = invocations.address(invocations.before.as_deref());
     let mut response = respond::partial(&InvocationsPartial { invocations });
     // What refreshes itself stays where it is; a filter or another page is a place to come back to.
@@ -73,10 +73,10 @@ pub async fn page(
     Ok(response)
 }
 
-async fn find(app: &App, name: &str, wanted: Wanted) -> Result<InvocationsView, Problem> {
+async fn find(app: &App, name: &str, query: InvocationsQuery) -> Result<InvocationsView, Problem> {
     let id = app.engine.id_of(name).ok_or_else(|| no_function(name))?;
-    let before = wanted.before.filter(|before| !before.is_empty());
-    let (page, wrong) = match wanted.form.filter() {
+    let before = query.before.filter(|before| !before.is_empty());
+    let (page, wrong) = match query.form.filter() {
         Ok(filter) => {
             let page = app
                 .history
@@ -97,7 +97,7 @@ async fn find(app: &App, name: &str, wanted: Wanted) -> Result<InvocationsView, 
         }
     };
     let now = Timestamp::now();
-    let form = wanted.form;
+    let form = query.form;
     Ok(InvocationsView {
         function: name.to_owned(),
         filter: FilterText {

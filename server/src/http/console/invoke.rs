@@ -1,6 +1,5 @@
 //! The test panel: one invocation, its answer, where its time went and what it printed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Path, State};
@@ -12,14 +11,14 @@ use hearth_web::json::JsonText;
 use hearth_web::pages::{HttpForm, InvokeOutcome, InvokeOutcomePartial};
 use hearth_web::respond;
 
-use crate::engine::{InvokeError, InvokeMeta, InvokeReply, InvokeRequest};
+use crate::engine::{Invocation, InvokeError, InvokeReply, Receipt};
 use crate::http::App;
 use crate::http::body;
 use crate::http::problem::Problem;
-use crate::model::{InvocationRecord, Right, StartRung, Trigger};
+use crate::model::{InvocationRecord, Right, StartKind, Trigger};
 
 use super::form::{self, Submitted};
-use super::function::{self, Wanted};
+use super::function::{self, FunctionQuery};
 use super::guard::{is_htmx, sentence};
 use super::session::Viewer;
 use super::view;
@@ -88,36 +87,30 @@ pub async fn answer(
         return Ok(response);
     }
     viewer.needs(Right::Read)?;
-    let function = app.engine.get(name).await?;
-    let wanted = Wanted::default();
+    let function = app.engine.get(name)?;
+    let wanted = FunctionQuery::default();
     function::show(app, viewer, &function, wanted, headers, Some(answered)).await
 }
 
 async fn run(app: &App, name: &str, event: String) -> Result<InvokeOutcome, Problem> {
-    let (meta, answer) = app
+    let (receipt, answer) = app
         .engine
-        .invoke(InvokeRequest {
-            function: Arc::from(name),
-            trigger: Trigger::Invoke,
-            event: Bytes::from(event),
-            body: None,
-            traceparent: None,
-        })
+        .invoke(Invocation::new(name, Trigger::Invoke, Bytes::from(event)))
         .await;
     if let Err(error @ InvokeError::NotFound(_)) = answer {
         return Err(error.into());
     }
-    let record = record(app, &meta).await?;
-    Ok(outcome(name, &meta, Some(answer), record))
+    let record = record(app, &receipt).await?;
+    Ok(outcome(name, &receipt, Some(answer), record))
 }
 
 /// The finished record with its log lines.
-pub async fn record(app: &App, meta: &InvokeMeta) -> Result<Option<InvocationRecord>, Problem> {
-    if meta.version == 0 {
+pub async fn record(app: &App, receipt: &Receipt) -> Result<Option<InvocationRecord>, Problem> {
+    if receipt.version == 0 {
         return Ok(None);
     }
     for _ in 0..RECORD_ATTEMPTS {
-        if let Some(record) = app.history.get(meta.id).await? {
+        if let Some(record) = app.history.get(receipt.id).await? {
             return Ok(Some(record));
         }
         tokio::time::sleep(RECORD_WAIT).await;
@@ -128,22 +121,22 @@ pub async fn record(app: &App, meta: &InvokeMeta) -> Result<Option<InvocationRec
 /// What is shown of an answer; without one, of a call that succeeded.
 pub fn outcome(
     name: &str,
-    meta: &InvokeMeta,
+    receipt: &Receipt,
     answer: Option<Result<InvokeReply, InvokeError>>,
     record: Option<InvocationRecord>,
 ) -> InvokeOutcome {
-    let admitted = meta.version != 0;
-    let id = meta.id.to_string();
+    let admitted = receipt.version != 0;
+    let id = receipt.id.to_string();
     let mut headers = Vec::new();
     if admitted {
         let mut push = |name: &str, value| headers.push((name.to_owned(), value));
         push("X-Hearth-Invocation-Id", id.clone());
-        if let Some(start) = meta.start {
-            push("X-Hearth-Start", view::rung(start).to_owned());
+        if let Some(start) = receipt.start {
+            push("X-Hearth-Start", view::start_kind(start).to_owned());
         }
-        push("X-Hearth-Version", meta.version.to_string());
+        push("X-Hearth-Version", receipt.version.to_string());
     }
-    let stages = record.as_ref().map_or(&meta.stages, |r| &r.stages_us);
+    let stages = record.as_ref().map_or(&receipt.stages, |r| &r.stages_us);
     let mut outcome = InvokeOutcome {
         http_status: StatusCode::OK.as_u16(),
         badge: Badge::new("succeeded", Tone::Good),
@@ -155,8 +148,8 @@ pub fn outcome(
         invocation: record.is_some().then_some(id),
         function: name.to_owned(),
         headers,
-        rung: meta.start.map(view::rung),
-        started: meta
+        start_kind: receipt.start.map(view::start_kind),
+        started: receipt
             .start
             .map(|start| started(start, stages.start))
             .unwrap_or_default(),
@@ -189,13 +182,13 @@ pub fn outcome(
 }
 
 /// What having an instance cost.
-fn started(start: StartRung, start_us: u64) -> String {
+fn started(start: StartKind, start_us: u64) -> String {
     let time = hearth_web::format::duration_us(start_us);
     match start {
-        StartRung::Warm => "on a warm instance".to_owned(),
-        StartRung::Fork => format!("started by fork in {time}"),
-        StartRung::Restore => format!("restored from its image in {time}"),
-        StartRung::Boot => format!("booted in {time}"),
+        StartKind::Warm => "on a warm instance".to_owned(),
+        StartKind::Fork => format!("started by fork in {time}"),
+        StartKind::Restore => format!("restored from its image in {time}"),
+        StartKind::Boot => format!("booted in {time}"),
     }
 }
 
@@ -211,7 +204,7 @@ pub fn refused(name: &str, problem: &Problem) -> InvokeOutcome {
         invocation: None,
         function: name.to_owned(),
         headers: Vec::new(),
-        rung: None,
+        start_kind: None,
         started: String::new(),
         stages: None,
         logs: Vec::new(),
@@ -221,13 +214,13 @@ pub fn refused(name: &str, problem: &Problem) -> InvokeOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FunctionError, InvocationId, Stages, StartRung};
+    use crate::model::{FunctionError, InvocationId, Stages, StartKind};
 
-    fn meta(version: u32) -> InvokeMeta {
-        InvokeMeta {
+    fn receipt(version: u32) -> Receipt {
+        Receipt {
             id: InvocationId::new(),
             version,
-            start: Some(StartRung::Fork),
+            start: Some(StartKind::Fork),
             stages: Stages {
                 run: 10,
                 total: 12,
@@ -238,12 +231,12 @@ mod tests {
 
     #[test]
     fn an_answer_is_shown_with_its_headers() {
-        let meta = meta(3);
+        let receipt = receipt(3);
         let reply = Ok(InvokeReply::Json(Bytes::from_static(b"{\"a\":1}")));
-        let shown = outcome("hello", &meta, Some(reply), None);
+        let shown = outcome("hello", &receipt, Some(reply), None);
         assert_eq!(shown.http_status, 200);
         assert_eq!(shown.result.expect("a result").shown, "{\n  \"a\": 1\n}");
-        assert_eq!(shown.headers[0].1, meta.id.to_string());
+        assert_eq!(shown.headers[0].1, receipt.id.to_string());
         assert_eq!(shown.headers[1], ("X-Hearth-Start".into(), "fork".into()));
         assert_eq!(shown.started, "started by fork in 0 µs");
         assert!(shown.stages.is_some());
@@ -257,14 +250,14 @@ mod tests {
             error_message: "no".into(),
             stack_trace: Vec::new(),
         });
-        let shown = outcome("f", &meta(1), Some(Err(raised)), None);
+        let shown = outcome("f", &receipt(1), Some(Err(raised)), None);
         assert_eq!(
             (shown.http_status, shown.badge.label),
             (502, "function_error")
         );
         assert_eq!(shown.error.expect("an error").error_type, "ValueError");
 
-        let shown = outcome("f", &meta(1), Some(Err(InvokeError::Timeout(50))), None);
+        let shown = outcome("f", &receipt(1), Some(Err(InvokeError::Timeout(50))), None);
         assert_eq!(
             (shown.http_status, shown.badge.label),
             (504, "function_timeout")
@@ -278,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_was_never_admitted_has_nothing_to_look_at() {
-        let shown = outcome("f", &meta(0), Some(Err(InvokeError::ShuttingDown)), None);
+        let shown = outcome("f", &receipt(0), Some(Err(InvokeError::ShuttingDown)), None);
         assert!(shown.headers.is_empty() && shown.stages.is_none() && shown.invocation.is_none());
         let problem = body::check_json(b"{").expect_err("not JSON");
         let shown = refused("f", &problem);

@@ -24,7 +24,7 @@ const FIRST: &str = "5m";
 
 /// `?window=…`
 #[derive(Debug, Default, Deserialize)]
-pub struct Wanted {
+pub struct LatencyQuery {
     #[serde(default)]
     window: String,
 }
@@ -34,16 +34,16 @@ pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<LatencyQuery>,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
-    let function = app.engine.get(&name).await?;
+    let function = app.engine.get(&name)?;
     let id = app.engine.id_of(&name).ok_or_else(|| no_function(&name))?;
     // What is not offered is shown as what is offered first.
     let shown = WINDOWS
         .iter()
         .map(|(value, ..)| *value)
-        .find(|value| *value == wanted.window)
+        .find(|value| *value == query.window)
         .unwrap_or(FIRST);
     let latency = app.history.latency(id, window(shown)?).read().await?;
     let page = LatencyPage {

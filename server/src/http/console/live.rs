@@ -31,7 +31,7 @@ use crate::http::problem::Problem;
 use crate::live::Sample;
 use crate::model::{HeatColumn, Latency, Right};
 
-use super::functions::{Followed, Wanted};
+use super::functions::{Followed, FunctionsQuery};
 use super::session::Viewer;
 use super::view;
 use super::{latency, overview};
@@ -54,7 +54,7 @@ pub async fn stream(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Query(topics): Query<Topics>,
-    Query(list): Query<Wanted>,
+    Query(list): Query<FunctionsQuery>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     viewer.needs(Right::Read)?;
@@ -89,8 +89,8 @@ pub async fn stream(
         function: topics.function,
         finished: None,
         latency,
-        told: Values::default(),
-        told_stale: false,
+        sent: Values::default(),
+        sent_stale: false,
         seconds: 0,
         waiting: vec![hello(&app)],
         app,
@@ -120,8 +120,8 @@ struct Feed {
     finished: Option<u64>,
     latency: Option<LatencyFeed>,
     /// What the page was told last.
-    told: Values,
-    told_stale: bool,
+    sent: Values,
+    sent_stale: bool,
     /// Samples that were sent.
     seconds: u32,
     /// Events of this second, last first.
@@ -167,14 +167,14 @@ impl Feed {
         if let Some(followed) = &self.followed {
             let (cells, stale) = followed.values(&board);
             values.extend(cells);
-            if stale && !self.told_stale {
-                self.told_stale = true;
+            if stale && !self.sent_stale {
+                self.sent_stale = true;
                 self.send("stale", &());
             }
         }
         let mut called = false;
         if let Some(name) = &self.function {
-            let function = self.app.engine.get(name).await.ok()?;
+            let function = self.app.engine.get(name).ok()?;
             let head = view::head(&self.app, &function).await.ok()?;
             let finished = self
                 .app
@@ -201,8 +201,8 @@ impl Feed {
             }
         }
         // Also when nothing changed, so that the page knows that the connection lives.
-        self.send("values", &values.since(&self.told));
-        self.told = values;
+        self.send("values", &values.since(&self.sent));
+        self.sent = values;
         self.waiting.reverse();
         Some(())
     }

@@ -11,12 +11,12 @@ use hearth_web::pages::LoginPage;
 use hearth_web::respond;
 use serde::Deserialize;
 
+use crate::accounts::{PasswordError, rules};
 use crate::http::App;
 use crate::http::audit::Audit;
 use crate::http::auth::session_cookie;
 use crate::http::problem::Problem;
 use crate::model::{Caller, UserView};
-use crate::people::{PasswordError, rules};
 use crate::store::StoreError;
 
 use super::form::{self, Form};
@@ -123,15 +123,15 @@ async fn with_password(
         return Err(Refusal::Password(StatusCode::UNPROCESSABLE_ENTITY, message));
     }
     let address = audit.origin().address;
-    app.people
+    app.accounts
         .attempt(address, Some(&name))
         .map_err(Refusal::Wait)?;
     let found = app.store.user_with_password(&name).await?;
     let hash = found.as_ref().map(|(_, hash)| hash.clone());
-    let fits = app.people.passwords.verify(password, hash).await?;
+    let fits = app.accounts.passwords.verify(password, hash).await?;
     let failed = |reason: &str, message: &str| {
         audit.action("session.login_failed");
-        audit.by_stranger(&name);
+        audit.by_unauthenticated(&name);
         audit.detail(reason);
         audit.even_if_refused();
         Refusal::Password(StatusCode::UNAUTHORIZED, message.to_owned())
@@ -142,7 +142,7 @@ async fn with_password(
             "This user is disabled. Ask an admin to enable you again.",
         )),
         Some((user, _)) if fits => {
-            app.people.succeeded(address, Some(&name));
+            app.accounts.succeeded(address, Some(&name));
             Ok(Caller::User(Arc::<UserView>::new(user)))
         }
         Some(_) => Err(failed("wrong password", WRONG)),
@@ -157,10 +157,10 @@ fn with_token(app: &App, audit: &Audit, form: &Form) -> Result<Caller, Refusal> 
         return Err(Refusal::Token(StatusCode::UNPROCESSABLE_ENTITY, message));
     }
     let address = audit.origin().address;
-    app.people.attempt(address, None).map_err(Refusal::Wait)?;
+    app.accounts.attempt(address, None).map_err(Refusal::Wait)?;
     let failed = |reason: &str, name: &str, status, message: &str| {
         audit.action("session.login_failed");
-        audit.by_stranger(name);
+        audit.by_unauthenticated(name);
         audit.detail(reason);
         audit.even_if_refused();
         Refusal::Token(status, message.to_owned())
@@ -173,7 +173,7 @@ fn with_token(app: &App, audit: &Audit, form: &Form) -> Result<Caller, Refusal> 
             "This token is not known. Copy it whole, without quotes.",
         ));
     };
-    app.people.succeeded(address, None);
+    app.accounts.succeeded(address, None);
     // The console's pages are about all functions: there is no view of it for such a token.
     if token.scope.is_some() {
         return Err(failed(

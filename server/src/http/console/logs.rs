@@ -8,12 +8,12 @@ use hearth_web::pages::{LogLineRow, LogsPage, LogsPartial, LogsView};
 use hearth_web::respond;
 use serde::Deserialize;
 
-use crate::history::{LogEntry, SearchText};
+use crate::history::SearchText;
 use crate::http::App;
 use crate::http::functions::no_function;
 use crate::http::problem::Problem;
 use crate::http::spec;
-use crate::model::{InvocationId, Right};
+use crate::model::{InvocationId, LogEntry, Right};
 
 use super::guard::{is_htmx, push_url};
 use super::session::Viewer;
@@ -28,7 +28,7 @@ const OF_INVOCATION: u32 = 2000;
 
 /// The page's query.
 #[derive(Debug, Default, Deserialize)]
-pub struct Wanted {
+pub struct LogQuery {
     #[serde(default)]
     q: String,
     invocation: Option<String>,
@@ -40,13 +40,13 @@ pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<LogQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
-    let logs = find(&app, &name, wanted).await?;
+    let logs = find(&app, &name, query).await?;
     if !is_htmx(&headers) {
-        let function = app.engine.get(&name).await?;
+        let function = app.engine.get(&name)?;
         let page = LogsPage {
             chrome: viewer.chrome(),
             head: view::head(&app, &function).await?,
@@ -65,11 +65,11 @@ pub async fn page(
 async fn find(
     app: &App,
     name: &str,
-    wanted: Wanted,
+    query: LogQuery,
 ) -> Result<(LogsView, Option<String>), Problem> {
     let id = app.engine.id_of(name).ok_or_else(|| no_function(name))?;
-    let before = wanted.before.filter(|before| !before.is_empty());
-    let invocation = wanted.invocation.filter(|id| !id.is_empty());
+    let before = query.before.filter(|before| !before.is_empty());
+    let invocation = query.invocation.filter(|id| !id.is_empty());
     let key = match invocation.as_deref().map(str::parse) {
         None => None,
         Some(Ok(key)) => Some(InvocationId(key)),
@@ -79,7 +79,7 @@ async fn find(
     };
     let mut view = LogsView {
         function: name.to_owned(),
-        query: wanted.q.trim().to_owned(),
+        query: query.q.trim().to_owned(),
         invocation,
         wrong: None,
         lines: Vec::new(),

@@ -41,15 +41,15 @@ impl Meanwhile {
             });
         };
         let changes = app.engine.setting_changes(&now.name, known, active).await?;
-        let told: Vec<String> = changes
+        let described: Vec<String> = changes
             .iter()
             .map(|change| format!("{} from {} to {}", change.name, change.before, change.after))
             .collect();
         Ok(Self {
             title: format!("Version {active} became the active one meanwhile."),
-            changes: match told.is_empty() {
+            changes: match described.is_empty() {
                 true => "It has the same settings.".to_owned(),
-                false => format!("It changed {}.", told.join(", ")),
+                false => format!("It changed {}.", described.join(", ")),
             },
         })
     }

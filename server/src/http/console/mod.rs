@@ -6,6 +6,7 @@
 //! be had without the session's CSRF token.
 
 mod account;
+mod accounts;
 mod audit;
 mod call;
 mod code;
@@ -34,7 +35,6 @@ mod outcome;
 mod overview;
 mod packed;
 mod palette;
-mod people;
 mod person;
 mod place;
 mod retention;
@@ -112,28 +112,28 @@ pub fn router(app: App) -> Router<App> {
         .route("/account/password", post(account::password))
         .route("/account/sessions/end-others", post(account::end_others))
         .route("/account/sessions/{id}/end", post(account::end_session))
-        .route("/people", get(people::page).post(people::create))
-        .route("/people/{name}", get(person::page))
-        .route("/people/{name}/role", post(person::role))
-        .route("/people/{name}/password", post(person::password))
-        .route("/people/{name}/disable", post(person::disable))
-        .route("/people/{name}/enable", post(person::enable))
-        .route("/people/{name}/delete", post(person::delete))
-        .route("/people/{name}/sessions/end", post(person::end_sessions))
+        .route("/accounts", get(accounts::page).post(accounts::create))
+        .route("/accounts/{name}", get(person::page))
+        .route("/accounts/{name}/role", post(person::role))
+        .route("/accounts/{name}/password", post(person::password))
+        .route("/accounts/{name}/disable", post(person::disable))
+        .route("/accounts/{name}/enable", post(person::enable))
+        .route("/accounts/{name}/delete", post(person::delete))
+        .route("/accounts/{name}/sessions/end", post(person::end_sessions))
         .route(
-            "/people/{name}/sessions/{id}/end",
+            "/accounts/{name}/sessions/{id}/end",
             post(person::end_session),
         )
         .route("/tokens", get(tokens::page).post(tokens::create))
         .route("/tokens/{id}/revoke", post(tokens::revoke))
         .route("/audit", get(audit::page))
         .layer(from_fn_with_state(app.clone(), guard::sessions));
-    let doors = Router::new()
+    let login_routes = Router::new()
         .route("/login", get(login::page).post(login::login))
         .route("/setup", get(setup::page).post(setup::submit))
-        .layer(from_fn(guard::strangers));
+        .layer(from_fn(guard::unauthenticated));
     pages
-        .merge(doors)
+        .merge(login_routes)
         .layer(from_fn(packed::pack))
         // Form fields have limits of their own, see `form`.
         .layer(DefaultBodyLimit::disable())

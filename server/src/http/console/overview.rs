@@ -19,7 +19,7 @@ use crate::http::problem::Problem;
 use crate::live::{Board, Sample};
 use crate::model::{FunctionState, Right};
 
-use super::functions::Notice;
+use super::functions::DeletedNotice;
 use super::session::Viewer;
 use super::view;
 
@@ -38,7 +38,7 @@ const ROWS: usize = 5;
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
-    Query(notice): Query<Notice>,
+    Query(notice): Query<DeletedNotice>,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
     let mut chrome = viewer.chrome();
@@ -74,7 +74,7 @@ pub fn values(app: &App, sample: &Sample, board: &Board) -> Values {
     values.set_count("invocations", sample.lifetime.0);
     let most = sample.seconds.iter().map(|(requests, _)| *requests).max();
     values.set("most", format::count(most.unwrap_or(0).into()));
-    let instances = board.rows.iter().map(|row| row.glance.instances);
+    let instances = board.rows.iter().map(|row| row.summary.instances);
     let (idle, busy) = instances.fold((0_u64, 0_u64), |(idle, busy), instances| {
         (
             idle + u64::from(instances.idle),
@@ -86,7 +86,7 @@ pub fn values(app: &App, sample: &Sample, board: &Board) -> Values {
         format!("{} busy, {} idle", format::count(busy), format::count(idle)),
     );
     for (state, key, _) in STATES {
-        let count = board.rows.iter().filter(|row| row.glance.state == state);
+        let count = board.rows.iter().filter(|row| row.summary.state == state);
         values.set(key, format::count(count.count() as u64));
     }
     host(app, sample, &mut values);
@@ -148,7 +148,7 @@ fn slowest(board: &Board) -> Vec<SlowRow> {
     rows.into_iter()
         .take(ROWS)
         .map(|row| SlowRow {
-            name: row.glance.name.clone(),
+            name: row.summary.name.clone(),
             p50: view::percentile(500, row.recent.count, row.recent.p50_us),
             p99: view::percentile(990, row.recent.count, row.recent.p99_us),
             count: format::count(row.recent.count),

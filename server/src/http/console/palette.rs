@@ -19,7 +19,7 @@ const LONGEST: usize = 64;
 
 /// `?q=…`
 #[derive(Debug, Default, Deserialize)]
-pub struct Wanted {
+pub struct PaletteQuery {
     #[serde(default)]
     q: String,
 }
@@ -36,10 +36,10 @@ pub struct Found {
 pub async fn search(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
-    Query(wanted): Query<Wanted>,
+    Query(query): Query<PaletteQuery>,
 ) -> Result<Json<Vec<Found>>, Problem> {
     viewer.needs(Right::Read)?;
-    let search: String = wanted
+    let search: String = query
         .q
         .trim()
         .to_lowercase()
@@ -50,13 +50,13 @@ pub async fn search(
     let mut found: Vec<_> = board
         .rows
         .iter()
-        .filter_map(|row| Some((score(&search, &row.glance.name)?, &row.glance)))
+        .filter_map(|row| Some((score(&search, &row.summary.name)?, &row.summary)))
         .collect();
     found.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.name.cmp(&b.1.name)));
-    let offered = found.into_iter().take(OFFERED).map(|(_, glance)| Found {
-        name: glance.name.clone(),
-        runtime: view::runtime(glance.runtime),
-        state: view::state(glance.state).label,
+    let offered = found.into_iter().take(OFFERED).map(|(_, summary)| Found {
+        name: summary.name.clone(),
+        runtime: view::runtime(summary.runtime),
+        state: view::state(summary.state).label,
     });
     Ok(Json(offered.collect()))
 }
@@ -72,7 +72,7 @@ fn score(search: &str, name: &str) -> Option<(u8, usize)> {
             let mut letters = name.chars();
             search
                 .chars()
-                .all(|wanted| letters.any(|letter| letter == wanted))
+                .all(|searched| letters.any(|letter| letter == searched))
                 .then_some(3)?
         }
     };

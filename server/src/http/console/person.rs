@@ -1,4 +1,4 @@
-//! `/people/{name}`: one user.
+//! `/accounts/{name}`: one user.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -8,22 +8,22 @@ use hearth_web::pages::{FieldErrors, MadePassword, PersonPage};
 use hearth_web::respond;
 use jiff::Timestamp;
 
+use crate::accounts::rules;
 use crate::http::App;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::http::users;
 use crate::model::{Right, Role, SessionOwner, UserPatch, UserView};
-use crate::people::rules;
 use crate::store::StoreError;
 
 use super::account;
+use super::accounts::{is_typed, row};
 use super::confirm;
 use super::form::Submitted;
 use super::guard::{go, sentence};
 use super::notice::Notice;
-use super::people::{is_typed, row};
 use super::session::Viewer;
 
-/// `GET /people/{name}`.
+/// `GET /accounts/{name}`.
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
@@ -55,14 +55,14 @@ fn in_words(role: &str) -> String {
     }
 }
 
-/// `POST /people/{name}/role`.
+/// `POST /accounts/{name}/role`.
 pub async fn role(
     State(app): State<App>,
     Path(name): Path<String>,
     submitted: Submitted,
 ) -> Result<Response, Problem> {
     submitted.viewer.needs(Right::Admin)?;
-    let path = format!("/people/{name}/role");
+    let path = format!("/accounts/{name}/role");
     if let Some(question) = confirm::ask(&app, &path, &submitted).await? {
         return Ok(question);
     }
@@ -78,7 +78,7 @@ pub async fn role(
     change(&app, &submitted, &name, &patch, "role").await
 }
 
-/// `POST /people/{name}/disable`.
+/// `POST /accounts/{name}/disable`.
 pub async fn disable(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -88,14 +88,14 @@ pub async fn disable(
     set_disabled(&app, &submitted, &name, true).await
 }
 
-/// `POST /people/{name}/enable`.
+/// `POST /accounts/{name}/enable`.
 pub async fn enable(
     State(app): State<App>,
     Path(name): Path<String>,
     submitted: Submitted,
 ) -> Result<Response, Problem> {
     submitted.viewer.needs(Right::Admin)?;
-    let path = format!("/people/{name}/enable");
+    let path = format!("/accounts/{name}/enable");
     if let Some(question) = confirm::ask(&app, &path, &submitted).await? {
         return Ok(question);
     }
@@ -116,7 +116,7 @@ async fn set_disabled(
     change(app, submitted, name, &patch, notice).await
 }
 
-/// `POST /people/{name}/password`.
+/// `POST /accounts/{name}/password`.
 pub async fn password(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -124,7 +124,7 @@ pub async fn password(
 ) -> Result<Response, Problem> {
     let viewer = &submitted.viewer;
     viewer.needs(Right::Admin)?;
-    let path = format!("/people/{name}/password");
+    let path = format!("/accounts/{name}/password");
     if let Some(question) = confirm::ask(&app, &path, &submitted).await? {
         return Ok(question);
     }
@@ -142,7 +142,7 @@ pub async fn password(
         None => users::generated_password()?,
     };
     let patch = UserPatch {
-        password: Some(app.people.passwords.hash(&password).await?),
+        password: Some(app.accounts.passwords.hash(&password).await?),
         ..UserPatch::default()
     };
     // Who sets their own password stays where they are.
@@ -152,7 +152,7 @@ pub async fn password(
         .await?
         .ok_or_else(|| users::no_user(&name))?;
     if typed.is_some() {
-        let target = format!("/people/{name}?notice=password");
+        let target = format!("/accounts/{name}?notice=password");
         return Ok(go(&submitted.headers, &target));
     }
     let mut page = view(&app, viewer, &name).await?;
@@ -160,7 +160,7 @@ pub async fn password(
     Ok(respond::page(StatusCode::OK, &page))
 }
 
-/// `POST /people/{name}/delete`.
+/// `POST /accounts/{name}/delete`.
 pub async fn delete(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -169,13 +169,13 @@ pub async fn delete(
     submitted.viewer.needs(Right::Admin)?;
     match app.store.delete_user(&name).await {
         Ok(true) if is_self(&submitted.viewer, &name) => Ok(go(&submitted.headers, "/login")),
-        Ok(true) => Ok(go(&submitted.headers, "/people?notice=deleted")),
+        Ok(true) => Ok(go(&submitted.headers, "/accounts?notice=deleted")),
         Ok(false) => Err(users::no_user(&name)),
         Err(error) => refused(&app, &submitted.viewer, &name, error).await,
     }
 }
 
-/// `POST /people/{name}/sessions/{id}/end`.
+/// `POST /accounts/{name}/sessions/{id}/end`.
 pub async fn end_session(
     State(app): State<App>,
     Path((name, id)): Path<(String, String)>,
@@ -187,7 +187,7 @@ pub async fn end_session(
     Ok(back(&submitted.headers, &name, "ended"))
 }
 
-/// `POST /people/{name}/sessions/end`: all of them, but not the one that asks.
+/// `POST /accounts/{name}/sessions/end`: all of them, but not the one that asks.
 pub async fn end_sessions(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -229,7 +229,7 @@ async fn change(
 }
 
 fn back(headers: &HeaderMap, name: &str, notice: &str) -> Response {
-    go(headers, &format!("/people/{name}?notice={notice}"))
+    go(headers, &format!("/accounts/{name}?notice={notice}"))
 }
 
 fn is_self(viewer: &Viewer, name: &str) -> bool {
@@ -244,7 +244,7 @@ async fn refused(
     error: StoreError,
 ) -> Result<Response, Problem> {
     let problem = Problem::from(error);
-    if problem.code() != Code::LastAdmin {
+    if problem.code() != ProblemCode::LastAdmin {
         return Err(problem);
     }
     let mut page = view(app, viewer, name).await?;

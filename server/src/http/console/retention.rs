@@ -27,7 +27,7 @@ use super::session::Viewer;
 
 /// What the last change did.
 #[derive(Debug, Default, Deserialize)]
-pub struct Notice {
+pub struct RetentionNotice {
     #[serde(default)]
     notice: String,
 }
@@ -36,7 +36,7 @@ pub struct Notice {
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
-    Query(notice): Query<Notice>,
+    Query(notice): Query<RetentionNotice>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Admin)?;
@@ -149,15 +149,15 @@ fn read_changes(
 /// Somebody else changed the settings after the form was made: says what.
 fn overtaken(loaded: &Retention, present: &Retention) -> Failure {
     let (before, after) = (form_of(loaded), form_of(present));
-    let told: Vec<String> = RetentionForm::FIELDS
+    let described: Vec<String> = RetentionForm::FIELDS
         .iter()
         .map(|name| (name, before.number(name), after.number(name)))
         .filter(|(_, before, after)| before != after)
         .map(|(name, before, after)| format!("{name} from {before} to {after}"))
         .collect();
-    let changes = match told.is_empty() {
+    let changes = match described.is_empty() {
         true => "They are the same again.".to_owned(),
-        false => format!("Changed: {}.", told.join(", ")),
+        false => format!("Changed: {}.", described.join(", ")),
     };
     let title = "Somebody else changed these settings meanwhile. Nothing was saved.".to_owned();
     Failure::overtaken(title, &changes, present.revision().to_string())

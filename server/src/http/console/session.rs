@@ -127,7 +127,7 @@ pub async fn open(
     // Who opens a session has just entered what opens it.
     let session = app.store.peek_session(&secret).await?;
     if let Some(session) = &session {
-        app.people.proved(session.id);
+        app.accounts.proved(session.id);
     }
     let cookie = set_cookie(&secret, SESSION_ABSOLUTE, headers)?;
     if !is_htmx(headers) {

@@ -18,7 +18,7 @@ use crate::model::{
 
 use super::create::{env, env_rows};
 use super::form::{Form, Submitted};
-use super::function::{Notice, notice};
+use super::function::{FunctionNotice, notice};
 use super::guard::{go, is_htmx};
 use super::meanwhile::{self, Meanwhile};
 use super::outcome::Failure;
@@ -30,11 +30,11 @@ pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
-    Query(query): Query<Notice>,
+    Query(query): Query<FunctionNotice>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
-    let function = app.engine.get(&name).await?;
+    let function = app.engine.get(&name)?;
     let form = present(&function);
     let shown = Shown {
         notice: notice(&query.notice, &function),
@@ -56,13 +56,13 @@ pub async fn submit(
         ..
     } = submitted;
     viewer.needs(Right::Write)?;
-    let function = app.engine.get(&name).await?;
+    let function = app.engine.get(&name)?;
     let filled_in = FilledIn::on(&app, &form, &function).await?;
     let failure = match read(&form, &filled_in.shown) {
         Err(error) => Failure::field(error, SettingsForm::FIELDS),
         Ok(None) => {
             viewer.audit().nothing_changed();
-            return Ok(go(&headers, &told(&name, "unchanged")));
+            return Ok(go(&headers, &with_notice(&name, "unchanged")));
         }
         Ok(Some(patch)) => {
             viewer.audit().detail(patch.fields().join(", "));
@@ -71,7 +71,7 @@ pub async fn submit(
                 Ok(saved) => {
                     let version = saved.active_version;
                     viewer.audit().detail(format!("version {version}"));
-                    return Ok(go(&headers, &told(&name, "saved")));
+                    return Ok(go(&headers, &with_notice(&name, "saved")));
                 }
                 Err(EngineError::Changed(_)) => overtaken(&app, &name, &filled_in.known).await?,
                 Err(error) => Failure::engine(error, SettingsForm::FIELDS, &viewer.request_id)?,
@@ -143,7 +143,7 @@ fn as_of(function: FunctionView, version: VersionView) -> FunctionView {
 
 /// The function is in another state than `known`: says what was changed.
 async fn overtaken(app: &App, name: &str, known: &Revision) -> Result<Failure, Problem> {
-    let now = app.engine.get(name).await?;
+    let now = app.engine.get(name)?;
     let Meanwhile { title, changes } = Meanwhile::since(app, known, &now).await?;
     let title = format!("{title} Nothing was saved.");
     Ok(Failure::overtaken(
@@ -158,7 +158,7 @@ fn revision(function: &FunctionView) -> Revision {
 }
 
 /// The page again, with what was done.
-fn told(name: &str, notice: &str) -> String {
+fn with_notice(name: &str, notice: &str) -> String {
     format!("/functions/{name}/settings?notice={notice}")
 }
 
@@ -180,7 +180,7 @@ pub async fn delete(
         match app.engine.delete(&name, meanwhile::meant(&form)).await {
             Ok(()) => return Ok(go(&headers, "/functions?notice=deleted")),
             Err(EngineError::Changed(changed)) => {
-                let now = app.engine.get(&name).await?;
+                let now = app.engine.get(&name)?;
                 let known = Revision::named(&shown);
                 let Meanwhile { title, changes } = Meanwhile::since(&app, &known, &now).await?;
                 shown = changed.present.to_string();
@@ -199,7 +199,7 @@ pub async fn delete(
         let status = StatusCode::UNPROCESSABLE_ENTITY;
         return Ok((status, respond::partial(&state)).into_response());
     }
-    let function = app.engine.get(&name).await?;
+    let function = app.engine.get(&name)?;
     let form = present(&function);
     let shown = Shown {
         status: StatusCode::UNPROCESSABLE_ENTITY,
@@ -430,7 +430,7 @@ mod tests {
             keep_warm: false,
             template_idle_timeout_s: 3600,
             start: crate::model::Start::Auto,
-            starts_by: crate::model::StartRung::Fork,
+            starts_by: crate::model::StartKind::Fork,
             start_reason: None,
             network: Network::None,
             body: crate::model::BodyForm::Base64,

@@ -8,11 +8,11 @@ use axum::response::Response;
 use hearth_web::pages::{FieldErrors, SetupPage};
 use hearth_web::respond;
 
+use crate::accounts::rules;
 use crate::http::App;
 use crate::http::audit::Audit;
 use crate::http::problem::Problem;
 use crate::model::{Caller, InvalidField};
-use crate::people::rules;
 
 use super::form::{self, Form};
 use super::guard::sentence;
@@ -43,12 +43,12 @@ pub async fn submit(
         return Ok(done());
     }
     let address = audit.origin().address;
-    if let Err(wait) = app.people.attempt(address, Some(ACCOUNT)) {
+    if let Err(wait) = app.accounts.attempt(address, Some(ACCOUNT)) {
         let errors = FieldErrors::one("code", too_many(wait));
         let response = refused(&form, StatusCode::TOO_MANY_REQUESTS, errors);
         return Ok(limited(response, Some(wait)));
     }
-    if !app.people.setup.accepts(form.text("code")) {
+    if !app.accounts.setup.accepts(form.text("code")) {
         audit.action("session.login_failed");
         audit.detail("wrong set-up code");
         audit.even_if_refused();
@@ -56,18 +56,18 @@ pub async fn submit(
         let errors = FieldErrors::one("code", message.to_owned());
         return Ok(refused(&form, StatusCode::UNAUTHORIZED, errors));
     }
-    app.people.succeeded(address, Some(ACCOUNT));
+    app.accounts.succeeded(address, Some(ACCOUNT));
     let name = form.trimmed("name");
     if let Err(error) = check(&form, &name) {
         let errors = FieldErrors::one(&error.field, sentence(&error.rule));
         return Ok(refused(&form, StatusCode::UNPROCESSABLE_ENTITY, errors));
     }
-    let hash = app.people.passwords.hash(form.text("password")).await?;
+    let hash = app.accounts.passwords.hash(form.text("password")).await?;
     // Of two who have the code, one is first.
     let Some(user) = app.store.create_first_user(&name, &hash).await? else {
         return Ok(done());
     };
-    app.people.setup.close();
+    app.accounts.setup.close();
     audit.target(user.name.as_str());
     audit.detail("role admin, by the set-up's code");
     let caller = Caller::User(Arc::new(user));
@@ -91,7 +91,7 @@ fn check(form: &Form, name: &str) -> Result<(), InvalidField> {
 }
 
 async fn is_done(app: &App) -> Result<bool, Problem> {
-    Ok(!app.people.setup.is_open() || app.store.has_users().await?)
+    Ok(!app.accounts.setup.is_open() || app.store.has_users().await?)
 }
 
 fn done() -> Response {

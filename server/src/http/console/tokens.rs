@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::http::App;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::http::spec::{Fields, Input, invalid};
 use crate::http::tokens;
 use crate::model::{InvalidField, NewToken, Right, TokenView};
@@ -74,7 +74,7 @@ pub async fn revoke(
     viewer.needs(Right::Admin)?;
     match tokens::revoke(&app, viewer.caller(), viewer.audit(), &id).await {
         Ok(_) => Ok(go(&submitted.headers, "/tokens?notice=revoked")),
-        Err(problem) if problem.code() == Code::TokenInUse => {
+        Err(problem) if problem.code() == ProblemCode::TokenInUse => {
             let mut page = view(&app, viewer);
             page.problem =
                 "You are logged in with this token. Log in in another way to revoke it.".to_owned();

@@ -19,7 +19,7 @@ use crate::model::{AuditFilter, AuditRecord, Revision, Right, VersionView};
 
 use super::code_files::blocking;
 use super::form::Submitted;
-use super::function::{Notice, notice};
+use super::function::{FunctionNotice, notice};
 use super::guard::go;
 use super::meanwhile::{self, Meanwhile};
 use super::session::Viewer;
@@ -33,11 +33,11 @@ pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
-    Query(query): Query<Notice>,
+    Query(query): Query<FunctionNotice>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
-    let function = app.engine.get(&name).await?;
+    let function = app.engine.get(&name)?;
     let mut chrome = viewer.chrome();
     chrome.notice = notice(&query.notice, &function);
     let now = Timestamp::now();
@@ -142,7 +142,7 @@ pub async fn compared(
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
     let after = number(&name, &version)?;
-    let function = app.engine.get(&name).await?;
+    let function = app.engine.get(&name)?;
     let numbers: Vec<u32> = app
         .engine
         .versions(&name)
@@ -197,7 +197,7 @@ pub async fn ask(
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Write)?;
     let version = number(&name, &version)?;
-    let function = app.engine.get(&name).await?;
+    let function = app.engine.get(&name)?;
     if function.active_version == version {
         return Ok(Redirect::to(&format!("/functions/{name}/versions")).into_response());
     }

@@ -16,7 +16,7 @@ use crate::http::answer;
 use crate::http::edge::is_https;
 use crate::model::{
     DecisionCounts, FunctionError, FunctionState, FunctionView, ImageView, InvocationPayloads,
-    InvocationRecord, LogLine, LogStream, Note, Payload, Revision, Runtime, Stages, StartRung,
+    InvocationRecord, LogLine, LogStream, Note, Payload, Revision, Runtime, Stages, StartKind,
     Status, Trigger, samples_needed,
 };
 use crate::store::StoreError;
@@ -65,9 +65,9 @@ fn trigger(trigger: Trigger) -> &'static str {
     }
 }
 
-/// A start rung as the API spells it.
-pub fn rung(start: StartRung) -> &'static str {
-    answer::rung(start)
+/// A start kind as the API spells it.
+pub fn start_kind(start: StartKind) -> &'static str {
+    answer::start_kind(start)
 }
 
 /// The drawn stages.
@@ -166,9 +166,9 @@ pub fn decisions(counts: &DecisionCounts) -> Vec<DecisionRow> {
 }
 
 /// How instances start, and why.
-pub fn starts(by: StartRung, reason: Option<&String>) -> StartRow {
+pub fn starts(by: StartKind, reason: Option<&String>) -> StartRow {
     StartRow {
-        by: crate::http::answer::rung(by).to_owned(),
+        by: crate::http::answer::start_kind(by).to_owned(),
         reason: reason.cloned(),
     }
 }
@@ -192,7 +192,7 @@ pub fn history_row(record: InvocationRecord, now: Timestamp) -> HistoryRow {
             now,
         },
         status: status(record.status),
-        rung: record.start.map_or("–", rung),
+        start_kind: record.start.map_or("–", start_kind),
         version: record.version,
         trigger: trigger(record.trigger),
         total_us: record.stages_us.total,
@@ -230,7 +230,7 @@ pub fn invocation(
         version: record.version,
         trigger: trigger(record.trigger),
         status: status(record.status),
-        rung: record.start.map(rung),
+        start_kind: record.start.map(start_kind),
         received: Moment {
             at: record.received_at,
             now,

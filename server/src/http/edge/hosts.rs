@@ -7,6 +7,8 @@
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::model::normal_host_name;
+
 /// The names that are ours.
 #[derive(Debug, Default)]
 pub struct Hosts {
@@ -56,7 +58,7 @@ impl Hosts {
         if name.parse::<Ipv4Addr>().is_ok() {
             return Named::Console;
         }
-        match normal(name) {
+        match normal_host_name(name) {
             Some(name) => self.name(&name),
             None => Named::Invalid,
         }
@@ -98,19 +100,6 @@ fn without_port(host: &str) -> Option<&str> {
     (digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
-/// A host's name as it is compared: lower case, without the final dot of a full name. `None` when it is none.
-pub fn normal(name: &str) -> Option<String> {
-    let name = name.strip_suffix('.').unwrap_or(name);
-    let is_label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
-    };
-    let good = name.len() <= 253 && name.split('.').all(is_label);
-    good.then(|| name.to_ascii_lowercase())
-}
-
 /// The names of this machine: its host name, and what `/etc/hosts` calls it besides.
 pub fn own_names() -> Vec<String> {
     let uname = rustix::system::uname();
@@ -128,7 +117,10 @@ fn names_of(node: &str, hosts_file: &str) -> Vec<String> {
             names.extend(words.into_iter().map(str::to_owned));
         }
     }
-    names.iter().filter_map(|name| normal(name)).collect()
+    names
+        .iter()
+        .filter_map(|name| normal_host_name(name))
+        .collect()
 }
 
 #[cfg(test)]

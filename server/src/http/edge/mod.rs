@@ -11,10 +11,10 @@ use std::net::SocketAddr;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, Uri, header, uri::PathAndQuery};
 
-pub use hosts::{Hosts, Named, normal, own_names};
+pub use hosts::{Hosts, Named, own_names};
 pub use proxies::{Proxies, is_https};
 
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 
 /// Answered under any name: whoever watches the server may know it by an address of its own, and they say nothing.
 const UNDER_ANY_NAME: [&str; 2] = ["/healthz", "/readyz"];
@@ -125,7 +125,7 @@ fn to_origin_form(request: &mut Request) -> Result<(), Problem> {
 }
 
 fn invalid(detail: &str) -> Problem {
-    Problem::new(Code::InvalidHost, detail)
+    Problem::new(ProblemCode::InvalidHost, detail)
 }
 
 fn misdirected(headers: &HeaderMap) -> Problem {
@@ -135,7 +135,7 @@ fn misdirected(headers: &HeaderMap) -> Problem {
         .take(253)
         .collect();
     Problem::new(
-        Code::MisdirectedRequest,
+        ProblemCode::MisdirectedRequest,
         format!(
             "this server does not answer to {host:?}; HEARTH_HOSTS names the hosts it answers to"
         ),
@@ -304,6 +304,6 @@ mod tests {
             .expect("one");
         let peer = SocketAddr::from(([127, 0, 0, 1], 9));
         let problem = edge().receive(&mut request, peer).expect_err("refused");
-        assert_eq!(problem.code(), Code::InvalidHost);
+        assert_eq!(problem.code(), ProblemCode::InvalidHost);
     }
 }

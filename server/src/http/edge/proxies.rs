@@ -20,14 +20,14 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 const MAX_HOPS: usize = 32;
 
 /// Most peers of which the log says that their word does not count: anybody can send the headers, from many addresses.
-const MAX_TOLD: usize = 32;
+const MAX_WARNED: usize = 32;
 
 /// Whose word counts.
 #[derive(Debug, Default)]
 pub struct Proxies {
     trusted: Vec<IpNet>,
     /// Peers whose word did not, as far as the log says so.
-    told: Mutex<HashSet<IpAddr>>,
+    warned: Mutex<HashSet<IpAddr>>,
 }
 
 /// What is known of where a request comes from.
@@ -44,7 +44,7 @@ impl Proxies {
     pub fn new(networks: Vec<IpNet>) -> Self {
         Self {
             trusted: networks,
-            told: Mutex::default(),
+            warned: Mutex::default(),
         }
     }
 
@@ -121,8 +121,8 @@ impl Proxies {
 
     /// Whether the log shall say of this peer that its word does not count: once, and of so many peers only.
     fn is_news(&self, peer: IpAddr) -> bool {
-        let mut told = self.told.lock();
-        told.len() < MAX_TOLD && told.insert(network(peer))
+        let mut warned = self.warned.lock();
+        warned.len() < MAX_WARNED && warned.insert(network(peer))
     }
 
     /// The first address from the right that is no proxy of ours, and how many entries were believed; `None` without the
@@ -264,8 +264,8 @@ mod tests {
         assert!(!news("192.0.2.1"));
         // One customer's addresses are one.
         assert!(news("2001:db8::1") && !news("2001:db8::2"));
-        let told = (0..=255).filter(|n| news(&format!("198.51.100.{n}")));
-        assert_eq!(told.count(), MAX_TOLD - 3);
+        let warned = (0..=255).filter(|n| news(&format!("198.51.100.{n}")));
+        assert_eq!(warned.count(), MAX_WARNED - 3);
     }
 
     #[test]

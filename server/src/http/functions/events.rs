@@ -123,7 +123,7 @@ impl Feed {
         if !is_alive(&self.app, &self.name, self.id, &self.proof).await {
             return None;
         }
-        let view = self.app.engine.get(&self.name).await.ok()?;
+        let view = self.app.engine.get(&self.name).ok()?;
         let stats = match self.app.history.stats(self.id, WINDOW).await {
             Ok(stats) => stats,
             Err(error) => {

@@ -44,7 +44,7 @@ pub async fn get(
     Path(name): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let function = addressed(&app, &headers, app.engine.get(&name).await?);
+    let function = addressed(&app, &headers, app.engine.get(&name)?);
     let versions = app.engine.versions(&name).await?;
     let revision = function.revision();
     etag::answer(&headers, &revision, &FunctionDetail { function, versions })

@@ -11,7 +11,7 @@ use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::spec::invalid;
-use crate::model::{InvocationRecord, Page, StartRung, Status, Trigger};
+use crate::model::{InvocationRecord, Page, StartKind, Status, Trigger};
 
 /// Longest page: bounds one answer's size and one query's time.
 const MAX_LIMIT: u32 = 1000;
@@ -33,7 +33,7 @@ const DEFAULT_LIMIT: u32 = 50;
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Length of the page, 50 by default"),
         ("before" = Option<String>, Query, description = "`next` of an earlier page"),
         ("status" = Option<Status>, Query, description = "Only those that ended so"),
-        ("start" = Option<StartRung>, Query, description = "Only those whose instance came from this rung"),
+        ("start" = Option<StartKind>, Query, description = "Only those whose instance came from this start kind"),
         ("version" = Option<u32>, Query, minimum = 1, maximum = 4294967295u32, description = "Only those of this version"),
         ("trigger" = Option<Trigger>, Query, description = "Only those caused so"),
         ("min_us" = Option<u64>, Query, maximum = 3600000000u32, description = "Only those whose total was so long or longer"),

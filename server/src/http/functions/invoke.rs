@@ -1,15 +1,13 @@
 //! `POST /api/v1/functions/{name}/invoke`: the hot path. One pass over the headers, no copy of a body that came in one
 //! piece, no database.
 
-use std::sync::Arc;
-
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
 use super::no_function;
-use crate::engine::{InvokeReply, InvokeRequest};
+use crate::engine::{Invocation, InvokeReply};
 use crate::http::App;
 use crate::http::answer;
 use crate::http::auth;
@@ -78,14 +76,8 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
     } else {
         body::check_json(&event)?;
     }
-    let request = InvokeRequest {
-        function: Arc::from(name),
-        trigger: Trigger::Invoke,
-        event,
-        body: None,
-        traceparent: traceparent.map(str::to_owned),
-    };
-    let (meta, outcome) = app.engine.invoke(request).await;
+    let invocation = Invocation::new(name, Trigger::Invoke, event).with_traceparent(traceparent);
+    let (receipt, outcome) = app.engine.invoke(invocation).await;
     let mut response = match outcome {
         Ok(InvokeReply::Json(result)) => {
             let mut response = Response::new(result.into());
@@ -99,7 +91,7 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
         }
         Err(error) => Problem::from(error).into_response(),
     };
-    answer::stamp(response.headers_mut(), &meta, traceparent);
+    answer::stamp(response.headers_mut(), &receipt, traceparent);
     Ok(response)
 }
 

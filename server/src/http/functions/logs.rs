@@ -16,14 +16,14 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Interval;
 
 use super::{id_of, is_alive};
-use crate::history::{Event, LogEntry, SearchText};
+use crate::history::{Event, SearchText};
 use crate::http::App;
 use crate::http::auth::{Allowed, Proof, Read};
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::http::spec::invalid;
-use crate::model::{InvalidField, InvocationId};
+use crate::model::{InvalidField, InvocationId, LogEntry};
 
 /// Most stored lines in one answer.
 const MAX_LIMIT: u32 = 10_000;

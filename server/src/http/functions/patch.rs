@@ -38,7 +38,7 @@ pub async fn patch(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, Problem> {
-    let now = app.engine.get(&name).await?;
+    let now = app.engine.get(&name)?;
     let fields = spec::json_fields(request).await?;
     let patch = spec::patch(fields, now.runtime, now.max_concurrency)?;
     if let (Some(most), None) = (patch.max_concurrency, patch.min_instances) {

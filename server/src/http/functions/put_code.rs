@@ -44,7 +44,7 @@ pub async fn put_code(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, Problem> {
-    let runtime = app.engine.get(&name).await?.runtime;
+    let runtime = app.engine.get(&name)?.runtime;
     let fields = spec::code_upload(request, &app.uploads).await?;
     let code = spec::code_only(fields, runtime)?;
     let nothing_else = FunctionPatch::default();

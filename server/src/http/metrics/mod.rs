@@ -17,8 +17,8 @@ use snapshot::Snapshot;
 
 const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Metrics for Prometheus: functions by state, instances, the scheduler's decisions, memory kept, invocations by function, status and start rung, latency
-/// histograms, the server process.
+/// Metrics for Prometheus: functions by state, instances, the scheduler's decisions, memory kept, invocations by function,
+/// status and start kind, latency histograms, the server process.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -30,11 +30,11 @@ const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=u
 )]
 pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Response, Problem> {
     let snapshot = Snapshot {
-        functions: app.engine.list().await?,
+        functions: app.engine.list(),
         totals: app.history.totals(),
         held: app.engine.held(),
-        standbys: app.engine.standbys().ready(),
-        standbys_used: app.engine.standbys().used(),
+        prewarmed_sandboxes: app.engine.prewarmed().ready(),
+        prewarmed_sandboxes_used: app.engine.prewarmed().used(),
         refused_stamps: app.engine.refused_stamps(),
         process: process::read(),
         uptime: app.started.elapsed(),

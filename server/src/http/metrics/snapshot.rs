@@ -9,9 +9,9 @@ use prometheus_client::metrics::MetricType;
 
 use super::process::Process;
 use crate::history::{LiveHistogram, Totals};
-use crate::http::answer::rung;
-use crate::model::{FunctionState, FunctionView, ImageView, StartRung, Status};
-use crate::scheduler::Held;
+use crate::http::answer::start_kind;
+use crate::model::{FunctionState, FunctionView, ImageView, StartKind, Status};
+use crate::scheduler::MemoryStatus;
 
 /// Upper bounds of the latency buckets in µs. Fixed, whatever was measured: `le` must not change between scrapes.
 const BOUNDS_US: [u64; 17] = [
@@ -35,11 +35,11 @@ const BOUNDS_US: [u64; 17] = [
 ];
 
 /// The order of [`Totals::by_start`].
-const RUNGS: [StartRung; 4] = [
-    StartRung::Warm,
-    StartRung::Fork,
-    StartRung::Restore,
-    StartRung::Boot,
+const RUNGS: [StartKind; 4] = [
+    StartKind::Warm,
+    StartKind::Fork,
+    StartKind::Restore,
+    StartKind::Boot,
 ];
 
 /// Everything one scrape shows.
@@ -47,11 +47,11 @@ const RUNGS: [StartRung; 4] = [
 pub(super) struct Snapshot {
     pub functions: Vec<FunctionView>,
     pub totals: Vec<Totals>,
-    pub held: Held,
+    pub held: MemoryStatus,
     /// Sandboxes made ahead that are ready.
-    pub standbys: usize,
+    pub prewarmed_sandboxes: usize,
     /// How many of them restores have taken.
-    pub standbys_used: u64,
+    pub prewarmed_sandboxes_used: u64,
     /// Answers whose worker's stamps contradicted the server's clock.
     pub refused_stamps: u64,
     pub process: Process,
@@ -189,20 +189,20 @@ impl Snapshot {
         }
         encoder
             .encode_descriptor(
-                "hearth_standbys",
+                "hearth_prewarmed_sandboxes",
                 "Sandboxes made ahead for restores that are ready",
                 None,
                 MetricType::Gauge,
             )?
-            .encode_gauge(&(self.standbys as u64))?;
+            .encode_gauge(&(self.prewarmed_sandboxes as u64))?;
         encoder
             .encode_descriptor(
-                "hearth_standbys_used",
+                "hearth_prewarmed_sandboxes_used",
                 "Sandboxes made ahead that restores have taken",
                 None,
                 MetricType::Counter,
             )?
-            .encode_counter::<NoLabelSet, _, u64>(&self.standbys_used, None)?;
+            .encode_counter::<NoLabelSet, _, u64>(&self.prewarmed_sandboxes_used, None)?;
         Ok(())
     }
 
@@ -226,7 +226,7 @@ impl Snapshot {
         }
         let mut starts = encoder.encode_descriptor(
             "hearth_starts",
-            "Finished invocations by function and start rung",
+            "Finished invocations by function and start kind",
             None,
             MetricType::Counter,
         )?;
@@ -234,7 +234,7 @@ impl Snapshot {
             for (start, count) in RUNGS.iter().zip(&total.by_start) {
                 let labels = [
                     ("function", total.function.as_str()),
-                    ("start", rung(*start)),
+                    ("start", start_kind(*start)),
                 ];
                 starts
                     .encode_family(&labels)?
@@ -372,9 +372,9 @@ mod tests {
                     buckets: vec![(90, 1), (100, 1), (101, 1), (2_000_000_000, 1)],
                 },
             }],
-            held: Held { used: 5, budget: 9 },
-            standbys: 1,
-            standbys_used: 2,
+            held: MemoryStatus { used: 5, budget: 9 },
+            prewarmed_sandboxes: 1,
+            prewarmed_sandboxes_used: 2,
             refused_stamps: 1,
             process: Process::default(),
             uptime: Duration::from_secs(7),

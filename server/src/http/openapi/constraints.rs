@@ -8,7 +8,7 @@ use crate::http::audit::actions;
 
 /// See [`crate::http::spec::is_function_name`].
 const FUNCTION_NAME: &str = "^[a-z][a-z0-9-]{0,63}$";
-/// See [`crate::people::rules::is_name`].
+/// See [`crate::accounts::rules::is_name`].
 const USER_NAME: &str = "^[a-z0-9][a-z0-9._@-]{0,63}$";
 /// `module.function` of either language.
 const HANDLER: &str = "^[A-Za-z0-9_-]+([./][A-Za-z0-9_-]+)*\\.[A-Za-z_$][A-Za-z0-9_$]*$";

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::http::problem::Code;
+use crate::http::problem::ProblemCode;
 
 /// Completes an operation that says with `x-tagged` what it does: `read`, `change` or `make`. Returns whether it is one.
-pub(super) fn describe(operation: &mut Map<String, Value>, codes: &mut Vec<Code>) -> bool {
+pub(super) fn describe(operation: &mut Map<String, Value>, codes: &mut Vec<ProblemCode>) -> bool {
     let Some(kind) = operation.remove("x-tagged") else {
         return false;
     };
@@ -18,7 +18,7 @@ pub(super) fn describe(operation: &mut Map<String, Value>, codes: &mut Vec<Code>
             )
         }
         Some("change") => {
-            codes.push(Code::PreconditionFailed);
+            codes.push(ProblemCode::PreconditionFailed);
             (
                 "If-Match",
                 "Tags of the states that the change is meant for; `*` for any. A change to another state is refused",

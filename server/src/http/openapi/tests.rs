@@ -74,14 +74,17 @@ fn every_code_is_documented_and_every_listed_code_exists() {
         for (method, operation) in item.as_object().unwrap() {
             for name in operation["x-errors"].as_array().into_iter().flatten() {
                 let name = name.as_str().unwrap();
-                assert!(Code::by_name(name).is_some(), "{method} {path}: {name}");
+                assert!(
+                    ProblemCode::by_name(name).is_some(),
+                    "{method} {path}: {name}"
+                );
             }
         }
     }
     let text = String::from_utf8(DOCUMENT.to_vec()).unwrap();
-    for code in Code::ALL {
+    for code in ProblemCode::ALL {
         // Every address has methods it does not take: this one belongs to none.
-        if *code != Code::MethodNotAllowed {
+        if *code != ProblemCode::MethodNotAllowed {
             let example = format!("\"type\":\"{}\"", code.type_uri());
             assert!(
                 text.contains(&example),

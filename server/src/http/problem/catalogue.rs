@@ -6,11 +6,11 @@ macro_rules! catalogue {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $status:ident, $title:literal;)*) => {
         /// A stable error code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Code {
+        pub enum ProblemCode {
             $($(#[$doc])* $name,)*
         }
 
-        impl Code {
+        impl ProblemCode {
             /// All codes, in the order of the catalogue.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
@@ -104,7 +104,7 @@ catalogue! {
     FunctionTimeout = "function_timeout", GATEWAY_TIMEOUT, "The function took too long";
 }
 
-impl Code {
+impl ProblemCode {
     /// The code with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.name() == name)
@@ -114,18 +114,48 @@ impl Code {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::serve::refusals;
 
     #[test]
     fn names_are_unique_and_errors() {
-        for (index, code) in Code::ALL.iter().enumerate() {
+        for (index, code) in ProblemCode::ALL.iter().enumerate() {
             let status = code.status();
             assert!(status.is_client_error() || status.is_server_error());
             assert!(
-                Code::ALL[..index]
+                ProblemCode::ALL[..index]
                     .iter()
                     .all(|other| other.name() != code.name())
             );
-            assert_eq!(Code::by_name(code.name()), Some(*code));
+            assert_eq!(ProblemCode::by_name(code.name()), Some(*code));
+        }
+    }
+
+    #[test]
+    fn refusals_are_whole_and_of_the_catalogue() {
+        for (refusal, code) in [
+            (refusals::FULL, Some(ProblemCode::TooManyConnections)),
+            (refusals::SLOW_HEAD, Some(ProblemCode::RequestTimeout)),
+            (refusals::LARGE_HEAD, None),
+        ] {
+            let text = std::str::from_utf8(refusal).expect("text");
+            let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+            assert!(
+                format!("{head}\r\n").contains(&format!("Content-Length: {}\r\n", body.len())),
+                "{} bytes: {head}",
+                body.len()
+            );
+            assert!(head.contains("Connection: close"));
+            let Some(code) = code else {
+                assert!(body.is_empty());
+                continue;
+            };
+            let problem: serde_json::Value = serde_json::from_str(body).expect("JSON");
+            assert_eq!(problem["status"], code.status().as_u16());
+            assert_eq!(problem["code"], code.name());
+            assert_eq!(problem["type"], code.type_uri());
+            assert_eq!(problem["title"], code.title());
+            let status = format!("HTTP/1.1 {}", code.status());
+            assert!(head.starts_with(&status), "{head}");
         }
     }
 }

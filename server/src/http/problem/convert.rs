@@ -3,12 +3,12 @@
 use axum::http::{HeaderValue, header};
 use serde_json::Value;
 
-use super::{Code, Problem};
+use super::{Problem, ProblemCode};
+use crate::accounts::PasswordError;
 use crate::engine::{EngineError, InvokeError};
 use crate::host_error::is_shortage;
 use crate::model::{FunctionError, InvalidField, LogLine};
 use crate::package::PackageError;
-use crate::people::PasswordError;
 use crate::store::StoreError;
 use crate::uploads::UploadError;
 
@@ -17,7 +17,7 @@ impl From<InvalidField> for Problem {
         // The value is JSON text unless it was cut; then it stays a string.
         let value = serde_json::from_str(&error.value)
             .unwrap_or_else(|_| Value::from(error.value.as_str()));
-        Self::new(Code::InvalidField, error.to_string())
+        Self::new(ProblemCode::InvalidField, error.to_string())
             .with("field", error.field)
             .with("value", value)
             .with("rule", error.rule)
@@ -28,10 +28,10 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Exists(_) | StoreError::UserExists(_) => {
-                Self::new(Code::AlreadyExists, error.to_string())
+                Self::new(ProblemCode::AlreadyExists, error.to_string())
             }
             StoreError::LastAdmin(_) | StoreError::NoAdmin => {
-                Self::new(Code::LastAdmin, error.to_string())
+                Self::new(ProblemCode::LastAdmin, error.to_string())
             }
             StoreError::Sqlx { .. } => Self::internal(error),
         }
@@ -43,7 +43,7 @@ impl From<PasswordError> for Problem {
         match error {
             PasswordError::Busy => {
                 // By then the queue is worked off.
-                Self::new(Code::TooManyRequests, error.to_string())
+                Self::new(ProblemCode::TooManyRequests, error.to_string())
                     .header(header::RETRY_AFTER, HeaderValue::from_static("2"))
             }
             PasswordError::Failed(_) => Self::internal(error),
@@ -56,9 +56,8 @@ impl From<PackageError> for Problem {
         match error {
             PackageError::Io(io) if is_shortage(&io) => exhausted(PackageError::Io(io).to_string()),
             PackageError::Io(_) => Self::internal(error),
-            refused => {
-                Self::new(Code::InvalidPackage, refused.to_string()).with("reason", refused.code())
-            }
+            refused => Self::new(ProblemCode::InvalidPackage, refused.to_string())
+                .with("reason", refused.code()),
         }
     }
 }
@@ -66,7 +65,7 @@ impl From<PackageError> for Problem {
 impl From<UploadError> for Problem {
     fn from(error: UploadError) -> Self {
         match error {
-            UploadError::Full(_) => Self::new(Code::TooManyUploads, error.to_string())
+            UploadError::Full(_) => Self::new(ProblemCode::TooManyUploads, error.to_string())
                 .header(header::RETRY_AFTER, HeaderValue::from(UPLOADS_RETRY_AFTER)),
             UploadError::Io(ref io) if is_shortage(io) => exhausted(error.to_string()),
             UploadError::Io(_) => Self::internal(error),
@@ -77,17 +76,20 @@ impl From<UploadError> for Problem {
 impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::NotFound(_) => Self::new(Code::NotFound, error.to_string()),
-            EngineError::AlreadyExists(_) => Self::new(Code::AlreadyExists, error.to_string()),
+            EngineError::NotFound(_) => Self::new(ProblemCode::NotFound, error.to_string()),
+            EngineError::AlreadyExists(_) => {
+                Self::new(ProblemCode::AlreadyExists, error.to_string())
+            }
             EngineError::Invalid(field) => field.into(),
             EngineError::Changed(changed) => changed.into(),
             EngineError::Package(package) => package.into(),
             EngineError::Import { error, logs } => {
                 let detail = format!("{}: {}", error.error_type, error.error_message);
-                shaped(Self::new(Code::ImportFailed, detail), error).with("logs", lines(&logs))
+                shaped(Self::new(ProblemCode::ImportFailed, detail), error)
+                    .with("logs", lines(&logs))
             }
             EngineError::HostExhausted(_) => exhausted(error.to_string()),
-            EngineError::ShuttingDown => Self::new(Code::ShuttingDown, error.to_string()),
+            EngineError::ShuttingDown => Self::new(ProblemCode::ShuttingDown, error.to_string()),
             EngineError::Internal(cause) => Self::internal(cause),
         }
     }
@@ -97,35 +99,37 @@ impl From<InvokeError> for Problem {
     fn from(error: InvokeError) -> Self {
         let detail = error.to_string();
         match error {
-            InvokeError::NotFound(_) => Self::new(Code::NotFound, detail),
-            InvokeError::Function(error) => shaped(Self::new(Code::FunctionError, detail), error),
+            InvokeError::NotFound(_) => Self::new(ProblemCode::NotFound, detail),
+            InvokeError::Function(error) => {
+                shaped(Self::new(ProblemCode::FunctionError, detail), error)
+            }
             InvokeError::InvalidResult(_) => {
                 let error = FunctionError {
                     error_type: "Runtime.InvalidResult".into(),
                     error_message: detail.clone(),
                     stack_trace: Vec::new(),
                 };
-                shaped(Self::new(Code::FunctionError, detail), error)
+                shaped(Self::new(ProblemCode::FunctionError, detail), error)
             }
             InvokeError::Timeout(_) | InvokeError::NotRead(_) => {
-                Self::new(Code::FunctionTimeout, detail)
+                Self::new(ProblemCode::FunctionTimeout, detail)
             }
-            InvokeError::Crashed(_) => Self::new(Code::FunctionCrashed, detail),
-            InvokeError::OutOfMemory(_) => Self::new(Code::FunctionOutOfMemory, detail),
+            InvokeError::Crashed(_) => Self::new(ProblemCode::FunctionCrashed, detail),
+            InvokeError::OutOfMemory(_) => Self::new(ProblemCode::FunctionOutOfMemory, detail),
             InvokeError::ResultTooLarge { limit } => {
-                Self::new(Code::ResultTooLarge, detail).with("limit", limit)
+                Self::new(ProblemCode::ResultTooLarge, detail).with("limit", limit)
             }
             InvokeError::TooManyRequests { retry_after, .. } => {
                 // Whole seconds, rounded up: 0 would invite a busy loop.
                 let seconds = (retry_after.as_millis().div_ceil(1000)).clamp(1, 3600) as u64;
-                Self::new(Code::TooManyRequests, detail)
+                Self::new(ProblemCode::TooManyRequests, detail)
                     .header(header::RETRY_AFTER, HeaderValue::from(seconds))
             }
             InvokeError::HostExhausted(_) => exhausted(detail),
-            InvokeError::Unavailable(_) => Self::new(Code::FunctionUnavailable, detail),
-            InvokeError::RequestBody(_) => Self::new(Code::BadRequestBody, detail),
-            InvokeError::RequestTimeout(_) => Self::new(Code::RequestTimeout, detail),
-            InvokeError::ShuttingDown => Self::new(Code::ShuttingDown, detail),
+            InvokeError::Unavailable(_) => Self::new(ProblemCode::FunctionUnavailable, detail),
+            InvokeError::RequestBody(_) => Self::new(ProblemCode::BadRequestBody, detail),
+            InvokeError::RequestTimeout(_) => Self::new(ProblemCode::RequestTimeout, detail),
+            InvokeError::ShuttingDown => Self::new(ProblemCode::ShuttingDown, detail),
             InvokeError::Internal(cause) => Self::internal(cause),
         }
     }
@@ -137,7 +141,7 @@ const UPLOADS_RETRY_AFTER: u64 = 5;
 const EXHAUSTED_RETRY_AFTER: u64 = 1;
 
 fn exhausted(detail: String) -> Problem {
-    Problem::new(Code::HostExhausted, detail).header(
+    Problem::new(ProblemCode::HostExhausted, detail).header(
         header::RETRY_AFTER,
         HeaderValue::from(EXHAUSTED_RETRY_AFTER),
     )

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 
-pub use catalogue::Code;
+pub use catalogue::ProblemCode;
 
 /// The media type of a rendered problem.
 pub const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -24,7 +24,7 @@ pub struct Problem {
 
 #[derive(Debug, Clone)]
 struct Inner {
-    code: Code,
+    code: ProblemCode,
     detail: String,
     members: Map<String, Value>,
     headers: HeaderMap,
@@ -34,7 +34,7 @@ struct Inner {
 
 impl Problem {
     /// A problem with the sentence that explains this occurrence.
-    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+    pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
         Self {
             inner: Box::new(Inner {
                 code,
@@ -49,7 +49,7 @@ impl Problem {
     /// A 500 whose cause goes to the log only.
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         let mut problem = Self::new(
-            Code::Internal,
+            ProblemCode::Internal,
             "something went wrong in the server; its log has the details under this request's id",
         );
         problem.inner.cause = Some(cause.to_string());
@@ -58,7 +58,7 @@ impl Problem {
 
     /// 404.
     pub fn not_found(what: impl std::fmt::Display) -> Self {
-        Self::new(Code::NotFound, format!("there is no {what}"))
+        Self::new(ProblemCode::NotFound, format!("there is no {what}"))
     }
 
     /// Adds an extension member.
@@ -76,7 +76,7 @@ impl Problem {
     }
 
     /// Its code.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> ProblemCode {
         self.inner.code
     }
 

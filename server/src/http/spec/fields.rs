@@ -6,7 +6,7 @@ use std::io::Write;
 use serde_json::{Map, Value};
 
 use crate::model::InvalidField;
-use crate::uploads::{Held, Upload};
+use crate::uploads::{Upload, UploadSpace};
 
 use super::sieve::NotBase64;
 use super::suggest;
@@ -95,7 +95,7 @@ pub struct Fields {
     /// What `code.zip_base64` held, whose value is empty then.
     pub(super) archive: Option<Result<Upload, NotBase64>>,
     /// What the others take in memory.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<UploadSpace>,
 }
 
 impl Fields {

@@ -3,7 +3,7 @@
 use axum::extract::multipart::{Field, Multipart, MultipartError};
 
 use crate::http::body;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::uploads::{Upload, Uploads};
 
 use super::code::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
@@ -27,13 +27,13 @@ pub(super) async fn read(mut form: Multipart, uploads: &Uploads) -> Result<Field
         count += 1;
         if count > MAX_FIELDS {
             return Err(Problem::new(
-                Code::InvalidMultipart,
+                ProblemCode::InvalidMultipart,
                 format!("the form has more than {MAX_FIELDS} fields"),
             ));
         }
         let Some(name) = field.name().map(str::to_owned) else {
             return Err(Problem::new(
-                Code::InvalidMultipart,
+                ProblemCode::InvalidMultipart,
                 "a field of the form has no name",
             ));
         };

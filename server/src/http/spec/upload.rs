@@ -128,8 +128,11 @@ fn object(bytes: &[u8]) -> Result<Fields, Problem> {
 
 async fn form(request: Request, uploads: &Uploads) -> Result<Fields, Problem> {
     let request = body::sipped(request, multipart::MAX_FORM_BYTES)?;
-    let form = Multipart::from_request(request, &())
-        .await
-        .map_err(|e| Problem::new(crate::http::problem::Code::InvalidMultipart, e.body_text()))?;
+    let form = Multipart::from_request(request, &()).await.map_err(|e| {
+        Problem::new(
+            crate::http::problem::ProblemCode::InvalidMultipart,
+            e.body_text(),
+        )
+    })?;
     multipart::read(form, uploads).await
 }

@@ -20,9 +20,9 @@ use super::answer::stamp;
 use super::auth;
 use super::functions::no_function;
 use super::inbound;
-use super::problem::{Code, Problem};
+use super::problem::{Problem, ProblemCode};
 use super::trace::{self, TRACEPARENT};
-use crate::engine::{InvokeError, InvokeReply, InvokeRequest};
+use crate::engine::{Invocation, InvokeError, InvokeReply};
 use crate::model::{FunctionError, Right, Trigger};
 
 use response::Refused;
@@ -106,14 +106,10 @@ async fn invoke(
         .map(str::to_owned);
     let event = event::build(&parts, &name, raw_path).map_err(Problem::internal)?;
     let body = body.into_data_stream().map_err(inbound::io_error);
-    let request = InvokeRequest {
-        function: name.clone(),
-        trigger: Trigger::Http,
-        event,
-        body: Some(Box::pin(body)),
-        traceparent: traceparent.clone(),
-    };
-    let (meta, outcome) = app.engine.invoke(request).await;
+    let invocation = Invocation::new(&name, Trigger::Http, event)
+        .with_body(Box::pin(body))
+        .with_traceparent(traceparent.as_deref());
+    let (receipt, outcome) = app.engine.invoke(invocation).await;
     let answered = match outcome {
         Ok(InvokeReply::Http {
             status,
@@ -127,7 +123,7 @@ async fn invoke(
         Err(error) => Err(error.into()),
     };
     let mut response = answered.unwrap_or_else(IntoResponse::into_response);
-    stamp(response.headers_mut(), &meta, traceparent.as_deref());
+    stamp(response.headers_mut(), &receipt, traceparent.as_deref());
     Ok(response)
 }
 
@@ -174,6 +170,6 @@ fn invalid_response(refused: Refused) -> Problem {
         error_message: refused.to_string(),
         stack_trace: Vec::new(),
     }));
-    debug_assert!(problem.code() == Code::FunctionError);
+    debug_assert!(problem.code() == ProblemCode::FunctionError);
     problem
 }

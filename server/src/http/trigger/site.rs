@@ -8,7 +8,7 @@
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 
 /// Whose origin an answer is served from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Site {
             }
             Self::Console | Self::Functions | Self::Own => return Ok(()),
         };
-        Err(Problem::new(Code::Forbidden, detail))
+        Err(Problem::new(ProblemCode::Forbidden, detail))
     }
 }
 

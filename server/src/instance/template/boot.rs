@@ -7,12 +7,11 @@ use tokio::io::Interest;
 
 use super::message::{Message, next_message, send};
 use super::{EXIT_NEWS_DEADLINE, Template};
-use crate::history::History;
 use crate::host_error::{HostError, is_shortage};
 use crate::instance::FunctionKey;
-use crate::instance::kit::Kit;
-use crate::instance::logs::LogTap;
-use crate::model::{BodyForm, FunctionError, LogLine, Note, StartRung};
+use crate::instance::descriptors::InstanceDescriptors;
+use crate::instance::logs::{LogTap, Logs};
+use crate::model::{BodyForm, FunctionError, LogLine, Note, StartKind};
 use crate::sandbox::{Host, Sandbox, SandboxError, SandboxSpec};
 use crate::watched::Watched;
 
@@ -115,11 +114,11 @@ impl Template {
         spec: SandboxSpec,
         config: &TemplateConfig,
         function: FunctionKey,
-        history: &History,
+        sink: &Logs,
     ) -> Result<(Arc<Self>, Imported), BootError> {
         let image = spec.dumpable;
         let mut sandbox = host.create(spec).await?;
-        let (control, logs) = connect(&mut sandbox, &function, history)?;
+        let (control, logs) = connect(&mut sandbox, &function, sink)?;
         let configuration = Configuration { config, image };
         let text = serde_json::to_vec(&configuration).map_err(std::io::Error::other)?;
         logs.begin(None);
@@ -145,9 +144,9 @@ impl Template {
                 );
                 let busy_poll = config.busy_poll;
                 let threads = Some(threads.cleaned());
-                let rung = StartRung::Boot;
-                let template = Self::up(control, sandbox, busy_poll, runtime, rung, threads);
-                template.prepare(&function, history, Duration::ZERO);
+                let start_kind = StartKind::Boot;
+                let template = Self::up(control, sandbox, busy_poll, runtime, start_kind, threads);
+                template.prepare(&function, sink, Duration::ZERO);
                 let notes = drawn.and_then(|drawn| drawn.note()).into_iter().collect();
                 return Ok((template, Imported { lines, notes }));
             }
@@ -200,26 +199,28 @@ impl Template {
         busy_poll: Duration,
         runtime: &str,
         function: &FunctionKey,
-        history: &History,
+        sink: &Logs,
     ) -> Result<Arc<Self>, BootError> {
         // The restore is asked for first, and what its first instance needs is made meanwhile.
-        let (sandbox, kit) = tokio::join!(host.create(spec), async {
-            Kit::new(busy_poll, function, history)
+        let (sandbox, descriptors) = tokio::join!(host.create(spec), async {
+            InstanceDescriptors::new(busy_poll, function, sink)
         });
         let mut sandbox = sandbox?;
-        let (control, _logs) = connect(&mut sandbox, function, history)?;
+        let (control, _logs) = connect(&mut sandbox, function, sink)?;
         let uid = sandbox.worker_uid();
         let template = Self::up(
             control,
             sandbox,
             busy_poll,
             runtime.to_owned(),
-            StartRung::Restore,
+            StartKind::Restore,
             None,
         );
         // Should it have failed, the first start will say why.
-        *template.kit.lock() = kit.ok().filter(|kit| kit.give(uid).is_ok());
-        template.prepare(function, history, Duration::ZERO);
+        *template.descriptors.lock() = descriptors
+            .ok()
+            .filter(|descriptors| descriptors.give(uid).is_ok());
+        template.prepare(function, sink, Duration::ZERO);
         Ok(template)
     }
 }
@@ -228,13 +229,13 @@ impl Template {
 fn connect(
     sandbox: &mut Sandbox,
     function: &FunctionKey,
-    history: &History,
+    sink: &Logs,
 ) -> std::io::Result<(Watched, LogTap)> {
     let missing = || std::io::Error::other("the sandbox has no control socket");
     let control = sandbox.control.take().ok_or_else(missing)?;
     let stdout = sandbox.stdout.take().ok_or_else(missing)?;
     let stderr = sandbox.stderr.take().ok_or_else(missing)?;
-    let logs = LogTap::start(function.clone(), history.clone(), stdout, stderr)?;
+    let logs = LogTap::start(function.clone(), sink.clone(), stdout, stderr)?;
     let control = Watched::new(control, Interest::READABLE)?;
     Ok((control, logs))
 }

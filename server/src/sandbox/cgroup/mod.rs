@@ -1,4 +1,4 @@
-//! Cgroups of sandboxes: `hearth-<tag>/<sandbox>/{template,<cell> …}`, on v1 and on v2.
+//! Cgroups of sandboxes: `hearth-<tag>/<sandbox>/{template,instance-<n> …}`, on v1 and on v2.
 //!
 //! On v2 all controllers are in one hierarchy. On v1 each is in its own: the memory hierarchy has the whole tree, pids and
 //! CPU have the sandbox only, since every further hierarchy costs one more move per start.
@@ -139,7 +139,7 @@ impl Top {
         self.0.version
     }
 
-    /// Makes the cgroups of a sandbox, its template's leaf included. A standby's limits come later.
+    /// Makes the cgroups of a sandbox, its template's leaf included. A pre-warmed sandbox's limits come later.
     pub fn sandbox(&self, name: &str, limits: Option<&Limits>) -> io::Result<Group> {
         let directories = self.0.join(name);
         let mut group = Group {
@@ -169,7 +169,7 @@ impl Top {
 pub struct Group {
     directories: Directories,
     template: PathBuf,
-    /// None as long as it is a standby's.
+    /// None as long as it is a pre-warmed sandbox's.
     limits: Option<Limits>,
 }
 
@@ -213,19 +213,20 @@ impl Group {
     }
 
     /// Makes the leaf of one instance.
-    pub fn cell(&self, number: u64) -> io::Result<Leaf> {
+    pub fn instance_cgroup(&self, number: u64) -> io::Result<Leaf> {
         let limits = self.limits.as_ref();
-        let limits = limits.ok_or_else(|| io::Error::other("a standby has no instances"))?;
+        let limits =
+            limits.ok_or_else(|| io::Error::other("a pre-warmed sandbox has no instances"))?;
         let leaf = Leaf {
             version: self.directories.version,
-            dir: self.directories.memory.join(format!("cell-{number}")),
+            dir: self.directories.memory.join(format!("instance-{number}")),
         };
         fs::create_dir(&leaf.dir).map_err(|error| about(&leaf.dir, &error))?;
         let limited = leaf
-            .limit_memory(limits.cell_memory)
+            .limit_memory(limits.cgroup_memory)
             .and_then(|()| match leaf.version {
                 Version::V1 => Ok(()),
-                Version::V2 => v2::limit_cell(&leaf.dir),
+                Version::V2 => v2::limit_instance_cgroup(&leaf.dir),
             });
         limited.inspect_err(|_| {
             // Cleared with the sandbox, if not now.
@@ -276,7 +277,7 @@ impl Leaf {
         memory(self.version, &self.dir)
     }
 
-    /// The same of all cells of its sandbox together, the template's included.
+    /// The same of all instance cgroups of its sandbox together, the template's included.
     pub fn memory_of_all(&self) -> Option<u64> {
         memory(self.version, self.dir.parent()?)
     }

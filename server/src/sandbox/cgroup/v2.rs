@@ -140,7 +140,7 @@ pub fn limit_memory(dir: &Path, bytes: u64) -> io::Result<()> {
 }
 
 /// An instance dies as a whole, and has a limit of processes of its own.
-pub fn limit_cell(dir: &Path) -> io::Result<()> {
+pub fn limit_instance_cgroup(dir: &Path) -> io::Result<()> {
     put(dir, "memory.oom.group", 1)?;
     put(dir, "pids.max", INSTANCE_PIDS)
 }
@@ -161,7 +161,7 @@ mod tests {
         Limits {
             memory: 1000,
             template_memory: 300,
-            cell_memory: 200,
+            cgroup_memory: 200,
             pids: 96,
             cpu_quota_us: 36_000,
             cpu_weight: CPU_WEIGHT,
@@ -192,7 +192,10 @@ mod tests {
             limits: None,
         };
         group.create().expect("create");
-        assert!(group.cell(1).is_err(), "a standby has no instances");
+        assert!(
+            group.instance_cgroup(1).is_err(),
+            "a pre-warmed sandbox has no instances"
+        );
         group.limit(&limits()).expect("limit");
         let sandbox = &group.directories.memory;
         assert_eq!(read(sandbox.join("memory.max")), "1000");
@@ -206,13 +209,17 @@ mod tests {
             [sandbox.join("template/cgroup.procs")]
         );
 
-        let cell = group.cell(7).expect("a cell");
-        assert_eq!(read(cell.dir.join("memory.max")), "200");
-        assert_eq!(read(cell.dir.join("memory.oom.group")), "1");
-        assert_eq!(read(cell.dir.join("pids.max")), "64");
-        assert!(!cell.dir.join("memory.swap.max").exists());
-        fs::write(cell.dir.join("memory.events"), "low 0\noom 1\noom_kill 2\n").expect("write");
-        assert_eq!(cell.oom_kills(), 2);
+        let instance_cgroup = group.instance_cgroup(7).expect("an instance cgroup");
+        assert_eq!(read(instance_cgroup.dir.join("memory.max")), "200");
+        assert_eq!(read(instance_cgroup.dir.join("memory.oom.group")), "1");
+        assert_eq!(read(instance_cgroup.dir.join("pids.max")), "64");
+        assert!(!instance_cgroup.dir.join("memory.swap.max").exists());
+        fs::write(
+            instance_cgroup.dir.join("memory.events"),
+            "low 0\noom 1\noom_kill 2\n",
+        )
+        .expect("write");
+        assert_eq!(instance_cgroup.oom_kills(), 2);
     }
 
     #[test]

@@ -92,9 +92,9 @@ pub fn starts_wanted(load: &Load, queue: Queue) -> u32 {
     (m as u32).max(least)
 }
 
-/// How long nothing must have ended for one start more than `starting` to pay; `None` when no patience will lead to one,
+/// How long nothing must have ended for one start more than `starting` to pay; `None` when no pays_after will lead to one,
 /// since everybody who waits has a start of their own.
-pub fn patience(load: &Load, queue: Queue, starting: u32) -> Option<Duration> {
+pub fn pays_after(load: &Load, queue: Queue, starting: u32) -> Option<Duration> {
     if queue.waiting <= starting {
         return None;
     }

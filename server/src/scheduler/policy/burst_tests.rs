@@ -46,14 +46,14 @@ fn an_unknown_function_is_started_some_times_at_once() {
 }
 
 #[test]
-fn patience_ends_where_one_start_more_pays() {
+fn the_wait_ends_where_one_start_more_pays() {
     let short = load(Some(Duration::from_micros(50)), MS);
     let mut waiting = queue(1, 1);
-    let wait = patience(&short, waiting, 0).unwrap();
+    let wait = pays_after(&short, waiting, 0).unwrap();
     assert!(wait >= MS && wait < 2 * MS, "{wait:?}");
     waiting.seen = wait;
     assert_eq!(starts_wanted(&short, waiting), 1);
-    assert_eq!(patience(&short, queue(3, 1), 3), None);
+    assert_eq!(pays_after(&short, queue(3, 1), 3), None);
 }
 
 proptest! {
@@ -76,15 +76,15 @@ proptest! {
         prop_assert!(starts_wanted(&load, queue(waiting, busy + 1)) <= wanted);
     }
 
-    /// Whatever was believed, waiting out the patience wants one start more.
+    /// Whatever was believed, waiting out the pays_after wants one start more.
     #[test]
-    fn patience_is_never_in_vain(
+    fn the_wait_is_never_in_vain(
         waiting in 1_u32..2000, busy in 1_u32..1000, starting in 0_u32..2000,
         run in 1_u64..10_000_000_000, start in 1_u64..1_000_000_000,
     ) {
         let load = load(Some(Duration::from_nanos(run)), Duration::from_nanos(start));
         let mut queue = queue(waiting, busy);
-        match patience(&load, queue, starting) {
+        match pays_after(&load, queue, starting) {
             None => prop_assert!(starting >= waiting),
             Some(wait) => {
                 queue.seen = wait;
@@ -99,7 +99,7 @@ proptest! {
 enum Event {
     Start,
     Run,
-    Patience,
+    PaysAfter,
 }
 
 /// Serves `calls` calls that come at once, each of `run`, and returns the starts made and when the last call was taken
@@ -124,10 +124,10 @@ fn simulate(mut load: Load, calls: u32, run: Duration, start: Duration) -> (u32,
         starting += due;
         started += due;
         if busy > 0
-            && let Some(wait) = patience(&load, queue, starting)
+            && let Some(wait) = pays_after(&load, queue, starting)
         {
             let at = (progress + wait).max(now + Duration::from_nanos(1));
-            events.push(std::cmp::Reverse((at, Event::Patience)));
+            events.push(std::cmp::Reverse((at, Event::PaysAfter)));
         }
         let Some(std::cmp::Reverse((at, event))) = events.pop() else {
             assert_eq!(waiting, 0, "somebody is never served");
@@ -141,7 +141,7 @@ fn simulate(mut load: Load, calls: u32, run: Duration, start: Duration) -> (u32,
                 load.run.sample(run);
                 (progress, seen) = (now, Duration::ZERO);
             }
-            Event::Patience => {
+            Event::PaysAfter => {
                 if busy > 0 {
                     seen = now - progress;
                 }

@@ -55,13 +55,13 @@ pub struct Kept {
     pub costs: StartCosts,
     /// How often it is called.
     pub frequency: f64,
-    /// [`Keeper::clock`] when it was last used.
+    /// [`KeepPolicy::clock`] when it was last used.
     pub mark: f64,
 }
 
-/// A rung that is let go.
+/// A tier that is let go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rung {
+pub enum KeptTier {
     /// The idle instance that was used least recently.
     Instance,
     /// The template.
@@ -72,21 +72,21 @@ pub enum Rung {
 
 /// The clock of the rule, from one call to the next.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Keeper {
+pub struct KeepPolicy {
     clock: f64,
 }
 
 struct Candidate {
     priority: f64,
     function: usize,
-    rung: Rung,
+    tier: KeptTier,
     bytes: u64,
 }
 
 impl Ord for Candidate {
     /// The heap gives the greatest: images last, else the lowest priority, and of equal ones the function that comes first.
     fn cmp(&self, other: &Self) -> Ordering {
-        let is_image = |candidate: &Self| candidate.rung == Rung::Image;
+        let is_image = |candidate: &Self| candidate.tier == KeptTier::Image;
         (is_image(other).cmp(&is_image(self)))
             .then(other.priority.total_cmp(&self.priority))
             .then(other.function.cmp(&self.function))
@@ -107,7 +107,7 @@ impl PartialEq for Candidate {
 
 impl Eq for Candidate {}
 
-impl Keeper {
+impl KeepPolicy {
     /// What a function that is used now is marked with.
     pub fn clock(&self) -> f64 {
         self.clock
@@ -115,7 +115,7 @@ impl Keeper {
 
     /// Chooses what to let go so that at least `excess` bytes are free, or everything that may go when that is less:
     /// indices into `kept` and what goes, in order.
-    pub fn choose(&mut self, kept: &[Kept], excess: u64) -> Vec<(usize, Rung)> {
+    pub fn choose(&mut self, kept: &[Kept], excess: u64) -> Vec<(usize, KeptTier)> {
         let mut left: Vec<Kept> = kept.to_vec();
         let mut heap: BinaryHeap<Candidate> = (0..left.len())
             .filter_map(|function| candidate(&left[function], function))
@@ -126,15 +126,15 @@ impl Keeper {
         {
             self.clock = self.clock.max(lowest.priority);
             freed = freed.saturating_add(lowest.bytes);
-            chosen.push((lowest.function, lowest.rung));
+            chosen.push((lowest.function, lowest.tier));
             let function = &mut left[lowest.function];
-            match lowest.rung {
-                Rung::Instance => {
+            match lowest.tier {
+                KeptTier::Instance => {
                     function.idle -= 1;
                     function.live = function.live.saturating_sub(1);
                 }
-                Rung::Template => function.template = None,
-                Rung::Image => function.image = None,
+                KeptTier::Template => function.template = None,
+                KeptTier::Image => function.image = None,
             }
             heap.extend(candidate(function, lowest.function));
         }
@@ -149,27 +149,27 @@ fn candidate(kept: &Kept, function: usize) -> Option<Candidate> {
         restore,
         boot,
     } = kept.costs;
-    let (rung, bytes, saved, frequency) = if kept.idle > 0 {
+    let (tier, bytes, saved, frequency) = if kept.idle > 0 {
         // The last of several is used only while all the others are busy: it is taken to serve that part of the calls.
         let rank = f64::from(kept.live.max(1));
         (
-            Rung::Instance,
+            KeptTier::Instance,
             kept.instance_bytes,
             fork,
             kept.frequency / rank,
         )
     } else if let Some(bytes) = kept.template {
         let saved = if kept.restorable { restore } else { boot };
-        (Rung::Template, bytes, saved, kept.frequency)
+        (KeptTier::Template, bytes, saved, kept.frequency)
     } else {
         let saved = boot.saturating_sub(restore);
-        (Rung::Image, kept.image?, saved, kept.frequency)
+        (KeptTier::Image, kept.image?, saved, kept.frequency)
     };
     let size = bytes.max(LEAST_BYTES) as f64;
     Some(Candidate {
         priority: kept.mark + frequency * saved.as_secs_f64() / size,
         function,
-        rung,
+        tier,
         bytes,
     })
 }

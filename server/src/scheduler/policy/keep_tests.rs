@@ -30,12 +30,12 @@ fn function(frequency: f64) -> Kept {
 
 #[test]
 fn nothing_goes_without_need() {
-    assert!(Keeper::default().choose(&[function(1.0)], 0).is_empty());
+    assert!(KeepPolicy::default().choose(&[function(1.0)], 0).is_empty());
 }
 
 #[test]
 fn the_rarely_called_the_large_and_the_cheap_go_first() {
-    let first = |a: Kept, b: Kept| Keeper::default().choose(&[a, b], 1)[0].0;
+    let first = |a: Kept, b: Kept| KeepPolicy::default().choose(&[a, b], 1)[0].0;
     assert_eq!(first(function(5.0), function(1.0)), 1);
     let large = Kept {
         template: Some(200 * MIB),
@@ -50,7 +50,7 @@ fn the_rarely_called_the_large_and_the_cheap_go_first() {
 }
 
 #[test]
-fn a_function_goes_down_the_ladder_rung_by_rung() {
+fn a_function_goes_down_tier_by_tier() {
     let one = Kept {
         idle: 2,
         live: 2,
@@ -58,10 +58,10 @@ fn a_function_goes_down_the_ladder_rung_by_rung() {
         restorable: true,
         ..function(1.0)
     };
-    let chosen = Keeper::default().choose(&[one], u64::MAX);
-    let rungs: Vec<Rung> = chosen.into_iter().map(|(_, rung)| rung).collect();
-    use Rung::{Image, Instance, Template};
-    assert_eq!(rungs, [Instance, Instance, Template, Image]);
+    let chosen = KeepPolicy::default().choose(&[one], u64::MAX);
+    let tiers: Vec<KeptTier> = chosen.into_iter().map(|(_, tier)| tier).collect();
+    use KeptTier::{Image, Instance, Template};
+    assert_eq!(tiers, [Instance, Instance, Template, Image]);
 }
 
 #[test]
@@ -77,10 +77,14 @@ fn images_go_after_everybodys_templates() {
         restorable: true,
         ..function(1e6)
     };
-    let chosen = Keeper::default().choose(&[asleep, popular], u64::MAX);
+    let chosen = KeepPolicy::default().choose(&[asleep, popular], u64::MAX);
     assert_eq!(
         chosen,
-        [(1, Rung::Template), (0, Rung::Image), (1, Rung::Image)]
+        [
+            (1, KeptTier::Template),
+            (0, KeptTier::Image),
+            (1, KeptTier::Image)
+        ]
     );
 }
 
@@ -98,22 +102,22 @@ fn spare_instances_go_before_the_last_one() {
         template: None,
         ..function(4.0)
     };
-    let chosen = Keeper::default().choose(&[many, one], 2 * MIB);
-    assert_eq!(chosen, [(0, Rung::Instance), (0, Rung::Instance)]);
+    let chosen = KeepPolicy::default().choose(&[many, one], 2 * MIB);
+    assert_eq!(chosen, [(0, KeptTier::Instance), (0, KeptTier::Instance)]);
 }
 
 #[test]
 fn what_was_once_popular_sinks() {
-    let mut keeper = Keeper::default();
+    let mut evictor = KeepPolicy::default();
     let old = function(10.0);
     let mut rounds = 0;
     // New functions come, are called once and go, until the old favourite's turn has come.
     loop {
         let new = Kept {
-            mark: keeper.clock(),
+            mark: evictor.clock(),
             ..function(1.0)
         };
-        if keeper.choose(&[old, new], 1)[0].0 == 0 {
+        if evictor.choose(&[old, new], 1)[0].0 == 0 {
             break;
         }
         rounds += 1;
@@ -153,13 +157,13 @@ proptest! {
     /// more than is needed; and the clock never runs backwards.
     #[test]
     fn the_choice_is_right(kept in prop::collection::vec(any_kept(), 0..12), excess in 0_u64..2048 * MIB) {
-        let mut keeper = Keeper::default();
-        let chosen = keeper.choose(&kept, excess);
-        prop_assert!(keeper.clock() >= 0.0);
-        let bytes = |&(function, rung): &(usize, Rung)| match rung {
-            Rung::Instance => kept[function].instance_bytes,
-            Rung::Template => kept[function].template.expect("it may go"),
-            Rung::Image => kept[function].image.expect("it may go"),
+        let mut evictor = KeepPolicy::default();
+        let chosen = evictor.choose(&kept, excess);
+        prop_assert!(evictor.clock() >= 0.0);
+        let bytes = |&(function, tier): &(usize, KeptTier)| match tier {
+            KeptTier::Instance => kept[function].instance_bytes,
+            KeptTier::Template => kept[function].template.expect("it may go"),
+            KeptTier::Image => kept[function].image.expect("it may go"),
         };
         let freed: u64 = chosen.iter().map(bytes).sum();
         let all: u64 = kept.iter().map(|kept| {
@@ -170,18 +174,18 @@ proptest! {
             prop_assert!(freed - bytes(last) < excess, "and no more goes than is needed");
         }
         let mut left = kept.clone();
-        for (function, rung) in chosen {
+        for (function, tier) in chosen {
             let left = &mut left[function];
-            match rung {
-                Rung::Instance => {
+            match tier {
+                KeptTier::Instance => {
                     prop_assert!(left.idle > 0);
                     left.idle -= 1;
                 }
-                Rung::Template => {
+                KeptTier::Template => {
                     prop_assert!(left.idle == 0 && left.template.is_some());
                     left.template = None;
                 }
-                Rung::Image => {
+                KeptTier::Image => {
                     prop_assert!(left.idle == 0 && left.template.is_none() && left.image.is_some());
                     left.image = None;
                 }

@@ -1,4 +1,4 @@
-//! The ladder's policy: what to start, what to keep, what to let go. Pure: no I/O, no locks, the clock is a parameter,
+//! The policy of the start tiers: what to start, what to keep, what to let go. Pure: no I/O, no locks, the clock is a parameter,
 //! so that units and property tests exercise it with plain numbers.
 //!
 //! - [`estimate`]: what is learned of a function: how long it runs, what its starts cost, how often it is called.
@@ -9,7 +9,7 @@
 //! - [`periodic`]: when a function that is called at regular times will be called next.
 //! - [`keep`]: what to let go when memory is short. [`pressure`]: how short it is.
 //!
-//! `server/docs/ladder.md` tells the whole, with its sources.
+//! `server/docs/starts.md` tells the whole, with its sources.
 
 pub mod backlog;
 pub mod burst;

@@ -1,5 +1,7 @@
 //! How short memory is: what the budget allows, what the host has left, and how long its processes wait for it.
 
+use crate::system::HostMemory;
+
 /// Parts of the host's memory that must stay available to everything else: below, the kernel begins to reclaim what runs.
 const FLOOR_PART: u64 = 20;
 /// The floor is no higher than this: on a large host a twentieth is plenty.
@@ -9,41 +11,6 @@ const FLOOR_MOST: u64 = 1 << 30;
 const THRASHING_PERCENT: f64 = 5.0;
 /// Part of what is kept that is let go at a time while the host thrashes.
 const THRASHING_PART: u64 = 10;
-
-/// What the host says. Unknown figures press nobody.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct HostMemory {
-    /// MemTotal, bytes; 0 when unknown.
-    pub total: u64,
-    /// MemAvailable, bytes.
-    pub available: u64,
-    /// PSI's `full avg10`, percent.
-    pub stalled_percent: f64,
-}
-
-impl HostMemory {
-    /// Reads `/proc/meminfo` and `/proc/pressure/memory`, either of which may be empty.
-    pub fn parse(meminfo: &str, pressure: &str) -> Self {
-        let field = |name: &str| {
-            meminfo
-                .lines()
-                .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-                .find_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
-                .map_or(0, |kib| kib * 1024)
-        };
-        let stalled_percent = pressure
-            .lines()
-            .filter_map(|line| line.strip_prefix("full "))
-            .flat_map(str::split_whitespace)
-            .find_map(|field| field.strip_prefix("avg10=")?.parse().ok())
-            .unwrap_or(0.0);
-        Self {
-            total: field("MemTotal"),
-            available: field("MemAvailable"),
-            stalled_percent,
-        }
-    }
-}
 
 /// Bytes to let go of, `used` being kept under a budget of `budget`.
 pub fn excess(used: u64, budget: u64, host: HostMemory) -> u64 {
@@ -73,15 +40,6 @@ mod tests {
             available,
             stalled_percent,
         }
-    }
-
-    #[test]
-    fn the_kernels_files_are_read() {
-        let meminfo = "MemTotal:       24000 kB\nMemFree: 1 kB\nMemAvailable:   12000 kB\n";
-        let pressure = "some avg10=9.00 avg60=1.00 avg300=0.00 total=3\nfull avg10=2.50 avg60=0.00 avg300=0.00 total=1\n";
-        let read = HostMemory::parse(meminfo, pressure);
-        assert_eq!(read, host(24_000 * 1024, 12_000 * 1024, 2.5));
-        assert_eq!(HostMemory::parse("", ""), HostMemory::default());
     }
 
     #[test]

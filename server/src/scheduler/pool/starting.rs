@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Pool;
 use crate::scheduler::policy::backlog::Backlog;
-use crate::scheduler::policy::burst::{Queue, patience, starts_wanted};
+use crate::scheduler::policy::burst::{Queue, pays_after, starts_wanted};
 use crate::scheduler::policy::level::STALL;
 
 /// Shortest pause before the queue is looked at again: the resolution of the runtime's timers.
@@ -115,7 +115,7 @@ impl<I, W> Pool<I, W> {
             return None;
         }
         let pays = match self.idle.is_empty() {
-            true => self.progress + patience(&self.load, self.queue(), self.starting)?,
+            true => self.progress + pays_after(&self.load, self.queue(), self.starting)?,
             false => self.progress + STALL,
         };
         let at = pays

@@ -10,12 +10,12 @@ use sqlx::{Arguments as _, SqliteConnection};
 use uuid::Uuid;
 
 use crate::model::InvocationRecord;
-use crate::store::codes::{Code, signed};
+use crate::store::codes::{StoredCode, signed};
 
 /// Rows of a statement, largest first, down to a single one.
 const SIZES: [usize; 5] = [256, 64, 16, 4, 1];
 
-/// The columns, in the order in which [`InvocationRow::bind`] gives their values.
+/// The columns, in the order in which [`NewInvocationRow::bind`] gives their values.
 const COLUMNS: [&str; 18] = [
     "function_id",
     "id",
@@ -42,7 +42,7 @@ static STATEMENTS: LazyLock<[String; SIZES.len()]> = LazyLock::new(|| SIZES.map(
 
 /// One row.
 #[derive(Debug)]
-pub(super) struct InvocationRow {
+pub(super) struct NewInvocationRow {
     function: i64,
     id: Uuid,
     /// From `version` to `attempts`.
@@ -50,7 +50,7 @@ pub(super) struct InvocationRow {
     error: Option<String>,
 }
 
-impl InvocationRow {
+impl NewInvocationRow {
     /// A finished invocation of a function, with its error in JSON.
     pub(super) fn new(function: i64, record: &InvocationRecord, error: Option<String>) -> Self {
         let stages = &record.stages_us;
@@ -61,7 +61,7 @@ impl InvocationRow {
                 Some(record.version.into()),
                 Some(record.trigger.code()),
                 Some(record.status.code()),
-                record.start.map(Code::code),
+                record.start.map(StoredCode::code),
                 Some(record.received_at.as_microsecond()),
                 record.finished_at.map(|time| time.as_microsecond()),
                 Some(signed(stages.queue)),
@@ -91,7 +91,7 @@ impl InvocationRow {
 /// Stores the rows whose functions are there, in the place of those that are stored already, and counts them.
 pub(super) async fn insert(
     connection: &mut SqliteConnection,
-    mut rows: &[InvocationRow],
+    mut rows: &[NewInvocationRow],
 ) -> sqlx::Result<u64> {
     let mut stored = 0;
     for (size, statement) in SIZES.into_iter().zip(STATEMENTS.iter()) {

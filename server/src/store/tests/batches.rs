@@ -22,7 +22,7 @@ async fn a_batch_keeps_every_value_as_it_was() {
     let mut record = finished(Status::Failed, &texts);
     record.function = "f".into();
     record.finished_at = Some(record.received_at);
-    record.start = Some(crate::model::StartRung::Restore);
+    record.start = Some(crate::model::StartKind::Restore);
     record.trigger = Trigger::Http;
     record.request_bytes = i64::MAX as u64;
     record.stages_us = Stages {

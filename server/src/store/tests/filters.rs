@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
-use crate::model::StartRung;
+use crate::model::StartKind;
 
 const STATUSES: [Status; 4] = [
     Status::Succeeded,
@@ -12,11 +12,11 @@ const STATUSES: [Status; 4] = [
     Status::TimedOut,
     Status::Cancelled,
 ];
-const STARTS: [Option<StartRung>; 4] = [
+const STARTS: [Option<StartKind>; 4] = [
     None,
-    Some(StartRung::Warm),
-    Some(StartRung::Fork),
-    Some(StartRung::Boot),
+    Some(StartKind::Warm),
+    Some(StartKind::Fork),
+    Some(StartKind::Boot),
 ];
 const TRIGGERS: [Trigger; 2] = [Trigger::Invoke, Trigger::Http];
 /// Around the edge of the index of slow ones.

@@ -1,11 +1,11 @@
 //! The store on throwaway databases.
 
+mod accounts;
 mod audit;
 mod batches;
 mod filters;
 mod functions;
 mod opening;
-mod people;
 mod retention;
 mod saved_events;
 mod search;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use sqlx::Row as _;
 
 use super::*;
-use crate::history::LogEntry;
+use crate::model::LogEntry;
 use crate::model::{
     InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Network, Right, Runtime,
     Stages, Status, Trigger,

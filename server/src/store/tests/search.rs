@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
-use crate::history::{FoundLine, SearchText};
+use crate::history::SearchText;
+use crate::model::FoundLine;
 
 async fn found(store: &Store, function: i64, typed: &str) -> Vec<FoundLine> {
     let query = SearchText::parse(typed).unwrap().in_function(function);

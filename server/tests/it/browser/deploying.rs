@@ -32,7 +32,7 @@ async fn a_person_logs_in_deploys_invokes_and_sees_the_result_and_the_new_row() 
     browser.click("#invoke-button").await;
     browser.wait_for_text("#result-body", "Hello, Ada").await;
     assert!(browser.text("#result-logs").await.contains("asked for Ada"));
-    assert_eq!(browser.text("#result-rung").await, "fork");
+    assert_eq!(browser.text("#result-start").await, "fork");
     let stages = browser.text("#result .stages").await;
     for stage in ["queue", "start", "send", "run", "recv", "total"] {
         assert!(stages.contains(stage), "{stage} is missing in {stages}");
@@ -41,7 +41,7 @@ async fn a_person_logs_in_deploys_invokes_and_sees_the_result_and_the_new_row() 
     browser.picture("function-desktop-light").await;
 
     browser.click("#invoke-button").await;
-    browser.wait_for_text("#result-rung", "warm").await;
+    browser.wait_for_text("#result-start", "warm").await;
     browser.find("#history-rows tr:nth-child(2)").await;
     browser.click("#history-rows tr:first-child a").await;
     browser.wait_for_text("main", "asked for Ada").await;

@@ -1,11 +1,11 @@
 //! The console in a real browser, as a person uses it. One file an area.
 
 mod accessibility;
+mod accounts;
 mod devtools;
 mod driver;
 mod matrix;
 mod origins;
-mod people;
 
 mod changing;
 mod commands;

@@ -202,7 +202,7 @@ async fn the_keyboard_is_enough() {
     assert_eq!(before, after);
     // The button that was pressed has the focus again when the answer is there.
     press("#invoke-button", enter.to_string()).await;
-    browser.wait_for_text("#result-rung", "warm").await;
+    browser.wait_for_text("#result-start", "warm").await;
     browser
         .wait_until(
             "the button has the focus",

@@ -23,10 +23,10 @@ async fn a_result_is_json_and_recorded(language: Language) {
     let value = json!({"a": [1, "ü", null, true, {"b": 1.5}]});
     let first = subject.send("echo", value.clone()).await.expect(200);
     assert_eq!(first.json(), value);
-    assert_eq!(first.header("x-hearth-start"), language.first_rung());
+    assert_eq!(first.header("x-hearth-start"), language.first_kind());
     let record = subject.record(&first).await;
     assert_eq!(record["status"], "succeeded");
-    assert_eq!(record["start"], language.first_rung());
+    assert_eq!(record["start"], language.first_kind());
     let second = subject.send("nothing", json!(null)).await.expect(200);
     assert_eq!(second.header("x-hearth-start"), "warm");
     assert_eq!(second.json(), json!(null));

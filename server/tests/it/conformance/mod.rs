@@ -46,8 +46,8 @@ impl Language {
         }
     }
 
-    /// The rung of a first start.
-    fn first_rung(self) -> &'static str {
+    /// The start kind of a first start.
+    fn first_kind(self) -> &'static str {
         match self {
             Self::Python | Self::Node => "fork",
             Self::NodeBooted => "boot",

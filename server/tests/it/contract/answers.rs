@@ -34,7 +34,7 @@ async fn every_route_answers_as_described() {
     invocations(&contract, &client).await;
     triggers(&contract, &client).await;
     history(&contract, &client).await;
-    people(&contract, &client).await;
+    accounts(&contract, &client).await;
     errors_of_everybody(&contract, &server.client_with(None)).await;
     let path = "/api/v1/functions/f";
     let gone = contract.ask(&client, Method::DELETE, FUNCTION, path).await;
@@ -296,7 +296,7 @@ async fn history(contract: &Contract, client: &Client) {
         .expect(404);
 }
 
-async fn people(contract: &Contract, client: &Client) {
+async fn accounts(contract: &Contract, client: &Client) {
     let (users, user) = ("/api/v1/users", "/api/v1/users/{name}");
     let post = |body: Value| async move {
         contract

@@ -60,13 +60,13 @@ class Ring:
             crc = zlib.crc32(head, zlib.crc32(padded))
         return (head + struct.pack("<II", crc, reserved)).ljust(BLOCK, b"\0") + padded
 
-    def publish(self, *frames, rung=True):
+    def publish(self, *frames, start_kind=True):
         head = self.word(TO_HOST)
         for frame in frames:
             ctypes.memmove(self.area + head % self.capacity, frame, len(frame))
             head += len(frame)
         self.set(TO_HOST, head)
-        if rung:
+        if start_kind:
             self.ring()
 
 

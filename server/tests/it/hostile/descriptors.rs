@@ -76,15 +76,15 @@ async fn closed_and_replaced_descriptors_cost_the_instance_at_most() {
 /// Prints what processes share.
 const SHARED: &str = include_str!("shared.py");
 
-/// Template, instances and spare of a function: what any two of them have both.
+/// Template, instances and pre-forked instance of a function: what any two of them have both.
 async fn shared_by_all(arena: &Arena) -> (usize, Value) {
     let sleep = json!({"attack": "wait"});
     let busy = tokio::join!(arena.send(&sleep), arena.send(&sleep), arena.send(&sleep));
     for answer in [busy.0, busy.1, busy.2] {
         answer.expect(200);
     }
-    // The spare is made when all is quiet.
-    let pids = crate::support::eventually("a spare", super::PATIENCE, || async {
+    // The pre-forked instance is made when all is quiet.
+    let pids = crate::support::eventually("a pre-forked instance", super::PATIENCE, || async {
         let pids: Vec<String> = host::processes_of(&arena.server, "attack")
             .iter()
             .map(|process| process.pid.to_string())
@@ -127,7 +127,7 @@ fn templates(arena: &Arena) -> Vec<u32> {
         .collect()
 }
 
-by_both_rungs!(nothing_is_shared, CODE, json!({"timeout_ms": 5000}));
+by_fork_and_restore!(nothing_is_shared, CODE, json!({"timeout_ms": 5000}));
 
 #[tokio::test]
 async fn nothing_is_shared_by_node() {

@@ -8,7 +8,7 @@ use super::{Arena, PRELUDE, SECRET, host};
 
 const CODE: &str = include_str!("files.py");
 
-by_both_rungs!(
+by_fork_and_restore!(
     nothing_of_the_host_or_of_another_function_can_be_read,
     CODE,
     json!({})
@@ -87,7 +87,7 @@ fn only(names: &Value, known: &[&str]) {
     }
 }
 
-by_both_rungs!(nothing_can_be_written_outside_tmp, CODE, json!({}));
+by_fork_and_restore!(nothing_can_be_written_outside_tmp, CODE, json!({}));
 
 async fn nothing_can_be_written_outside_tmp(arena: Arena) {
     let writable = arena.report("writable").await;
@@ -128,7 +128,7 @@ async fn nothing_can_be_written_outside_tmp(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(
+by_fork_and_restore!(
     programs_that_are_roots_outside_give_nothing,
     CODE,
     json!({})
@@ -166,7 +166,7 @@ async fn nothing_tells_which_programs_the_host_runs(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(nothing_tells_which_programs_the_host_runs, CODE, json!({}));
+by_fork_and_restore!(nothing_tells_which_programs_the_host_runs, CODE, json!({}));
 
 async fn the_first_process_does_not_say_where_hearth_is(arena: Arena) {
     let line = arena.report("command_line_of_pid_1").await;
@@ -174,7 +174,7 @@ async fn the_first_process_does_not_say_where_hearth_is(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(
+by_fork_and_restore!(
     the_first_process_does_not_say_where_hearth_is,
     CODE,
     json!({})
@@ -220,7 +220,7 @@ async fn a_lock_is_met_by_nobody_outside(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(a_lock_is_met_by_nobody_outside, CODE, json!({}));
+by_fork_and_restore!(a_lock_is_met_by_nobody_outside, CODE, json!({}));
 
 async fn mounts_do_not_say_where_hearth_is(arena: Arena) {
     let told = arena.report("mounts").await;
@@ -235,4 +235,4 @@ async fn mounts_do_not_say_where_hearth_is(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(mounts_do_not_say_where_hearth_is, CODE, json!({}));
+by_fork_and_restore!(mounts_do_not_say_where_hearth_is, CODE, json!({}));

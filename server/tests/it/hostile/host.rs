@@ -24,24 +24,24 @@ pub fn processes_of(server: &Server, function: &str) -> Vec<Process> {
         .collect()
 }
 
-/// The processes of a function that has no instances: its template and a spare.
+/// The processes of a function that has no instances: its template and a pre-forked instance.
 const WITHOUT_INSTANCES: usize = 2;
 /// Part of the path of every instance's cgroup.
-const CELL: &str = "/cell-";
+const INSTANCE_CGROUP: &str = "/instance-";
 
 /// Waits until a function has no instance and nothing that one left behind: no process in a cgroup of an instance, and
-/// elsewhere no more than its template and a spare.
+/// elsewhere no more than its template and a pre-forked instance.
 pub async fn without_instances(server: &Server, function: &str) {
-    let is_in_a_cell = |process: &Process| {
+    let is_in_an_instance_cgroup = |process: &Process| {
         let text = fs::read_to_string(format!("/proc/{}/cgroup", process.pid));
-        text.is_ok_and(|text| text.contains(CELL))
+        text.is_ok_and(|text| text.contains(INSTANCE_CGROUP))
     };
     eventually(
         "no stray process remains",
         Duration::from_secs(20),
         || async {
             let all = processes_of(server, function);
-            let rest = all.len() <= WITHOUT_INSTANCES && !all.iter().any(is_in_a_cell);
+            let rest = all.len() <= WITHOUT_INSTANCES && !all.iter().any(is_in_an_instance_cgroup);
             rest.then_some(())
         },
     )

@@ -6,7 +6,7 @@ use super::Arena;
 
 const CODE: &str = include_str!("kernel.py");
 
-by_both_rungs!(dangerous_system_calls_are_refused, CODE, json!({}));
+by_fork_and_restore!(dangerous_system_calls_are_refused, CODE, json!({}));
 
 async fn dangerous_system_calls_are_refused(arena: Arena) {
     let calls = arena.report("calls").await;
@@ -45,7 +45,7 @@ async fn dangerous_system_calls_are_refused(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(
+by_fork_and_restore!(
     another_architectures_system_calls_end_the_process,
     CODE,
     json!({})

@@ -7,7 +7,7 @@ use super::Arena;
 const CODE: &str = include_str!("memory.py");
 const MIB: u64 = 1 << 20;
 
-by_both_rungs!(
+by_fork_and_restore!(
     memory_beyond_the_limit_ends_the_instance,
     CODE,
     json!({"memory_mb": 64, "max_concurrency": 1})
@@ -40,7 +40,7 @@ async fn memory_beyond_the_limit_ends_the_instance(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(
+by_fork_and_restore!(
     file_systems_in_memory_fill_up_and_no_further,
     CODE,
     json!({"memory_mb": 128, "max_concurrency": 1})

@@ -4,9 +4,10 @@
 //! The Python side of each group is the file of the same name: `handler` calls the function that `event["attack"]`
 //! names. What an attack could do and what it was refused comes back as its result.
 
-/// A test whose attacks are made by an instance of a booted template and by one of a restored template, into a sandbox
-/// that was made for it and into one that was made ahead: the same must hold for all. `$attacks` takes the [`Arena`] that these make of the code and the settings.
-macro_rules! by_both_rungs {
+/// A test whose attacks are made by an instance of a booted template and by one of a restored template, into a sandbox that
+/// was made for it and into one that was made ahead: the same must hold for all. `$attacks` takes the [`Arena`] that these
+/// make of the code and the settings.
+macro_rules! by_fork_and_restore {
     ($attacks:ident, $code:expr, $settings:expr) => {
         mod $attacks {
             use super::*;
@@ -26,7 +27,7 @@ macro_rules! by_both_rungs {
             }
 
             #[tokio::test]
-            async fn restored_into_a_standby() {
+            async fn restored_into_a_prewarmed_sandbox() {
                 if let Some(arena) =
                     Arena::restored($code, $settings, crate::hostile::Ahead(true)).await
                 {
@@ -105,11 +106,11 @@ impl Arena {
         restore::image_of(&arena.client, "attack").await;
         restore::kill_template(&arena.server, &arena.client, "attack").await;
         if ahead.0 {
-            restore::standby(&arena.client).await;
+            restore::prewarmed(&arena.client).await;
         }
         assert_eq!(arena.recovers("its template's end").await, "restore");
         let node = arena.client.get("/api/v1/node").await.expect(200).json();
-        assert_eq!(node["standbys_used"], u64::from(ahead.0));
+        assert_eq!(node["prewarmed_sandboxes_used"], u64::from(ahead.0));
         Some(arena)
     }
 
@@ -153,7 +154,7 @@ impl Arena {
         answer.json()
     }
 
-    /// The hostile function serves again after an attack; returns the rung from which.
+    /// The hostile function serves again after an attack; returns the start kind from which.
     async fn recovers(&self, after: &str) -> String {
         let answer = self.attack("nothing").await;
         assert_eq!(answer.status, 200, "after {after}: {}", answer.text());

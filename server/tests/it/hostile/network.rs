@@ -55,7 +55,7 @@ fn own_addresses() -> Vec<String> {
     found
 }
 
-by_both_rungs!(
+by_fork_and_restore!(
     a_function_without_network_reaches_nobody,
     CODE,
     json!({"network": "none"})

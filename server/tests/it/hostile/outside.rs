@@ -86,26 +86,26 @@ async fn every_process_is_in_its_cgroups_with_its_limits() {
     let tag = host::names(&arena.server, "run")
         .pop()
         .expect("a directory of sandboxes");
-    // The instance is moved into its cell right after it is ready.
+    // The instance is moved into its instance cgroup right after it is ready.
     let processes = host::processes_of(&arena.server, "attack");
     let (template, instance) = (
         processes[0].pid.min(processes[1].pid),
         processes[0].pid.max(processes[1].pid),
     );
     crate::support::eventually(
-        "the instance is in its cell",
+        "the instance is in its instance cgroup",
         std::time::Duration::from_secs(5),
         || async {
             read(instance, "memory", &tag)
                 .0
-                .contains("/cell-")
+                .contains("/instance-")
                 .then_some(())
         },
     )
     .await;
     for (pid, leaf, limit) in [
         (template, "/template", 132 * MIB),
-        (instance, "/cell-", 64 * MIB),
+        (instance, "/instance-", 64 * MIB),
     ] {
         let (path, dir) = read(pid, "memory", &tag);
         assert!(path.contains(leaf), "{path}");

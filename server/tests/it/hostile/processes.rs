@@ -23,7 +23,7 @@ fn roomy_instance() -> serde_json::Value {
     settings
 }
 
-by_both_rungs!(
+by_fork_and_restore!(
     processes_of_the_host_are_out_of_sight_and_out_of_reach,
     CODE,
     json!({})
@@ -58,7 +58,7 @@ async fn processes_of_the_host_are_out_of_sight_and_out_of_reach(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(
+by_fork_and_restore!(
     bombs_are_bounded_and_their_remains_are_removed,
     CODE,
     roomy_instance()
@@ -78,7 +78,7 @@ async fn bombs_are_bounded_and_their_remains_are_removed(arena: Arena) {
     arena.finish().await;
 }
 
-by_both_rungs!(
+by_fork_and_restore!(
     what_an_instance_leaves_behind_ends_with_it,
     CODE,
     one_instance()
@@ -127,7 +127,7 @@ async fn whoever_never_returns_is_ended_at_the_deadline() {
     arena.finish().await;
 }
 
-by_both_rungs!(pid_1_cannot_be_killed_from_inside, CODE, one_instance());
+by_fork_and_restore!(pid_1_cannot_be_killed_from_inside, CODE, one_instance());
 
 async fn pid_1_cannot_be_killed_from_inside(arena: Arena) {
     for (signal, result) in arena

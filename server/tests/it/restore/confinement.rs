@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{available, image_of, kill_template, standby, standbys_used};
+use super::{available, image_of, kill_template, prewarmed, prewarmed_sandboxes_used};
 use crate::support::{Server, descendants};
 
 /// Reports what the kernel says of the process, and what becomes of things it must not do.
@@ -41,7 +41,7 @@ def mounts():
         kind, source, options = after.split(" ", 2)
         # Not numbers and not where the root is on the host, which every sandbox has of its own.
         found.append([fields[4], fields[5], fields[6:], kind, re.sub(r"[ug]id=\d+", "", options.strip()) if kind == "tmpfs" else ""])
-    # A standby's code is mounted last.
+    # A prewarmed's code is mounted last.
     return sorted(found)
 
 def outcome(act):
@@ -138,7 +138,7 @@ def handler(event, context):
         "mounts": mounts(),
         "root": sorted(os.listdir("/")),
         "descriptors": sorted(re.sub(r"\d{2,}", "N", os.readlink("/proc/self/fd/" + fd)) for fd in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + fd)),
-        "cgroup": re.sub(r"cell-\d+", "cell", open("/proc/self/cgroup").read()).replace("/../cell", "/").replace("/template", "/"),
+        "cgroup": re.sub(r"instance-\d+", "instance", open("/proc/self/cgroup").read()).replace("/../instance", "/").replace("/template", "/"),
         "environment": dict(os.environ),
         "directory": os.getcwd(),
         "host": [os.uname().nodename, open("/etc/hosts").read()],
@@ -158,7 +158,7 @@ async fn a_restored_instance_is_confined_as_a_booted_one() {
 }
 
 #[tokio::test]
-async fn an_instance_restored_into_a_standby_is_confined_as_a_booted_one() {
+async fn an_instance_restored_into_a_prewarmed_sandbox_is_confined_as_a_booted_one() {
     confined_as_booted(true, "fork").await;
 }
 
@@ -185,7 +185,7 @@ async fn confined_as_booted(ahead: bool, start: &str) {
     // And with it the instance that it has become.
     kill_template(&server, &client, "probe").await;
     if ahead {
-        standby(&client).await;
+        prewarmed(&client).await;
     }
     let answer = client.invoke("probe", &json!(1)).await.expect(200);
     assert_eq!(
@@ -195,7 +195,7 @@ async fn confined_as_booted(ahead: bool, start: &str) {
         answer.text()
     );
     if forks {
-        assert_eq!(standbys_used(&client).await, u64::from(ahead));
+        assert_eq!(prewarmed_sandboxes_used(&client).await, u64::from(ahead));
         assert_eq!(limits_of(template(&server, "probe")), limits);
     }
     let mut restored = answer.json();

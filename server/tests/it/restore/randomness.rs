@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{PATIENCE, available, function, image_of, images, kill_template, standby};
+use super::{PATIENCE, available, function, image_of, images, kill_template, prewarmed};
 use crate::support::{Client, Server, descendants, eventually};
 
 const PYTHON: &str = include_str!("randomness.py");
@@ -168,16 +168,16 @@ async fn every_mapping_keeps_its_flags_and_what_forks_find_empty_is_empty() {
 }
 
 /// What several instances at the same time drew, the first of which is a restore unless there is a template.
-async fn draw(client: &Client, rung: Option<&str>) -> Vec<Value> {
+async fn draw(client: &Client, start_kind: Option<&str>) -> Vec<Value> {
     let mut calls = JoinSet::new();
     for _ in 0..INSTANCES {
         let client = client.clone();
         calls.spawn(async move { client.invoke("dice", &json!(INSTANCES)).await.expect(200) });
     }
     let answers = calls.join_all().await;
-    if let Some(rung) = rung {
-        let on = |answer: &&crate::support::Answer| answer.header("x-hearth-start") == rung;
-        assert!(answers.iter().any(|answer| on(&answer)), "no {rung}");
+    if let Some(start_kind) = start_kind {
+        let on = |answer: &&crate::support::Answer| answer.header("x-hearth-start") == start_kind;
+        assert!(answers.iter().any(|answer| on(&answer)), "no {start_kind}");
     }
     let drawn = answers.iter().flat_map(|answer| match answer.json() {
         Value::Array(drawn) => drawn,
@@ -225,7 +225,7 @@ async fn across_restores(code: &str, runtime: &str) {
         .await;
         kill_template(&server, &client, "dice").await;
         if round > 0 {
-            standby(&client).await;
+            prewarmed(&client).await;
         }
         drawn.extend(draw(&client, Some("restore")).await);
         // Of the same restored template, from forks that it has made ahead by now.

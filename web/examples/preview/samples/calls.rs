@@ -27,11 +27,11 @@ pub fn no_history(name: &str) -> HistoryView {
 }
 
 pub fn history() -> HistoryView {
-    let row = |number: i64, status, rung, total_us, run_us| HistoryRow {
+    let row = |number: i64, status, start_kind, total_us, run_us| HistoryRow {
         id: format!("{}{number:02}", &ID[..34]),
         received: ago(number * number * 7),
         status,
-        rung,
+        start_kind,
         version: 4,
         trigger: if number % 3 == 0 { "http" } else { "invoke" },
         total_us,
@@ -93,7 +93,7 @@ pub fn succeeded() -> InvokeOutcome {
         ],
         image: None,
         started: "started by fork in 812 µs".into(),
-        rung: Some("fork"),
+        start_kind: Some("fork"),
         stages: Some(stages()),
         logs: vec![
             log(0, "stdout", "saying hello to <script>alert(1)</script>"),
@@ -134,7 +134,7 @@ pub fn invocation() -> InvocationDetails {
         version: 4,
         trigger: "invoke",
         status: Badge::new("failed", Tone::Bad),
-        rung: Some("fork"),
+        start_kind: Some("fork"),
         received: ago(75),
         finished: Some(ago(75)),
         stages: stages(),

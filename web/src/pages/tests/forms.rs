@@ -77,7 +77,7 @@ fn changing_forms_carry_the_sessions_token() {
         html(&code_page()),
         html(&settings_page()),
     ];
-    for page in pages.into_iter().chain(people::pages_of_a_session()) {
+    for page in pages.into_iter().chain(accounts::pages_of_a_session()) {
         let forms = page
             .split("<form")
             .skip(1)

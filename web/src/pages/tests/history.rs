@@ -112,7 +112,7 @@ fn an_invocation_says_all_there_is() {
             version: 3,
             trigger: "http",
             status: Badge::new("crashed", Tone::Bad),
-            rung: None,
+            start_kind: None,
             received: moment(),
             finished: None,
             stages: StageBar::new(StageTimes::default()),

@@ -150,7 +150,7 @@ pub(super) fn history_row(id: &str) -> HistoryRow {
         id: id.into(),
         received: moment(),
         status: Badge::new("succeeded", Tone::Good),
-        rung: "warm",
+        start_kind: "warm",
         version: 3,
         trigger: "invoke",
         total_us: 402,
@@ -207,7 +207,7 @@ pub(super) fn outcome() -> InvokeOutcome {
         function: "hello".into(),
         headers: vec![("X-Hearth-Invocation-Id".into(), "id-1".into())],
         image: None,
-        rung: Some("fork"),
+        start_kind: Some("fork"),
         started: "started by fork in 0.80 ms".into(),
         stages: Some(StageBar::new(StageTimes {
             start: 800,

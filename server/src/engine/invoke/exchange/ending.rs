@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::Exchange;
 use crate::engine::InvokeError;
-use crate::engine::invoke::record::{described, micros};
+use crate::engine::invoke::invocation::{described, micros};
 use crate::engine::invoke::stages::checked;
 use crate::model::{FunctionError, InvocationRecord, LogLine, LogStream, Status};
 
@@ -18,7 +18,7 @@ const LEFTOVER: &str =
 
 impl Exchange {
     /// Ends the invocation: returns or kills the instance, completes the record and hands it to the history.
-    pub(in crate::engine::invoke) async fn conclude<T>(
+    pub(super) async fn conclude<T>(
         &mut self,
         answer: Result<T, InvokeError>,
     ) -> Result<T, InvokeError> {
@@ -114,9 +114,9 @@ impl Exchange {
             if !keep || leftover {
                 lease.kill();
             }
-            self.record.logs = lease.logs.finish();
+            self.invocation.record.logs = lease.logs.finish();
             if leftover {
-                self.record.logs.push(LogLine {
+                self.invocation.record.logs.push(LogLine {
                     time: Timestamp::now(),
                     stream: LogStream::Stderr,
                     text: LEFTOVER.into(),
@@ -125,21 +125,23 @@ impl Exchange {
                 lease.release();
             }
         }
-        self.record.stages_us.total = micros(ended - self.received);
-        self.record.status = status;
-        self.record.error = error;
-        self.record.finished_at = Some(self.at(ended));
+        self.invocation.record.stages_us.total = micros(ended - self.invocation.received);
+        self.invocation.record.status = status;
+        self.invocation.record.error = error;
+        self.invocation.record.finished_at = Some(self.invocation.at(ended));
         self.recorded = true;
         if self.captured.is_none() && status != Status::Succeeded {
-            let trigger = self.record.trigger;
-            self.captured = self.history.capture_failed(function, trigger, &self.event);
+            let trigger = self.invocation.record.trigger;
+            self.captured = self
+                .history
+                .capture_failed(function, trigger, &self.invocation.event);
         }
         // What is on the heap moves: of the rest a copy stays for who asks for the stage times.
         let record = InvocationRecord {
-            function: mem::take(&mut self.record.function),
-            error: self.record.error.take(),
-            logs: mem::take(&mut self.record.logs),
-            ..self.record.clone()
+            function: mem::take(&mut self.invocation.record.function),
+            error: self.invocation.record.error.take(),
+            logs: mem::take(&mut self.invocation.record.logs),
+            ..self.invocation.record.clone()
         };
         (function, record)
     }

@@ -13,7 +13,7 @@ use crate::engine::invoke::ahead::{self, Ahead};
 impl Exchange {
     /// The rest of the answer as a stream, starting with what was read already. It is read on a task of its own: the
     /// clock goes on whether or not somebody asks for the stream's next piece.
-    pub(in crate::engine::invoke) fn into_body(
+    pub(super) fn into_body(
         self,
         started: Result<Option<(Received, Vec<u8>)>, InvokeError>,
     ) -> BoxStream<'static, Result<Bytes, std::io::Error>> {
@@ -70,7 +70,7 @@ impl Exchange {
             if let Some(captured) = self.captured() {
                 captured.result(&payload);
             }
-            self.record.response_bytes += payload.len() as u64;
+            self.invocation.record.response_bytes += payload.len() as u64;
             let piece = Bytes::from(payload);
             if !received.more {
                 return Ok(Some(piece));

@@ -5,7 +5,7 @@ use axum::extract::Request;
 use serde_json::Value;
 
 use super::*;
-use crate::http::problem::{Code as ProblemCode, Problem};
+use crate::http::problem::{Problem, ProblemCode};
 use crate::uploads::Uploads;
 
 fn uploads() -> Uploads {

@@ -1,0 +1,87 @@
+//! Turns on the processors, for the two sides of a busy channel.
+//!
+//! Where more wants to run than there are processors, the kernel deals them out in slices of some milliseconds by default:
+//! a server thread that was woken by an answer may wait for that long behind another function's instance, and the other
+//! way round. What a request needs of either side are tens of microseconds. A thread that asks for short slices
+//! is given its turns sooner and not more of them (EEVDF: a shorter request has the earlier deadline; Stoica and
+//! Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995; `sched_runtime` in sched_setattr(2) from Linux 6.12 on,
+//! without effect before).
+//!
+//! The policy stays `SCHED_OTHER`. Under `SCHED_BATCH` a woken thread preempts nobody: the server could finish what it is
+//! doing, but behind a busy process an instance, and every thread that its handler starts (they inherit the policy), would
+//! wait for the kernel's next tick, 4 ms on many hosts.
+
+use std::io;
+
+/// What a thread asks for at a time: the least that the kernel takes, in ns. More than most requests need of either side.
+const SLICE_NS: u64 = 100_000;
+
+/// Has this thread take short turns. Its share of the processors stays what it is, and so does a policy or niceness that
+/// somebody has given to it.
+///
+/// # Errors
+/// The kernel refused: the thread goes on as before.
+pub fn take_short_time_slices() -> io::Result<()> {
+    // SAFETY: a C struct of integers, for which zero is a valid value.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::sched_attr>();
+    // SAFETY: the kernel writes at most `size` bytes there. 0 is this thread.
+    let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+    if got != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if attributes.sched_policy != libc::SCHED_OTHER as u32 {
+        return Ok(());
+    }
+    attributes.sched_runtime = SLICE_NS;
+    // SAFETY: the kernel reads as many bytes as `size` in it says, which sched_getattr has set to what it wrote.
+    let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    if set != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+
+    /// This thread's policy, and its slice in ns.
+    fn scheduled() -> (u32, u64) {
+        // SAFETY: a C struct of integers, for which zero is a valid value.
+        let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+        let size = size_of::<libc::sched_attr>();
+        // SAFETY: the kernel writes at most `size` bytes there. 0 is this thread.
+        let got =
+            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+        assert_eq!(got, 0, "allowed for oneself");
+        (attributes.sched_policy, attributes.sched_runtime)
+    }
+
+    #[test]
+    fn a_thread_asks_for_short_slices() {
+        std::thread::spawn(|| {
+            take_short_time_slices().expect("allowed for oneself");
+            let (policy, slice) = scheduled();
+            assert_eq!(policy, libc::SCHED_OTHER as u32);
+            // Kernels before 6.12 do not tell, and do not take it.
+            assert!(slice == 0 || slice == SLICE_NS, "{slice} ns");
+        })
+        .join()
+        .expect("no panic");
+    }
+
+    #[test]
+    fn a_policy_that_somebody_gave_to_it_is_left_alone() {
+        std::thread::spawn(|| {
+            let none = libc::sched_param { sched_priority: 0 };
+            // SAFETY: reads the parameters, which live until it returns. 0 is this thread.
+            let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const none) };
+            assert_eq!(set, 0, "allowed for oneself");
+            take_short_time_slices().expect("nothing to do");
+            assert_eq!(scheduled().0, libc::SCHED_BATCH as u32);
+        })
+        .join()
+        .expect("no panic");
+    }
+}

@@ -1,0 +1,48 @@
+//! Invocations under way, counted for the drain and for the decision whether to spin.
+
+use std::sync::atomic::Ordering;
+
+use crate::engine::Engine;
+
+/// Counts a running invocation, for the drain.
+pub(in crate::engine) struct Running(Engine);
+
+impl Running {
+    pub(super) fn begin(engine: &Engine) -> Self {
+        engine.inner.resources.traffic.begin();
+        Self(engine.clone())
+    }
+
+    /// One more count of the same.
+    pub(super) fn again(&self) -> Self {
+        Self::begin(&self.0)
+    }
+
+    /// Whether the server ends what still runs.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.0.inner.cut_off.load(Ordering::Acquire)
+    }
+
+    /// Whether there is a core for each running invocation's instance and one for its thread here, and no other work of
+    /// the host waits: then nobody waits for the side that looks before it sleeps. An invocation whose body is still coming
+    /// needs neither.
+    pub(super) fn has_spare_core(&self) -> bool {
+        let inner = &self.0.inner;
+        let running = inner.resources.traffic.running();
+        let at_work = running.saturating_sub(inner.bodies.awaited() as u64);
+        !inner.resources.busy_poll.is_zero()
+            && at_work * 2 <= u64::from(inner.resources.cores)
+            && !inner.pressure.is_high()
+    }
+
+    /// A worker's stamps contradicted this side's clock.
+    pub(super) fn count_refused_stamps(&self) {
+        self.0.inner.refused_stamps.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.inner.resources.traffic.end();
+    }
+}

@@ -1,0 +1,67 @@
+//! What a list shows of every function, without the parts of a view that cost a copy each.
+
+use super::Engine;
+use super::registry::Function;
+use crate::model::{FunctionState, InstanceCounts, Runtime};
+use crate::scheduler::TemplateStatus;
+
+/// A function at a summary.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Row id, for the history.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+    /// Its language runtime.
+    pub runtime: Runtime,
+    /// Whether it can answer.
+    pub state: FunctionState,
+    /// Why it cannot.
+    pub state_reason: Option<String>,
+    /// Live instances by state.
+    pub instances: InstanceCounts,
+    /// Requests waiting for an instance.
+    pub queued: u32,
+    /// Most instances at one time.
+    pub max_concurrency: u32,
+}
+
+impl Engine {
+    /// Every function at a summary, by name.
+    pub fn summaries(&self) -> Vec<Summary> {
+        let functions = self.inner.registry.all();
+        functions.iter().map(|function| summary(function)).collect()
+    }
+}
+
+fn summary(function: &Function) -> Summary {
+    let stored = function.stored();
+    let deployment = function.active();
+    let counts = deployment.counts();
+    let (state, state_reason) = state(deployment.template_status());
+    let spec = &stored.active.spec;
+    Summary {
+        id: function.id(),
+        name: spec.name.clone(),
+        runtime: spec.runtime,
+        state,
+        state_reason,
+        instances: InstanceCounts {
+            idle: counts.idle,
+            busy: counts.busy,
+            starting: counts.starting,
+        },
+        queued: counts.queued,
+        max_concurrency: spec.max_concurrency,
+    }
+}
+
+/// What the API calls a template's state, and why it is a bad one.
+pub(super) fn state(status: TemplateStatus) -> (FunctionState, Option<String>) {
+    match status {
+        TemplateStatus::Up => (FunctionState::Ready, None),
+        TemplateStatus::Booting => (FunctionState::Starting, None),
+        TemplateStatus::Failed(reason) => (FunctionState::Failed, Some(reason)),
+        TemplateStatus::Asleep => (FunctionState::Asleep, None),
+    }
+}

@@ -1,0 +1,271 @@
+//! The evictor: measures what templates and instances take, and lets go of the least valuable when memory is short.
+//! [`policy::keep`] chooses; this module has the figures and does what is chosen.
+//!
+//! A size is what the cgroups have charged, file cache left out, and not the processes' PSS: `smaps_rollup` walks the page
+//! tables of a process, about a millisecond each while it holds its memory map, whereas a cgroup's figures are kept by the
+//! kernel anyway. They also are what the question is about: a page that an instance shares with its template is charged
+//! to the template, which touched it first, so that the instance's own figure is what its end would free.
+//!
+//! [`policy::keep`]: super::policy::keep
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::policy::estimate::{Frequency, Mean};
+use super::policy::keep::{self, Kept, KeptTier, StartCosts};
+use super::policy::pressure::excess;
+use super::prewarmed;
+use super::{Deployment, Resources};
+use crate::instance::Template;
+use crate::model::StartKind;
+use crate::sandbox::MemoryUse;
+use crate::system::HostMemory;
+
+/// How old a size may become before it is measured again: a function's memory grows with use, but slowly.
+const SAMPLE_AGE: Duration = Duration::from_secs(10);
+/// Sandboxes measured in one round, the longest unmeasured first: bounds what a round costs, whatever the number of
+/// functions (four small files each, some 100 µs).
+const SAMPLES_PER_ROUND: usize = 16;
+/// What a boot and a restore are taken to last until one was measured.
+const ASSUMED_BOOT: Duration = Duration::from_millis(80);
+const ASSUMED_RESTORE: Duration = Duration::from_millis(15);
+/// What an instance is taken to use until one was measured: an idle Python one uses about that.
+const ASSUMED_INSTANCE_BYTES: u64 = 1 << 20;
+
+/// What a deployment is worth keeping for. Only the evictor and boots, which are rare, look at it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KeepValue {
+    boot: Mean,
+    restore: Mean,
+    frequency: Frequency,
+    /// Calls that `frequency` knows of, and until when.
+    calls: u64,
+    until: Option<Instant>,
+    mark: f64,
+    size: Option<Size>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    template: u64,
+    instance: u64,
+    sampled: Instant,
+}
+
+impl KeepValue {
+    /// For the next version of the function, which has other sizes.
+    pub(super) fn continued(&self) -> Self {
+        Self {
+            calls: 0,
+            until: None,
+            size: None,
+            ..self.clone()
+        }
+    }
+
+    /// Bringing the template up by this start kind took this long.
+    pub(super) fn brought_up(&mut self, start_kind: StartKind, took: Duration) {
+        match start_kind {
+            StartKind::Restore => self.restore.sample(took),
+            _ => self.boot.sample(took),
+        }
+        self.size = None;
+    }
+
+    /// How long it takes to bring up a template.
+    pub(super) fn boot_cost(&self) -> Duration {
+        self.boot.get().unwrap_or(ASSUMED_BOOT)
+    }
+
+    fn advance(&mut self, calls: u64, now: Instant, clock: f64) {
+        let elapsed = now - self.until.unwrap_or(now);
+        let new = calls.saturating_sub(self.calls);
+        self.frequency.advance(elapsed, new);
+        if new > 0 || self.until.is_none() {
+            self.mark = clock;
+        }
+        (self.calls, self.until) = (calls, Some(now));
+    }
+
+    /// `becomes`: each instance was such a template, and takes at least as much.
+    fn measured(&mut self, memory: MemoryUse, live: u32, becomes: bool, now: Instant) {
+        let instances = memory.sandbox.saturating_sub(memory.template);
+        let instance = match (live, self.size) {
+            _ if becomes => memory.template,
+            (0, Some(size)) => size.instance,
+            (0, None) => ASSUMED_INSTANCE_BYTES,
+            (live, _) => instances / u64::from(live),
+        };
+        self.size = Some(Size {
+            template: memory.template,
+            instance,
+            sampled: now,
+        });
+    }
+}
+
+/// What is kept, in bytes, and what may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryStatus {
+    /// Templates, instances and images.
+    pub used: u64,
+    /// The budget.
+    pub budget: u64,
+}
+
+/// Keeps what is kept within the budget.
+#[derive(Debug)]
+pub struct Evictor {
+    budget: u64,
+    policy: keep::KeepPolicy,
+}
+
+impl Evictor {
+    /// `budget` in bytes.
+    pub fn new(budget: u64) -> Self {
+        Self {
+            budget,
+            policy: keep::KeepPolicy::default(),
+        }
+    }
+
+    /// One round: measures some, and lets go of what is too much. To be called every now and then.
+    pub async fn round(
+        &mut self,
+        resources: &Resources,
+        deployments: &[Arc<Deployment>],
+        now: Instant,
+    ) -> MemoryStatus {
+        let host = self.measure(deployments, now).await;
+        let mut used = 0_u64;
+        let kept: Vec<Kept> = deployments
+            .iter()
+            .map(|deployment| {
+                let (kept, bytes) = self.look_at(deployment, now);
+                used = used.saturating_add(bytes);
+                kept
+            })
+            .collect();
+        let excess = excess(used, self.budget, host);
+        let sleeping = deployments
+            .iter()
+            .zip(&kept)
+            .filter_map(|(deployment, kept)| {
+                // The next instance of one that does not fork is restored though it is awake.
+                let restores = deployment.slot.up().is_none() || deployment.becomes();
+                (kept.restorable && restores).then_some(deployment)
+            });
+        prewarmed::keep(resources, deployments, sleeping, excess == 0);
+        for deployment in deployments {
+            deployment.allow_prefork(excess == 0);
+        }
+        if excess > 0 {
+            for (index, tier) in self.policy.choose(&kept, excess) {
+                deployments[index].evict(tier);
+            }
+        }
+        MemoryStatus {
+            used,
+            budget: self.budget,
+        }
+    }
+
+    /// Measures the sandboxes whose figures are oldest, and the host.
+    async fn measure(&self, deployments: &[Arc<Deployment>], now: Instant) -> HostMemory {
+        let mut due: Vec<(Option<Instant>, usize, Arc<Template>)> = Vec::new();
+        for (index, deployment) in deployments.iter().enumerate() {
+            let sampled = deployment.keep_value.lock().size.map(|size| size.sampled);
+            let fresh = sampled.is_some_and(|at| now.saturating_duration_since(at) < SAMPLE_AGE);
+            if !fresh && let Some(template) = deployment.slot.up() {
+                due.push((sampled, index, template));
+            }
+        }
+        // Unmeasured ones come first.
+        due.sort_by_key(|(sampled, ..)| *sampled);
+        due.truncate(SAMPLES_PER_ROUND);
+        let read = move || {
+            let text = |path| std::fs::read_to_string(path).unwrap_or_default();
+            let host = HostMemory::parse(&text("/proc/meminfo"), &text("/proc/pressure/memory"));
+            let sizes: Vec<_> = due
+                .into_iter()
+                .filter_map(|(_, index, template)| Some((index, template.memory()?)))
+                .collect();
+            (host, sizes)
+        };
+        let Ok((host, sizes)) = tokio::task::spawn_blocking(read).await else {
+            return HostMemory::default();
+        };
+        for (index, memory) in sizes {
+            let deployment = &deployments[index];
+            let live = deployment.counts().live();
+            let becomes = deployment.becomes();
+            let mut keep_value = deployment.keep_value.lock();
+            keep_value.measured(memory, live, becomes, now);
+        }
+        host
+    }
+
+    /// What a deployment keeps that may go, and how many bytes all that it keeps takes.
+    fn look_at(&self, deployment: &Deployment, now: Instant) -> (Kept, u64) {
+        let (counts, idle, calls, fork) = {
+            let pool = deployment.pool.lock();
+            let counts = pool.counts();
+            (counts, pool.evictable(), pool.calls(), pool.start_cost())
+        };
+        let is_up = deployment.slot.up().is_some();
+        let image = deployment.image_bytes();
+        let mut keep_value = deployment.keep_value.lock();
+        keep_value.advance(calls, now, self.policy.clock());
+        let stays = deployment.spec.keep_warm;
+        // An instance that is starting or at work, or that has to stay, needs its template.
+        let only_idle = counts.live() == idle && counts.starting == 0 && counts.queued == 0;
+        // A size that is not known yet counts from the next round on.
+        let template = keep_value.size.filter(|_| is_up).map(|size| size.template);
+        let instance_bytes = match keep_value.size {
+            Some(size) => size.instance,
+            None => ASSUMED_INSTANCE_BYTES,
+        };
+        let kept = Kept {
+            idle,
+            live: counts.live(),
+            instance_bytes,
+            template: template.filter(|_| only_idle && !stays),
+            image: image.filter(|_| only_idle && !stays),
+            restorable: image.is_some(),
+            costs: StartCosts {
+                fork,
+                restore: keep_value.restore.get().unwrap_or(ASSUMED_RESTORE),
+                boot: keep_value.boot_cost(),
+            },
+            frequency: keep_value.frequency.get(),
+            mark: keep_value.mark,
+        };
+        let bytes =
+            template.unwrap_or(0) + u64::from(counts.live()) * instance_bytes + image.unwrap_or(0);
+        (kept, bytes)
+    }
+}
+
+impl Deployment {
+    /// Lets a tier go for want of memory, unless it is in use by now.
+    fn evict(&self, tier: KeptTier) {
+        match tier {
+            KeptTier::Instance => {
+                let evicted = self.pool.lock().evict(1);
+                let count = evicted.len() as u64;
+                drop(evicted);
+                self.decisions.note(|counts| counts.evicted_memory += count);
+            }
+            KeptTier::Template => {
+                if self.let_template_go() {
+                    self.decisions.note(|counts| counts.template_evicted += 1);
+                    tracing::info!(function = %self.name, version = self.version, "template let go: memory is short");
+                }
+            }
+            KeptTier::Image => {
+                self.drop_image();
+                self.decisions.note(|counts| counts.image_evicted += 1);
+            }
+        }
+    }
+}
