@@ -1,5 +1,5 @@
-# Hearth's commands. Each sets up what is missing, then does its work; `make` alone lists them.
-# The work is in scripts/, one script a command.
+# Hearth's commands. Each one installs what it needs first; `make` alone lists them.
+# The work is done in scripts/, one script per command.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -8,45 +8,45 @@ SHELL := /bin/bash
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
-setup: ## install what building and running need (compiler, python3, node)
+setup: ## install build and runtime dependencies (compiler, python3, node)
 	@scripts/setup.sh build
 
-build: setup ## build the release: server, init, runtimes
+build: setup ## build the release (server, init, runtimes)
 	@scripts/build.sh release
 
-run: build ## start the server in the foreground; ARGS="--flag" and HEARTH_* are passed on
+run: build ## start the server in the foreground; passes on ARGS="--flag" and HEARTH_*
 	@exec scripts/run.sh $(ARGS)
 
-test: ## lints, units, integration, browser, models: everything
+test: ## run all tests: lints, units, integration, browser, models
 	@scripts/setup.sh build lint test
 	@exec scripts/test.sh
 
-test-debian13: ## restores, randomness and attacks on Debian 13, with what Debian 12 builds (a part of `make test`)
+test-debian13: ## run the restore, randomness and attack tests on Debian 13 with Debian 12 builds (part of `make test`)
 	@scripts/setup.sh build test
 	@scripts/build.sh debug
 	@exec scripts/debian13.sh
 
-lint: ## format, clippy, dependencies, queries, console assets, scripts
+lint: ## check format, clippy, dependencies, queries, console assets and scripts
 	@scripts/setup.sh build lint
 	@exec scripts/lint.sh
 
-audit: ## check the dependencies against published advisories (needs the network)
+audit: ## check dependencies against published advisories (needs network)
 	@scripts/setup.sh build lint
 	@.tools/bin/cargo-deny check advisories
 
-bench: ## measure a release build; SUITE="ring warm" only these, QUICK=1 only shows that it works
+bench: ## benchmark a release build; SUITE="ring warm" selects suites, QUICK=1 does a short trial run
 	@scripts/setup.sh build $(if $(QUICK),,bench)
 	@QUICK=$(QUICK) SUITE="$(SUITE)" scripts/bench.sh
 
-install: ## lay what `make build` built out under PREFIX (default /opt/hearth); packaging/hearth.service starts it
+install: ## install what `make build` built under PREFIX (default /opt/hearth); packaging/hearth.service starts it
 	@scripts/install.sh $(PREFIX)
 
-fuzz: setup ## feed the channel's reader hostile bytes for DURATION seconds (default 60)
+fuzz: setup ## fuzz the channel's reader for DURATION seconds per target (default 60)
 	@scripts/fuzz.sh $(DURATION)
 
-fmt: ## lay out the Rust code
+fmt: ## format the Rust code
 	@cargo fmt --all
 
-clean: ## remove what was built and fetched; data/ stays
+clean: ## remove build output and downloads; keeps data/
 	@[[ ! -e .tools/debian13/root || $$EUID -eq 0 ]] || sudo rm -rf .tools/debian13
 	@rm -rf target .tools node_modules

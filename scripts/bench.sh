@@ -30,4 +30,4 @@ sync
 as_root env TMPDIR="${TMPDIR:-/tmp}" HEARTH_BENCH_NODE="$NODE" "$program" "${flags[@]}" --out "$out" ${SUITE:-}
 "$program" check "$out"/*.json
 "$program" report "$out" "$report"
-say "the report is $report/README.md"
+say "report: $report/README.md"

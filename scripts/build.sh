@@ -14,7 +14,7 @@ programs=(-p hearth -p hearth-init -p hearth-python -p hearth-node)
 # A first build is long, and nobody should wonder whether it hangs. cargo itself shows what it compiles.
 say_how_long() {
   [[ -d $TARGET/$1 ]] ||
-    say "first build: SQLite and some 300 crates, about 10 minutes of processor time; later ones take what has changed"
+    say "first build: SQLite and about 300 crates, about 10 minutes of CPU time; later builds are incremental"
 }
 
 case ${1:-} in

@@ -22,7 +22,7 @@ readonly LIGHT=light
 new_enough() { [[ -n $1 && $(printf '%s\n%s\n' "$1" "$MIN_CRIU" | sort -V | head -n 1) == "$MIN_CRIU" ]]; }
 
 give_up() {
-  say "no CRIU: $*; templates are not kept as images then (everything else works)"
+  say "no CRIU: $*; templates will not be stored as images (everything else works)"
   rm -rf "$WORK"
   exit 0
 }
@@ -77,21 +77,21 @@ lighten() {
 unpack_privately() {
   local release uri package
   release=$(distribution)
-  [[ $release == debian:bookworm ]] || give_up "this distribution ($release) has none that is new enough"
-  [[ -r $DEBIAN_KEYRING ]] || give_up "$DEBIAN_KEYRING is missing, by which packages are checked"
+  [[ $release == debian:bookworm ]] || give_up "this distribution ($release) has no recent enough version"
+  [[ -r $DEBIAN_KEYRING ]] || give_up "$DEBIAN_KEYRING, needed to verify packages, is missing"
   uri=$(debian_mirror bookworm)
-  [[ -n $uri ]] || give_up "apt does not know a Debian mirror (run 'apt-get update' once)"
+  [[ -n $uri ]] || give_up "apt has no Debian mirror (run 'apt-get update' once)"
 
-  say "unpacking CRIU of Debian $NEXT_RELEASE into .tools/criu (Debian 12's own cannot run on new kernels; a minute)"
+  say "unpacking CRIU from Debian $NEXT_RELEASE into .tools/criu (Debian 12's version fails on new kernels; about a minute)"
   rm -rf "$WORK"
   mkdir -p "$WORK"/{state/lists/partial,cache/archives/partial,root}
   : >"$WORK/status"
   echo "deb [signed-by=$DEBIAN_KEYRING] $uri $NEXT_RELEASE main" >"$WORK/sources.list"
-  own_apt apt-get update || give_up "the index of Debian $NEXT_RELEASE cannot be had"
+  own_apt apt-get update || give_up "cannot fetch the package index of Debian $NEXT_RELEASE"
   own_apt apt-get install -y --no-install-recommends --download-only criu ||
-    give_up "its packages cannot be fetched"
+    give_up "cannot fetch its packages"
   for package in "$WORK"/cache/archives/*.deb; do
-    dpkg-deb --extract "$package" "$WORK/root" || give_up "$package cannot be unpacked"
+    dpkg-deb --extract "$package" "$WORK/root" || give_up "cannot unpack $package"
   done
   # Documentation and locales are most of it.
   rm -rf "$PRIVATE" "$WORK/root/usr/share"
@@ -106,11 +106,11 @@ elif [[ -x $PRIVATE/usr/sbin/criu ]]; then
   [[ -d $PRIVATE/$LIGHT ]] || lighten "$PRIVATE"
   exit 0
 fi
-command -v apt-get >/dev/null || give_up "this is no Debian, and it has none that is new enough ($MIN_CRIU)"
+command -v apt-get >/dev/null || give_up "this is not Debian and has no recent enough version ($MIN_CRIU)"
 [[ -n $(apt_candidate criu) ]] || refresh_apt_lists
 if new_enough "$(apt_candidate criu)"; then
   refresh_apt_lists
-  say "installing with apt: criu (keeps templates as images, so that a start need not boot)"
+  say "installing with apt: criu (stores templates as images, so that a start need not boot)"
   apt_get install -y --no-install-recommends criu || give_up "apt cannot install it"
 else
   unpack_privately

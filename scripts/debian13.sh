@@ -23,8 +23,8 @@ prepare() {
   command -v debootstrap >/dev/null || die "debootstrap is missing: run scripts/setup.sh test"
   [[ -n $(debian_mirror bookworm) ]] || refresh_apt_lists
   mirror=$(debian_mirror bookworm)
-  [[ -n $mirror ]] || die "apt does not know a Debian mirror (run 'apt-get update' once)"
-  say "making a root of Debian 13 in .tools/debian13 (400 MB; takes some minutes, once)"
+  [[ -n $mirror ]] || die "apt has no Debian mirror (run 'apt-get update' once)"
+  say "creating a Debian 13 root in .tools/debian13 (400 MB; takes a few minutes, once)"
   as_root rm -rf "$BASE"
   mkdir -p "$BASE"
   as_root debootstrap --variant=minbase "--include=$PACKAGES" "--keyring=$DEBIAN_KEYRING" \
@@ -84,8 +84,8 @@ skip() {
 
 case $(distribution) in
   debian:bookworm) ;;
-  debian:trixie) skip "this is Debian 13, where the other suites have run" ;;
-  *) skip "no Debian 12: what is built here may not run on Debian 13" ;;
+  debian:trixie) skip "this is Debian 13, where the other suites already ran" ;;
+  *) skip "not Debian 12: what is built here may not run on Debian 13" ;;
 esac
 (($# > 0)) || set -- restore randomness hostile
 prepare

@@ -6,7 +6,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly DURATION=${1:-60}
-[[ $DURATION =~ ^[1-9][0-9]*$ ]] || die "DURATION is '$DURATION': a whole number from 1 is needed"
+[[ $DURATION =~ ^[1-9][0-9]*$ ]] || die "DURATION is '$DURATION', must be a whole number, 1 or greater"
 
 say "fuzzing the channel for $DURATION s per target"
 # Time alone ends the run: the targets' own bounds on cases are lifted. Unoptimised, to keep the overflow checks.

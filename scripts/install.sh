@@ -8,9 +8,9 @@ readonly FOLDER=${1:-/opt/hearth}
 readonly BUILT=$TARGET/release
 
 # All that could stop it is looked at before anything is changed.
-[[ $FOLDER == /* ]] || die "PREFIX is '$FOLDER': an absolute path is needed"
-[[ -x $BUILT/hearth && -d $BUILT/runtimes/node ]] || die "there is nothing to install: run 'make build' first, without sudo"
-[[ ! -e $FOLDER || -d $FOLDER ]] || die "$FOLDER is no directory: choose another with PREFIX=…"
+[[ $FOLDER == /* ]] || die "PREFIX is '$FOLDER', must be an absolute path"
+[[ -x $BUILT/hearth && -d $BUILT/runtimes/node ]] || die "nothing to install: run 'make build' first, without sudo"
+[[ ! -e $FOLDER || -d $FOLDER ]] || die "$FOLDER is not a directory: choose another with PREFIX=…"
 there=$FOLDER
 while [[ ! -e $there ]]; do there=$(dirname "$there"); done
 # `runtimes` is replaced as a whole, and so must be the caller's as well.

@@ -45,7 +45,7 @@ as_root() {
   elif command -v sudo >/dev/null; then
     sudo "$@"
   else
-    die "this needs root and there is no sudo; run as root: $*"
+    die "this needs root and sudo is missing; run as root: $*"
   fi
 }
 
@@ -65,8 +65,8 @@ apt_get() {
 # with no lists, as in a fresh container, it knows none, and with old ones perhaps a wrong one.
 refresh_apt_lists() {
   [[ -z ${HEARTH_APT_LISTS_ARE_FRESH:-} ]] && command -v apt-get >/dev/null || return 0
-  say "fetching apt's package lists (some seconds)"
-  apt_get update || say "that failed; going on with the lists that are there"
+  say "fetching apt's package lists (a few seconds)"
+  apt_get update || say "that failed; continuing with the existing lists"
   export HEARTH_APT_LISTS_ARE_FRESH=1
 }
 
@@ -81,8 +81,8 @@ apt_candidate() {
 # starts what it has built through sudo.
 run_as_root_what_cargo_runs() {
   [[ $EUID -ne 0 ]] || return 0
-  command -v sudo >/dev/null || die "this sets up sandboxes, which needs root, and there is no sudo: run it as root"
-  say "cargo will start its programs as root through sudo: they set up sandboxes"
+  command -v sudo >/dev/null || die "setting up sandboxes needs root and sudo is missing: run this as root"
+  say "cargo will run programs as root through sudo: they set up sandboxes"
   sudo -v
   local triple
   triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')

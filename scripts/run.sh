@@ -7,6 +7,6 @@ readonly SERVER=$TARGET/release/hearth
 if [[ $EUID -eq 0 ]]; then
   exec "$SERVER" "$@"
 fi
-command -v sudo >/dev/null || die "the server needs root and there is no sudo; run as root: $SERVER $*"
-say "starting as root through sudo: sandboxes are made of namespaces, mounts and cgroups, which only root may set up"
+command -v sudo >/dev/null || die "the server needs root and sudo is missing; run as root: $SERVER $*"
+say "starting as root through sudo: sandboxes use namespaces, mounts and cgroups, which only root can set up"
 exec sudo -E "$SERVER" "$@"

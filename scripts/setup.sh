@@ -46,11 +46,11 @@ need() {
 
 install_missing() {
   ((${#missing[@]} > 0)) || return 0
-  command -v apt-get >/dev/null || die "this is no Debian: install the above by hand, then run again"
+  command -v apt-get >/dev/null || die "this is not Debian: install the above by hand, then run again"
   refresh_apt_lists
-  say "installing with apt (a minute or two, by what is downloaded): ${missing[*]}"
+  say "installing with apt (a minute or two): ${missing[*]}"
   apt_get install -y --no-install-recommends "${missing[@]}" ||
-    die "apt could not install them; its reason is above"
+    die "apt could not install them; see above"
 }
 
 # at_least HAVE WANT: compares version numbers.
@@ -58,18 +58,18 @@ at_least() { [[ $(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1) == "$2" ]];
 
 need_rust() {
   command -v cargo >/dev/null ||
-    die "cargo is missing: install rustup (https://rustup.rs) as the user who builds, then run again"
+    die "cargo is missing: install rustup (https://rustup.rs) as the building user, then run again"
   local have
   have=$(rustc --version | cut -d ' ' -f 2)
   at_least "$have" "$MIN_RUST" ||
-    die "rustc $have is too old, $MIN_RUST or newer is needed: run 'rustup update stable', then run again"
+    die "rustc $have is too old, $MIN_RUST or newer is required: run 'rustup update stable', then run again"
 }
 
 need_component() {
   local component=$1 reason=$2
   shift 2
   "$@" >/dev/null 2>&1 && return 0
-  command -v rustup >/dev/null || die "$component is missing ($reason) and there is no rustup to add it"
+  command -v rustup >/dev/null || die "$component is missing ($reason) and rustup is not there to add it"
   say "adding the toolchain's $component ($reason)"
   rustup component add "$component"
 }
@@ -88,7 +88,7 @@ wants_build() {
 follows_build() {
   local have
   have=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-  at_least "$have" "$MIN_PYTHON" || die "$PYTHON is $have, $MIN_PYTHON or newer is needed (Debian 12 and 13 have it)"
+  at_least "$have" "$MIN_PYTHON" || die "$PYTHON is $have, $MIN_PYTHON or newer is required (Debian 12 and 13 have it)"
   node_is_here || fetch_node
   scripts/criu.sh
 }
@@ -118,7 +118,7 @@ fetch_node() {
   case $(uname -m) in
     x86_64) digest=$NODE_SHA256_X86_64 ;;
     aarch64) digest=$NODE_SHA256_AARCH64 ;;
-    *) die "Node.js $MIN_NODE or newer is needed as /usr/bin/node: install it by hand, then run again" ;;
+    *) die "Node.js $MIN_NODE or newer is required as /usr/bin/node: install it by hand, then run again" ;;
   esac
   say "fetching Node.js $NODE_VERSION into .tools (runs Node.js functions; the distribution's is older than $MIN_NODE; 30 MB)"
   rm -rf "$TOOLS/node" "$TOOLS/node-wheel"
@@ -198,9 +198,9 @@ wants_bench() {
 # The benchmarks say themselves what they leave out, so that a machine without PyPI can measure the rest.
 follows_bench() {
   fetch_packages "$BASELINES" bench "uvicorn and functions-framework (make bench compares with them)" ||
-    say "they cannot be fetched; what needs them is left out"
+    say "cannot fetch them; skipping what needs them"
   fetch_packages "$BENCH_PACKAGES" imported "NumPy and FastAPI (make bench deploys functions with them)" ||
-    say "they cannot be fetched; what needs them is left out"
+    say "cannot fetch them; skipping what needs them"
 }
 
 deny_is_here() { [[ $("$TOOLS/bin/cargo-deny" --version 2>/dev/null) == "cargo-deny $DENY_VERSION" ]]; }

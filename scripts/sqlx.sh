@@ -36,11 +36,11 @@ PYTHON
 if ! SQLX_OFFLINE=false DATABASE_URL="sqlite:$scratch/scratch.db" SQLX_OFFLINE_DIR="$scratch/queries" \
     cargo rustc --quiet -p hearth --lib --profile check -- --cfg "sqlx_prepare_$(date +%s%N)" >"$scratch/log" 2>&1; then
     cat "$scratch/log" >&2
-    echo "scripts/sqlx.sh: the server does not compile against the migrations as they are: see above" >&2
+    echo "scripts/sqlx.sh: the server does not compile against the current migrations: see above" >&2
     exit 1
 fi
 if [ -z "$(ls "$scratch/queries")" ]; then
-    echo "scripts/sqlx.sh: the build wrote no query; was the crate not compiled?" >&2
+    echo "scripts/sqlx.sh: the build wrote no queries; was the crate compiled?" >&2
     exit 1
 fi
 

@@ -83,7 +83,7 @@ leftovers() {
   local left
   left=$(find "$TMPDIR" -mindepth 1 -maxdepth 2 -printf '%P (%u, %t)\n')
   [[ -n $left ]] || return 0
-  printf 'left in the directory for temporary files:\n%s\n' "$left"
+  printf 'left in the temporary directory:\n%s\n' "$left"
   return 1
 }
 

@@ -62,9 +62,9 @@ install_without_rights_names_the_directory_and_changes_nothing() {
 }
 
 install_refuses_what_cannot_be_meant() {
-  refused "an absolute path is needed" install_ relative/folder || return
+  refused "must be an absolute path" install_ relative/folder || return
   touch "$scratch/file"
-  refused "$scratch/file is no directory" install_ "$scratch/file" || return
+  refused "$scratch/file is not a directory" install_ "$scratch/file" || return
   mv "$copy/target/release/hearth" "$scratch/hearth.away"
   refused "run 'make build' first" install_ "$scratch/nothing"
   local status=$?

@@ -43,7 +43,7 @@ pub fn prepare_data_dir(dir: &Path) -> anyhow::Result<DataDir> {
     }
     let path = dir.canonicalize().context("cannot be read")?;
     std::fs::set_permissions(&path, Permissions::from_mode(0o700))
-        .context("cannot be made private")?;
+        .context("cannot be made private (mode 0700)")?;
     let lock = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -93,7 +93,7 @@ pub async fn ensure_token(
 
 async fn new_token(file: &Path, store: &Store) -> anyhow::Result<NewToken> {
     let mut bytes = [0_u8; 32];
-    getrandom::fill(&mut bytes).context("no randomness for the token")?;
+    getrandom::fill(&mut bytes).context("cannot read random bytes for the token")?;
     let secret = format!("hth_{}", URL_SAFE_NO_PAD.encode(bytes));
     // Written beside and renamed: a crash leaves a whole token or none.
     let draft = file.with_extension("new");

@@ -1,4 +1,4 @@
-//! What the server prints when it listens: what a person needs first, with addresses that a browser can open.
+//! The server's start-up message, with addresses that a browser can open.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,7 +13,7 @@ pub struct Announcement<'a> {
     pub functions_host: Option<&'a str>,
     /// The same: on this listener.
     pub functions_listening: Option<SocketAddr>,
-    /// The code by which the first admin is made, while nobody has an account.
+    /// The code for creating the first admin, while there is no user.
     pub setup_code: Option<&'a str>,
     /// The admin token, when it was generated just now.
     pub new_token: Option<&'a str>,
@@ -33,7 +33,7 @@ impl fmt::Display for Announcement<'_> {
             )?;
             writeln!(
                 out,
-                "           from elsewhere, put this machine's name or address in place of {}",
+                "           from other machines, replace {} with this machine's name or address",
                 address.ip()
             )?;
         } else {
@@ -54,14 +54,14 @@ impl fmt::Display for Announcement<'_> {
         if let Some(code) = self.setup_code {
             writeln!(
                 out,
-                "  set-up   http://{address}/setup  makes the first admin; the code is {code}"
+                "  set-up   http://{address}/setup  creates the first admin; the code is {code}"
             )?;
         }
         let file = self.token_file.display();
         match self.new_token {
             Some(token) => {
                 writeln!(out, "  token    {token}")?;
-                writeln!(out, "           shown this once; kept in {file}")
+                writeln!(out, "           shown only once; stored in {file}")
             }
             None => writeln!(out, "  token    as configured, or in {file}"),
         }

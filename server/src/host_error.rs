@@ -1,8 +1,8 @@
-//! Errors of the host, told from errors of a function.
+//! Host errors, as opposed to errors of a function.
 //!
-//! When the host has no descriptor, process, memory, cgroup or disk space to give, nothing is wrong with the function, its
-//! template or its image. Such an error is a type of its own, [`HostError`], wherever a start, a restore, a fork or a dump can
-//! fail. It ends or discards nothing: the step is tried again after a pause, and who cannot wait is answered 503.
+//! When the host runs out of descriptors, processes, memory, cgroups or disk space, nothing is wrong with the function,
+//! its template or its image. A start, restore, fork or dump reports this as a separate type, [`HostError`]. It ends or
+//! discards nothing: the step is retried after a pause, and requests that cannot wait get a 503.
 
 use std::fmt::Display;
 use std::io;
@@ -30,7 +30,7 @@ const SHORTAGES: [Errno; 10] = [
 
 /// The host could not give what a start needs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the host cannot give what it takes: {0}")]
+#[error("the host is out of a resource: {0}")]
 pub struct HostError(String);
 
 impl HostError {
@@ -84,7 +84,7 @@ impl HostErrors {
         seen.last = Some((now, error.to_string()));
         drop(seen);
         if begins {
-            tracing::error!(%error, "the host is short of something; starts are tried again, and refused with 503 meanwhile");
+            tracing::error!(%error, "the host is out of a resource; retrying starts, answering 503 until one succeeds");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Hearth: a function platform for one Linux host.
 //!
-//! The modules are in the order in which an invocation passes them, and each uses only those below it.
-//! `tests/architecture.rs` holds that.
+//! The modules are listed in the order in which an invocation passes through them, and each uses only those below it.
+//! `tests/architecture.rs` enforces that.
 
 #![deny(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! What one client may take of the server, and for how long. Each limit is a constant here with its reason;
+//! Limits on what a client may use of the server, and for how long. Each limit is a constant with its reason;
 //! `server/docs/limits.md` lists them with the tests that hold them.
 //!
-//! A client never decides how long it is waited for: every wait has a budget that single bytes do not renew
-//! ([`Pace`](pace::Pace)), and everything that is held for it is counted.
+//! A client cannot extend how long the server waits for it: every wait has a budget that single bytes do not renew
+//! ([`Pace`](pace::Pace)), and all resources held for it are counted.
 
 pub mod budget;
 pub mod pace;
@@ -26,7 +26,7 @@ pub const IDLE_TIME: Duration = Duration::from_secs(75);
 /// How far a body may fall behind [`BODY_RATE`] before it is given up: survives a change of cells or a sleeping
 /// laptop's wake-up, and is the longest pause of a body.
 pub const BODY_SLACK: Duration = Duration::from_secs(20);
-/// Least bytes a second of a request's body, on average: 32 kbit/s, less than any link people upload over. Also what
+/// Minimum average bytes per second of a request's body: 32 kbit/s, less than any link people upload over. Also what
 /// bounds the time of a whole body by its size: 6 MiB take 26 min at most, a form of 16 KiB 24 s.
 pub const BODY_RATE: u64 = 4 << 10;
 /// Time that all waiting for one body may take together, whatever its size. The largest upload, 256 MiB, takes 36 min
@@ -36,7 +36,7 @@ pub const BODY_TIME: Duration = Duration::from_secs(3600);
 /// Bytes of a body that are read before an instance is leased, since a slow client must not hold one up. Most bodies are
 /// whole by then.
 pub const BODY_AHEAD: usize = 1 << 20;
-/// The same of all bodies together, beyond [`BODY_SHARE`] each. Who would need more is told to come back.
+/// The same for all bodies together, beyond [`BODY_SHARE`] each. Requests beyond it are rejected with a retry.
 pub const BODIES_AHEAD: usize = 256 << 20;
 /// What every body may have read ahead, whatever the others hold: forms and JSON always pass.
 pub const BODY_SHARE: usize = 64 << 10;
@@ -44,7 +44,7 @@ pub const BODY_SHARE: usize = 64 << 10;
 /// How far the reading of an answer may fall behind [`WRITE_RATE`]: what the kernel has taken for the client (some MiB)
 /// is not counted, so that only a client that has stopped reading comes here.
 pub const WRITE_SLACK: Duration = Duration::from_secs(30);
-/// Least bytes a second that a client takes of an answer, on average, while more is waiting for it: 64 kbit/s.
+/// Minimum average bytes per second that a client reads of a response while more is waiting: 64 kbit/s.
 pub const WRITE_RATE: u64 = 8 << 10;
 
 /// Most connections, however many descriptors there are: bounds the memory that their buffers take, and is far above
@@ -53,7 +53,7 @@ pub const MAX_CONNECTIONS: usize = 8192;
 /// Descriptors that connections never get: the database, templates and instances of a small node. Of what there is
 /// beyond them connections get half, since each request may need an instance, whose channel takes some.
 pub const RESERVED_DESCRIPTORS: u64 = 128;
-/// Fewest connections, on a host whose descriptor limit makes no sense.
+/// Minimum number of connections, on a host with a tiny descriptor limit.
 pub const MIN_CONNECTIONS: usize = 16;
 /// One address, or one /64 of IPv6 (what a single customer is given), gets this part of all connections.
 pub const ADDRESS_SHARE: usize = 4;
@@ -126,7 +126,7 @@ impl Limits {
 
     /// Puts limits in force, once, before the first connection.
     pub fn set(limits: Self) {
-        // A second call would find connections that live by the first.
+        // Must be set once: connections use the first value.
         let _ = IN_FORCE.set(limits);
     }
 
@@ -141,7 +141,7 @@ impl Limits {
         let most = match setrlimit(Resource::Nofile, raised) {
             Ok(()) => limit.maximum,
             Err(error) => {
-                tracing::warn!(%error, "the limit on open files stays where it is");
+                tracing::warn!(%error, "cannot raise the limit on open files");
                 limit.current
             }
         };

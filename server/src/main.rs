@@ -1,4 +1,4 @@
-//! The `hearth` server: reads its settings, puts the parts together, serves until it is told to stop, drains.
+//! The `hearth` server: reads its settings, wires up the parts, serves until told to stop, drains.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -62,8 +62,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether log lines may be coloured: only for a person who looks at a terminal, and who has not said no (no-color.org).
-/// In files, pipes and journals the codes would only be in the way.
+/// Whether to colour log lines: only on a terminal, and unless NO_COLOR is set (no-color.org).
 fn colours() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     std::io::stderr().is_terminal() && !refused
@@ -157,7 +156,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
             accounts
                 .setup
                 .open()
-                .context("no randomness for the set-up")?,
+                .context("cannot read random bytes for the set-up code")?,
         ),
     };
     let functions_host = config.functions_host()?;
@@ -215,12 +214,9 @@ async fn drain(engine: &Engine, connections: &Connections, limit: Duration) {
     let cut_off = engine.finish_drain(deadline).await;
     if cut_off > 0 {
         let seconds = limit.as_secs();
-        tracing::warn!(
-            cut_off,
-            "requests were still running after {seconds} s and were cut off"
-        );
+        tracing::warn!(cut_off, "aborted requests still running after {seconds} s");
     }
-    // Who was cut off is told so, as far as that is a matter of moments.
+    // Lets aborted requests get their error response, for a moment.
     connections
         .gone(deadline.max(Instant::now() + CUT_OFF / 2))
         .await;

@@ -1,5 +1,5 @@
-//! The HTTP server's loop: accepts, serves each connection on a task of its own, under its limits. What is answered is
-//! [`Answers`]' matter.
+//! The HTTP server's loop: accepts connections and serves each on its own task, under its limits. [`Answers`] decides the
+//! responses.
 
 mod answer;
 mod connections;
@@ -61,7 +61,7 @@ pub async fn serve<A: Answers>(
                     None => refuse(stream, peer),
                 },
                 Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
+                    tracing::warn!(%error, "cannot accept a connection");
                     // It may be descriptors that lack.
                     connections.make_room();
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -105,14 +105,14 @@ fn serve_connection(stream: TcpStream, seat: Seat, answers: impl Answers) {
         }
     });
     let io = TokioIo::new(Guarded::new(stream, seat, Limits::get()));
-    // Heads and idle connections have their limits in `Guarded`, which tells them apart. hyper's own limit of 100 header
-    // lines stays: setting one, even the same, makes it allocate them anew for each request.
+    // Heads and idle connections have their limits in `Guarded`, which distinguishes them. hyper's own limit of 100
+    // header lines stays: setting one, even the same, makes it allocate them anew for each request.
     let served = http1::Builder::new().serve_connection(io, service);
     let peer = connection.peer;
     let task = tokio::spawn(async move {
         // A client that breaks its connection is not the server's problem.
         if let Err(error) = InPlace::new(served).await {
-            tracing::debug!(%error, %peer, "a connection broke");
+            tracing::debug!(%error, %peer, "a connection failed");
         }
     });
     connection.runs_in(task.abort_handle());

@@ -1,11 +1,11 @@
-//! Uploaded code between its arrival and its unpacking: in a file without a name, and counted.
+//! Uploaded code before unpacking: in an unnamed file, counted against a budget.
 //!
 //! ```text
 //! body ─▶ Spool (256 KiB) ─▶ file in the data directory ─▶ Upload ─▶ package::unpack
 //!             └─ UploadSpace: what all uploads take together, until the last part of one is dropped
 //! ```
 //!
-//! The file never has a name (`O_TMPFILE`), so that the kernel removes it with its last descriptor, however the server ends.
+//! The file has no name (`O_TMPFILE`), so the kernel removes it with its last descriptor, even after a crash.
 
 use std::fmt;
 use std::fs::File;
@@ -23,10 +23,10 @@ use crate::limits::{UPLOAD_FREE, UPLOADS_IN_MEMORY, UPLOADS_ON_DISK};
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// The others take all there is.
-    #[error("other uploads take the {} bytes there are for all together; try again", .0.most)]
+    #[error("concurrent uploads use all of the {} bytes available; try again", .0.most)]
     Full(Full),
     /// It could not be written.
-    #[error("the upload could not be kept in the data directory: {0}")]
+    #[error("cannot store the upload in the data directory: {0}")]
     Io(#[from] io::Error),
 }
 

@@ -1,4 +1,4 @@
-//! A descriptor that tokio watches for readiness.
+//! A descriptor whose readiness tokio watches.
 
 #![allow(unsafe_code)]
 
@@ -18,8 +18,8 @@ impl Watched {
     /// # Errors
     /// When the descriptor cannot be polled, or there is no runtime.
     pub fn new(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
-        // SAFETY: the descriptor is owned, hence open and the same until `AsyncFd` is dropped: this type gives out
-        // shared references only, so that nobody can put another descriptor in its place.
+        // SAFETY: the descriptor is owned, hence open and the same until `AsyncFd` is dropped: this type hands out
+        // shared references only, so the descriptor cannot be replaced.
         let watched = unsafe { AsyncFd::register_with_interest(fd, interest) };
         Ok(Self(watched.map_err(io::Error::from)?))
     }

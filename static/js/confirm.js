@@ -1,4 +1,4 @@
-// One dialog that asks before what cannot be taken back.
+// A dialog that confirms irreversible actions.
 //
 // `data-confirm="QUESTION"` on a form, on a button that submits one, on an element with hx-post or hx-delete, or on a
 // link. With it: `data-confirm-title`, `data-confirm-action` (the button's words), `data-confirm-danger`. A link with
@@ -6,7 +6,7 @@
 
 import { toast } from "./toast.js";
 
-const words = { title: "Are you sure?", action: "Go on" };
+const words = { title: "Are you sure?", action: "Continue" };
 
 function build() {
   const dialog = document.createElement("dialog");
@@ -129,7 +129,7 @@ function setUpRefusals() {
     } catch {
       // The status alone has to do.
     }
-    toast(problem.title ?? "It was refused", problem.detail, xhr.getResponseHeader("x-request-id") ?? "");
+    toast(problem.title ?? "The request was refused", problem.detail, xhr.getResponseHeader("x-request-id") ?? "");
   });
 }
 

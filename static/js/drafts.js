@@ -1,4 +1,4 @@
-// Code that was written and not deployed, kept in the tab's storage by user, function and the version it was written for.
+// Drafts: undeployed code, kept in the tab's storage by user, function and base version.
 
 const PREFIX = "draft:";
 

@@ -1,5 +1,5 @@
-// Colours a page before it is shown where the server did not: those without a session. Everything else about the theme is
-// in theme.js.
+// Sets the theme before the first paint on pages without a session, where the server did not. Everything else about
+// themes is in theme.js.
 
 const choice = /(?:^|; )hearth_theme=(light|dark)(?:;|$)/.exec(document.cookie)?.[1];
 if (choice) document.documentElement.dataset.theme = choice;

@@ -1,4 +1,4 @@
-// Environment variables in a form: values are hidden unless they are asked for, and a whole .env file can be pasted.
+// Environment variables in a form: values are hidden until shown, and a whole .env file can be pasted.
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const ESCAPES = { n: "\n", r: "\r", t: "\t" };
@@ -19,7 +19,7 @@ function value(text) {
       out += ESCAPES[text[at]] ?? text[at];
     } else out += character;
   }
-  return { wrong: `the quote ${quote} is not closed` };
+  return { wrong: `missing closing ${quote}` };
 }
 
 /** The variable that a line sets; nothing of an empty line; or what is wrong with it. */
@@ -29,12 +29,12 @@ function variable(whole) {
   const equals = line.indexOf("=");
   if (equals < 0) return { wrong: "expected NAME=value" };
   const name = line.slice(0, equals).trim();
-  if (!NAME.test(name)) return { wrong: `"${name}" is not a name: letters, digits and underscores, no digit first` };
+  if (!NAME.test(name)) return { wrong: `"${name}" must be letters, digits and underscores, no digit first` };
   const read = value(line.slice(equals + 1).trim());
   if (read.wrong) return { wrong: read.wrong };
-  if (!/^\s*(#.*)?$/.test(read.rest)) return { wrong: "there is text after the closing quote" };
+  if (!/^\s*(#.*)?$/.test(read.rest)) return { wrong: "text after the closing quote" };
   if (/[\r\n]/.test(read.value))
-    return { wrong: "the value has a line break, which this form cannot hold; set it with the API" };
+    return { wrong: "the value has a line break; set it with the API instead" };
   return { name, value: read.value };
 }
 
@@ -79,7 +79,7 @@ function paste() {
   message.textContent = errors.join(" ");
   // All or nothing: half a file would go unnoticed.
   if (errors.length > 0 || variables.size === 0) {
-    if (errors.length === 0) message.textContent = "There is nothing to add: expected lines of NAME=value.";
+    if (errors.length === 0) message.textContent = "Nothing to add. Enter lines of NAME=value.";
     area.setAttribute("aria-invalid", "true");
     area.focus();
     return;
@@ -90,7 +90,7 @@ function paste() {
   area.value = "";
   area.closest("details").open = false;
   const said = document.getElementById("env-paste-said");
-  said.textContent = variables.size === 1 ? "1 variable is filled in." : `${variables.size} variables are filled in.`;
+  said.textContent = variables.size === 1 ? "Added 1 variable." : `Added ${variables.size} variables.`;
   document.getElementById("env-rows").dispatchEvent(new Event("rows:changed", { bubbles: true }));
 }
 

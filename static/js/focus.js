@@ -1,4 +1,4 @@
-// The focus stays where it was while a request is under way: a button that is disabled meanwhile loses it to the page.
+// Restores the focus after a request: a button that is disabled meanwhile loses it.
 
 export function setUpFocus() {
   const focused = new WeakMap();

@@ -157,7 +157,7 @@ function jsonError(text) {
     JSON.parse(text);
     return "";
   } catch (error) {
-    return text.trim() === "" ? "Enter JSON; null is the empty event." : `Not JSON: ${error.message}`;
+    return text.trim() === "" ? "Enter JSON, or null for an empty event." : `Not JSON: ${error.message}`;
   }
 }
 

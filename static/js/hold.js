@@ -1,4 +1,4 @@
-// What a person is at is not pulled away: whether an element may change now.
+// Keeps elements from changing while the user interacts with them.
 
 /** A button or a finger is down, wherever: what it went down on must still be there when it comes up. */
 let pressed = false;

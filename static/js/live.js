@@ -1,8 +1,8 @@
-// What changes on the open page: one stream a page (`/live`), put together from the `data-live-topic` of its parts.
+// Live updates: one stream per page (`/live`), built from the `data-live-topic` of its parts.
 //
-// The connection is closed while the tab is hidden and opened afresh when it is looked at again. When it breaks, the page
-// says so and tries again, with longer and longer pauses. Values are put into the page once a frame at most; a counter
-// (`data-count`) only grows, whatever the stream says.
+// The connection is closed while the tab is hidden and reopened when it becomes visible. When it breaks, the page says
+// so and retries with increasing pauses. Values are written at most once per frame; a counter (`data-count`) never
+// decreases.
 
 import { isHeld } from "./hold.js";
 import { logIn } from "./session.js";
@@ -88,7 +88,7 @@ function connect() {
     state("open");
     mark("");
     if (run !== undefined && run !== event.data)
-      toast("The server was started again", "Counters go on where they were.", "", "note");
+      toast("The server restarted", "Counters continue where they were.", "", "note");
     run = event.data;
     document.dispatchEvent(new CustomEvent("live-hello"));
   });
@@ -121,7 +121,7 @@ async function again() {
       return;
     }
     if (answer.status === 404) {
-      mark("This is no longer there.");
+      mark("This no longer exists.");
       // Or not yet: a server that was just started puts its functions back one by one.
       timer = setTimeout(again, LONGEST_PAUSE_MS);
       return;

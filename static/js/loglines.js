@@ -1,5 +1,4 @@
-// Log lines as a person reads them: colours that a program wrote for a terminal, JSON folded into its fields, long lines cut
-// to three.
+// Renders log lines: terminal colours, JSON folded into its fields, long lines clamped to three.
 
 const ESC = String.fromCharCode(27);
 /** Colours and weights; whatever else a terminal would act on is left out. */

@@ -1,5 +1,5 @@
-// A page with `data-once` answers a form and shows a secret that cannot be shown again: a reload must neither ask to send
-// the form once more nor make a second one. It shows the page the form belongs to instead.
+// A page with `data-once` responds to a form and shows a secret once. A reload must neither offer to resubmit the form
+// nor create a second secret; it shows the form's page instead.
 
 export function setUpOnce() {
   if (document.querySelector("[data-once]")) history.replaceState(history.state, "", location.href);

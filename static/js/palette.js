@@ -1,8 +1,8 @@
 // The command palette (Ctrl-K, Cmd-K, or its button) and the list of keyboard shortcuts (`?`).
 //
-// A dialog with a text field that owns a list box: the focus stays in the field, `aria-activedescendant` says which entry
-// is chosen. Functions are asked of the server; pages and actions are the links and buttons the page has anyway, which
-// name themselves with `data-command`.
+// A dialog with a text field that owns a list box: the focus stays in the field, `aria-activedescendant` says which
+// entry is chosen. Functions come from the server; pages and actions are the page's links and buttons with
+// `data-command`.
 
 import { setTheme } from "./theme.js";
 
@@ -117,7 +117,7 @@ function show(found) {
   });
   list.replaceChildren(...items);
   dialog.querySelector("#palette-count").textContent =
-    entries.length === 0 ? "Nothing matches." : `${entries.length} ${entries.length === 1 ? "entry" : "entries"}`;
+    entries.length === 0 ? "No matches." : `${entries.length} ${entries.length === 1 ? "entry" : "entries"}`;
   choose(0);
 }
 

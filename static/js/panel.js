@@ -25,7 +25,7 @@ function setUpPicker(area) {
     if (select.value === "") return;
     const response = await fetchHere(`${select.dataset.pick}?${new URLSearchParams({ pick: select.value })}`);
     if (!response?.ok) {
-      toast("The event could not be read", "", response?.headers.get("x-request-id") ?? "");
+      toast("Could not load the event", "", response?.headers.get("x-request-id") ?? "");
       return;
     }
     filling = true;

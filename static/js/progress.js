@@ -1,4 +1,4 @@
-// Forms with `data-progress` tell how far an upload is, and then that the template boots.
+// Forms with `data-progress` show the progress of an upload, then that the template boots.
 
 const MIB = 1024 * 1024;
 /** Uploads below this are over before anybody has read that they began. */

@@ -1,4 +1,4 @@
-// Times in words (`<time>3 min ago</time>`), kept fresh: what was "just now" a minute ago no longer is.
+// Keeps relative times (`<time>3 min ago</time>`) up to date.
 
 const TICK_MS = 5_000;
 /** Times that are not in words are left alone. */

@@ -1,7 +1,7 @@
-// Live lists of calls: an element with `data-calls="URL"` around a table gets the rows it lacks when the page's stream has told
-// that something finished, every `data-every` milliseconds at most. Rows are known by their id: one that is on the page
-// stays the same element. While somebody is at the rows, or the list is paused, what comes waits behind a button that says how
-// many there are.
+// Live lists of calls: an element with `data-calls="URL"` around a table gets new rows when the page's stream reports a
+// finished call, at most every `data-every` milliseconds. Rows are matched by id, so existing ones stay the same
+// elements. While the user interacts with the rows, or the list is paused, new rows wait behind a button that shows
+// their number.
 
 import { isHeld } from "./hold.js";
 import { onLive } from "./live.js";

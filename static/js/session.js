@@ -1,4 +1,4 @@
-// A session that has ended: a log-in dialog over the page, which stays as it is with whatever was typed into it.
+// Shows a log-in dialog over the page when the session has ended, so that input on the page is kept.
 
 import { toast } from "./toast.js";
 
@@ -87,7 +87,7 @@ async function send() {
       dialog.close();
       return;
     }
-    message.textContent = said.title ?? "It was refused.";
+    message.textContent = said.title ?? "The request was refused.";
   } catch {
     message.textContent = "The server cannot be reached. Try again in a moment.";
   } finally {
@@ -111,7 +111,7 @@ function renew(csrf) {
  */
 export function logIn({
   title = "Log in again",
-  text = "Your session has ended. What is on this page stays.",
+  text = "Your session has ended. Your input on this page is kept.",
   action = "Log in",
   address = "/login",
 } = {}) {
@@ -146,6 +146,6 @@ export async function fetchHere(address) {
 export function setUpSession() {
   document.addEventListener("htmx:responseError", async (event) => {
     if (event.detail.xhr.status !== 401) return;
-    if (await logIn()) toast("You are logged in again", "Repeat what you were doing.", "", "note");
+    if (await logIn()) toast("You are logged in again", "Try that again.", "", "note");
   });
 }

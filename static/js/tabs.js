@@ -1,4 +1,4 @@
-// On a narrow screen the bar of tabs is scrolled: to the tab that is open.
+// On narrow screens, scrolls the tab bar to the open tab.
 
 export function setUpTabs() {
   const current = document.querySelector(".tabs [aria-current]");

@@ -1,5 +1,5 @@
-// Follows a function's log: `<ol data-tail="URL" data-base="/functions/NAME">` gets the lines of a stream of JSON, one object a
-// line, as they are written. Only while the page is visible; paused and resumed by #tail-pause.
+// Follows a function's log: `<ol data-tail="URL" data-base="/functions/NAME">` gets lines from a stream of JSON
+// objects, one per line, as they are written. Only while the page is visible; paused and resumed by #tail-pause.
 
 import { dress } from "./loglines.js";
 import { absolute, clock, day, putDays } from "./times.js";
@@ -24,7 +24,7 @@ function element(name, className, text) {
 /** A line as the server's template draws it. */
 function row(entry, base) {
   if (entry.skipped !== undefined) {
-    return element("li", "log-skipped", `… ${entry.skipped} lines came too fast to be shown`);
+    return element("li", "log-skipped", `… ${entry.skipped} lines skipped: too fast to show`);
   }
   const item = element("li", `log-${entry.stream}`);
   const time = element("time", "", clock(entry.time));
@@ -37,7 +37,7 @@ function row(entry, base) {
     origin.title = `Invocation ${entry.invocation}`;
   } else {
     origin = element("span", "log-link soft", "import");
-    origin.title = "Printed while the function was imported";
+    origin.title = "Printed during import";
   }
   item.append(
     time,
@@ -115,7 +115,7 @@ class Tail {
         return;
       }
       if (!answer.ok || !answer.body) throw new Error(`status ${answer.status}`);
-      this.say("Following", true);
+      this.say("Live", true);
       this.retry = RETRY_FIRST_MS;
       this.fresh = true;
       await this.read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
@@ -123,7 +123,7 @@ class Tail {
       // Below: whatever ended the stream, another attempt is made.
     }
     if (this.connection !== connection) return;
-    this.say("Connecting again…", false);
+    this.say("Reconnecting…", false);
     const pause = this.retry;
     this.retry = Math.min(2 * pause, RETRY_LONGEST_MS);
     setTimeout(() => {

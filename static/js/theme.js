@@ -1,4 +1,4 @@
-// Light, dark, or what the system prefers: kept in a cookie, so that the server colours the page before it is shown.
+// Theme switch: light, dark or system. Kept in a cookie, so that the server can render the page with it.
 
 const COOKIE = "hearth_theme";
 const YEAR_S = 365 * 24 * 3600;

@@ -1,4 +1,4 @@
-// Errors of htmx requests, shown in a corner with the request's id; and short notes of the page's own.
+// Toasts: errors of htmx requests with the request id, and short notes.
 
 import { copyText } from "./copy.js";
 
@@ -77,7 +77,7 @@ function problemOf(request) {
       // Not a document after all.
     }
   }
-  return { title: `The server answered with status ${request.status}`, detail: "", id };
+  return { title: `The server responded with status ${request.status}`, detail: "", id };
 }
 
 export function setUpToasts() {
@@ -90,7 +90,7 @@ export function setUpToasts() {
   document.addEventListener("htmx:sendError", () => {
     toast("The server cannot be reached", "Try again in a moment.");
   });
-  document.addEventListener("htmx:timeout", () => toast("The server did not answer in time"));
+  document.addEventListener("htmx:timeout", () => toast("The server did not respond in time"));
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     const box = document.activeElement?.closest(".toast");

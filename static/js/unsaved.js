@@ -1,4 +1,4 @@
-// Forms with `data-unsaved`, and whatever else says that it holds changes, warn before the page is left.
+// Warns before leaving a page with unsaved changes in `data-unsaved` forms or other registered elements.
 
 import { ask } from "./confirm.js";
 
@@ -50,7 +50,7 @@ export function setUpUnsaved() {
     event.preventDefault();
     const left = await ask({
       title: "Leave without saving?",
-      text: "What you changed on this page is not saved.",
+      text: "Your changes on this page are not saved.",
       action: "Leave",
       danger: true,
     });

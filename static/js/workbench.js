@@ -149,7 +149,7 @@ class Workbench {
     const query = new URLSearchParams({ version: this.version, path });
     const response = await fetchHere(`/functions/${this.name}/code/file?${query}`);
     if (!response?.ok) {
-      toast("The file could not be opened", path, response?.headers.get("x-request-id") ?? "");
+      toast("Could not open the file", path, response?.headers.get("x-request-id") ?? "");
       return undefined;
     }
     const { kind, text, size } = await response.json();
@@ -168,7 +168,7 @@ class Workbench {
     };
     if (kept) {
       this.offered = true;
-      document.getElementById("draft-restore").textContent = `Restore your draft from ${clock(kept.at)}`;
+      document.getElementById("draft-restore").textContent = `Restore draft from ${clock(kept.at)}`;
       offer.hidden = false;
       document.getElementById("draft-restore").addEventListener("click", async () => {
         if (await this.restore(kept.files)) answered();
@@ -228,10 +228,10 @@ class Workbench {
     this.area.disabled = !isText;
     this.kept.hidden = isText && !file.isDeleted;
     this.kept.textContent = file.isDeleted
-      ? "This file will be removed."
+      ? "This file will be deleted."
       : file.kind === "binary"
-        ? "This file is not text. It is kept as it is."
-        : "This file is too large to be edited here. It is kept as it is.";
+        ? "This file is not text. It is kept as is."
+        : "This file is too large to edit here. It is kept as is.";
     this.switching = true;
     this.area.value = isText ? file.text : "";
     editor?.show({ state: file.state, text: this.area.value, name: file.path ?? "" });
@@ -261,7 +261,7 @@ class Workbench {
       if (file.text.trim() !== "") {
         const sure = await ask({
           title: "Discard the new file?",
-          text: "It was never deployed, so it cannot be had back.",
+          text: "It was never deployed and cannot be recovered.",
           action: "Discard",
           danger: true,
         });
@@ -298,7 +298,7 @@ class Workbench {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.keep(), DRAFT_MS);
     const changed = this.changed();
-    const said = changed.length === 1 ? "1 file is changed" : `${changed.length} files are changed`;
+    const said = changed.length === 1 ? "1 file changed" : `${changed.length} files changed`;
     this.summary.hidden = changed.length === 0;
     this.summary.textContent = `${said}: ${changed.map((file) => file.path || file.origin || "new file").join(", ")}`;
   }

@@ -103,7 +103,7 @@ pub const STYLES: &str = "css/console.css";
 /// The console's own script.
 pub const SCRIPT: &str = "js/console.js";
 
-/// What is served under a name.
+/// A static file.
 #[derive(Debug)]
 struct Asset {
     content_type: &'static str,

@@ -1,4 +1,4 @@
-//! What surrounds every page: who is logged in, what they may do, where they are, a notice after a change.
+//! The frame of every page: the user and their rights, the current section, a notice after a change.
 
 /// The frame of a page of a logged-in user.
 #[derive(Debug, Clone, Default)]
@@ -13,7 +13,7 @@ pub struct Chrome {
     pub can_write: bool,
     /// May invoke.
     pub can_invoke: bool,
-    /// May manage people, tokens and retention.
+    /// May manage users, tokens and retention.
     pub can_admin: bool,
     /// The part of the console the page belongs to.
     pub section: Section,
@@ -72,7 +72,7 @@ impl Section {
     pub const ENTRIES: [(Self, &'static str, &'static str, bool); 6] = [
         (Self::Overview, "/", "Overview", false),
         (Self::Functions, "/functions", "Functions", false),
-        (Self::Accounts, "/accounts", "Accounts", true),
+        (Self::Accounts, "/accounts", "Users", true),
         (Self::Tokens, "/tokens", "Tokens", true),
         (Self::Audit, "/audit", "Audit", true),
         (Self::Retention, "/retention", "Retention", true),
@@ -111,7 +111,7 @@ impl Theme {
         }
     }
 
-    /// The theme of this name; what is not one is the system's.
+    /// The theme of this name; the system's if unknown.
     pub fn named(name: &str) -> Self {
         match name {
             "light" => Self::Light,

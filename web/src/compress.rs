@@ -7,9 +7,9 @@ use axum::http::header::ACCEPT_ENCODING;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Shorter answers fit into one packet as they are.
+/// Shorter responses fit into one packet uncompressed.
 const WORTH_BYTES: usize = 1024;
-/// Of pages, which are made anew each time: most of the gain at a third of the work of the best level.
+/// For pages, which are rendered each time: most of the gain at a third of the cost of the best level.
 const PAGE_LEVEL: u32 = 4;
 
 /// Whether the client takes gzip: named, or by `*`, and not with `q=0`.

@@ -120,7 +120,7 @@ pub fn plural(count: u64, word: &str) -> String {
     }
 }
 
-/// Percent-encodes what is not unreserved in a URL.
+/// Percent-encodes all but unreserved characters.
 pub fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

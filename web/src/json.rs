@@ -71,8 +71,8 @@ pub struct JsonText {
     pub cut_from: Option<u64>,
 }
 
-/// Bytes of a result that are shown on a page; the whole is what the API answers with. Keeps a page of a 6 MiB result
-/// from stalling the browser.
+/// Bytes of a result that are shown on a page; the API returns all of it. Keeps a 6 MiB result from stalling the
+/// browser.
 const SHOWN_BYTES: usize = 256 * 1024;
 
 impl JsonText {
@@ -81,7 +81,7 @@ impl JsonText {
         self.cut_from.map(crate::format::bytes)
     }
 
-    /// Text as it is, for what is no JSON.
+    /// Plain text, not JSON.
     pub fn plain(text: &[u8]) -> Self {
         let end = text.len().min(SHOWN_BYTES);
         Self {

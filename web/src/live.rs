@@ -17,7 +17,7 @@ pub struct Values {
     /// What an element's tooltip says: the key of its text. Empty for none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub title: BTreeMap<String, String>,
-    /// Counters: the page shows the largest it was told.
+    /// Counters: the page shows the largest value received.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub count: BTreeMap<String, u64>,
     /// Shares from 0 to 1 in thousandths, as the width of a bar.
@@ -109,7 +109,7 @@ impl Values {
         self.html(&format!("{name}/{key}"))
     }
 
-    /// What is different from `before`, or was not there.
+    /// Values that are new or differ from `before`.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             text: changed(&self.text, &before.text),

@@ -32,7 +32,7 @@ pub const STARTERS: [Starter; 8] = [
     Starter {
         key: "hello",
         label: "Hello",
-        summary: "JSON in, JSON out, and a line in the log.",
+        summary: "JSON in, JSON out and a log line.",
         runtime: "python3",
         name: "hello",
         code: include_str!("starters/hello.py"),
@@ -50,7 +50,7 @@ pub const STARTERS: [Starter; 8] = [
     Starter {
         key: "json-transform",
         label: "JSON transform",
-        summary: "Checks an order and answers it in another shape.",
+        summary: "Validates an order and returns it in another format.",
         runtime: "python3",
         name: "json-transform",
         code: include_str!("starters/json_transform.py"),
@@ -59,7 +59,7 @@ pub const STARTERS: [Starter; 8] = [
     Starter {
         key: "image-thumbnail",
         label: "Image thumbnail",
-        summary: "Scales a PNG down, with the standard library alone.",
+        summary: "Scales a PNG down with nothing but the standard library.",
         runtime: "python3",
         name: "image-thumbnail",
         code: include_str!("starters/image_thumbnail.py"),
@@ -68,7 +68,7 @@ pub const STARTERS: [Starter; 8] = [
     Starter {
         key: "scheduled-job",
         label: "Scheduled job",
-        summary: "Called by cron, it remembers its last run and tells what it did.",
+        summary: "Runs from cron, remembers its last run and reports what it did.",
         runtime: "python3",
         name: "scheduled-job",
         code: include_str!("starters/scheduled_job.py"),
@@ -77,7 +77,7 @@ pub const STARTERS: [Starter; 8] = [
     Starter {
         key: "node-hello",
         label: "Hello",
-        summary: "JSON in, JSON out, and a line in the log.",
+        summary: "JSON in, JSON out and a log line.",
         runtime: "node",
         name: "hello-node",
         code: include_str!("starters/hello.mjs"),
@@ -95,7 +95,7 @@ pub const STARTERS: [Starter; 8] = [
     Starter {
         key: "node-json-transform",
         label: "JSON transform",
-        summary: "Checks an order and answers it in another shape.",
+        summary: "Validates an order and returns it in another format.",
         runtime: "node",
         name: "json-transform-node",
         code: include_str!("starters/json_transform.mjs"),
@@ -104,7 +104,7 @@ pub const STARTERS: [Starter; 8] = [
 ];
 
 impl Starter {
-    /// The language, as people write it.
+    /// Display name of the language.
     pub fn language(&self) -> &'static str {
         match self.runtime {
             "node" => "Node.js",

@@ -1,10 +1,10 @@
 //! The bytes of one ring, and its shared words: the only place where shared memory is read and written.
 //!
-//! Whoever maps the region can write into it at any time. So bytes are moved by raw copies between the region
-//! and private memory, and no reference into the region exists while a hostile peer may be writing what it refers to;
-//! the two exceptions say why they are none. A racing hostile write can garble the bytes that are copied, nothing
-//! else: they are plain `u8`, and everything that is decided from them is decided from the private copy.
-//! Every access checks its bounds, although the callers' checks already imply them.
+//! Anyone who maps the region can write into it at any time. So bytes are copied between the region and private memory,
+//! and no reference into the region exists while a hostile peer may write to its target; the two apparent exceptions
+//! are justified where they occur. A racing write can only garble the copied bytes: they are plain `u8`, and all
+//! decisions are based on the private copy. Every access checks its bounds, although the callers' checks already imply
+//! them.
 
 use core::ops::Deref;
 use std::sync::Arc;
@@ -180,8 +180,8 @@ impl Area {
         let lines = usize::try_from(len).map_or(CLAIM_LINES, |len| CLAIM_LINES.min(len / BLOCK));
         let at = self.span(offset, lines * BLOCK)?.cast::<[u64; BLOCK / 8]>();
         for line in (0..lines).rev() {
-            // SAFETY: `span` checked that the lines lie there, and the caller vouches that they are the producer's. Nobody
-            // reads the word, so the write is volatile lest it be left out.
+            // SAFETY: `span` checked that the lines lie there, and the caller vouches that they are the producer's.
+            // Nothing reads the word, so the write is volatile to keep it from being optimised out.
             unsafe { at.add(line).cast::<u64>().write_volatile(0) };
         }
         Ok(())

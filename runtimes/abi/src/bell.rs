@@ -1,16 +1,16 @@
 //! The doorbell: a descriptor that one side rings and the other sleeps on.
 //!
-//! Ringing adds, sleeping takes everything: any number of rings wake once. A bell carries no information, so the woken
-//! side looks at its rings, and a bell too many costs a look.
+//! Ringing increments, sleeping drains: any number of rings wake once. A bell carries no information, so the woken side
+//! checks its rings, and a spurious bell costs one check.
 //!
-//! There are two makes, with the same code on both ends:
+//! There are two kinds, with the same code on both ends:
 //! - [`Bell::new`], an eventfd: one open file, shared by both sides.
 //! - [`Bell::pair`], a pipe: an open file for each side.
 //!
 //! **The host uses pairs towards a worker.** `O_NONBLOCK` belongs to the open file. A hostile worker that shares the
-//! eventfd can clear the flag and fill the counter, and the host's next ring would block in `write` for good; no flag
-//! of a single call prevents that for an eventfd. Of a pair the worker holds only its own end, and the host's end
-//! stays non-blocking whatever the worker does. Besides, the end of a pair notices that the peer is gone.
+//! eventfd can clear the flag and fill the counter, and the host's next ring would block in `write` forever; no
+//! per-call flag prevents that for an eventfd. Of a pair the worker holds only its own end, and the host's end stays
+//! non-blocking whatever the worker does. A pair also detects that the peer is gone.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -61,10 +61,10 @@ impl Bell {
     /// shares the open file.
     ///
     /// # Errors
-    /// [`AbiError::PeerGone`] when nobody holds the other end of a pair.
+    /// [`AbiError::PeerGone`] if the other end of a pair is closed.
     pub fn ring(&self) -> Result<(), AbiError> {
         match retry_on_intr(|| write(&self.fd, &RING)) {
-            // Full: rung often enough.
+            // Full: the bell has been rung already.
             Ok(_) | Err(Errno::AGAIN) => Ok(()),
             Err(Errno::PIPE) => Err(AbiError::PeerGone),
             Err(errno) => Err(AbiError::os("write to a bell", errno)),
@@ -75,7 +75,7 @@ impl Bell {
     /// other means, such as epoll.
     ///
     /// # Errors
-    /// [`AbiError::PeerGone`] when nobody holds the other end of a pair and all rings are taken.
+    /// [`AbiError::PeerGone`] if the other end of a pair is closed and all rings are taken.
     pub fn drain(&self) -> Result<bool, AbiError> {
         let mut taken = [0; DRAIN_BYTES];
         match retry_on_intr(|| read(&self.fd, &mut taken)) {
@@ -106,7 +106,7 @@ impl Bell {
     /// Sleeps until the bell is rung, and takes the rings. Signals do not end the sleep.
     ///
     /// # Errors
-    /// [`AbiError::PeerGone`] when nobody holds the other end of a pair.
+    /// [`AbiError::PeerGone`] if the other end of a pair is closed.
     pub fn wait(&self) -> Result<(), AbiError> {
         loop {
             if !self.for_sleeping {
@@ -163,7 +163,7 @@ mod tests {
     fn a_worker_cannot_make_the_host_block_with_its_end_of_a_pair() {
         let (ring, sleep) = Bell::pair().expect("a pair");
         fcntl_setfl(&sleep, OFlags::empty()).expect("its own flags");
-        // Nobody sleeps and the pipe fills up.
+        // Nobody drains the pipe, and it fills up.
         (0..50_000).for_each(|_| ring.ring().expect("a full bell has been rung"));
         sleep.wait().expect("rung");
     }

@@ -1,4 +1,4 @@
-//! The worker's convenience: whole messages, sleeping where they have to wait.
+//! Blocking send and receive of whole messages, for workers.
 
 use std::time::Instant;
 

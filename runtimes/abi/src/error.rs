@@ -1,11 +1,11 @@
-//! What can go wrong: [`Violation`] is the peer's doing, [`AbiError`] everything.
+//! Errors: [`Violation`] for the peer's, [`AbiError`] for all.
 
 use std::io;
 
 use crate::frame::Kind;
 
-/// The peer broke the protocol. Whoever gets one gives up the channel: the receiver or sender that
-/// found it answers every later call with the same violation.
+/// The peer broke the protocol. The channel is unusable afterwards: the receiver or sender that found it answers every
+/// later call with the same violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// The peer's position is not on a frame boundary.

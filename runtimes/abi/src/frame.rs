@@ -1,4 +1,4 @@
-//! What travels in a ring: frames.
+//! Frames, the units sent through a ring.
 //!
 //! A frame is a [`FrameHeader`] at the start of a cache line, and a payload from the next cache line on, filled up with zeros
 //! to [`crate::layout::FRAME_ALIGN`]. Where one
@@ -62,7 +62,7 @@ pub struct Flags(u16);
 impl Flags {
     /// No flag.
     pub const NONE: Self = Self(0);
-    /// The message goes on in the next frame of the same kind and id.
+    /// The message continues in the next frame of the same kind and id.
     pub const MORE: Self = Self(1);
 
     /// [`Flags::MORE`] or nothing.

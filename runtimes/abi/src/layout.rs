@@ -80,8 +80,8 @@ pub const fn ring_size_is_valid(ring_bytes: u32) -> bool {
     ring_bytes.is_power_of_two() && ring_bytes >= MIN_RING_BYTES && ring_bytes <= MAX_RING_BYTES
 }
 
-/// The first [`LINE_BYTES`] of a region. The host writes it before anybody else has the descriptor, and nobody
-/// needs it after mapping.
+/// The first [`LINE_BYTES`] of a region. The host writes it before it passes on the descriptor, and it is not needed
+/// after mapping.
 #[repr(C, align(128))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RegionHeader {
@@ -95,7 +95,7 @@ pub struct RegionHeader {
     pub to_worker_bytes: u32,
     /// Capacity of the ring worker → host, in bytes.
     pub to_host_bytes: u32,
-    /// For how long a worker looks for its next request before it sleeps, in microseconds; see [`crate::spin`].
+    /// How long a worker spins for its next request before it sleeps, in microseconds; see [`crate::spin`].
     pub busy_poll_us: u32,
     /// Zero.
     pub reserved: [u32; 25],

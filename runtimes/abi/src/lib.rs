@@ -1,17 +1,17 @@
 //! The shared-memory channel between the Hearth server and one instance of a function.
 //!
-//! One memfd ([`Region`]) is mapped by both sides and holds a versioned header and two single-producer
-//! single-consumer byte rings, one each way. What travels is frames: a 32-byte header (length, kind, flags,
-//! invocation id, CRC32) and a payload. A message larger than a frame is streamed in frames flagged
-//! [`Flags::MORE`]; a full ring is back-pressure, never loss. A side that has nothing to do announces that it
-//! sleeps and sleeps on a [`Bell`]; a busy peer makes no system call.
+//! One memfd ([`Region`]) is mapped by both sides and holds a versioned header and two single-producer single-consumer
+//! byte rings, one each way. It carries frames: a 32-byte header (length, kind, flags, invocation id, CRC32) and a
+//! payload. A message larger than a frame is streamed in frames flagged [`Flags::MORE`]; a full ring is back-pressure,
+//! never loss. An idle side announces that it sleeps and waits on a [`Bell`]; while both sides are busy, no system
+//! calls are made.
 //!
-//! **Who trusts whom.** The host treats the worker as hostile: every shared word is loaded once and bounded,
-//! headers are copied out before they are used, and a payload's checksum is verified on the private copy.
-//! Whatever the worker writes into the region, the host gets frames or a typed [`Violation`]; it never panics,
-//! spins or leaves the map. The worker trusts the host.
+//! **Trust.** The host treats the worker as hostile: every shared word is loaded once and bounded, headers are copied
+//! out before they are used, and a payload's checksum is verified on the private copy. Whatever the worker writes into
+//! the region, the host gets frames or a typed [`Violation`]; it never panics, spins or leaves the map. The worker
+//! trusts the host.
 //!
-//! **How to sleep.** The order of steps is what makes sure that no wake-up is lost:
+//! **How to sleep.** This order of steps ensures that no wake-up is lost:
 //! - A receiver that gets no frame calls [`Receiver::prepare_wait`]; after `true` it sleeps on its bell, then takes the
 //!   rings ([`Bell::drain`]), calls [`Receiver::cancel_wait`] and looks again. After `false` it looks again at once.
 //! - A sender that finds the ring full does the same with [`Sender::prepare_wait`]; it is one bell for both.
@@ -20,8 +20,8 @@
 //!
 //! [`Blocking`] does all this for a worker.
 //!
-//! **How to look instead.** A side that expects its peer soon calls [`Sender::warm_up`] and then [`Receiver::is_ready`] again
-//! and again ([`spin`]): while it waits, it makes the place of its next frame ready.
+//! **How to spin.** A side that expects its peer soon calls [`Sender::warm_up`] and then polls [`Receiver::is_ready`]
+//! ([`spin`]); while it waits, it prepares the memory of its next frame.
 //!
 //! Read in this order: [`layout`] (what lies where), [`ring`] (positions and wake-ups; the part that loom
 //! models), [`frame`] and [`message`] (what travels), then the two ends [`Sender`] and [`Receiver`].

@@ -65,8 +65,8 @@ pub struct RequestHead {
     pub deadline_unix_us: u64,
     /// What caused the invocation.
     pub trigger: Trigger,
-    /// Whether the host has a processor to spare for an instance that looks for its next request before it sleeps. When
-    /// all are at work, who looks delays its own peer.
+    /// Whether the host has a CPU to spare for an instance that spins for its next request. When all are busy, spinning
+    /// delays the peer itself.
     pub spare_core: bool,
     /// Sent as zero, ignored when read: room for a later version.
     reserved: [u8; 5],
@@ -75,7 +75,7 @@ pub struct RequestHead {
 const _: () = assert!(size_of::<RequestHead>() == REQUEST_HEAD_BYTES);
 
 impl RequestHead {
-    /// A head, of a host without a processor to spare.
+    /// A head from a host without a CPU to spare.
     #[must_use]
     pub const fn new(deadline_unix_us: u64, trigger: Trigger) -> Self {
         Self {

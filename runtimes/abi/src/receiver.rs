@@ -69,8 +69,8 @@ impl Receiver {
         self.ring.take_producer_waiting()
     }
 
-    /// Announces that this side is about to sleep until there is a frame. `false`: there is one now, or the peer broke the
-    /// protocol ([`Receiver::try_recv`] tells); nothing is announced.
+    /// Announces that this side is about to sleep until there is a frame. `false`: there is one now, or the peer broke
+    /// the protocol (see [`Receiver::try_recv`]); nothing is announced.
     #[must_use = "sleep only after `true`"]
     pub fn prepare_wait(&mut self) -> bool {
         if self.broken.is_some() {

@@ -41,7 +41,7 @@ impl Mapping {
         self.0.len()
     }
 
-    /// Writes the region's header. For a region that nobody else has yet.
+    /// Writes the header of a region that is not shared yet.
     fn write_header(&self, header: &RegionHeader) {
         assert!(self.len() >= HEADER_BYTES);
         // SAFETY: the mapping holds at least its header page and is page-aligned, the header is plain words.
@@ -97,8 +97,8 @@ impl Region {
         Ok((Self::of(mapping, &header), fd))
     }
 
-    /// Sets for how long the worker looks for its next request before it sleeps (in whole microseconds; zero, the
-    /// default, is not at all). Before the descriptor is passed on: the worker reads it once.
+    /// Sets how long the worker spins for its next request before it sleeps (in whole microseconds; zero, the default,
+    /// disables spinning). To be called before the descriptor is passed on: the worker reads it once.
     pub fn set_busy_poll(&mut self, busy_poll: Duration) {
         self.header.busy_poll_us = u32::try_from(busy_poll.as_micros()).unwrap_or(u32::MAX);
         self.mapping.write_header(&self.header);
@@ -223,7 +223,7 @@ impl Region {
     }
 }
 
-/// A sealable memfd that nobody can execute, where the kernel knows that flag (6.3 and later).
+/// A sealable memfd, non-executable if the kernel supports that flag (6.3 and later).
 fn sealable_memfd() -> Result<OwnedFd, AbiError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     match memfd_create("hearth-channel", flags | MemfdFlags::NOEXEC_SEAL) {

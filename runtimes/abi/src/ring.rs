@@ -124,8 +124,8 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
         self.unannounced = true;
     }
 
-    /// Takes the consumer's announcement that it sleeps: after `true`, its bell must be rung. A consumer that sleeps has seen
-    /// everything that was published before the last look, so it looks only if something was since.
+    /// Takes the consumer's announcement that it sleeps: after `true`, its bell must be rung. A sleeping consumer has
+    /// seen everything published before its last check, so this checks only what was published since.
     #[inline]
     pub fn take_consumer_waiting(&mut self) -> bool {
         if !core::mem::take(&mut self.unannounced) {
@@ -239,8 +239,8 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
         }
     }
 
-    /// Takes the producer's announcement that it sleeps: after `true`, its bell must be rung. A producer that sleeps has seen
-    /// the position that was published before the last look, so it looks only if one was since.
+    /// Takes the producer's announcement that it sleeps: after `true`, its bell must be rung. A sleeping producer has
+    /// seen the position published before its last check, so this checks only if it has changed since.
     #[inline]
     pub fn take_producer_waiting(&mut self) -> bool {
         if !core::mem::take(&mut self.unannounced) {

@@ -129,7 +129,8 @@ impl Sender {
     }
 
     /// Announces that this side is about to sleep until a frame of `len` bytes of payload, or the largest frame if that
-    /// is less, fits. `false`: it fits now, or the peer broke the protocol (sending again tells); nothing is announced.
+    /// is less, fits. `false`: it fits now, or the peer broke the protocol (sending again reports it); nothing is
+    /// announced.
     #[must_use = "sleep only after `true`"]
     pub fn prepare_wait(&mut self, len: usize) -> bool {
         let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.max_payload);
@@ -180,7 +181,7 @@ impl Sender {
         Ok(fits.then_some(Place { pad, len }))
     }
 
-    /// Room for a frame with all of `len` bytes, or else for a piece that is worth a frame.
+    /// Room for a frame with all `len` bytes, or else for a chunk large enough to send.
     fn place_piece(&mut self, len: usize) -> Result<Option<Place>, Violation> {
         let whole = u32::try_from(len).unwrap_or(u32::MAX).min(self.max_payload);
         if let Some(place) = self.place_whole(whole)? {

@@ -1,16 +1,15 @@
-//! How long a side looks at its ring before it sleeps.
+//! Adaptive spinning: how long a side polls its ring before it sleeps.
 //!
 //! Sleeping and being woken costs two system calls and the latency of a wake-up: a few microseconds between busy
-//! processors, tens where the processor had halted, more under virtualization. A side whose peer will be back sooner than
-//! that does better to keep looking for a moment (Karlin et al., "Empirical Studies of Competitive Spinning for a
-//! Shared-Memory Multiprocessor", SOSP 1991: to spin for about as long as a wake-up costs is never worse than twice the
-//! optimum).
+//! processors, tens where the processor had halted, more under virtualization. A side whose peer will respond sooner
+//! than that should spin for a moment (Karlin et al., "Empirical Studies of Competitive Spinning for a Shared-Memory
+//! Multiprocessor", SOSP 1991: to spin for about as long as a wake-up costs is never worse than twice the optimum).
 //!
-//! It is bought with a processor's time, so [`AdaptiveSpin`] keeps account. A wake-up that is spared earns half the longest
-//! look; every look costs what it took. A peer that is back soon keeps the account positive; one that is back late, or
-//! mostly not at all, uses it up, and then this side sleeps at once. It tries again after a pause, counted in sleeps, which
-//! doubles each time that it does not pay. Besides, no more than [`SHARE_PERCENT`] of a core goes into looking, whatever it
-//! earns. [`look`] does the looking: it offers the processor to whoever else wants it between looks.
+//! Spinning costs CPU time, so [`AdaptiveSpin`] keeps a budget. An avoided wake-up earns half the longest spin; every spin
+//! costs its duration. A peer that responds soon keeps the budget positive; one that responds late or not at all
+//! exhausts it, and then this side sleeps immediately. It tries again after a pause, counted in sleeps, which doubles
+//! each time that spinning does not pay off. In any case, at most [`SHARE_PERCENT`] of a core is spent on spinning.
+//! [`look`] spins, yielding the CPU between polls.
 
 use core::hint::spin_loop;
 use core::time::Duration;
@@ -77,8 +76,8 @@ impl AdaptiveSpin {
         }
     }
 
-    /// Whether looking is worth anything now: it is not where all processors are at work, since what is looked for waits
-    /// for one then. What was learned stays.
+    /// Whether spinning can pay off now: not while all CPUs are busy, since the peer then waits for one. The budget is
+    /// kept.
     pub fn allow(&mut self, allowed: bool) {
         self.allowed = allowed;
     }
@@ -100,7 +99,7 @@ impl AdaptiveSpin {
     pub fn learn(&mut self, look: Look) {
         self.share = self.share.saturating_sub(look.spun);
         let limit = nanos(self.limit);
-        // A wake-up that is spared is worth half the longest look.
+        // An avoided wake-up earns half the longest spin.
         let gain = if look.found { limit / 2 } else { 0 } - nanos(look.spun);
         self.account = (self.account + gain).clamp(-OWED_LOOKS * limit, SAVED_LOOKS * limit);
         if look.found && self.account > 0 {

@@ -18,7 +18,7 @@ use crate::area::Control;
 use crate::layout::{HEADER_BYTES, STAMPS, StampWords, TO_HOST_CONTROL};
 use crate::region::Mapping;
 
-/// What the worker says of the request at hand, in nanoseconds of [`monotonic_ns`]. 0: not yet.
+/// The worker's timestamps of the current request, in nanoseconds of [`monotonic_ns`]. 0: not yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stamps {
     /// The whole request was read from the ring.
@@ -32,7 +32,7 @@ pub struct Stamps {
 /// One side's view of the stamps.
 #[derive(Debug)]
 pub struct StampLine {
-    /// Of the request at hand: the worker's own.
+    /// The worker's own timestamps of the current request.
     current: *const StampWords,
     /// Of the last answer: on the line of the head of the ring worker → host.
     answered: Control,

@@ -16,11 +16,10 @@ use std::io;
 /// What a thread asks for at a time: the least that the kernel takes, in ns. More than most requests need of either side.
 const SLICE_NS: u64 = 100_000;
 
-/// Has this thread take short turns. Its share of the processors stays what it is, and so does a policy or niceness that
-/// somebody has given to it.
+/// Gives this thread short time slices. Its share of CPU time, its policy and its niceness do not change.
 ///
 /// # Errors
-/// The kernel refused: the thread goes on as before.
+/// The kernel refused; the thread is unchanged.
 pub fn take_short_time_slices() -> io::Result<()> {
     // SAFETY: a C struct of integers, for which zero is a valid value.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };

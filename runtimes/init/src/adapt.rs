@@ -23,7 +23,7 @@ use crate::smaps;
 
 /// Piece in which pages are copied, in bytes.
 const PIECE: u64 = 1 << 20;
-/// A pages file while it is written anew.
+/// A pages file that is being rewritten.
 const REWRITTEN: &str = "pages.new";
 
 /// Changes the files of an image that CRIU has just written. Its processes are stopped in the state that it has them in.

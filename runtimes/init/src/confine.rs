@@ -23,8 +23,9 @@ const LOCKED_MEMORY: u64 = 8 << 20;
 const PENDING_SIGNALS: u64 = 1024;
 /// The newest Landlock whose rights were looked at one by one for what follows; older kernels get what they know.
 const LANDLOCK_ABI: ABI = ABI::V6;
-/// Beneath these a process may read and execute, and nothing else. `/var` has the code in it and nothing besides: a
-/// pre-warmed sandbox's rules are made before the code is mounted, and a rule for what a mount covers does not hold.
+/// Beneath these a process may read and execute, and nothing else. `/var` contains only the code: the rules of a
+/// pre-warmed sandbox are created before the code is mounted, and a rule does not apply to what is later mounted over
+/// its target.
 const READABLE: &[&str] = &["/usr", "/opt/hearth", "/var", "/etc", "/proc"];
 /// Devices a process may read and write.
 const DEVICES: &[&str] = &[
@@ -35,8 +36,8 @@ const DEVICES: &[&str] = &[
     "/dev/urandom",
 ];
 
-/// Empties the bounding set and switches off, for good, every way by which user 0 or a change of user could bring
-/// capabilities back. Those held now are not touched.
+/// Empties the bounding set and permanently disables every way for user 0 or a change of user to regain capabilities.
+/// Capabilities held now are kept.
 pub fn lock_capabilities() -> Result<(), JailError> {
     rustix::thread::clear_ambient_capability_set()
         .map_err(JailError::privileges("clearing ambient capabilities"))?;
@@ -110,8 +111,8 @@ fn same(limit: u64) -> (u64, u64) {
 /// Restricts files and signals by Landlock, as far as this kernel's version of it goes; its first version is
 /// required.
 ///
-/// For a restore, CRIU reads its program and the image, and writes its log: all of them beyond the reach of whoever has
-/// no descriptor of their directories, and what CRIU restores has none.
+/// For a restore, CRIU reads its program and the image and writes its log. All of these are reachable only through
+/// descriptors of their directories, which restored processes do not have.
 pub fn restrict_files(criu: Option<&Criu>) -> Result<(), JailError> {
     let status = landlock_rules(criu)
         .map_err(|error| JailError::Landlock(format!("Landlock rules: {error}")))?;

@@ -1,4 +1,4 @@
-//! What the server tells `hearth-init` of CRIU: where the program is, what to dump, what to restore.
+//! What the server passes to `hearth-init` about CRIU: where the program is, what to dump, what to restore.
 
 use std::fs::File;
 use std::io;
@@ -50,7 +50,7 @@ pub const IN_IMAGE: Outside = Outside {
     stderr: 0xffff_fff2,
 };
 
-/// What `hearth-init dump` is told, as JSON on its standard input. Descriptor 3 is a pidfd of the sandbox's PID 1.
+/// Input of `hearth-init dump`, as JSON on its standard input. Descriptor 3 is a pidfd of the sandbox's PID 1.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DumpSpec {
     /// Which CRIU.
@@ -69,7 +69,7 @@ pub struct DumpSpec {
 pub const SERVE: &str = "swrk";
 /// Directory in that of a restoring CRIU where it writes its log.
 pub const WORK: &str = "work";
-/// Directory beside it where a pre-warmed sandbox's image will be.
+/// Directory beside it for the image of a pre-warmed sandbox.
 pub const IMAGE: &str = "image";
 /// A link beside that which leads there: CRIU takes no path to an image but a link.
 pub const IMAGE_LINK: &str = "image-link";

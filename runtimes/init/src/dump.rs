@@ -72,7 +72,7 @@ fn dump() -> Result<(), String> {
         let said = criu.errors(DUMP_LOG);
         return Err(match sockets::has_internet_sockets(TEMPLATE_PID) {
             Ok(true) => format!(
-                "the import leaves TCP or UDP sockets open, and this CRIU cannot keep those of this kernel: {said}"
+                "the import leaves TCP or UDP sockets open, which this CRIU cannot dump on this kernel: {said}"
             ),
             _ => said,
         });
@@ -90,8 +90,8 @@ fn order() -> io::Result<(DumpSpec, OwnedFd)> {
     Ok((serde_json::from_slice(&text)?, sandbox))
 }
 
-/// Runs `criu check`, as a process that cannot change its login uid: what CRIU finds out here is to hold inside a sandbox
-/// too, and there nobody can. Returns what it said when it failed.
+/// Runs `criu check` in a process that cannot change its login uid, because its results must also hold inside a
+/// sandbox, where that is impossible. Returns its output if it failed.
 fn run_check(
     program: &OsString,
     arguments: &mut impl Iterator<Item = OsString>,
@@ -105,7 +105,7 @@ fn run_check(
             // Kernels without audit have no such file, and CRIU no question.
             let _ = rustix::mount::mount_bind(&path, &path);
             let _ = rustix::mount::mount_remount(&path, MountFlags::BIND | MountFlags::RDONLY, c"");
-            // Returns only when it cannot be started, which the status tells.
+            // Returns only if it cannot be started, with a distinct status.
             let _ = Command::new(program)
                 .args(arguments)
                 .arg("check")
@@ -176,7 +176,7 @@ fn refuse_what_an_image_would_lose() -> Result<(), String> {
         .find_map(|line| line.strip_prefix("Seccomp_filters:"));
     // Kernels before 5.9 do not count them.
     if filters.is_some_and(|count| count.trim() != FILTERS) {
-        return Err("the import installs a system call filter of its own".to_owned());
+        return Err("the import installs its own system call filter".to_owned());
     }
     let connected = sockets::has_connections(TEMPLATE_PID);
     if connected.map_err(|error| format!("the template's connections: {error}"))? {

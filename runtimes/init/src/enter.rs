@@ -24,7 +24,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Those of a pre-warmed sandbox, until it has a function: hardly any, and not 0, which would be no limit.
+    /// Those of a pre-warmed sandbox without a function: minimal, and not 0, which would mean no limit.
     const STANDBY: Self = Self {
         tmp: 16 * PAGE,
         shm: 16 * PAGE,
@@ -57,7 +57,8 @@ impl Sizes {
     }
 }
 
-/// Mounts what is the sandbox's own and makes the working directory the root. A pre-warmed sandbox's sizes come later.
+/// Mounts the sandbox's own file systems and makes the working directory the root. A pre-warmed sandbox gets its sizes
+/// later.
 pub fn enter_root(sizes: Option<Sizes>) -> Result<(), JailError> {
     // The mounts copied from stage 0 are locked, the root's among them, and a locked mount cannot become the root: a
     // copy of the whole tree, laid over it, can.
@@ -80,7 +81,8 @@ pub fn enter_root(sizes: Option<Sizes>) -> Result<(), JailError> {
     rustix::process::fchdir(&tree).map_err(JailError::mount("entering the root"))?;
     drop(tree);
 
-    // While the host's /proc is still in sight: the kernel gives no less restricted view than one already there.
+    // Must happen while the host's /proc is visible: the kernel does not mount a /proc less restricted than a visible
+    // one.
     let flags = FLAGS | MountFlags::NOEXEC;
     rustix::mount::mount("proc", "proc", "proc", flags, None)
         .map_err(JailError::mount("mounting /proc"))?;
@@ -91,12 +93,12 @@ pub fn enter_root(sizes: Option<Sizes>) -> Result<(), JailError> {
 
     rustix::process::pivot_root(".", ".").map_err(JailError::mount("pivot_root"))?;
     rustix::mount::unmount(".", UnmountFlags::DETACH)
-        .map_err(JailError::mount("letting go of the host's tree"))?;
+        .map_err(JailError::mount("detaching the host's tree"))?;
     rustix::process::chdir("/").map_err(JailError::mount("entering the new root"))
 }
 
-/// A pre-warmed sandbox has its function: gives `/tmp` and `/dev/shm` their sizes, and lets nothing be mounted from outside
-/// any more.
+/// For a pre-warmed sandbox with an assigned function: sets the sizes of `/tmp` and `/dev/shm`, and stops propagation
+/// of mounts from outside.
 pub fn settle(sizes: Sizes) -> Result<(), JailError> {
     rustix::mount::mount_change(
         "/",

@@ -1,5 +1,4 @@
-//! Filling the memory of a restored process from the file that was laid aside for it when the image was made
-//! ([`aside`]).
+//! Fills the memory of a restored process from the separate file written when the image was created ([`aside`]).
 //!
 //! CRIU would have each page of a mapping cleared and looked up once more before it is read: nearly twice the work. PID 1
 //! hands the kernel the pages with their content ([`uffd`](crate::uffd)), on more than one processor where there are some.
@@ -172,7 +171,7 @@ struct Piece {
     length: u64,
 }
 
-/// The work that threads share: whoever has time takes the next piece.
+/// Work shared by threads: each takes the next chunk when free.
 struct Pieces<'a> {
     file: &'a File,
     all: Vec<Piece>,

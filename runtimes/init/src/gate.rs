@@ -1,8 +1,8 @@
-//! Where a pre-warmed sandbox's image will be, and what CRIU waits at until it is there.
+//! The directory of a pre-warmed sandbox's image, and the pipe on which CRIU waits until it is there.
 //!
-//! CRIU is told to restore from here while the pre-warmed sandbox is made. So everything that comes before its look at an
-//! image is done ahead: it opens its log, and asks the kernel by a child that it traces. The first file that it reads is a
-//! pipe here; when there is an image, PID 1 puts what belongs there into it.
+//! CRIU is started with this directory when the sandbox is pre-warmed, so that everything before reading an image is
+//! done ahead: it opens its log and probes the kernel with a traced child. The first file that it reads is a pipe; once
+//! there is an image, PID 1 writes the file's content into it.
 //!
 //! ```text
 //! DIR/image        in memory, seen by stage 0 only and by who has a descriptor of DIR
@@ -32,7 +32,7 @@ const FIRST: &str = "inventory.img";
 const FILES: &str = "files";
 /// Longest inventory, bytes: what a pipe takes at once. One has a hundred.
 const MAX_FIRST: usize = 4096;
-/// How often it is looked whether CRIU has come to the pipe. Nobody waits for a pre-warmed sandbox.
+/// Interval for checking whether CRIU has reached the pipe. Nothing waits for a pre-warmed sandbox.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Makes the directory in `dir`, with `owner` as the one who may use the pipe. The calling process has mounts of its own.
@@ -79,8 +79,8 @@ pub fn files(dir: &str) -> String {
 pub struct RestoreGate(File);
 
 impl RestoreGate {
-    /// Waits until CRIU has come to it, or has ended, of which `ended` becomes readable: then there is none. `dir` is a path
-    /// of the directory that was built in.
+    /// Waits until CRIU has reached the pipe, or has exited, which makes `ended` readable: then there is none. `dir` is
+    /// a path of the directory that was built in.
     pub fn reached(dir: &str, ended: &OwnedFd) -> io::Result<Option<Self>> {
         let path = format!("{dir}/{IMAGE}/{FIRST}");
         let pause = rustix::time::Timespec::try_from(LOOK_AGAIN).map_err(io::Error::other)?;
@@ -88,7 +88,7 @@ impl RestoreGate {
             let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             match rustix::fs::open(&path, flags, Mode::empty()) {
                 Ok(pipe) => return Ok(Some(Self(File::from(pipe)))),
-                // Nobody reads yet.
+                // There is no reader yet.
                 Err(Errno::NXIO) => {}
                 Err(errno) => return Err(errno.into()),
             }

@@ -123,7 +123,7 @@ impl Stopped<'_> {
         let arguments = [range.start, length, protection, flags, u64::MAX, 0];
         let start = self.traced.call(&self.saved, libc::SYS_mmap, arguments)?;
         if start != range.start {
-            return Err(io::Error::other("it came to another place"));
+            return Err(io::Error::other("it stopped elsewhere"));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Looking at what CRIU has restored before any of it runs: what it did is checked, not trusted.
+//! Checks what CRIU restored before any of it runs, instead of trusting it.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ pub fn rights(processes: &[Pid]) -> Result<(), JailError> {
             let status = fs::read_to_string(path).map_err(JailError::restore)?;
             if let Some(wrong) = looser_than_booted(&status) {
                 return Err(JailError::Restore(format!(
-                    "process {} has {wrong}, which a booted one has not",
+                    "process {} has {wrong}, unlike a booted one",
                     pid.as_raw_nonzero()
                 )));
             }
@@ -25,7 +25,7 @@ pub fn rights(processes: &[Pid]) -> Result<(), JailError> {
         }
     }
     if seen == 0 {
-        return Err(JailError::Restore("CRIU has restored nothing".into()));
+        return Err(JailError::Restore("CRIU restored nothing".into()));
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The jail, read top to bottom: from the host's root to a template that may do nothing. `server/docs/sandbox.md` has
-//! the same steps as a list.
+//! The jail, read top to bottom: from the host's root to an unprivileged template. `server/docs/sandbox.md` has the
+//! same steps as a list.
 //!
 //! Three processes take part, each made by the one before it:
 //! - *stage 0* is what the server started: root on the host, in the host's namespaces. It builds the root and goes.
@@ -28,7 +28,7 @@ use crate::sys::{self, Fork};
 use crate::{confine, network, pid1, rootfs};
 
 /// Badness of PID 1 and template for the kernel's out-of-memory killer, in thousandths of all memory; instances get
-/// more when they are attached to their instance cgroups. Protects the server, whose own is 0.
+/// more when they are attached to their cgroups. Protects the server, whose own is 0.
 const OOM_SCORE: &str = "100";
 
 /// What the server sends to stage 0.
@@ -48,7 +48,7 @@ pub fn run() -> ExitCode {
     match jail(&control, slot) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // When the server is gone, nobody is left to be told.
+            // If the server is gone, there is nothing left to report to.
             let _ = pid1::send(&control, &error.report(), &[]);
             ExitCode::FAILURE
         }
@@ -160,8 +160,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
             (restored.template, Some(restored))
         }
         None => {
-            // 7. From here on no program start and no change of user can give capabilities, and most can never be had
-            //    again.
+            // 7. From here on neither exec nor a change of user can grant capabilities, and most can never be regained.
             confine::lock_capabilities()?;
             (boot(&mut order, &template_control)?, None)
         }
@@ -218,7 +217,8 @@ fn template(order: &mut Order, control: &OwnedFd) -> JailError {
     };
     let program = function.argv.first().cloned().unwrap_or_default();
     let mut start = || -> Result<io::Error, JailError> {
-        // 10. A session of its own, so that it can be restored without PID 1's; uid 1000 without capabilities, for good.
+        // 10. A session of its own, so that it can be restored without PID 1's; uid 1000 without capabilities,
+        //     permanently.
         rustix::process::setsid().map_err(JailError::privileges("the template's session"))?;
         let uid = rustix::thread::Uid::from_raw(INNER_UID);
         let gid = rustix::thread::Gid::from_raw(INNER_UID);
@@ -324,13 +324,13 @@ fn become_inner_root() -> Result<(), JailError> {
         .map_err(JailError::id_map("becoming user 0 inside"))
 }
 
-/// Keeps `keep` and nothing else, for good.
+/// Keeps `keep` and permanently drops everything else.
 fn give_up_privileges(keep: CapabilitySet) -> Result<(), JailError> {
     confine::keep_capabilities(keep)?;
     rustix::thread::set_no_new_privs(true).map_err(JailError::privileges("no_new_privs"))
 }
 
-/// Tells PID 1 why there is no template.
+/// Reports to PID 1 why there is no template.
 fn report_from_template(mut failed: PipeWriter, error: &JailError) {
     if let Ok(text) = serde_json::to_vec(&error.report()) {
         // If PID 1 is gone, so is everything else in a moment.

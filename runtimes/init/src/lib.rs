@@ -1,9 +1,9 @@
-//! What the server and `hearth-init` say to each other.
+//! The protocol between the server and `hearth-init`.
 //!
 //! `hearth-init` is the jail and PID 1 of a sandbox. The server starts it with one end of a SEQPACKET socket pair as
-//! its standard input, and sends one [`START`] datagram with its descriptors. A pre-warmed sandbox, which is started without a
+//! its standard input, and sends one [`START`] datagram with its descriptors. A pre-warmed sandbox, started without a
 //! function, gets one later, with [`ASSIGN`]. Every other datagram from the server is a one-byte command ([`SWEEP`]);
-//! every datagram to the server is a [`Report`] in JSON. The end of the socket means that the other side is gone.
+//! every datagram to the server is a [`Report`] in JSON. End of file on the socket means that the other side is gone.
 
 #![deny(unsafe_code)]
 
@@ -18,7 +18,7 @@ use criu::{CriuProgram, RestoreSpec};
 
 /// First datagram to init: comes with the descriptors of [`START_FDS`].
 pub const START: u8 = b'S';
-/// To a pre-warmed sandbox: the function it is for. Comes with the [`Assignment`] as JSON in a memfd.
+/// To a pre-warmed sandbox: its function. Comes with the [`Assignment`] as JSON in a memfd.
 pub const ASSIGN: u8 = b'A';
 /// Command to PID 1: kill every process that was reparented to it, which is what dead instances leave behind.
 pub const SWEEP: u8 = b'W';
@@ -49,11 +49,11 @@ pub struct JailSpec {
     pub runtime_name: String,
     /// The CRIU by which the template is to be dumped or restored. For a dump, the root holds its notes on the kernel.
     pub criu: Option<CriuProgram>,
-    /// Existing host directory of a CRIU that restores: its log goes to [`criu::WORK`] in it, and a pre-warmed sandbox's
-    /// image is mounted on [`criu::IMAGE`].
+    /// Existing host directory for a restoring CRIU: its log goes to [`criu::WORK`] in it, and the image of a
+    /// pre-warmed sandbox is mounted on [`criu::IMAGE`].
     pub criu_dir: Option<PathBuf>,
-    /// The function. Without one this is a pre-warmed sandbox: a sandbox that is made ahead for a function that is yet to
-    /// come, with CRIU started in it. Needs `criu` and `criu_dir` then.
+    /// The function. Without one this is a pre-warmed sandbox, with CRIU started in it, for a function assigned later;
+    /// it then needs `criu` and `criu_dir`.
     pub assignment: Option<Assignment>,
 }
 
@@ -80,7 +80,7 @@ pub struct Assignment {
     pub restore: Option<RestoreSpec>,
 }
 
-/// What init tells the server.
+/// Reports from init to the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Report {
@@ -89,7 +89,7 @@ pub enum Report {
         /// Its number on the host, for a server that has no descriptor left to receive the pidfd.
         pid: i32,
     },
-    /// A pre-warmed sandbox is complete, and waits for [`ASSIGN`].
+    /// A pre-warmed sandbox is complete and waits for [`ASSIGN`].
     Prewarmed,
     /// The template's program runs. Comes with the server's end of its control socket, which was made in the sandbox's
     /// network namespace: CRIU sees no socket of another one.

@@ -1,4 +1,4 @@
-//! Mounts made complete before they are attached anywhere, so that nobody ever sees them otherwise.
+//! Detached mounts, configured completely before they are attached, so that no intermediate state is visible.
 
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::Path;
@@ -27,7 +27,7 @@ pub fn mount_sealed(source: &Path, target: &Path) -> Result<OwnedFd, JailError> 
 /// own, or by a bind if it is on an overlay already, as a container's files are. What is mapped through two of them has a
 /// path that leads nowhere, and CRIU could not dump it.
 pub fn show(source: &Path, target: &Path, empty: &OwnedFd) -> Result<OwnedFd, JailError> {
-    let what = || JailError::mount(format!("laying an overlay over {}", source.display()));
+    let what = || JailError::mount(format!("mounting an overlay over {}", source.display()));
     let system = rustix::fs::statfs(source).map_err(what())?;
     if system.f_type == libc::OVERLAYFS_SUPER_MAGIC {
         return mount_sealed(source, target);

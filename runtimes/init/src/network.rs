@@ -1,4 +1,4 @@
-//! The sandbox's network: its own loopback, and nothing besides.
+//! The sandbox's network: its own loopback and nothing else.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ const FINISHED_CONNECTIONS: (&str, &str) = ("/proc/sys/net/ipv4/tcp_max_tw_bucke
 
 /// Switches the loopback on in this process's network namespace, which must be the sandbox's own, with its own `/proc`.
 pub fn bring_up() -> Result<(), JailError> {
-    sys::loopback_up().map_err(JailError::network("switching the loopback on"))?;
+    sys::loopback_up().map_err(JailError::network("bringing up the loopback"))?;
     let (path, most) = FINISHED_CONNECTIONS;
     match fs::write(path, most) {
         // Kernels before 6.1 have that table for all network namespaces together, and its limit with it.

@@ -1,5 +1,5 @@
-//! PID 1 at work: reaps, sweeps up after dead instances, and ends with the template or with the server. When it ends,
-//! the kernel kills everything else in the sandbox.
+//! PID 1: reaps, kills leftovers of dead instances, and exits with the template or the server. When it ends, the kernel
+//! kills everything else in the sandbox.
 
 use std::fs;
 use std::io;
@@ -30,8 +30,8 @@ pub fn send(control: &OwnedFd, report: &Report, fds: &[BorrowedFd<'_>]) -> io::R
     wire::send(control, &serde_json::to_vec(report)?, fds)
 }
 
-/// Runs until the template ends (tells the server how) or the server is gone. Drops `leftovers`, which takes a moment, when
-/// nobody waits for the sandbox.
+/// Runs until the template exits (and reports how) or the server is gone. Drops `leftovers`, which takes a moment, once
+/// nothing waits for the sandbox.
 pub fn serve<T>(control: &OwnedFd, template: Pid, leftovers: Option<T>) -> io::Result<()> {
     let children = sys::child_events()?;
     let mut leftovers = leftovers.map(|leftovers| (Instant::now() + FIRST_FORK, leftovers));

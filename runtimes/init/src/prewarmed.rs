@@ -1,6 +1,5 @@
-//! A pre-warmed sandbox: a sandbox that was made ahead, for a function that was not known yet. It is complete but for what
-//! depends on the function, and CRIU in it is as far as it gets without an image ([`gate`]). Stage 0 stays on the host's
-//! side and PID 1 inside, and both wait.
+//! A pre-warmed sandbox, created before its function is known. It is complete except for what depends on the function,
+//! and CRIU in it is as far as it gets without an image ([`gate`]). Stage 0 waits on the host's side and PID 1 inside.
 //!
 //! ```text
 //! server ──ASSIGN──▶ stage 0: host name, code, image ──Settled──▶ PID 1: host name, sizes, CRIU's gate
@@ -30,7 +29,7 @@ use crate::{gate, rootfs};
 /// Longest [`Settled`] in bytes: a host name of 63 and some numbers.
 const MAX_SETTLED: usize = 1024;
 
-/// What PID 1 is told of the function.
+/// What PID 1 needs to know about the function.
 #[derive(Debug, Serialize, Deserialize)]
 struct Settled {
     hostname: String,

@@ -1,4 +1,4 @@
-//! Tries everything a sandbox needs from the kernel, one thing after the other, in a process that is thrown away.
+//! Tests everything a sandbox needs from the kernel, one after the other, in a throwaway process.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -80,7 +80,7 @@ fn namespaces() -> Vec<Check> {
             drop(answers);
             if mapped.read(&mut [0]).unwrap_or(0) == 1 {
                 let checks = inside();
-                // When it cannot be told, the missing answer tells.
+                // If it cannot be reported, the missing report shows it.
                 let _ = serde_json::to_writer(&mut answer, &checks);
             }
             process::exit(0);

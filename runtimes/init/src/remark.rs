@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use crate::imagefile::marks::{self, Mark};
 use crate::inject::Stopped;
 
-/// Longest file of marks, bytes: the most that an image may have take an eighth. Protects PID 1 from a file that is none.
+/// Longest file of marks, bytes: the most that an image may have take an eighth. Protects PID 1 from a corrupt file.
 const FILE_MAX: u64 = 1 << 20;
 
 /// The marks of an image's processes.

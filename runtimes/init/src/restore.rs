@@ -1,8 +1,8 @@
 //! Restoring a template with CRIU, from inside the sandbox that was made for it.
 //!
-//! Everything about the sandbox is made anew, as for a boot: CRIU restores processes only. It runs as the sandbox's own
-//! root, not the host's, and under the Landlock rules that the template is to have: what it restores inherits them, and
-//! an image that a hostile template has shaped to trick CRIU has won nothing but the sandbox.
+//! The sandbox itself is created as for a boot; CRIU restores only processes. It runs as the sandbox's root, not the
+//! host's, and under the template's Landlock rules, which restored processes inherit. An image crafted by a hostile
+//! template to exploit CRIU gains nothing beyond the sandbox.
 
 use std::fs;
 use std::io;
@@ -116,7 +116,8 @@ impl Drop for SpentCriu {
 }
 
 impl Restorer {
-    /// Opens everything while the host's files are in sight, and gives the log to the sandbox's root user, who is to write it.
+    /// Opens everything while the host's files are visible, and gives the log to the sandbox's root user, which writes
+    /// it.
     pub fn of_image(spec: &JailSpec, images: &Path) -> Result<Self, JailError> {
         let (program, dir) = criu_of(spec)?;
         let work = dir.join(WORK);
@@ -157,7 +158,7 @@ impl Restorer {
         Ok(Self { criu })
     }
 
-    /// Starts CRIU, and tells it to restore. Before it reads the image it stops at the gate, if there is one.
+    /// Starts CRIU's restore. Before it reads the image it stops at the gate, if there is one.
     pub fn start(&self, ends: &Ends<'_>) -> Result<Started, JailError> {
         let (socket, ears) = socketpair(
             AddressFamily::UNIX,
@@ -218,7 +219,7 @@ impl Restorer {
             socket,
             gate,
         } = started;
-        // CRIU, which goes on to its end, and this process shall not have to share a processor until it gets there.
+        // Keeps CRIU, which still has to finish, and this process from sharing a CPU until then.
         sys::ask_for_short_slices();
         if let Some(gate) = gate {
             gate.open(&self.criu.dir_path())

@@ -1,8 +1,7 @@
 //! The root as the function sees it: a small file system in memory, with what the host gives mounted read-only in it.
 //!
 //! Directories of the host are shown through overlays and its short files are copied, so that the inodes inside are the
-//! sandbox's own: a lock on one of them is met by nobody outside, and `/proc/self/mountinfo` does not tell where on the
-//! host anything is.
+//! sandbox's own: locks on them do not affect the host, and `/proc/self/mountinfo` reveals no host paths.
 //!
 //! Runs as the host's root in a mount namespace that only this process has. Every mount is made and sealed here, so
 //! that the kernel locks it when the sandbox's own, less privileged mount namespace is copied from this one: nothing
@@ -75,8 +74,8 @@ const HOSTS: &str = "etc/hosts";
 
 /// Fills `spec.root`, mounts everything that the host gives to it, seals it and makes it the working directory.
 ///
-/// A pre-warmed sandbox's root lacks the function's code and host name. Returns what they are put in with. What is mounted
-/// in that root in this namespace appears in all copies of it, and is locked there like all else.
+/// The root of a pre-warmed sandbox lacks the function's code and host name. Returns a handle for adding them. What is
+/// mounted in that root in this namespace propagates to all copies of it and is locked there like everything else.
 pub fn build(spec: &JailSpec) -> Result<Option<Incomplete>, JailError> {
     rustix::mount::mount_change(
         "/",
@@ -163,7 +162,7 @@ pub fn build(spec: &JailSpec) -> Result<Option<Incomplete>, JailError> {
     Ok(writable.map(|writable| Incomplete { writable, empty }))
 }
 
-/// A pre-warmed sandbox's root as it can still be changed.
+/// The root of a pre-warmed sandbox, still changeable.
 pub struct Incomplete {
     /// The root as a mount that can be written to and is attached nowhere.
     writable: OwnedFd,
@@ -171,7 +170,7 @@ pub struct Incomplete {
     empty: OwnedFd,
 }
 
-/// Puts the function's code and host name into a pre-warmed sandbox's root. Returns the code's directory.
+/// Adds the function's code and host name to the root of a pre-warmed sandbox. Returns the code's directory.
 pub fn complete(
     spec: &JailSpec,
     function: &Assignment,
@@ -209,7 +208,7 @@ impl Root<'_> {
         self.path.join(name)
     }
 
-    /// Gives a file to the sandbox's own root user, so that it does not show as nobody's. It cannot write there: the
+    /// Gives a file to the sandbox's root user, so that it is not shown as owned by `nobody`. It cannot be written: the
     /// mount is read-only.
     fn own(&self, name: &str) -> Result<(), JailError> {
         std::os::unix::fs::lchown(self.at(name), Some(self.owner), Some(self.owner))

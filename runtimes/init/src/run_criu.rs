@@ -1,5 +1,5 @@
-//! Starting CRIU where the host's files are not in sight: its program, its libraries and the image are reached through
-//! descriptors that were opened while they were.
+//! Starts CRIU where the host's files are not visible: its program, its libraries and the image are reached through
+//! descriptors opened earlier.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -23,7 +23,7 @@ mod programs {
 /// Both programs, in the order in which they have to be installed.
 pub const FILTERS: [&[sock_filter]; 2] = [&programs::ENOSYS, &programs::ALLOW];
 
-/// Installs the filters in this thread, and so in all its children, for good. Sets `no_new_privs`.
+/// Installs the filters permanently in this thread and thereby in all its children. Sets `no_new_privs`.
 pub fn install() -> Result<(), JailError> {
     for program in FILTERS {
         seccompiler::apply_filter(program)

@@ -1,4 +1,4 @@
-//! Which sockets a process has, as `/proc` tells.
+//! Lists a process's sockets from `/proc`.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ pub fn has_connections(pid: i32) -> io::Result<bool> {
 pub fn has_internet_sockets(pid: i32) -> io::Result<bool> {
     let others = [read(pid, "unix")?, read(pid, "netlink")?];
     for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
-        // One that was closed meanwhile is none.
+        // Skips one that was closed meanwhile.
         let Ok(link) = fs::read_link(entry?.path()) else {
             continue;
         };

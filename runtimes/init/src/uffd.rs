@@ -1,6 +1,5 @@
-//! Filling another process's memory page by page as the kernel itself would, with the pages' content at hand:
-//! `userfaultfd(2)`, `UFFDIO_COPY`. A page is neither cleared first nor looked up again. Besides `sys` and `inject` the
-//! only module with `unsafe`.
+//! Fills another process's memory page by page as the kernel itself would: `userfaultfd(2)`, `UFFDIO_COPY`. This avoids
+//! clearing each page first and looking it up again. Besides `sys` and `inject` the only module with `unsafe`.
 
 #![allow(unsafe_code)]
 

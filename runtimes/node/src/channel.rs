@@ -1,6 +1,6 @@
 //! An instance's end of its channel, as JavaScript sees it. Every call blocks the thread, and with it the event loop.
 //!
-//! A broken channel ends the process: the server that it leads to is trusted, so there is nobody left to serve.
+//! A broken channel ends the process: the server is trusted, so a broken channel means that it is gone.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -38,8 +38,8 @@ impl Channel {
         Self::default()
     }
 
-    /// In the template, or in a pre-forked instance: lets the channel lead back into this process, which gets `rounds`
-    /// times each kind of request from it. Afterwards it leads where it led before.
+    /// In the template or a pre-forked instance: connects the channel to this process for `rounds` requests of each
+    /// kind (a warm-up), then restores it.
     #[napi]
     pub fn rehearse(&mut self, rounds: u32) -> napi::Result<()> {
         let (inner, rehearsal) = Rehearsal::open(rounds).map_err(failed)?;
@@ -54,7 +54,7 @@ impl Channel {
         Ok(self.open()?.pid())
     }
 
-    /// Whether the server wants this instance now. A pre-forked instance, forked ahead, is not wanted yet.
+    /// Whether the server wants this instance now. False for a pre-forked instance before GO.
     #[napi]
     pub fn is_wanted(&mut self) -> napi::Result<bool> {
         Ok(self
@@ -73,7 +73,7 @@ impl Channel {
         }
     }
 
-    /// Tells the server that this instance can take a request.
+    /// Sends READY: this instance can take a request.
     #[napi]
     pub fn ready(&mut self) -> napi::Result<()> {
         self.open()?.ready().unwrap_or_else(|error| lost(&error));

@@ -1,9 +1,9 @@
 //! Node's event loop: renewed in a child, its clock, and the watch that keeps it from ever ending.
 //!
-//! **Why it must not end.** A loop with nothing to do returns to Node, which then waits for the tasks that V8 gave to its
-//! worker threads. A forked child has no such threads, so a single task (compiling WebAssembly posts one, single-threaded
-//! or not) would make it wait for ever. The watch is a handle that keeps the loop going, and tells JavaScript each time
-//! the loop has nothing left to do.
+//! **Why it must not end.** A loop with nothing to do returns to Node, which then waits for the tasks that V8 gave to
+//! its worker threads. A forked child has no such threads, so a single task (compiling WebAssembly posts one,
+//! single-threaded or not) would block it forever. The watch is a handle that keeps the loop alive and calls JavaScript
+//! each time the loop has nothing left to do.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -138,7 +138,7 @@ unsafe extern "C" fn on_prepare(handle: *mut UvHandle) {
         return;
     }
     if let Ok(on_dry) = watch.on_dry.borrow_back(&watch.env) {
-        // It only schedules; an error of its own has nobody to go to.
+        // It only schedules; there is no one to report an error to.
         let _ = on_dry.call((watch.turns,).into());
     }
     // SAFETY: opened above, and no value of it is used any more.

@@ -27,8 +27,8 @@
 //! - collects its garbage and has V8 sweep all of its heap, which would otherwise happen in every child, page by page;
 //! - leaves the child nothing to renew that can be settled before.
 //!
-//! The first request is waited for straight after READY, without a turn of the event loop. A fork that is made ahead of its
-//! request practises once more by itself, so that those pages are its own when the request comes.
+//! The first request is waited for straight after READY, without a turn of the event loop. A pre-forked instance does
+//! one more warm-up round itself, so that those pages are already copied when the request comes.
 //!
 //! # Where it cannot be forked
 //! The server tries all this out before it relies on it (`bootstrap.js --probe`), and has [`preforked`] for a Node where it

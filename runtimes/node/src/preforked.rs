@@ -13,13 +13,13 @@ use rustix::process::Pid;
 
 use crate::sys;
 
-/// Pre-forked instances could not be served.
+/// Pre-booted processes could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum PreforkError {
-    /// The control socket, or a pre-forked instance's.
+    /// The control socket, or a pre-booted process's.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// A pre-forked instance could not be started.
+    /// A pre-booted process could not be started.
     #[error("cannot start {program}: {source}")]
     Start {
         /// The interpreter.

@@ -43,7 +43,7 @@ pub enum RehearsalError {
 /// The server's part in it.
 pub struct Rehearsal {
     host: Blocking,
-    /// The other end of the ready socket: GO was sent there, and nobody reads READY.
+    /// The other end of the ready socket: GO was sent there, and READY is not read.
     _ready: OwnedFd,
     /// Requests that are still to come.
     left: usize,

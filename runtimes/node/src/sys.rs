@@ -1,4 +1,4 @@
-//! The system calls that no safe wrapper offers: fork, advice about memory, leaving for good.
+//! System calls without a safe wrapper: fork, memory advice, `_exit`.
 
 use std::io;
 use std::ops::Range;
@@ -56,7 +56,7 @@ pub fn copy_on_fork(range: &Range<usize>) -> io::Result<()> {
     }
 }
 
-/// Has the kernel end this process after so many seconds.
+/// Has the kernel end this process after this many seconds.
 pub fn alarm(seconds: u32) {
     // SAFETY: alarm touches no memory; SIGALRM's default action ends the process.
     unsafe { libc::alarm(seconds) };

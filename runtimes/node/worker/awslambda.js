@@ -1,4 +1,4 @@
-// Lambda's global `awslambda`: handlers that write their answer to a stream.
+// Lambda's global `awslambda`: handlers that stream their response.
 "use strict";
 
 const { Writable } = require("node:stream");
@@ -147,7 +147,7 @@ class Streamed {
 
   describe(metadata) {
     if (this.#hasBegun) {
-      throw new Fault("Runtime.InvalidStreamingOperation", "status and headers are sent already");
+      throw new Fault("Runtime.InvalidStreamingOperation", "status and headers were already sent");
     }
     this.#head = http.head(metadata);
   }

@@ -1,9 +1,9 @@
-// Random bytes that the import draws, and that a fork would share.
+// Random bytes drawn by the import, which forks would share.
 //
-// While the function is imported, `begin` notes which buffers `node:crypto` and `crypto.getRandomValues` fill. Those that are
-// still in use at its end are filled anew by each instance (`renew`), as far as they hold what was drawn: pools, as `nanoid` and
-// `uuid` have them. What else was made of the bytes nobody can say: `end` reports how many there were. The functions are
-// themselves again then.
+// During the import, `begin` records which buffers `node:crypto` and `crypto.getRandomValues` fill. Buffers still in
+// use at its end (pools, as in `nanoid` and `uuid`) are refilled by each instance (`renew`) where they still hold the
+// drawn bytes. What else the bytes were used for is unknown: `end` reports how many were drawn and restores the
+// original functions.
 "use strict";
 
 const crypto = require("node:crypto");

@@ -57,7 +57,7 @@ function split(setting) {
   const slash = setting.lastIndexOf("/") + 1;
   const [base, ...names] = setting.slice(slash).split(".");
   if (base === "" || names.length === 0 || names.includes("") || setting.split("/").includes("..")) {
-    throw new Fault("Runtime.MalformedHandlerName", `Bad handler '${setting}': it must be written module.function`);
+    throw new Fault("Runtime.MalformedHandlerName", `Bad handler '${setting}': expected module.function`);
   }
   return [setting.slice(0, slash) + base, names];
 }

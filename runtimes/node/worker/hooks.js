@@ -3,7 +3,7 @@
 
 const path = require.resolve("../node_modules/snapshot_restore_node");
 
-// A function that never loaded the module has no hooks, and does not pay for it.
+// A function that never loaded the module has no hooks and no overhead.
 const registered = (kind) => require.cache[path]?.exports[kind]() ?? [];
 
 /** In the template, when the function has been imported: last registered first, as AWS documents. */

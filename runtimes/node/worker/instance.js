@@ -234,7 +234,7 @@ class Invocation {
       this.#written.end();
       this.#close();
     } else if (this.#isStreaming) {
-      this.fail(new Fault("Runtime.InvalidResponse", "the body never ended, and nothing is left that could end it"));
+      this.fail(new Fault("Runtime.InvalidResponse", "the response body was never ended"));
     } else {
       const [error, value] = this.#called ?? [null, null];
       this.#settle(error, value);

@@ -1,4 +1,4 @@
-// The addon. `package.sh` lays it beside `bootstrap.js`.
+// The addon. `package.sh` puts it beside `bootstrap.js`.
 "use strict";
 
 module.exports = require("../hearth_node.node");

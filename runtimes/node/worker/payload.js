@@ -1,4 +1,4 @@
-// JSON in and out, with Lambda's names for what cannot be said in it.
+// JSON in and out, with Lambda's error names for values that JSON cannot represent.
 "use strict";
 
 const { Fault } = require("./errors.js");
@@ -22,13 +22,13 @@ function encode(value) {
   }
   if (text === undefined) {
     if (value !== undefined) {
-      throw new Fault("Runtime.MarshalError", `Unable to marshal response: a ${typeof value} is no JSON value`);
+      throw new Fault("Runtime.MarshalError", `Unable to marshal response: a ${typeof value} is not a JSON value`);
     }
     return "null";
   }
   if (text.includes("\\ud") && LONE_SURROGATE.test(text)) {
     // Most readers of JSON refuse them, escaped or not.
-    throw new Fault("Runtime.MarshalError", "Unable to marshal response: half of a surrogate pair is no text");
+    throw new Fault("Runtime.MarshalError", "Unable to marshal response: a lone surrogate is not valid text");
   }
   return text;
 }

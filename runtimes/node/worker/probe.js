@@ -1,5 +1,5 @@
-// Tries out whether this Node can be forked, for real: one fork, and in it what functions will do. Prints one line of
-// JSON: `{"fork":true}` or `{"fork":false,"reason":"…"}`.
+// Tests whether this Node can be forked, with one real fork that does what functions do. Prints one line of JSON:
+// `{"fork":true}` or `{"fork":false,"reason":"…"}`.
 "use strict";
 
 const { collector } = require("./collector.js");

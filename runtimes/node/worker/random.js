@@ -1,5 +1,5 @@
-// `Math.random` over a state that can be renewed, which V8's own cannot: in the function's own realm, and in every context
-// that it makes with `node:vm`.
+// `Math.random` with a state that can be reseeded, unlike V8's own: in the function's realm and in every context it
+// creates with `node:vm`.
 "use strict";
 
 const vm = require("node:vm");

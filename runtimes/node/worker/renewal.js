@@ -1,8 +1,8 @@
-// What siblings must not share: random state, identifiers, clocks that count from the process' start.
+// Resets what forks must not share: random state, identifiers, clocks that count from the start of the process.
 //
-// `prepare` replaces in the template, before the function is imported, what could not be renewed later; `renew` is what a
-// child does. Nothing is needed for `crypto.randomBytes`, `getRandomValues` and keys: OpenSSL (1.1.1 and later) seeds
-// its generators anew when it finds itself in another process.
+// `prepare` runs in the template before the import and replaces what could not be reset later; `renew` runs in a child.
+// `crypto.randomBytes`, `getRandomValues` and keys need nothing: OpenSSL (1.1.1 and later) reseeds its generators in a
+// new process.
 "use strict";
 
 const { createHook } = require("node:async_hooks");

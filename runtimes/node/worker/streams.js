@@ -1,7 +1,7 @@
-// stdout and stderr: pipes to the server, which makes log lines of what comes through them.
+// stdout and stderr: pipes to the server, which splits them into log lines.
 //
-// Node's own streams would hold handles that a fork shares, and write behind the response's back when the pipe is full.
-// These write at once and wait while the pipe is full, so that a line is in it before the response is.
+// Node's own streams would hold handles that forks share, and write after the response when the pipe is full. These
+// write synchronously and block while the pipe is full, so that a line precedes the response.
 "use strict";
 
 const fs = require("node:fs");

@@ -1,10 +1,10 @@
-// In every worker thread, before its own code: when the process has become an instance, random state that was there before is
-// renewed at the first use. The main thread has nothing to do here.
+// Runs in every worker thread before its own code: once the process has become an instance, existing random state is
+// reset on first use. Does nothing in the main thread.
 "use strict";
 
 const threads = require("node:worker_threads");
 
-// Where a worker finds the word that its process is an instance now: a message could be late.
+// Shared flag that tells workers that their process is an instance now: a message could be late.
 const BECAME = "hearth.became";
 
 if (!threads.isMainThread) {

@@ -1,4 +1,5 @@
-// Worker threads: refused in a fork, which would not have them, and told when their process becomes an instance.
+// Worker threads: refused where instances fork, since a fork would not have them, and notified when their process
+// becomes an instance.
 //
 // Each has an isolate of its own, with random state that only it can renew: siblings restored from one image would draw the
 // same. So Node is started with `--require thread.js`, which every worker inherits.

@@ -1,4 +1,4 @@
-"""The instance's one event loop: made when the first awaitable comes, kept between requests."""
+"""The instance's one event loop: created for the first awaitable, kept between requests."""
 
 import sys
 

@@ -1,14 +1,14 @@
 """At-fork handlers, and which of them an instance needs.
 
 `os.fork` runs every handler that `os.register_at_fork` was given, in the parent and in the child.
-Those of the standard library put locks and thread records in order that a thread which the child
-has not got may have held; running them touches a few hundred pages, which the child then has to
-copy: more than half of what a start costs. Where the template has a single thread there is nothing
-for them to put in order, so it forks without them. The handlers of everybody else are run as
-`os.fork` would, and what the library's own do besides (seeding `random`) is in `renewal`.
+Those of the standard library reset locks and thread records that threads missing in the child may
+have held; running them touches a few hundred pages, which the child then has to copy: more than half
+of the cost of a start. A template with a single thread has nothing to reset, so it forks without
+them. All other handlers run as `os.fork` would run them, and what else the library's handlers do
+(seeding `random`) is in `renewal`.
 
-What a function forks itself is not concerned: every handler is registered with the interpreter as
-well.
+Forks made by the function itself are not affected: every handler is registered with the interpreter
+as well.
 """
 
 import os

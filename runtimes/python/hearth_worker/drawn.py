@@ -1,8 +1,8 @@
-"""Random bytes and generators that the import makes, and that a fork would share.
+"""Random bytes and generators created by the import, which forks would share.
 
-While the function is imported, `Watch` notes which generators were made without a seed, so that each instance can seed them
-anew (`renewals`), and how many random bytes were drawn, of which nobody can say what became (`report`). Afterwards the
-functions it stood before are themselves again.
+During the import, `Watch` records which generators were created without a seed, so that each instance can reseed them
+(`renewals`), and how many random bytes were drawn for unknown use (`report`). Afterwards it restores the functions that
+it wrapped.
 """
 
 import os

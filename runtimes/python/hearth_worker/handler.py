@@ -57,6 +57,6 @@ def split(setting):
     if not function_name.isidentifier() or not all(module_name.split(".")):
         raise Fault(
             "Runtime.MalformedHandlerName",
-            f"Bad handler '{setting}': it must be written module.function",
+            f"Bad handler '{setting}': expected module.function",
         )
     return module_name, function_name

@@ -1,4 +1,4 @@
-"""Calls when a module is imported, so that nobody pays for what a function does not import.
+"""Calls back when a module is imported, so that modules a function does not import cost nothing.
 
 The standard library's own way: a finder on `sys.meta_path`, which steps aside once it has nothing left to wait for.
 """

@@ -1,6 +1,6 @@
 """The root handler of `logging`, as Lambda's own runtime installs it before a function is imported.
 
-So `logging.getLogger().setLevel("INFO")` is all that a function has to do to log, and `logging.basicConfig` does nothing
+So `logging.getLogger().setLevel("INFO")` is enough for a function to log, and `logging.basicConfig` does nothing
 without `force=True`: there is a handler already. `logging` is not imported for it: the handler comes with the module.
 """
 

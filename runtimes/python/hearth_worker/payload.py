@@ -1,4 +1,4 @@
-"""JSON in and out, with Lambda's names for what cannot be said in it."""
+"""JSON in and out, with Lambda's error names for values that JSON cannot represent."""
 
 import json
 import sys

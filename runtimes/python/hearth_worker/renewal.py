@@ -1,10 +1,10 @@
-"""What siblings must not share: random state, identifiers, event loops.
+"""Resets what forks must not share: random state, identifiers, event loops.
 
-The template finds out once what there is to renew (`steps`); each instance then runs only those,
-before anything of Python's own where it can: what a start runs, it has to copy. Nothing is needed
-here for `secrets` and `os.urandom`, which ask the kernel, for `tempfile`, which looks at the process
-id, nor for `ssl`: OpenSSL (1.1.1 and later) seeds its generators anew when it finds itself in
-another process. Doing that ahead would add more than a millisecond to every start.
+The template determines once what to reset (`steps`); each instance then runs only these steps, as
+far as possible without Python code, because a start copies every page it touches. Nothing is needed
+for `secrets` and `os.urandom`, which ask the kernel, for `tempfile`, which checks the process id, or
+for `ssl`: OpenSSL (1.1.1 and later) reseeds its generators in a new process. Doing that ahead would
+add more than a millisecond to every start.
 """
 
 import _random

@@ -1,4 +1,4 @@
-"""stdout and stderr: pipes to the server, which makes log lines of what comes through them."""
+"""stdout and stderr: pipes to the server, which splits them into log lines."""
 
 import sys
 

@@ -25,7 +25,7 @@ pub struct Channel(Inner);
 
 #[pymethods]
 impl Channel {
-    /// Whether the server wants this instance now. A pre-forked instance, forked ahead, is not wanted yet.
+    /// Whether the server wants this instance now. False for a pre-forked instance before GO.
     fn is_wanted(&mut self) -> PyResult<bool> {
         self.0.is_wanted().map_err(broken)
     }
@@ -40,7 +40,7 @@ impl Channel {
         self.0.is_ready()
     }
 
-    /// Tells the server that this instance can take a request.
+    /// Sends READY: this instance can take a request.
     fn ready(&mut self) -> PyResult<()> {
         self.0.ready().map_err(broken)
     }

@@ -22,7 +22,7 @@ pub enum ChannelError {
     /// The rings or the bells.
     #[error(transparent)]
     Abi(#[from] AbiError),
-    /// The head of a request makes no sense.
+    /// The head of a request is invalid.
     #[error(transparent)]
     Head(#[from] HeadError),
     /// A message came where another one belongs.
@@ -57,7 +57,7 @@ pub struct Head {
 #[derive(Debug)]
 pub struct Channel {
     blocking: Blocking,
-    /// Held open as long as the instance lives: its end tells the server of ours.
+    /// Held open as long as the instance lives, so that the server notices its exit.
     ready: OwnedFd,
     /// Whether GO has come.
     wanted: bool,
@@ -102,8 +102,8 @@ impl Channel {
         self.owner.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Whether the server wants this instance now: GO waits at the ready socket. Otherwise it is a pre-forked instance,
-    /// forked ahead, which may get ready as far as nobody can see.
+    /// Whether the server wants this instance now, that is, GO is readable on the ready socket. Otherwise it is a
+    /// pre-forked instance, which may prepare as long as that has no visible effect.
     ///
     /// # Errors
     /// The server is gone, or said something else.
@@ -114,7 +114,7 @@ impl Channel {
         }
     }
 
-    /// Waits for GO; false when the server is gone, or does without this pre-forked instance.
+    /// Waits for GO; false if the server is gone or drops this pre-forked instance.
     ///
     /// # Errors
     /// The server said something else.
@@ -149,7 +149,7 @@ impl Channel {
         }
     }
 
-    /// Tells the server that this instance can take a request.
+    /// Sends READY: this instance can take a request.
     ///
     /// # Errors
     /// The server is gone.
@@ -166,7 +166,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Whether [`Self::ready`] has told the server.
+    /// Whether [`Self::ready`] was called.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.is_ready

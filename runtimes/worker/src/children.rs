@@ -49,7 +49,7 @@ impl Children {
         self.live.push(pid);
     }
 
-    /// Reaps every child that ended and tells `report` of each.
+    /// Reaps every child that exited and calls `report` for each.
     pub fn reap(&mut self, mut report: impl FnMut(Pid, End)) {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         self.live
@@ -63,7 +63,7 @@ impl Children {
                     report(pid, end);
                     false
                 }
-                // Somebody else reaped it (`os.wait` in a thread of the function): how it ended is lost.
+                // Reaped elsewhere (`os.wait` in a thread of the function): its exit status is lost.
                 Err(_) => {
                     report(pid, End::Code(-1));
                     false

@@ -1,9 +1,9 @@
 //! Moves a template's memory into large folios.
 //!
-//! A fork copies the page tables of all private memory that was ever written. Page by page that is most of its time: each
-//! page has a reference counter and a map counter of its own, a cache line that is not at hand. Pages of one large folio
-//! that lie side by side in memory and in the page table are copied as one batch (`copy_present_ptes` in the kernel's
-//! `mm/memory.c`, Linux 6.9 and later), and so are they given back when the child ends.
+//! A fork copies the page tables of all private memory that was ever written. Page by page that is most of its time:
+//! each page has a reference counter and a map counter of its own, a cache miss. Pages of one large folio that lie side
+//! by side in memory and in the page table are copied as one batch (`copy_present_ptes` in the kernel's `mm/memory.c`,
+//! Linux 6.9 and later), and so are they given back when the child ends.
 //!
 //! The kernel makes large folios only where 2 MiB of addresses are aligned and all one mapping's, which an interpreter's
 //! heap and data seldom are. So huge pages are made elsewhere, filled with copies of the template's pages, and moved in their
@@ -149,7 +149,7 @@ struct Stage {
 impl Stage {
     fn reserve(bytes: usize) -> io::Result<Self> {
         let length = bytes.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
-        // SAFETY: new addresses, which nobody knows of.
+        // SAFETY: new addresses, not used elsewhere.
         let start = unsafe {
             rustix::mm::mmap_anonymous(
                 ptr::null_mut(),

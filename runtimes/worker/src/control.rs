@@ -150,7 +150,7 @@ impl Control {
             .map_err(|errno| ControlError::Send(errno.into()))
     }
 
-    /// Tells a process that was booted for it to become an instance, for a template whose instances are processes of their own.
+    /// Asks a pre-booted process to become an instance, for a template that cannot fork.
     ///
     /// # Errors
     /// The peer is gone.

@@ -36,8 +36,8 @@ pub struct ForkServer {
 }
 
 impl ForkServer {
-    /// Starts watching for children, then tells the server `booted`, the report that the template is up, unless somebody else
-    /// does. At most one of these may be alive.
+    /// Starts watching for children, then sends `booted`, the report that the template is running, unless something
+    /// else does. At most one of these may be alive.
     ///
     /// The report is a template's last step before it waits: from then on it may be dumped at any moment, and what it was
     /// in the middle of would go on in every restore.
@@ -57,8 +57,7 @@ impl ForkServer {
         })
     }
 
-    /// Waits for the next command, and reports children that end meanwhile. Returns nothing when the server is gone: a
-    /// template then has nobody left to report to.
+    /// Waits for the next command, and reports children that end meanwhile. Returns nothing if the server is gone.
     ///
     /// # Errors
     /// The socket failed, or what came is no command.
@@ -93,8 +92,8 @@ impl ForkServer {
         }
     }
 
-    /// Compacts the memory, once, before a fork that nobody waits for, as long as nobody does. What is forked earlier would
-    /// keep the memory as it was for itself.
+    /// Compacts the memory once, before a fork that no request waits for. An earlier fork would keep the old memory
+    /// alive.
     fn compact_before_prefork(&mut self, parts: &Parts) {
         if !self.is_compact && self.children.are_none() && !parts.are_wanted() {
             self.is_compact = true;
@@ -114,7 +113,7 @@ impl ForkServer {
         self.children.add(pid);
     }
 
-    /// Tells the server that a command made no child, and the number of the kernel's error if it was one.
+    /// Reports that a command created no child, with the errno if there is one.
     ///
     /// # Errors
     /// The server is gone.

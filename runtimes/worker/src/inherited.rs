@@ -1,10 +1,10 @@
 //! What a fork inherits of its template's descriptors without use: those that the interpreter had open before the function's
 //! module was imported.
 //!
-//! A fork shares open files with its template and siblings. What is written into such a pipe or eventfd reaches threads that
-//! only the template has (Node's, for delayed tasks), and what they would make of garbage is their end. So a child
-//! gets a file of its own, of the same kind, under each of these numbers: whoever uses the number finds what is expected,
-//! and no other process.
+//! A fork shares open files with its template and siblings. What is written into such a pipe or eventfd reaches threads
+//! that only the template has (Node's, for delayed tasks), which would crash on garbage. So a child gets a file of its
+//! own, of the same kind, under each of these numbers: code that uses the number finds what it expects, but no other
+//! process.
 //!
 //! What the function's module opened while it was imported is the function's, and is shared as after any `fork`.
 

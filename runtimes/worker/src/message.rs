@@ -5,8 +5,8 @@ use std::fmt::Write;
 /// Bytes of a START message: its tag and a sequence number.
 pub const START_BYTES: usize = 9;
 
-/// What the server sends over the ready socket when it wants the instance: before START for a start, later for a pre-forked
-/// instance.
+/// What the server sends over the ready socket when it wants the instance: before START for a start, later for a
+/// pre-forked instance.
 pub const GO: u8 = b'G';
 
 const FORK_TAG: u8 = b'F';
@@ -31,7 +31,7 @@ pub enum End {
     Signal(i32),
 }
 
-/// The way and the sequence number of a START message, or nothing when it is none.
+/// The kind and the sequence number of a START message, or nothing if it is not one.
 #[must_use]
 pub fn parse_start(message: &[u8]) -> Option<(Way, u64)> {
     let [tag, number @ ..] = *<&[u8; START_BYTES]>::try_from(message).ok()?;
@@ -62,7 +62,7 @@ pub fn ready(pid: u32) -> [u8; 5] {
     [READY_TAG, a, b, c, d]
 }
 
-/// Tells the server that a child is gone.
+/// Reports that a child exited.
 #[must_use]
 pub fn exited(pid: u32, end: End) -> String {
     match end {
@@ -71,7 +71,7 @@ pub fn exited(pid: u32, end: End) -> String {
     }
 }
 
-/// Tells the server that a START message made no instance, and the number of the kernel's error if it was one.
+/// Reports that a START message created no instance, with the errno if there is one.
 #[must_use]
 pub fn fork_failed(sequence: u64, reason: &str, errno: Option<i32>) -> String {
     let reason = escaped(reason);

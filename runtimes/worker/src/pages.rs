@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use rustix::mm::{Advice, madvise};
 use rustix::param::page_size;
 
-/// Less than this is not worth the system call, in bytes.
+/// Below this many bytes the system call does not pay off.
 const LARGE: usize = 4 << 20;
 
 /// Asks the kernel to back `memory` with large pages if it is large. Call it before the first write. A kernel without large

@@ -20,7 +20,7 @@ pub struct Parts {
     pub worker_bell: OwnedFd,
     /// The bell that wakes the server.
     pub host_bell: OwnedFd,
-    /// Where READY goes. Held open as long as the instance lives: its end tells the server of ours.
+    /// Where READY goes. Held open as long as the instance lives, so that the server notices its exit.
     pub ready: OwnedFd,
     /// The pipe that becomes the child's stdout.
     pub stdout: OwnedFd,
@@ -62,7 +62,7 @@ impl Parts {
         ]
     }
 
-    /// Whether somebody waits for the instance already: GO is there.
+    /// Whether a request already waits for the instance: GO has arrived.
     #[must_use]
     pub fn are_wanted(&self) -> bool {
         let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;

@@ -1,9 +1,8 @@
 //! Fresh randomness for a process that becomes an instance without a fork.
 //!
-//! OpenSSL seeds its generators anew when it finds itself under another process number, which is what makes a fork draw other
-//! numbers than its siblings. What is restored from an image has the number that it was dumped with, in each of its
-//! sandboxes: all of them would go on with one state. So each tells every OpenSSL that it has loaded to seed itself anew,
-//! which its generators in all threads follow when they are next asked.
+//! OpenSSL reseeds its generators when its pid changes, so forks draw different numbers. Processes restored from one
+//! image all have the pid of the dump and would continue with the same state. So each of them has every loaded OpenSSL
+//! reseed itself, which its generators in all threads do on their next use.
 
 //! They are looked for before there is an image: what is restored may find its libraries under other device numbers, by which
 //! the loader does not know them again.
@@ -37,7 +36,7 @@ impl OpenSsl {
         Self(own.into_iter().chain(shared).collect())
     }
 
-    /// Has each seed itself anew.
+    /// Reseeds each.
     pub fn reseed(&self) {
         let mut seed = [0; SEED_BYTES];
         // So few bytes come whole, or the kernel has none at all: then OpenSSL, which asks as well, says so.

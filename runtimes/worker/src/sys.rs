@@ -67,7 +67,7 @@ pub fn with_signals_blocked<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Takes over a descriptor that the process was started with, so that nobody it starts inherits it.
+/// Takes over a descriptor that the process was started with and makes it close-on-exec.
 ///
 /// # Errors
 /// It is not open.
@@ -80,7 +80,7 @@ pub fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A descriptor by its number, if it is open. It is borrowed for as long as nobody closes it: to be looked at, at once.
+/// A descriptor by its number, if it is open. Borrowed: for immediate use only, since others may close it.
 #[must_use]
 pub fn borrow(fd: RawFd) -> Option<BorrowedFd<'static>> {
     // SAFETY: F_GETFD touches no memory; a descriptor that is not open is EBADF.
@@ -106,7 +106,8 @@ pub fn replace(new: &OwnedFd, old: RawFd, close_on_exec: bool) -> io::Result<()>
 
 /// Writes out what C code has printed and buffered.
 pub fn flush_c_streams() {
-    // SAFETY: fflush takes each stream's own lock; a null pointer means all streams. Its error has nobody to go to.
+    // SAFETY: fflush takes each stream's own lock; a null pointer means all streams. There is no one to report an error
+    // to.
     unsafe { libc::fflush(ptr::null_mut()) };
 }
 
@@ -152,7 +153,7 @@ pub fn watch_children(bell: RawFd) -> io::Result<ChildSignal> {
 impl ChildSignal {
     /// Puts back what was there before.
     pub fn restore(&self) {
-        // It was in force before, so the kernel takes it; and there would be nobody to tell.
+        // It was in force before, so the kernel accepts it.
         let _ = set_child_signal(&self.0);
     }
 }
@@ -242,7 +243,7 @@ impl RandSeed {
         }))
     }
 
-    /// Has OpenSSL seed its generators anew, `seed` included.
+    /// Reseeds OpenSSL's generators, mixing in `seed`.
     pub fn call(self, seed: &[u8]) {
         if let Ok(length) = libc::c_int::try_from(seed.len()) {
             // SAFETY: it reads `length` bytes there, and takes its own locks.

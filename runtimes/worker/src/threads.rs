@@ -1,10 +1,10 @@
-//! Which threads an import has left running. A fork has only the thread that forked: whoever waits for one of the others
-//! there waits for ever. So a template that has some is not forked, unless its user says so.
+//! Threads that an import left running. A fork has only the thread that forked, so waiting for any other thread there
+//! blocks forever. A template with other threads is therefore not forked unless the user says so.
 //!
-//! Some libraries see to forks themselves, and their threads do not count:
-//! - Those that end their threads when a fork comes and start them again when they are needed (`pthread_atfork`; OpenBLAS,
-//!   and so numpy). Nobody can ask whether a library does. So a fork is made, whose child ends at once, and what is left
-//!   then is counted. The template is all the better for it: its forks copy no thread's stack.
+//! Some libraries handle forks themselves, and their threads do not count:
+//! - Those that end their threads when a fork comes and start them again when they are needed (`pthread_atfork`;
+//!   OpenBLAS, and so numpy). There is no way to query this. So a fork is made whose child exits immediately, and the
+//!   threads left afterwards are counted. This also benefits the template: its forks copy no thread stacks.
 //! - jemalloc, whose background threads are known by name and are started again in each child.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Random codes for people to read and type: the set-up's, and first passwords.
+//! Random codes to read and type: the set-up code and initial passwords.
 
 /// Crockford's base 32: no I, L, O or U, which are mistaken for others. <https://www.crockford.com/base32.html>
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";

@@ -1,8 +1,9 @@
-//! How often someone may try to log in.
+//! Rate limit of log-in attempts.
 //!
-//! Two quotas apply to each attempt: one of its address, so that nobody tries many accounts, and one of its account, so
-//! that many addresses do not try one. An attempt counts when it begins and is given back when it was good. Who logged in
-//! lately from an address is counted apart there, so that a stranger cannot lock a user out by failing in their name.
+//! Each attempt counts against two quotas: that of its address, against trying many accounts, and that of its account,
+//! against trying one account from many addresses. An attempt is counted when it begins and refunded when it succeeds.
+//! Addresses from which the user recently logged in have a separate quota, so that others cannot lock a user out by
+//! failing in their name.
 //!
 //! The policy takes the time as a parameter and holds no lock.
 
@@ -11,7 +12,7 @@ use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-/// So many attempts at once, and one more each `every`.
+/// A burst of this many attempts, and one more each `every`.
 #[derive(Debug, Clone, Copy)]
 pub struct Quota {
     /// Attempts that are free at first.
@@ -35,7 +36,7 @@ pub const BY_ACCOUNT: Quota = Quota {
 const MAX_KEYS: usize = 10_000;
 /// Pairs of account and address that are counted apart.
 const MAX_KNOWN: usize = 1_000;
-/// Longest account that is told from others: no user's name is longer.
+/// Longest account name that is distinguished: no user name is longer.
 const MAX_ACCOUNT_CHARS: usize = 64;
 
 /// Counts attempts by key: the generic cell rate algorithm, which keeps one time for each.

@@ -1,6 +1,6 @@
-//! What guards the doors: passwords and their rules, the first set-up, how often someone may try to log in.
+//! Accounts: passwords and their rules, the initial set-up, the rate limit of log-in attempts.
 //!
-//! Nothing in here knows HTTP or the database. Who there is, is in the store; who asks, is found out in `http::auth`.
+//! Nothing here depends on HTTP or the database. Users are stored in the store; `http::auth` authenticates requests.
 
 pub mod code;
 pub mod limit;
@@ -48,7 +48,7 @@ impl Accounts {
         self.logins.lock().succeeded(address, account);
     }
 
-    /// Whoever has this session has entered the password, or the token, just now.
+    /// The session's password or token was just confirmed.
     pub fn proved(&self, session: i64) {
         self.proofs.lock().note(session, Instant::now());
     }

@@ -1,4 +1,4 @@
-//! Hashing passwords with argon2id, a few at a time and off the threads that serve requests.
+//! Hashes passwords with argon2id, a few at a time and off the threads that serve requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +18,8 @@ const LANES: u32 = 1;
 
 /// Hashes at one time: they take 38 MiB together and leave processors for functions.
 const AT_ONCE: usize = 2;
-/// Requests that may wait for their turn. A turn takes some ten milliseconds, so the last one waits about a second; more
-/// than this only come from someone who means harm.
+/// Requests that may wait. Hashing takes tens of milliseconds, so the last one waits about a second; more than this
+/// indicates an attack.
 const MAX_WAITING: usize = 32;
 
 /// Checked when there is no such user, so that the answer takes as long as for one there is. No password has this hash.

@@ -1,14 +1,14 @@
-//! When somebody last proved who they are: by the password, or the token, their session was opened with.
+//! When a session last confirmed its password or token.
 //!
-//! A session lasts for hours, and what reaches into one (a script, an unlocked screen) must not make itself an account or
-//! a token that outlasts it. In memory only: after a restart everybody is asked again.
+//! A session lasts for hours, and an attacker who gets hold of one (a script, an unlocked screen) must not be able to
+//! create an account or a token that outlasts it. In memory only: after a restart, every session must confirm again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// For so long a password that was entered counts for what outlasts the session.
+/// How long a confirmed password is valid for changes that outlast the session.
 pub const FRESH: Duration = Duration::from_secs(10 * 60);
-/// Sessions of which the last proof is kept: bounds the memory to some hundred KiB. Who is forgotten is asked again.
+/// Number of sessions whose last confirmation is kept: bounds memory to a few hundred KiB. Others must confirm again.
 const MAX_SESSIONS: usize = 10_000;
 
 /// When each session last proved whose it is. The policy takes the time as a parameter and holds no lock.

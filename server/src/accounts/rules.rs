@@ -1,4 +1,4 @@
-//! What a user's name and password have to look like.
+//! Rules for user names and passwords.
 
 use crate::model::InvalidField;
 
@@ -14,7 +14,7 @@ pub const MAX_PASSWORD_CHARS: usize = 128;
 pub const NAME_RULE: &str =
     "must be 1 to 64 of a-z, 0-9, dot, dash, underscore and @, starting with a letter or a digit";
 const LENGTH_RULE: &str = "must be 12 to 128 characters long";
-const NOT_THE_NAME_RULE: &str = "must not be the name";
+const NOT_THE_NAME_RULE: &str = "must differ from the name";
 /// Stands where a refused value is repeated: a password is not.
 const HIDDEN: &str = "\"(not shown)\"";
 

@@ -1,7 +1,7 @@
-//! The first set-up: while there is no user, whoever can read the server's log makes the first admin.
+//! The initial set-up: while there is no user, anyone who can read the server's log can create the first admin.
 //!
-//! The log shows a code once. It is in memory only, another one at each start, and gone as soon as it was used: it proves
-//! that its bearer can read the log, which is what a person who started the server can and a stranger on the network cannot.
+//! The log shows a code, which exists only in memory, changes at every start and is discarded after use. It proves that
+//! its bearer can read the log, which whoever started the server can and others on the network cannot.
 
 use parking_lot::Mutex;
 use subtle::ConstantTimeEq;
@@ -34,7 +34,7 @@ impl Setup {
         self.code.lock().is_some()
     }
 
-    /// Whether this is the code. How long the comparison takes tells nothing about it.
+    /// Whether this is the code. Compares in constant time.
     pub fn accepts(&self, typed: &str) -> bool {
         let typed = code::normal(typed);
         self.code.lock().as_deref().is_some_and(|code| {

@@ -1,7 +1,7 @@
 //! The server's end of an instance's channel: the ring of `hearth-abi`, driven by tokio.
 //!
-//! The worker is not trusted: what comes from it has been bounded, copied out and checked by [`hearth_abi`] before this
-//! module sees it, and any violation ends the instance.
+//! The worker is not trusted: [`hearth_abi`] bounds, copies and checks everything it sends before this module sees it,
+//! and any violation ends the instance.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ struct HangupState {
 }
 
 impl Hangup {
-    /// Marks the worker as gone and wakes whoever waits on the channel.
+    /// Marks the worker as gone and wakes everyone waiting on the channel.
     pub fn signal(&self) {
         self.0.gone.store(true, Ordering::Release);
         // Kept for whoever is about to wait.
@@ -86,7 +86,7 @@ impl Hangup {
 pub struct Received {
     /// Its kind.
     pub kind: Kind,
-    /// Whether the message goes on in the next frame.
+    /// Whether the message continues in the next frame.
     pub more: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Received {
 pub struct HostChannel {
     endpoint: Endpoint,
     worker_bell: Bell,
-    /// An eventfd that only the worker writes and nobody reads: epoll is edge-triggered and reports every write.
+    /// An eventfd that the worker writes and that is never read: epoll is edge-triggered and reports every write.
     host_bell: Watched,
     hangup: Hangup,
     /// Rings since the last frame went either way.
@@ -104,8 +104,8 @@ pub struct HostChannel {
 }
 
 impl HostChannel {
-    /// Makes a region and its two bells. Both sides look at their rings for up to `busy_poll` before they sleep, the
-    /// worker when that pays, this side when it is told to ([`Self::recv`]) as well.
+    /// Creates a region and its two bells. Both sides spin for up to `busy_poll` before they sleep: the worker when
+    /// that pays off, this side also only when asked to ([`Self::recv`]).
     ///
     /// # Errors
     /// When the kernel refuses a memfd, a mapping or an eventfd.

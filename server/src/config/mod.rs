@@ -19,7 +19,7 @@ use crate::system::{HostMemory, cores};
     max_term_width = 100
 )]
 pub struct Config {
-    /// Address of console and API.
+    /// Address of the console and API.
     #[arg(
         long,
         env = "HEARTH_LISTEN",
@@ -28,13 +28,13 @@ pub struct Config {
     )]
     pub listen: SocketAddr,
 
-    /// Names that console and API answer to, separated by commas, besides localhost, the machine's own names and any
-    /// address. A request for another host is refused with 421.
+    /// Host names that the console and API serve, comma-separated; localhost, this machine's names and all IP addresses
+    /// are always included. Requests for other hosts get 421.
     #[arg(long, env = "HEARTH_HOSTS", value_name = "NAME", value_delimiter = ',')]
     pub hosts: Vec<String>,
 
-    /// Reverse proxies whose X-Forwarded-For, -Proto, -Host and Forwarded count: addresses or networks, separated by
-    /// commas. Nobody's count when absent, not even those of this machine.
+    /// Reverse proxies whose X-Forwarded-For, -Proto, -Host and Forwarded headers are trusted: addresses or networks,
+    /// comma-separated. Default: none, not even this machine.
     #[arg(
         long,
         env = "HEARTH_TRUSTED_PROXIES",
@@ -43,17 +43,17 @@ pub struct Config {
     )]
     pub trusted_proxies: Vec<String>,
 
-    /// Name below which each function has a host of its own: with fn.example.com the function hello answers at
-    /// hello.fn.example.com, where its pages are ordinary pages.
+    /// Parent domain that gives each function its own host: with fn.example.com, the function hello is served at
+    /// hello.fn.example.com, without the sandboxing that pages below /fn/ get.
     #[arg(long, env = "HEARTH_FUNCTIONS_HOST", value_name = "NAME")]
     pub functions_host: Option<String>,
 
-    /// A second address, of which the whole origin belongs to functions: they answer there below /fn/ as ordinary pages, and
-    /// console and API do not.
+    /// Second address that serves only functions, below /fn/, on an origin of their own, without the sandboxing that
+    /// pages below /fn/ otherwise get.
     #[arg(long, env = "HEARTH_FUNCTIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub functions_listen: Option<String>,
 
-    /// Directory of the database, code and logs; created with mode 0700.
+    /// Data directory (database, code, logs); created with mode 0700.
     #[arg(
         long,
         env = "HEARTH_DATA_DIR",
@@ -62,7 +62,7 @@ pub struct Config {
     )]
     pub data_dir: PathBuf,
 
-    /// The first API token. Generated, printed once and kept in DATA_DIR/admin-token when absent.
+    /// Admin API token. If absent, one is generated, printed once and stored in DATA_DIR/admin-token.
     #[arg(
         long,
         env = "HEARTH_ADMIN_TOKEN",
@@ -71,7 +71,7 @@ pub struct Config {
     )]
     pub admin_token: Option<String>,
 
-    /// Network interfaces to attach the XDP ingress programs to, separated by commas.
+    /// Network interfaces to attach the XDP ingress programs to, comma-separated.
     #[arg(
         long,
         env = "HEARTH_XDP_INTERFACE",
@@ -80,7 +80,7 @@ pub struct Config {
     )]
     pub xdp_interface: Vec<String>,
 
-    /// Seconds that running requests may go on after SIGTERM or ctrl-C; what is left then is cut off.
+    /// Seconds that running requests have to finish after SIGTERM or Ctrl-C before they are aborted.
     #[arg(
         long,
         env = "HEARTH_DRAIN_S",
@@ -94,7 +94,7 @@ pub struct Config {
     #[arg(long, env = "HEARTH_TEST_LIMITS", default_value = "", hide = true)]
     pub test_limits: String,
 
-    /// What to log: a `tracing` filter such as `info` or `hearth=debug`.
+    /// Log filter in `tracing` syntax, such as `info` or `hearth=debug`.
     #[arg(
         long,
         env = "HEARTH_LOG",
@@ -103,8 +103,8 @@ pub struct Config {
     )]
     pub log: String,
 
-    /// Spin time in µs before an instance or the server sleeps; trades CPU for latency; 0 disables it. Only while cores are
-    /// idle and it pays; never on a single core.
+    /// Spin time in µs before an instance or the server sleeps; trades CPU for latency; 0 disables it. Spins only while
+    /// cores are idle and spinning pays off; never on a single core.
     #[arg(
         long,
         env = "HEARTH_BUSY_POLL_US",
@@ -114,7 +114,7 @@ pub struct Config {
     )]
     pub busy_poll_us: u32,
 
-    /// The interpreter of Python functions; below /usr, because that is what a sandbox sees.
+    /// Interpreter of Python functions; must be below /usr, which sandboxes can see.
     #[arg(
         long,
         env = "HEARTH_PYTHON",
@@ -123,13 +123,13 @@ pub struct Config {
     )]
     pub python: PathBuf,
 
-    /// The interpreter of Node.js functions; below /usr, because that is what a sandbox sees. When absent, the one that
-    /// set-up has laid beside the runtime's files, else /usr/bin/node.
+    /// Interpreter of Node.js functions; must be below /usr, which sandboxes can see. Default: the one that `make
+    /// setup` placed beside the runtime's files, otherwise /usr/bin/node.
     #[arg(long, env = "HEARTH_NODE", value_name = "FILE")]
     pub node: Option<PathBuf>,
 
-    /// Whether instances of Node.js functions are forks: `auto` where the start's probe finds that they can be, `off`
-    /// never. Else they are processes that boot by themselves.
+    /// Start instances of Node.js functions by fork: `auto` if a probe at start-up finds that it works, `off` never.
+    /// Without fork, each instance boots.
     #[arg(
         long,
         env = "HEARTH_NODE_FORK",
@@ -138,8 +138,8 @@ pub struct Config {
     )]
     pub node_fork: NodeFork,
 
-    /// Whether each template keeps one fork made ahead, so that a first request does not wait for one. It takes about a
-    /// MiB for each function of which a template is kept.
+    /// Keep one pre-forked instance per template, so that a first request does not wait for a fork. Costs about 1 MiB
+    /// per template.
     #[arg(
         long,
         env = "HEARTH_PREFORK",
@@ -148,8 +148,8 @@ pub struct Config {
     )]
     pub prefork: Switch,
 
-    /// Whether a sandbox is kept made ahead for each runtime of which a function without a template has an image, so that
-    /// its restore need not make one. It takes about five MiB.
+    /// Keep one pre-warmed sandbox per runtime with images to restore, so that a restore does not wait for one. Costs
+    /// about 5 MiB each.
     #[arg(
         long,
         env = "HEARTH_PREWARM",
@@ -158,25 +158,25 @@ pub struct Config {
     )]
     pub prewarm: Switch,
 
-    /// MiB that templates, idle instances and images may take together; half of the host's memory when absent.
+    /// Memory budget in MiB for templates, idle instances and images together. Default: half of the host's memory.
     #[arg(long, env = "HEARTH_MEMORY_BUDGET_MB", value_name = "MIB")]
     pub memory_budget_mb: Option<u64>,
 
-    /// Directory with the runtimes' files (`python/bootstrap.py` …); looked for beside the executable when absent.
+    /// Directory with the runtimes' files (`python/bootstrap.py` …). Default: beside the executable.
     #[arg(long, env = "HEARTH_RUNTIMES", value_name = "DIR")]
     pub runtimes: Option<PathBuf>,
 
-    /// The `hearth-init` program; looked for beside the executable when absent.
+    /// The `hearth-init` program. Default: beside the executable.
     #[arg(long, env = "HEARTH_INIT", value_name = "FILE")]
     pub init: Option<PathBuf>,
 
-    /// CRIU, by which templates are kept as images: a program, a directory with a private copy of it, or "off". Looked
-    /// for beside the executable and in the system when absent.
+    /// CRIU, which stores templates as images: a program, a directory with a private copy, or "off". Default: beside
+    /// the executable, otherwise the system's.
     #[arg(long, env = "HEARTH_CRIU", value_name = "PATH")]
     pub criu: Option<PathBuf>,
 
-    /// Longest restore of a template from its image, in milliseconds; past it the start falls to a boot. One that boots more
-    /// slowly than this has as long as its boot takes.
+    /// Timeout in ms for restoring a template from its image; on timeout the start falls back to a boot. A template
+    /// whose boot takes longer than this gets as long as its boot.
     #[arg(
         long,
         env = "HEARTH_RESTORE_TIMEOUT_MS",
@@ -185,7 +185,7 @@ pub struct Config {
     )]
     pub restore_timeout_ms: u64,
 
-    /// Size of all images together, in MiB; 0 for none. The one that was not used for longest goes first.
+    /// Maximum total size of images in MiB; 0 disables images. The least recently used image is removed first.
     #[arg(
         long,
         env = "HEARTH_IMAGE_BUDGET_MB",
@@ -213,7 +213,7 @@ pub enum NodeFork {
     Off,
 }
 
-/// A setting that makes no sense.
+/// An invalid setting.
 #[derive(Debug, thiserror::Error)]
 #[error("{setting}={value}: {rule}")]
 pub struct InvalidSetting {
@@ -225,18 +225,18 @@ pub struct InvalidSetting {
     pub rule: String,
 }
 
-/// Shortest admin token that is accepted: shorter ones can be guessed over the network.
+/// Shortest admin token accepted: shorter ones can be guessed over the network.
 const MIN_ADMIN_TOKEN: usize = 16;
 
-/// Largest memory budget: 64 TiB, more than a host has; a larger number was meant in another unit.
+/// Largest memory budget: 64 TiB, more than any host has; a larger number is in the wrong unit.
 const MAX_MEMORY_BUDGET_MB: u64 = 64 * 1024 * 1024;
-/// The budget where neither the setting nor the host says what it has.
+/// The budget if neither the setting nor the host gives one.
 const FALLBACK_BUDGET: u64 = 1 << 30;
-/// Longest busy poll: what is not there after a millisecond is worth a sleep.
+/// Longest busy poll: after a millisecond, sleeping costs less.
 const MAX_BUSY_POLL_US: i64 = 1000;
-/// Longest drain: the longest that a function may run, and its answer.
+/// Longest drain: the longest function timeout, plus time for the response.
 const MAX_DRAIN_S: i64 = 1000;
-/// A restore takes about 15 ms: less than one makes no restore succeed; what takes longer than a minute is no start.
+/// A restore takes about 15 ms: with less than 1 ms none succeeds; more than a minute is too long for a start.
 const RESTORE_TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1..=60_000;
 /// A tebibyte: far above any disk's share for images, far below where bytes overflow.
 const IMAGE_BUDGET_MB_MAX: u64 = 1 << 20;
@@ -256,7 +256,7 @@ impl Config {
         }
     }
 
-    /// The busy poll that makes sense here: on a single core whoever looks keeps away what it looks for.
+    /// The busy poll to use on this host: on a single core, spinning would only delay the other side.
     pub fn busy_poll(&self) -> Duration {
         let several = cores() > 1;
         if several {
@@ -266,7 +266,7 @@ impl Config {
         }
     }
 
-    /// The configured token. An empty one counts as none: that is what an unset variable of a compose file becomes.
+    /// The configured token. Empty means none: an unset variable in a compose file becomes an empty one.
     pub fn admin_token(&self) -> Option<&str> {
         self.admin_token
             .as_deref()
@@ -276,7 +276,7 @@ impl Config {
     /// Checks what clap's types cannot.
     ///
     /// # Errors
-    /// [`InvalidSetting`] names the first setting that makes no sense.
+    /// [`InvalidSetting`] names the first invalid setting.
     pub fn check(&self) -> Result<(), InvalidSetting> {
         if let Some(token) = self.admin_token()
             && (token.len() < MIN_ADMIN_TOKEN || !token.bytes().all(|b| b.is_ascii_graphic()))
@@ -319,7 +319,7 @@ impl Config {
             return Err(InvalidSetting {
                 setting,
                 value: file.display().to_string(),
-                rule: "must be a path below /usr, the only part of the host that a sandbox sees"
+                rule: "must be a path below /usr, the only part of the host visible in a sandbox"
                     .into(),
             });
         }
@@ -327,7 +327,7 @@ impl Config {
             return Err(InvalidSetting {
                 setting: "HEARTH_XDP_INTERFACE",
                 value: self.xdp_interface.join(","),
-                rule: "this version has no XDP ingress yet; leave the setting out".into(),
+                rule: "XDP ingress is not supported yet; remove the setting".into(),
             });
         }
         if !RESTORE_TIMEOUT_MS.contains(&self.restore_timeout_ms) {

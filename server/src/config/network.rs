@@ -1,4 +1,4 @@
-//! Settings about names and addresses: which hosts the server answers to, and whose word about a request's origin counts.
+//! Network settings: which hosts the server serves, and which proxies it trusts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,28 +7,28 @@ use ipnet::IpNet;
 use super::{Config, InvalidSetting};
 use crate::model::normal_host_name;
 
-const HOSTS_RULE: &str = "must be host names such as hearth.example.com, separated by commas, without scheme, port and path; \
-    localhost, the machine's own names and addresses need not be listed";
+const HOSTS_RULE: &str = "must be comma-separated host names such as hearth.example.com, without scheme, port or path; \
+                          localhost and this machine's names and addresses are always included";
 const PROXIES_RULE: &str =
-    "must be addresses or networks such as 10.0.0.1 or 172.16.0.0/12, separated by commas";
+    "must be comma-separated addresses or networks such as 10.0.0.1 or 172.16.0.0/12";
 
-/// The entries of a list; an empty one is what an unset variable of a compose file becomes.
+/// The entries of a list without empty ones: an unset variable in a compose file becomes an empty one.
 fn entries(list: &[String]) -> impl Iterator<Item = &str> {
     list.iter()
         .map(|entry| entry.trim())
         .filter(|entry| !entry.is_empty())
 }
 
-/// A name as it is compared, if it is a name and no address.
+/// The normalised name, unless it is an address.
 fn host(text: &str) -> Option<String> {
     normal_host_name(text).filter(|name| name.parse::<Ipv4Addr>().is_err())
 }
 
 impl Config {
-    /// The names the console answers to besides those it always does.
+    /// The names the console serves besides those it always serves.
     ///
     /// # Errors
-    /// The first that is no name.
+    /// The first that is not a host name.
     pub fn hosts(&self) -> Result<Vec<String>, InvalidSetting> {
         entries(&self.hosts)
             .map(|entry| {
@@ -44,13 +44,13 @@ impl Config {
     /// The networks of trusted proxies.
     ///
     /// # Errors
-    /// The first that is no network.
+    /// The first that is not a network.
     pub fn trusted_proxies(&self) -> Result<Vec<IpNet>, InvalidSetting> {
         entries(&self.trusted_proxies)
             .map(|entry| {
                 let network = entry.parse::<IpNet>().ok();
                 let alone = || entry.parse::<IpAddr>().ok().map(IpNet::from);
-                // The network of all addresses is written by somebody who means "whoever": then anybody is believed.
+                // A prefix of 0 would trust every client, so it is rejected.
                 let network = network.or_else(alone).filter(|net| net.prefix_len() > 0);
                 network.ok_or_else(|| InvalidSetting {
                     setting: "HEARTH_TRUSTED_PROXIES",
@@ -64,7 +64,7 @@ impl Config {
     /// The second listener's address.
     ///
     /// # Errors
-    /// When it is none, or the console's.
+    /// When it is invalid or the console's own.
     pub fn functions_listen(&self) -> Result<Option<SocketAddr>, InvalidSetting> {
         let Some(text) = self.functions_listen.as_deref().map(str::trim) else {
             return Ok(None);
@@ -83,7 +83,7 @@ impl Config {
         // Port 0 is another one each time.
         if address.port() != 0 && address.port() == self.listen.port() {
             return Err(invalid(
-                "must have another port than HEARTH_LISTEN: browsers tell origins apart by it",
+                "must use a different port than HEARTH_LISTEN, because browsers tell origins apart by port",
             ));
         }
         Ok(Some(address))
@@ -106,12 +106,16 @@ impl Config {
             rule,
         };
         let name = host(text).ok_or_else(|| {
-            invalid("must be a host name such as fn.example.com, without scheme, port and path; functions answer at NAME.fn.example.com".into())
+            invalid(
+                "must be a host name such as fn.example.com, without scheme, port or path; \
+                     functions answer at NAME.fn.example.com"
+                    .into(),
+            )
         })?;
         for console in self.hosts()? {
             if console == name || console.ends_with(&format!(".{name}")) {
                 return Err(invalid(format!(
-                    "must not hold the console's own name {console} (HEARTH_HOSTS): names below it are functions'"
+                    "must not contain the console's host {console} (HEARTH_HOSTS): names below it belong to functions"
                 )));
             }
         }

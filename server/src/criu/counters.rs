@@ -1,4 +1,4 @@
-//! What was done with images, counted.
+//! Counters of dumps and restores.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,11 +19,11 @@ pub struct Counters {
 pub struct Totals {
     /// Templates that came out of an image.
     pub restores: u64,
-    /// Restores that failed or were too slow, so that the start fell to a boot.
+    /// Restores that failed or timed out, so that the start fell to a boot.
     pub restore_failures: u64,
     /// Images made.
     pub dumps: u64,
-    /// Images that could not be made.
+    /// Images that could not be created.
     pub dump_failures: u64,
 }
 

@@ -68,11 +68,11 @@ pub(super) async fn dump(
         .output();
     let output = tokio::time::timeout(DEADLINE, run)
         .await
-        .map_err(|_| CriuError::Dump(format!("not done within {} s", DEADLINE.as_secs())))?
+        .map_err(|_| CriuError::Dump(format!("timed out after {} s", DEADLINE.as_secs())))?
         .map_err(failed)?;
     let report: Report = serde_json::from_slice(&output.stdout).map_err(|_| {
         CriuError::Dump(format!(
-            "{} said nothing: {}",
+            "{} sent no report: {}",
             init.display(),
             output.status
         ))

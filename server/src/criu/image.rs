@@ -5,10 +5,10 @@
 //!   manifest.json    what it is an image of, and the checksum of each file
 //!   criu/            CRIU's files
 //! ```
-//! The memory of a template is in there, and with it the function's environment: the directory is 0700. What is in `criu/` may be
-//! read by whoever reaches it: sandboxes that are given it by a descriptor or a mount, several at a time.
-//! An image is made under another name and renamed when it is complete and on disk, so that a half-written one never
-//! counts.
+//! An image contains the template's memory and with it the function's environment, so the directory has mode 0700. The
+//! files in `criu/` are readable by anyone who can reach them: the sandboxes that get them as a descriptor or a mount,
+//! possibly several at a time. An image is written under a temporary name and renamed once it is complete and synced,
+//! so a partial image is never used.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -29,7 +29,7 @@ use super::{CriuError, Key};
 const FILES: &str = "criu";
 /// Name of the manifest.
 const MANIFEST: &str = "manifest.json";
-/// Longest manifest that is read. Protects the server from a file that is none.
+/// Longest manifest that is read. Protects the server from reading some other, huge file.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 /// Format of what is on disk. Another one is discarded.
 const FORMAT: u32 = 4;

@@ -23,7 +23,7 @@ const SHORTAGES_MAX: u32 = 32;
 /// Prefix of directories of images that are being made. No function's name begins like that.
 const STAGING: &str = ".new-";
 
-/// Settings of the `restore` start kind.
+/// Settings of restores.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `HEARTH_CRIU`.
@@ -42,7 +42,7 @@ struct Inner {
     dir: PathBuf,
     init: PathBuf,
     settings: Settings,
-    /// A CRIU that works and what images depend on here, or why there is none.
+    /// A working CRIU and what images depend on here, or why there is none.
     criu: Result<(Criu, HostFingerprint), String>,
     images: Mutex<HashMap<String, Arc<Image>>>,
     /// By function.
@@ -98,13 +98,13 @@ impl Images {
                     let name = entry.file_name().to_string_lossy().into_owned();
                     self.0.images.lock().insert(name, Arc::new(image));
                 }
-                // Without a CRIU it cannot be told whether the others will be of use again.
+                // Without CRIU, nothing can tell whether the other images will be usable again.
                 Ok(_) if host.is_none() => {}
                 Err(error) if error.is_of_host() => {
-                    tracing::warn!(image = %path.display(), %error, "cannot look at an image now");
+                    tracing::warn!(image = %path.display(), %error, "cannot check an image now");
                 }
                 _ => {
-                    tracing::info!(image = %path.display(), "removing an image that cannot be used any more");
+                    tracing::info!(image = %path.display(), "removing an unusable image");
                     if let Err(error) = image::remove(&path) {
                         tracing::warn!(image = %path.display(), %error, "cannot remove an image");
                     }
@@ -230,8 +230,8 @@ impl Images {
         useless
     }
 
-    /// A restore from this image failed because CRIU was refused something. That is the host's want, unless it goes on
-    /// and on: then it is discarded, and true.
+    /// A restore from this image failed because the host refused CRIU something. That is a host error unless it
+    /// persists; then the image is discarded and this returns true.
     pub fn short(&self, image: &Arc<Image>) -> bool {
         let useless = image.count_shortage() >= SHORTAGES_MAX;
         if useless {

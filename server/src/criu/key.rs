@@ -1,4 +1,4 @@
-//! What an image depends on. An image that was made under other circumstances is never restored.
+//! What an image depends on. An image is restored only if all of it is unchanged.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Which CRIU there is, and whether it works on this kernel.
+//! Finds CRIU and tests whether it works on this kernel.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const LEVELS: usize = 5;
 const PROGRAM: &str = "usr/sbin/criu";
 /// Libraries without code in a private copy, for restores.
 const LIGHT: &str = "light";
-/// The first one that is told in a request where the image is.
+/// The first version that takes the image's location in a request.
 const MINIMUM: (u32, u32) = (3, 19);
 /// Where a distribution installs it.
 const SYSTEM: [&str; 3] = ["/usr/sbin/criu", "/usr/bin/criu", "/usr/local/sbin/criu"];
@@ -86,7 +86,7 @@ impl Criu {
 fn program(setting: Option<&Path>, kdat: PathBuf) -> Result<CriuProgram, String> {
     if let Some(path) = setting {
         if path == Path::new(OFF) {
-            return Err(format!("{SETTING}={OFF} switches it off"));
+            return Err(format!("disabled by {SETTING}={OFF}"));
         }
         let found = if path.is_dir() {
             private(path, &kdat)
@@ -95,7 +95,7 @@ fn program(setting: Option<&Path>, kdat: PathBuf) -> Result<CriuProgram, String>
         };
         return found.ok_or_else(|| {
             format!(
-                "{SETTING}={} is neither a program nor a directory with {PROGRAM} in it",
+                "{SETTING}={} is neither a program nor a directory containing {PROGRAM}",
                 path.display()
             )
         });
@@ -209,7 +209,7 @@ fn version(program: &CriuProgram, light: Option<&str>) -> Result<String, String>
         .ok_or_else(|| {
             let said = String::from_utf8_lossy(&output.stderr);
             let said = said.lines().next().unwrap_or("nothing").to_owned();
-            format!("{} does not say its version: {said}", first.display())
+            format!("cannot read the version of {}: {said}", first.display())
         })
 }
 

@@ -1,16 +1,16 @@
-//! Images of templates, by CRIU: the `restore` start kind of the start tiers.
+//! CRIU images of templates, for the start kind `restore`.
 //!
 //! ```text
 //!  boot of a version ──▶ (idle) ──▶ a second sandbox boots the same ──▶ CRIU dumps it ──▶ image on disk
 //!                                                                                          │
 //!  sandbox made anew ──▶ PID 1 has CRIU restore the template into it ◀──────────────────────┘
 //! ```
-//! - [`locate`]: which CRIU there is, and whether it works here.
-//! - [`key`]: what an image depends on; when any of it changes, the image is worthless.
-//! - [`image`]: one image on disk: files, manifest, checksums. [`dump`]: how it comes about.
-//! - [`images`]: all of them, under a size budget. [`counters`]: what was done with them.
+//! - [`locate`]: finds CRIU and tests it.
+//! - [`key`]: what an image depends on; when any of it changes, the image is discarded.
+//! - [`image`]: one image on disk: files, manifest, checksums. [`dump`]: creates one.
+//! - [`images`]: all of them, under a size budget. [`counters`]: counters.
 //!
-//! `server/docs/restore.md` tells how a restore works and what is trusted in it.
+//! `server/docs/restore.md` explains how a restore works and what it trusts.
 
 mod counters;
 mod dump;
@@ -52,7 +52,7 @@ pub enum CriuError {
     /// The dump failed.
     #[error("the dump failed: {0}")]
     Dump(String),
-    /// A template has so many memory mappings that its dump would take seconds.
+    /// A template has too many memory mappings: its dump would take seconds.
     #[error(
         "the template has more than {max} memory mappings (/proc/PID/maps), which would take too long to dump"
     )]

@@ -1,7 +1,7 @@
-//! Compiles a package's Python sources before its first boot, in a sandbox of its own: without byte code each boot
-//! compiles everything that it imports.
+//! Compiles a package's Python sources before its first boot, in a separate sandbox, because without byte code every
+//! boot compiles everything it imports.
 //!
-//! Nothing depends on it: what has no byte code is compiled by who imports it.
+//! This is optional: modules without byte code are compiled on import.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Compiler {
         }
     }
 
-    /// Puts byte code beside the sources below `root`, which is nobody else's yet, where that is worth it.
+    /// Compiles byte code beside the sources below `root`, if it pays off. Nobody else uses `root` yet.
     pub(super) async fn compile(&self, root: &Path) {
         let begun = Instant::now();
         match self.try_compile(root, begun + DEADLINE).await {
@@ -52,9 +52,9 @@ impl Compiler {
                 complete,
             })) => {
                 let ms = begun.elapsed().as_millis();
-                tracing::debug!(files, bytes, complete, ms, "byte code was made");
+                tracing::debug!(files, bytes, complete, ms, "compiled byte code");
             }
-            Err(error) => tracing::warn!(%error, "byte code was not made"),
+            Err(error) => tracing::warn!(%error, "cannot compile byte code"),
         }
     }
 
@@ -68,8 +68,7 @@ impl Compiler {
             return Ok(None);
         }
         let turn = tokio::time::timeout_at(deadline.into(), self.turns.acquire()).await;
-        let _turn =
-            turn.map_err(|_| HostError::new("other packages were compiled all the time"))?;
+        let _turn = turn.map_err(|_| HostError::new("timed out waiting for other compilations"))?;
         let mut sandbox = self
             .resources
             .host

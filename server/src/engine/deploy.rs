@@ -1,7 +1,7 @@
-//! Making and changing functions. Every change boots its template first: what cannot start is refused, with the reason,
-//! before anything of it is stored or answers a request.
+//! Creating and changing functions. Every change boots its template first: if that fails, the change is rejected with
+//! the reason before anything is stored or serves a request.
 //!
-//! A change runs on a task of its own, so that a client that hangs up leaves it either done or undone, never half.
+//! A change runs on its own task, so that a client that disconnects cannot leave it half done.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -293,7 +293,7 @@ impl Engine {
         if !notes.is_empty() {
             let version = stored.active.version;
             if let Err(error) = self.inner.store.set_notes(stored.id, version, &notes).await {
-                tracing::warn!(%error, "a version's notes are not kept");
+                tracing::warn!(%error, "cannot store a version's notes");
             }
             stored.active.notes = notes;
         }
@@ -345,8 +345,8 @@ impl Engine {
         )
     }
 
-    /// Stores what a version's import was seen to leave running: after a restart it is not known before the version is
-    /// booted, which an image spares.
+    /// Stores the threads that a version's import left running: after a restart, a restored version has no boot that
+    /// could tell.
     pub(super) async fn note_threads(&self, deployment: &Deployment) {
         let Some(threads) = deployment.threads() else {
             return;
@@ -356,7 +356,7 @@ impl Engine {
                 .store
                 .note_threads(deployment.function.get(), deployment.version, &threads);
         if let Err(error) = noted.await {
-            tracing::warn!(function = %deployment.name, %error, "the threads of a version were not noted");
+            tracing::warn!(function = %deployment.name, %error, "cannot store a version's threads");
         }
     }
 
@@ -367,13 +367,13 @@ impl Engine {
             Ok(())
         } else {
             Err(EngineError::NotFound(format!(
-                "function \"{name}\" any more: it was replaced meanwhile"
+                "function \"{name}\" any more; it was replaced in the meantime"
             )))
         }
     }
 }
 
-/// A name that is being created: nobody else can create it meanwhile.
+/// Reserves a name while a function is being created.
 struct Claim {
     engine: Engine,
     name: String,
@@ -404,7 +404,7 @@ fn still_edits(code: &Code, active: u32) -> Result<(), InvalidField> {
         Code::Edits { base, .. } if *base != active => Err(InvalidField {
             field: "base".into(),
             value: base.to_string(),
-            rule: format!("must be the active version, which is {active} by now"),
+            rule: format!("must be the active version, which is {active} now"),
         }),
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! The code and the differences of a function's versions, for who looks at them.
+//! Reading and comparing the code of a function's versions.
 
 use std::path::PathBuf;
 

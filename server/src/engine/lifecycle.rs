@@ -1,4 +1,4 @@
-//! The platform's own life: start, reconcile with what is stored, keep house, drain.
+//! The engine's lifecycle: start, reconcile with the store, periodic maintenance, drain.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::store::Store;
 /// How often a drain looks whether it is done.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
-/// No call for this long is a pause in which functions are brought up that nobody has asked for.
+/// After this long without a call, functions are woken in the background.
 const QUIET: Duration = Duration::from_secs(1);
 /// How often it is looked for one.
 const LOOK: Duration = Duration::from_millis(100);
 /// Part of the memory budget that is left to what is called, in percent.
 const ROOM_PERCENT: u64 = 25;
-/// Nice value of a thread whose work nobody waits for.
+/// Nice value of background threads.
 const LEAST_PRIORITY: i32 = 19;
 
 impl Engine {
@@ -87,8 +87,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Removes images of functions and versions that are not there any more, and looks through the others while the
-    /// server goes on.
+    /// Removes images of deleted functions and versions, and checks the others in the background.
     async fn keep_wanted_images(&self) -> Result<(), EngineError> {
         let mut wanted = std::collections::HashSet::new();
         for function in self.inner.registry.all() {
@@ -101,21 +100,21 @@ impl Engine {
             let (function, version) = Images::owner(image);
             wanted.contains(&(function.to_owned(), version))
         });
-        // Of some hundred images that is a second's work and gigabytes to read, and nobody waits for it.
+        // For a few hundred images this takes a second and reads gigabytes, and nothing waits for it.
         let check = std::thread::Builder::new().name("image-check".to_owned());
         check.spawn(move || {
             let this_thread = Some(rustix::thread::gettid());
             if let Err(error) = rustix::process::setpriority_process(this_thread, LEAST_PRIORITY) {
-                tracing::debug!(%error, "images are checked at the usual priority");
+                tracing::debug!(%error, "cannot lower the priority of image checks");
             }
             images.check_all();
         })?;
         Ok(())
     }
 
-    /// Brings up what was in service before this start. What has to be up comes at once, as many at a time as there are
-    /// cores. The others come one by one, while nobody calls and there is room: a call finds each of them asleep, and
-    /// brings it up itself. Those without an image go first, since their first call would wait longest.
+    /// Wakes the functions that were in service before this start. Those that must be up start immediately, as many at
+    /// a time as there are cores. The others start one by one while the server is idle and memory allows; a call wakes
+    /// a sleeping one itself. Those without an image go first, since their first call would wait longest.
     async fn bring_up(self, functions: Vec<Arc<Function>>) {
         let (at_once, mut others): (Vec<_>, Vec<_>) = functions
             .into_iter()
@@ -143,7 +142,7 @@ impl Engine {
         tracing::info!("all functions are up");
     }
 
-    /// Waits for a time in which nobody calls. False when the server stops, or has no room for more.
+    /// Waits until the server is idle. False when the server stops or has no memory for more.
     async fn lull(&self) -> bool {
         let traffic = &self.inner.resources.traffic;
         loop {

@@ -1,7 +1,7 @@
-//! What the API can ask of the platform: deploy, change, invoke.
+//! The engine: deploys, changes and invokes functions.
 //!
-//! The HTTP layer speaks to this façade only; the façade knows the store, the scheduler and the history. In the order of
-//! a function's life: [`start`](Engine::start) reconciles, [`deploy`] makes and changes, [`invoke`] runs.
+//! The HTTP layer uses only this façade, which uses the store, the scheduler and the history. In the order of a
+//! function's life: [`start`](Engine::start) reconciles, [`deploy`] creates and changes, [`invoke`] runs.
 
 mod bytecode;
 mod deploy;
@@ -61,7 +61,7 @@ struct Inner {
     draining: AtomicBool,
     /// The drain's time is up: what still ran was ended.
     cut_off: AtomicBool,
-    /// Memory that is kept, as the last round of the evictor found it.
+    /// Memory in use, from the evictor's last pass.
     held: Mutex<MemoryStatus>,
 }
 
@@ -134,7 +134,7 @@ impl Engine {
             .load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Sandboxes made ahead for restores.
+    /// Pre-warmed sandboxes for restores.
     pub fn prewarmed(&self) -> &PrewarmedBoard {
         self.inner.resources.host.prewarmed()
     }

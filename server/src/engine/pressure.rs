@@ -1,8 +1,8 @@
-//! Whether other work waits for a processor: then nobody spins.
+//! Detects CPU contention, during which nobody spins.
 //!
-//! By the kernel's pressure stall information (`/proc/pressure/cpu`, see the kernel's Documentation/accounting/psi.rst):
-//! the time in which at least one task of the host was ready to run and did not. A host without it is never under pressure
-//! here, and what is left is the count of running invocations.
+//! By the kernel's pressure stall information (`/proc/pressure/cpu`, see the kernel's
+//! Documentation/accounting/psi.rst): the time in which at least one task of the host was ready to run and did not.
+//! Without it, only the number of running invocations limits spinning.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -16,11 +16,11 @@ use parking_lot::Mutex;
 const SAMPLE_NS: u64 = 250_000_000;
 /// A sample that covers more than this says little of now.
 const STALE_NS: u64 = 1_000_000_000;
-/// The share of a sample's time in which somebody waited, in percent, from which on nobody spins. A closed loop's client,
-/// server and instance, of which two spin, meet on two cores for 30 to 45 % of the time; one busy process for each core
-/// beside them makes it nearly all of it.
+/// Share of a sample with tasks waiting, in percent, above which nobody spins. In a closed loop on two cores, where
+/// client, server and instance compete and two of them spin, it is 30 to 45 %; with one more busy process per core it
+/// is nearly 100 %.
 const HIGH_PERCENT: u64 = 80;
-/// For how long nobody spins then. Doubled each time that it is high again when they start anew, up to the longest.
+/// How long spinning then stops. Doubles, up to the maximum, each time pressure is high again afterwards.
 const HOLD_NS: u64 = 500_000_000;
 const LONGEST_HOLD_NS: u64 = 16_000_000_000;
 
@@ -29,7 +29,7 @@ const LONGEST_HOLD_NS: u64 = 16_000_000_000;
 struct Judge {
     /// When the last sample was taken, and the counter then, in µs.
     last: Option<(u64, u64)>,
-    /// Nobody spins until then, and how long that was.
+    /// When spinning may resume, and the length of the pause.
     hold: Option<(u64, u64)>,
 }
 
@@ -62,7 +62,7 @@ impl Judge {
     }
 }
 
-/// The host's pressure, sampled when somebody asks.
+/// The host's CPU pressure, sampled on demand.
 #[derive(Debug)]
 pub(super) struct Pressure {
     /// None where the kernel does not tell.
@@ -121,7 +121,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// What is said at each of `samples`, 50 ms apart here, of which so many percent of the time somebody waited.
+    /// The answers at each of `samples`, 50 ms apart, given as the percentage of time with tasks waiting.
     fn judged(judge: &mut Judge, from: u64, samples: impl IntoIterator<Item = u64>) -> Vec<bool> {
         let mut waited = from / 1000;
         let said = samples.into_iter().enumerate().map(|(index, percent)| {

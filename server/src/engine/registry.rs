@@ -119,8 +119,8 @@ impl Function {
     }
 }
 
-/// Asks who is active, and its successor when another took over between the look-up and the question. Returns who was asked
-/// last. A successor may be of the same version: one that was taken off and put back.
+/// Asks the active version, and its successor if another took over in between. Returns the one asked last. The
+/// successor may have the same version: one that was deactivated and activated again.
 async fn ask<D, T, F>(
     active: impl Fn() -> Arc<D>,
     question: impl Fn(Arc<D>) -> F,

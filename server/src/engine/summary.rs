@@ -1,11 +1,11 @@
-//! What a list shows of every function, without the parts of a view that cost a copy each.
+//! Summaries of all functions for lists, without the parts of a view that are costly to copy.
 
 use super::Engine;
 use super::registry::Function;
 use crate::model::{FunctionState, InstanceCounts, Runtime};
 use crate::scheduler::TemplateStatus;
 
-/// A function at a summary.
+/// Summary of a function.
 #[derive(Debug, Clone)]
 pub struct Summary {
     /// Row id, for the history.
@@ -27,7 +27,7 @@ pub struct Summary {
 }
 
 impl Engine {
-    /// Every function at a summary, by name.
+    /// Summaries of all functions, by name.
     pub fn summaries(&self) -> Vec<Summary> {
         let functions = self.inner.registry.all();
         functions.iter().map(|function| summary(function)).collect()

@@ -1,4 +1,4 @@
-//! The words of the façade: requests, answers, errors.
+//! The engine's request, response and error types.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::store::StoreError;
 /// Everything that can go wrong with a change.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// 412 `precondition_failed`: somebody else was faster.
+    /// 412 `precondition_failed`: somebody else changed it first.
     #[error("the function {0}")]
     Changed(#[from] Changed),
     /// 404 `not_found`: "function \"x\"", "version 3 of \"x\"".
@@ -20,7 +20,8 @@ pub enum EngineError {
     NotFound(String),
     /// 409 `already_exists`.
     #[error(
-        "a function named \"{0}\" exists already; upload new code with PUT /api/v1/functions/{0}/code, or delete it first"
+        "a function named \"{0}\" already exists; upload new code with \
+         PUT /api/v1/functions/{0}/code, or delete it first"
     )]
     AlreadyExists(String),
     /// 422 `invalid_field`.
@@ -82,7 +83,7 @@ pub enum InvokeError {
         max_concurrency: u32,
         /// Length of the full queue.
         queued: u32,
-        /// When it may be worth trying again.
+        /// When to retry.
         retry_after: Duration,
     },
     /// 503 `function_unavailable`: the template could not be booted (its code no longer imports, its process ended).

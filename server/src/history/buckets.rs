@@ -1,5 +1,5 @@
-//! Latency since the server started, in buckets that grow by a fixed factor: eight a decade, so that the console can draw
-//! it on a logarithmic axis and `/metrics` can show it, at 600 bytes a function.
+//! Latency since the server started, in buckets that grow by a fixed factor: eight per decade, for the console's
+//! logarithmic axis and for `/metrics`, at 600 bytes per function.
 
 use hdrhistogram::Histogram;
 
@@ -98,7 +98,7 @@ impl Buckets {
         self.record_many(duration, 1);
     }
 
-    /// Counts a duration in µs so many times.
+    /// Counts a duration in µs `count` times.
     pub(super) fn record_many(&mut self, duration: u64, count: u64) {
         let index = BOUNDS.partition_point(|bound| *bound < duration);
         self.0[index.min(BOUNDS.len() - 1)] += count;

@@ -1,8 +1,8 @@
 //! Reading stored histograms: the V2 encoding of HdrHistogram, straight into the sum it is added to.
 //!
-//! A week of a function is some hundred rows of six histograms and more. The library's reader makes a histogram of 24 KiB
-//! of each and adds it count by count; this takes the few dozen counts that are not 0 out of the bytes, which is an order
-//! of magnitude less work. What is written is the library's, and a property test holds this to the library's reader.
+//! A week of a function is several hundred rows of six or more histograms. The library's reader builds a 24 KiB
+//! histogram from each and adds it count by count; this module decodes only the few dozen non-zero counts, which is an
+//! order of magnitude less work. Writing uses the library, and a property test compares this reader with the library's.
 //!
 //! Format: <https://github.com/HdrHistogram/HdrHistogram>, `HistogramLogReader`; a header of 40 bytes, then counts from
 //! the lowest value on as zig-zag LEB128 of at most nine bytes, where -n stands for n zeros.
@@ -24,7 +24,7 @@ const HALF_BITS: u32 = 7;
 /// it is the lowest of them.
 pub(super) type Counts = Vec<(u64, u64)>;
 
-/// Takes the counts out of an encoded histogram of the bounds that all of ours have (1 µs on, up to `highest`, two digits).
+/// Decodes the counts of a histogram with our bounds (1 µs to `highest`, two digits).
 pub(super) fn read(bytes: &[u8], highest: u64) -> Result<Counts, SliceError> {
     let word = |at: usize| -> Option<u32> {
         let bytes = bytes.get(at..at + 4)?;
@@ -58,7 +58,7 @@ pub(super) fn read(bytes: &[u8], highest: u64) -> Result<Counts, SliceError> {
     Ok(counts)
 }
 
-/// Adds counts to a histogram. What is longer than its bound counts as the longest it tells apart, as when it is recorded.
+/// Adds counts to a histogram. Values above its bound count as the bound, as when recording.
 pub(super) fn add(counts: &Counts, sum: &mut Histogram<u64>) {
     for (value, count) in counts {
         sum.saturating_record_n(*value, *count);

@@ -1,5 +1,4 @@
-//! What is kept of one function in memory: totals since the server started, the minutes that are not stored yet, and who
-//! listens.
+//! In-memory state per function: totals since the server started, minutes not stored yet, and subscribers.
 
 use parking_lot::Mutex;
 use std::sync::OnceLock;
@@ -13,7 +12,7 @@ use super::slots::Slots;
 use super::{Event, LiveHistogram, Totals};
 use crate::model::{InvocationRecord, Status};
 
-/// Events a slow listener may lag behind before it misses some (and is told so).
+/// Events a slow subscriber may lag behind before it misses some (and is notified).
 const LISTENER_BACKLOG: usize = 1024;
 
 /// The ways an invocation can end, in the order of [`Counters::by_status`].
@@ -44,7 +43,7 @@ impl Function {
             .subscribe()
     }
 
-    /// Tells the listeners; nearly free when there are none, because the event is made only for them.
+    /// Notifies subscribers; nearly free when there are none, because the event is built only for them.
     pub(super) fn publish(&self, event: impl FnOnce() -> Event) {
         if let Some(listeners) = self.listeners.get()
             && listeners.receiver_count() > 0

@@ -1,4 +1,4 @@
-//! The last invocations that did not succeed, over all functions.
+//! The latest unsuccessful invocations of all functions.
 
 use std::collections::VecDeque;
 
@@ -58,7 +58,7 @@ impl Inner {
             .await
         {
             Ok(older) => self.failures.fill(older),
-            Err(error) => tracing::warn!(%error, "failures before the start are not shown"),
+            Err(error) => tracing::warn!(%error, "cannot load failures from before the start"),
         }
     }
 }

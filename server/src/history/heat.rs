@@ -39,7 +39,7 @@ impl Heat {
     }
 }
 
-/// How wide a column is in a window of so many seconds, seconds.
+/// Width of a column, in seconds, for a window in seconds.
 pub(super) fn column_seconds(window_s: u64) -> i64 {
     match window_s {
         0..=300 => super::slots::SLOT_S,

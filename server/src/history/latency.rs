@@ -29,8 +29,8 @@ static BAR_BOUNDS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     bounds
 });
 
-/// Reads the same window of one function again and again. What is stored is added up anew only when it changed, once a
-/// minute; the rest is in memory.
+/// Reads the same window of one function repeatedly. Stored data is summed again only when it changes, once a minute;
+/// the rest is in memory.
 pub struct LatencyReader {
     history: History,
     function: i64,
@@ -65,7 +65,7 @@ impl LatencyReader {
         let window_s = self.window.as_secs();
         let column = column_seconds(window_s);
         let first = first_minute(Timestamp::now().as_microsecond(), window_s, column);
-        // Minutes move from memory into the database meanwhile or not at all.
+        // Guards against minutes moving from memory into the database in between.
         let _moving = inner.moving.read().await;
         let changes = inner.changes.load(Ordering::SeqCst);
         let stored = match self.stored.take() {
@@ -93,7 +93,7 @@ impl LatencyReader {
                 let read = match Decoded::of(&row) {
                     Ok(read) => read,
                     Err(error) => {
-                        tracing::warn!(%error, function, minute = row.minute, "a rollup is left out");
+                        tracing::warn!(%error, function, minute = row.minute, "skipping a rollup");
                         return;
                     }
                 };

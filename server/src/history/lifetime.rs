@@ -1,4 +1,4 @@
-//! How many invocations finished since the database was made: the counters that never go backwards.
+//! Invocations finished since the database was created: counters that never decrease.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -82,7 +82,7 @@ impl Inner {
         let totals = match self.store.totals().await {
             Ok(totals) => totals,
             Err(error) => {
-                tracing::warn!(%error, "counters begin at 0");
+                tracing::warn!(%error, "counters start at 0");
                 return;
             }
         };

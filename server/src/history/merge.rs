@@ -1,9 +1,9 @@
-//! Moving old minutes into quarters of an hour, so that a week of a busy function is some hundred rows and not ten
-//! thousand.
+//! Merges old minutes into quarters of an hour, so that a week of a busy function is several hundred rows instead of
+//! ten thousand.
 //!
-//! A minute is moved when its quarter ended [`KEPT_MINUTES`] ago: out of the table of minutes and into the sum of its
-//! quarter, in one transaction. So every invocation is in one of the two, whatever a crash interrupts, and a minute that
-//! is stored late is moved like any other.
+//! A minute is merged when its quarter ended [`KEPT_MINUTES`] ago: one transaction deletes it from the table of minutes
+//! and adds it to its quarter. A crash therefore never loses or duplicates an invocation, and a minute that is stored
+//! late is merged like any other.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(super) async fn run(history: Weak<Inner>) {
                 source: sqlx::Error::PoolClosed,
                 ..
             }) => return,
-            Err(error) => tracing::warn!(%error, "old rollups are not merged yet"),
+            Err(error) => tracing::warn!(%error, "cannot merge old rollups yet"),
         }
         if history.strong_count() == 0 {
             return;
@@ -122,7 +122,7 @@ pub(super) fn add_up(
     let mut sum = Slice::new();
     for row in rows {
         if let Err(error) = sum.add_row(row) {
-            tracing::warn!(%error, function, minute = row.minute, "a rollup is left out");
+            tracing::warn!(%error, function, minute = row.minute, "skipping a rollup");
         }
     }
     sum.to_row(function, quarter * QUARTER, QUARTER)

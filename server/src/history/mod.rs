@@ -1,9 +1,9 @@
-//! Finished invocations: batched into SQLite, counted in histograms, pushed to whoever listens.
+//! Finished invocations: batched into SQLite, counted in histograms, pushed to subscribers.
 //!
 //! [`History::record`] does three things with a record, none of which waits for the disk: it counts it (`counters`,
-//! `slice`, `buckets`), it gives it to whoever listens, and it puts it into a `queue` for the `writer`. Reading
-//! waits until what was recorded before is written. Each minute's histograms are stored when the minute is over
-//! (`rollup`); statistics over a window are the sum of the stored minutes and those still in memory.
+//! `slice`, `buckets`), sends it to subscribers, and queues it for the `writer` (`queue`). A read waits until
+//! everything recorded before it is written. Each minute's histograms are stored when the minute is over (`rollup`);
+//! statistics over a window are the sum of the stored minutes and those still in memory.
 
 mod buckets;
 mod codec;
@@ -64,10 +64,10 @@ const READ_WAIT: Duration = Duration::from_secs(1);
 /// How long [`History::flush`] waits: a disk that takes nothing must not keep the server from stopping.
 const FLUSH_WAIT: Duration = Duration::from_secs(10);
 
-/// Searches at one time. A beginning that many words have can take a second with a large log, and pages that read must
-/// not wait for a connection because of it.
+/// Concurrent searches. A common prefix can take a second in a large log, and other reads must not wait for a
+/// connection because of it.
 const SEARCHES: usize = 2;
-/// What lists show is of the last so many minutes.
+/// Lists cover this many minutes.
 pub const RECENT_MINUTES: i64 = 5;
 
 /// Most items of a page.
@@ -96,7 +96,7 @@ struct Inner {
     searches: Semaphore,
     /// The minute the history was started in.
     started: i64,
-    /// How often what is stored of the rollups changed, so that whoever added it up knows to do so again.
+    /// Generation of the stored rollups, so that cached sums can be invalidated.
     changes: AtomicU64,
     failures: Failures,
     lifetime: Lifetime,
@@ -192,7 +192,7 @@ impl History {
             .capture(function, trigger, event, NodeCaptureLimit::admits_failed)
     }
 
-    /// From now on so much is kept of each event and result.
+    /// Sets how much of each event and result is stored from now on.
     pub fn limit_payloads(&self, limits: PayloadLimits) {
         self.inner.payloads.store(Arc::new(limits));
     }
@@ -211,7 +211,7 @@ impl History {
         }
     }
 
-    /// Listens to one function. A listener that falls 1024 events behind misses the oldest and is told so.
+    /// Subscribes to a function. A subscriber that falls 1024 events behind misses the oldest and is notified.
     pub fn subscribe(&self, function: i64) -> broadcast::Receiver<Event> {
         self.inner.function(function).subscribe()
     }
@@ -233,7 +233,7 @@ impl History {
             .store
             .each_rollup(function, first, |row| {
                 if let Err(error) = sum.add_row(&row) {
-                    tracing::warn!(%error, function, minute = row.minute, "a rollup is left out");
+                    tracing::warn!(%error, function, minute = row.minute, "skipping a rollup");
                 }
             })
             .await?;
@@ -261,9 +261,9 @@ impl History {
     }
 
     /// Invocations that pass a filter, newest first (by id, and so by admission). Sees everything recorded before the
-    /// call, unless the disk needs more than a second for it. `before` is a `next` of an earlier page; `Ok(None)` when it
-    /// is not one. `limit` 1 to 1000. A page with a `next` may be short, or empty: no index answers every filter, and one
-    /// call looks through some thousands at most.
+    /// call, unless the disk needs more than a second for it. `before` is a `next` of an earlier page; `Ok(None)` when
+    /// it is not one. `limit` 1 to 1000. A page with a `next` may be short or empty: not every filter has an index, and
+    /// one call scans a few thousand rows at most.
     pub async fn list(
         &self,
         function: i64,
@@ -368,8 +368,8 @@ impl History {
         });
         match flushed.await {
             Ok((true, Ok(()))) => {}
-            Ok((_, Err(error))) => tracing::error!(%error, "rollups could not be stored"),
-            Ok((false, _)) | Err(_) => tracing::error!("the history could not be written in time"),
+            Ok((_, Err(error))) => tracing::error!(%error, "cannot store rollups"),
+            Ok((false, _)) | Err(_) => tracing::error!("the history was not written in time"),
         }
     }
 }
@@ -412,7 +412,7 @@ impl Inner {
         self.functions.load().get(&id).cloned().unwrap_or(fresh)
     }
 
-    /// Tells those who added up what is stored that it is no longer the same.
+    /// Invalidates cached sums of the stored rollups.
     fn changed(&self) {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }

@@ -15,7 +15,7 @@ pub(super) struct Parts {
     cold: Option<Box<Histogram<u64>>>,
     /// Never got an instance.
     unserved: Option<Box<Histogram<u64>>>,
-    /// Stored before the parts were told apart, and so one of the three.
+    /// Stored before warm and cold were distinguished.
     undivided: Option<Box<Histogram<u64>>>,
 }
 
@@ -50,8 +50,8 @@ impl Parts {
         Ok(())
     }
 
-    /// Adds the parts of a stored rollup. One from before they were told apart is divided by its counts, where all its
-    /// invocations were of one kind.
+    /// Adds the parts of a stored rollup. A rollup from before warm and cold were distinguished is assigned by its
+    /// counts if all its invocations are of one kind.
     pub(super) fn add_read(&mut self, row: &Decoded) {
         let [warm, cold @ ..] = row.counts.starts;
         let cold: u64 = cold.iter().sum();
@@ -79,7 +79,7 @@ impl Parts {
         }
     }
 
-    /// As they are stored. With something undivided among them they are not told apart at all.
+    /// As they are stored. If any are undivided, all are stored undivided.
     pub(super) fn to_blobs(&self, serializer: &mut V2Serializer) -> Result<Blobs, SliceError> {
         if self.undivided.is_some() {
             return Ok((None, None));
@@ -97,7 +97,7 @@ impl Parts {
         self.cold.as_deref()
     }
 
-    /// How many nobody can tell the kind of.
+    /// Invocations of unknown kind.
     pub(super) fn undivided(&self) -> u64 {
         self.undivided.as_ref().map_or(0, |part| part.len())
     }
@@ -110,7 +110,7 @@ impl Parts {
             if let Some(part) = part
                 && let Err(error) = warm.subtract(&**part)
             {
-                tracing::warn!(%error, "a histogram holds more than its whole");
+                tracing::warn!(%error, "a histogram exceeds its whole");
             }
         }
         warm

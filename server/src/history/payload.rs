@@ -1,9 +1,9 @@
-//! Events and results: what of them is kept beside the history.
+//! Events and results: which part of them is stored.
 //!
-//! Keeping all of them would cost more than the invocations themselves, in processor time and on disk. So each is cut to a
-//! size ([`PayloadLimits`]), and only so many a second are kept of one function: a person who tries something out sees
-//! everything, a flood leaves a sample. The choice is made when an invocation begins, and once more when one fails.
-//! What is copied on the way is bounded; the rest, taking credentials out of HTTP among it, is the writer's work.
+//! Storing all of them would cost more CPU time and disk than the invocations themselves. So each is truncated
+//! ([`PayloadLimits`]) and only a limited number per second and function is stored: manual tests are stored completely,
+//! a flood is sampled. The choice is made when an invocation begins, and again when one fails. The hot path copies a
+//! bounded amount; the writer does the rest, including removing credentials from HTTP headers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 
 use crate::model::{InvocationPayloads, Payload, PayloadLimits};
 
-/// Invocations a second of one function whose event and result are kept.
+/// Invocations per second and function whose event and result are stored.
 const EACH_SECOND: u64 = 20;
-/// Of those that were not chosen when they began, how many a second are kept because they failed.
+/// Failed invocations per second that are stored in addition.
 const FAILURES_EACH_SECOND: u64 = 20;
 /// The same for all functions together: bounds what the writer and the disk have to do for them.
 const NODE_EACH_SECOND: u64 = 400;
@@ -32,7 +32,7 @@ const SECRET_HEADERS: [&str; 6] = [
 /// What stands where a credential was.
 const HIDDEN: &str = "(hidden)";
 
-/// Lets so many through in a second.
+/// Admits a number per second.
 #[derive(Debug, Default)]
 struct CaptureLimit {
     /// The second, and below it how many came in it.
@@ -91,7 +91,7 @@ struct Beginning {
 }
 
 impl Beginning {
-    /// Goes on, up to `most` bytes in all.
+    /// Continues, up to `most` bytes in total.
     fn add(&mut self, bytes: &[u8], most: usize) {
         let room = most.saturating_sub(self.bytes.len());
         self.bytes

@@ -1,8 +1,8 @@
-//! The queue between those who record and the writer.
+//! The queue between recorders and the writer.
 //!
-//! A recording never waits for the disk and, but for the first of a batch, wakes nobody: it is put into an unbounded queue,
-//! and the writer sleeps until its batch is due. What bounds the queue is that whoever recorded past the limit waits
-//! *after* putting its record in, until the writer has caught up; so a caller that is cancelled loses nothing.
+//! Recording never waits for the disk and wakes the writer only for the first record of a batch: the queue is
+//! unbounded, and the writer sleeps until its batch is due. Backpressure comes from recorders past the limit waiting
+//! *after* adding their record until the writer has caught up, so a cancelled caller loses nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -102,7 +102,7 @@ impl Queue {
         let units = item.units();
         let before = self.state.waiting.fetch_add(units, Ordering::SeqCst);
         if self.items.send(item).is_err() {
-            tracing::error!("the history's writer is gone; a record is lost");
+            tracing::error!("the history writer is gone; a record is lost");
             return;
         }
         let now = before + units;
@@ -162,7 +162,7 @@ impl Outlet {
         let first = self.items.recv().await?;
         let barrier = matches!(first, Item::Barrier(_));
         if !barrier && self.state.waiting.load(Ordering::SeqCst) < BATCH_ENOUGH {
-            // Nothing is received meanwhile, so that whoever records does not wake this task.
+            // Receives nothing meanwhile, so that recorders do not wake this task.
             let due = Instant::now() + BATCH_WAIT;
             tokio::select! {
                 () = sleep_until(due) => {}
@@ -185,7 +185,7 @@ impl Outlet {
         self.state.waiting.fetch_sub(batch.units, Ordering::SeqCst);
         self.state.room.notify_waiters();
         for barrier in batch.barriers {
-            // Fails only when nobody waits any more.
+            // Fails only if nothing waits any more.
             let _ = barrier.send(());
         }
     }

@@ -1,5 +1,4 @@
-//! The last minutes of every function, for lists: kept in memory, so that a page of a thousand functions asks the
-//! database nothing.
+//! The last minutes of every function, in memory, so that a page of a thousand functions needs no database query.
 
 use std::collections::VecDeque;
 
@@ -16,7 +15,7 @@ const KEPT_MINUTES: usize = 6;
 pub struct Recent {
     /// Finished invocations.
     pub count: u64,
-    /// Those that did not succeed.
+    /// Unsuccessful invocations.
     pub errors: u64,
     /// Median of the total, µs; none with too few samples.
     pub p50_us: Option<u64>,
@@ -35,7 +34,7 @@ struct Minute {
     totals: Vec<(u64, u64)>,
 }
 
-/// The newest minutes of a function that are stored, and what was last told of it.
+/// The newest stored minutes of a function, and its last summary.
 #[derive(Debug, Default)]
 pub(super) struct Minutes {
     stored: VecDeque<Minute>,
@@ -155,7 +154,7 @@ impl Inner {
         let functions = match self.store.function_ids().await {
             Ok(functions) => functions,
             Err(error) => {
-                tracing::warn!(%error, "the last minutes before the start are not shown");
+                tracing::warn!(%error, "cannot load the last minutes from before the start");
                 return;
             }
         };
@@ -168,7 +167,7 @@ impl Inner {
                 }
             });
             if let Err(error) = read.await {
-                tracing::warn!(%error, function, "its last minutes before the start are not shown");
+                tracing::warn!(%error, function, "cannot load its last minutes from before the start");
             }
             if minutes.is_empty() {
                 continue;

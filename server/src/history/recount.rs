@@ -1,8 +1,8 @@
-//! At start: making the rollups agree with the invocations.
+//! Reconciles the rollups with the invocations at start.
 //!
-//! A minute's histograms are stored when it is over, the invocations within 100 ms. So a server that was killed leaves
-//! invocations that no rollup counts: those of its last minute. They are all there to be counted again, from the newest
-//! stored minute on; that minute too, because it may have been stored in the middle.
+//! A minute's histograms are stored when it is over, invocations within 100 ms. A server that was killed therefore
+//! leaves invocations of its last minute that no rollup counts. They are counted again from the newest stored minute
+//! on, including that minute, which may have been stored before it was over.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ pub(super) async fn run(store: &Store) {
     let functions = match store.function_ids().await {
         Ok(functions) => functions,
         Err(error) => {
-            tracing::warn!(%error, "the newest rollups could not be checked");
+            tracing::warn!(%error, "cannot check the newest rollups");
             return;
         }
     };
     for function in functions {
         match recount(store, function).await {
             Ok(0) => {}
-            Ok(count) => tracing::info!(function, count, "counted invocations into rollups again"),
+            Ok(count) => tracing::info!(function, count, "rebuilt rollups from invocations"),
             Err(error) => {
-                tracing::warn!(%error, function, "the newest rollups could not be checked");
+                tracing::warn!(%error, function, "cannot check the newest rollups");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Storing each minute's histograms when the minute is over.
+//! Stores each minute's histograms when the minute is over.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -22,11 +22,11 @@ pub(super) async fn run(history: Weak<Inner>) {
         };
         let minute = minute_at(Timestamp::now().as_microsecond());
         match history.store_minutes_before(minute).await {
-            Ok(()) if std::mem::take(&mut failing) => tracing::info!("rollups are stored again"),
+            Ok(()) if std::mem::take(&mut failing) => tracing::info!("storing rollups again"),
             Ok(()) => {}
             Err(error) => {
                 if !std::mem::replace(&mut failing, true) {
-                    tracing::error!(%error, "rollups cannot be stored; trying again every minute");
+                    tracing::error!(%error, "cannot store rollups; retrying every minute");
                 }
             }
         }

@@ -1,9 +1,9 @@
-//! From what a person types to a query of the search index.
+//! Translates user input into a query of the search index.
 //!
-//! Words, `"phrases"` and beginnings of words (`conn*`), all of which a line must have. Everything else is text: no operator
-//! of FTS5 can be reached, because each part is quoted as its string.
+//! A line must contain all words, `"phrases"` and prefixes (`conn*`). Every part is quoted as an FTS5 string, so no
+//! FTS5 operator can be injected.
 
-/// Longest text to search for, bytes: nobody types more, and a query's cost grows with its words.
+/// Longest search text in bytes: a query's cost grows with its words.
 const LONGEST: usize = 400;
 /// Most words and phrases.
 const MOST_PARTS: usize = 16;
@@ -14,7 +14,7 @@ const SHORTEST_PREFIX: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SearchTextError {
     /// Nothing that could be found.
-    #[error("must have a word: letters or digits")]
+    #[error("must contain a word (letters or digits)")]
     Empty,
     /// See [`LONGEST`].
     #[error("must be at most 400 bytes long")]
@@ -23,10 +23,10 @@ pub enum SearchTextError {
     #[error("must have at most 16 words and phrases")]
     TooMany,
     /// An odd number of quotes.
-    #[error("has a phrase without its second quotation mark")]
+    #[error("has an unclosed quotation mark")]
     OpenPhrase,
     /// See [`SHORTEST_PREFIX`].
-    #[error("must have three letters or digits before a *")]
+    #[error("must have at least three letters or digits before a *")]
     ShortPrefix,
 }
 

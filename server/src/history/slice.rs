@@ -1,4 +1,4 @@
-//! What is known of the invocations that finished in a span of time: counts, and one histogram per stage.
+//! Statistics of the invocations that finished in a span of time: counts and one histogram per stage.
 //!
 //! The same type is the live minute, a rollup read back, and the sum over a window.
 
@@ -29,11 +29,11 @@ pub(super) enum SliceError {
     /// The histogram could not be serialized.
     #[error("serialize a histogram: {0:?}")]
     Serialize(hdrhistogram::serialization::V2SerializeError),
-    /// The bytes are not a histogram of ours: another encoding, or other bounds.
-    #[error("read a histogram: it is not one of ours")]
+    /// Not one of our histograms: another encoding or other bounds.
+    #[error("read a histogram: unknown format")]
     Foreign,
-    /// The bytes are a histogram of ours, broken.
-    #[error("read a histogram: it is broken")]
+    /// A corrupt histogram.
+    #[error("read a histogram: corrupt data")]
     Cut,
     /// The histograms do not fit.
     #[error("add a histogram: {0}")]
@@ -189,7 +189,7 @@ impl Slice {
     }
 }
 
-/// Place of a start kind in the counts.
+/// Index of a start kind in the counts.
 pub(super) fn kind_index(start_kind: StartKind) -> usize {
     match start_kind {
         StartKind::Warm => 0,
@@ -219,7 +219,7 @@ pub(super) fn percentiles(histogram: &Histogram<u64>, max: u64) -> Percentiles {
     }
 }
 
-/// A histogram of the bounds that all of ours have.
+/// A histogram with our bounds.
 pub(super) fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, HIGHEST, DIGITS)
         .expect("constant bounds: 1 ≤ low, 2 low ≤ high, at most 5 digits")
@@ -242,7 +242,7 @@ pub(super) fn serialized(
 pub(super) struct Decoded {
     pub(super) counts: RollupCounts,
     stages: [Counts; STAGES],
-    /// The totals of invocations that needed a start; none when there were none, or when nobody knows.
+    /// Total latency of invocations that needed a start; none if there were none or it is unknown.
     pub(super) cold: Option<Counts>,
     /// Those of invocations that never got an instance; none as above.
     pub(super) unserved: Option<Counts>,

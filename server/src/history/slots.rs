@@ -1,4 +1,4 @@
-//! The last minutes in slots of a few seconds: what the heat map shows of windows that minutes are too coarse for.
+//! The last minutes in slots of a few seconds, for heat maps of windows that need a finer resolution than minutes.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ const KEPT: i64 = 6 * 60 / SLOT_S;
 pub(super) struct Slots(VecDeque<(i64, Buckets)>);
 
 impl Slots {
-    /// Counts what finished at a time (µs since 1970) after so long (µs). What is older than what is kept is left out.
+    /// Counts an invocation by finish time (µs since 1970) and duration (µs). Entries older than the slots are ignored.
     pub(super) fn record(&mut self, at: i64, duration: u64) {
         let slot = at.div_euclid(SLOT_S * 1_000_000);
         let newest = self.0.back().map_or(slot, |(newest, _)| slot.max(*newest));

@@ -1,4 +1,4 @@
-//! What the history tells others, beside the records themselves.
+//! Types of the history besides the records themselves.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::model::{InvocationRecord, LogEntry, Status};
 
-/// What a listener hears of one function.
+/// An event for subscribers of a function.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// An invocation ended.
@@ -20,9 +20,9 @@ pub enum Event {
 pub struct LiveHistogram {
     /// Finished invocations.
     pub count: u64,
-    /// Those that did not succeed.
+    /// Unsuccessful invocations.
     pub errors: u64,
-    /// Non-empty buckets of total latency: upper bound in µs (inclusive) and count; log-scaled, about 8 a decade.
+    /// Non-empty buckets of total latency: upper bound in µs (inclusive) and count; logarithmic, about 8 per decade.
     pub buckets: Vec<(u64, u64)>,
 }
 

@@ -1,6 +1,6 @@
-//! The batching writer: one task that takes what was recorded and writes it, many at a time.
+//! The batching writer: one task that writes queued records in batches.
 //!
-//! A write that fails is tried again until it succeeds; meanwhile the queue fills up, and then those who record wait.
+//! A failed write is retried until it succeeds; meanwhile the queue fills up, and then recorders wait.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Writer {
             Written::Closed => {
                 tracing::error!(
                     records = items.len(),
-                    "records of the history are lost: the database was closed before they were written"
+                    "history records are lost: the database closed before they were written"
                 );
                 return;
             }
@@ -61,7 +61,7 @@ impl Writer {
         // Some row is one the database will never take. The others are not to be lost for it.
         for index in 0..items.len() {
             if self.write_some(&items, index..index + 1).await == Written::Refused {
-                tracing::error!("a record of the history is lost: the database refuses it");
+                tracing::error!("a history record is lost: the database rejects it");
             }
         }
     }
@@ -71,7 +71,7 @@ impl Writer {
         let batch = match encode(items.clone(), range).await {
             Ok(batch) => batch,
             Err(error) => {
-                tracing::error!(%error, "the history cannot be encoded");
+                tracing::error!(%error, "cannot encode the history");
                 return Written::Refused;
             }
         };
@@ -80,7 +80,7 @@ impl Writer {
             match self.store.write_history(&batch).await {
                 Ok(()) => {
                     if std::mem::take(&mut self.failing) {
-                        tracing::info!("the history is written again");
+                        tracing::info!("writing the history again");
                     }
                     return Written::Done;
                 }
@@ -89,12 +89,12 @@ impl Writer {
                     ..
                 }) => return Written::Closed,
                 Err(error) if is_permanent(&error) => {
-                    tracing::error!(%error, "the history is refused");
+                    tracing::error!(%error, "the database rejected the history");
                     return Written::Refused;
                 }
                 Err(error) => {
                     if !std::mem::replace(&mut self.failing, true) {
-                        tracing::error!(%error, "the history cannot be written; trying again until it can");
+                        tracing::error!(%error, "cannot write the history; retrying until it succeeds");
                     }
                     sleep(pause).await;
                     pause = (pause * 2).min(RETRY_LONGEST);

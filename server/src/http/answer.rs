@@ -1,4 +1,4 @@
-//! The headers every answer to an invocation carries.
+//! The headers of every response to an invocation.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -15,7 +15,7 @@ pub const X_HEARTH_VERSION: HeaderName = HeaderName::from_static("x-hearth-versi
 /// `Server-Timing`.
 pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
-/// Adds id, start kind, version, stage times and the trace's parent. Nothing when there was no invocation (version 0).
+/// Adds id, start kind, version, stage times and the trace parent. Adds nothing if there was no invocation (version 0).
 pub fn stamp(headers: &mut HeaderMap, receipt: &Receipt, traceparent: Option<&str>) {
     if let Some(value) = traceparent.and_then(|text| HeaderValue::from_str(text).ok()) {
         headers.insert(TRACEPARENT, value);
@@ -38,7 +38,7 @@ pub fn stamp(headers: &mut HeaderMap, receipt: &Receipt, traceparent: Option<&st
     }
 }
 
-/// A start kind as the API spells it.
+/// The API's name of a start kind.
 pub fn start_kind(start: StartKind) -> &'static str {
     match start {
         StartKind::Warm => "warm",

@@ -1,8 +1,8 @@
-//! Who is asking, and what they may do: a bearer token, or the console's session cookie with its CSRF token.
+//! Authentication and authorisation: a bearer token, or the console's session cookie with its CSRF token.
 //!
-//! A token may be limited to some functions, its scope. [`Allowed`] refuses such a token on every route that is not about
-//! one of these functions, so that a new route is closed to it until somebody thinks about it; a handler that keeps to
-//! the scope itself, such as a list, asks for [`Scoped`] instead.
+//! A token may be scoped to some functions. [`Allowed`] rejects a scoped token on every route that is not about one of
+//! these functions, so new routes are closed to it by default; a handler that applies the scope itself, such as a list,
+//! takes [`Scoped`] instead.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -50,15 +50,15 @@ rights! {
     Admin;
 }
 
-/// Extracted by handlers whose caller needs the right `N`; runs before the body is read. A caller who is limited to some
-/// functions passes on the addresses below these only.
+/// Extractor for handlers whose caller needs the right `N`; runs before the body is read. A scoped caller is accepted
+/// only on the paths of its functions.
 #[derive(Debug)]
 pub struct Allowed<N> {
     /// Who asks.
     pub caller: Caller,
-    /// What the audit log is told of the request.
+    /// The request's audit details.
     pub audit: Audit,
-    /// What an answer that goes on for long asks whether it still may.
+    /// Lets long-running responses check that the caller is still authorised.
     pub proof: Proof,
     right: PhantomData<N>,
 }
@@ -93,9 +93,9 @@ impl<N: Needs> FromRequestParts<App> for Allowed<N> {
 pub struct Scoped<N> {
     /// Who asks.
     pub caller: Caller,
-    /// What the audit log is told of the request.
+    /// The request's audit details.
     pub audit: Audit,
-    /// What an answer that goes on for long asks whether it still may.
+    /// Lets long-running responses check that the caller is still authorised.
     pub proof: Proof,
     right: PhantomData<N>,
 }
@@ -157,12 +157,13 @@ impl Proof {
             Some(session) if app.accounts.is_fresh(session.id) => Ok(()),
             _ => Err(Problem::new(
                 ProblemCode::Forbidden,
-                "the session's password was entered too long ago; do this in the console, which asks for it, or with a token",
+                "this requires a recent log-in; use the console, which asks for your password again, or a token",
             )),
         }
     }
 
-    /// Whether it still proves the right. It does while the database does not answer: that ends nobody's session.
+    /// Whether it still grants the right. Remains true while the database does not respond, so that this ends no
+    /// session.
     pub async fn holds(&self, app: &App) -> bool {
         match &self.secret {
             Secret::Token(secret) => app
@@ -226,7 +227,7 @@ pub async fn require(
     };
     let caller = of_session(app, secret, method, headers)
         .await?
-        .ok_or_else(|| unauthorized("the session has ended; log in again", true))?;
+        .ok_or_else(|| unauthorized("your session has ended; log in again", true))?;
     check(&caller, right)?;
     Ok(caller)
 }
@@ -236,7 +237,7 @@ pub fn require_bearer(app: &App, value: &HeaderValue, right: Right) -> Result<Ca
     let caller = bearer(value)
         .and_then(|secret| app.store.find_token(secret))
         .map(Caller::Token)
-        .ok_or_else(|| unauthorized("the token is not known or has expired", true))?;
+        .ok_or_else(|| unauthorized("the token is unknown or has expired", true))?;
     check(&caller, right)?;
     Ok(caller)
 }
@@ -258,7 +259,7 @@ async fn of_session(
         if !csrf::fits(sent, &session.csrf) {
             return Err(Problem::new(
                 ProblemCode::Forbidden,
-                "a session's changing requests need its X-CSRF-Token",
+                "requests that change something in a session require its X-CSRF-Token header",
             ));
         }
     }
@@ -316,7 +317,7 @@ pub fn session_cookie_name(headers: &HeaderMap) -> &'static str {
     }
 }
 
-/// The session's cookie. Of several that differ none counts: all but one of them are somebody else's.
+/// The session's cookie. If there are several with different values, none is accepted, because at most one is ours.
 pub fn session_cookie(headers: &HeaderMap) -> Option<&str> {
     let mut all = cookies(headers, session_cookie_name(headers));
     let first = all.next()?;

@@ -194,7 +194,7 @@ fn invalid_json(bytes: &[u8], error: &serde_json::Error) -> Problem {
         .with("column", error.column())
 }
 
-/// The media type of `Content-Type`, lower-case, without parameters; empty when there is none.
+/// The media type of `Content-Type`, lower-case, without parameters; empty if there is none.
 pub fn media_type(headers: &HeaderMap) -> String {
     headers
         .get(header::CONTENT_TYPE)
@@ -219,7 +219,8 @@ pub fn check_one_coding(coding: &HeaderValue) -> Result<(), Problem> {
         return Ok(());
     }
     let shown: String = text.chars().take(40).collect();
-    let detail = format!("the Content-Encoding is {shown:?}; send the body as it is, without one");
+    let detail =
+        format!("the Content-Encoding {shown:?} is not supported; send the body unencoded");
     // RFC 9110, 15.5.16: so that the client knows that it is the coding and not the type.
     Err(
         Problem::new(ProblemCode::UnsupportedMediaType, detail).header(

@@ -1,7 +1,7 @@
-//! A session's CSRF token as pages carry it: masked, differently each time.
+//! CSRF tokens of sessions, masked differently in each page.
 //!
-//! Pages are compressed, and some repeat what stands in their address. From the lengths of many such pages the same token
-//! could be guessed piece by piece (BREACH); a mask of random bytes makes it another text each time.
+//! Pages are compressed, and some repeat parts of their URL. From the lengths of many such pages, a constant token
+//! could be guessed piece by piece (BREACH); a random mask makes it different each time.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

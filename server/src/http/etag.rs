@@ -1,9 +1,8 @@
 //! `ETag`, `If-Match`, `If-None-Match` (RFC 9110, 8.8.3 and 13.1).
 //!
-//! A tag is `"REVISION-DIGEST"`. The revision names what was asked for, such as a function's active version; the digest is
-//! of the whole answer, in which live figures change on their own. A client that asks whether the answer is still the
-//! same (`If-None-Match`) means all of it; one that makes a change on condition (`If-Match`) means what somebody asked
-//! for: an instance that became idle is no reason to refuse it. So the digest counts for the former only.
+//! A tag is `"REVISION-DIGEST"`. The revision identifies the configuration, such as a function's active version; the
+//! digest covers the whole response, including live figures. `If-None-Match` compares both. `If-Match` compares only
+//! the revision, so that an instance becoming idle does not reject a change.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -13,7 +12,7 @@ use serde::Serialize;
 use super::problem::{Problem, ProblemCode};
 use crate::model::{Changed, Meant, Revision, digest};
 
-/// Whoever keeps an answer has to ask whether it still holds.
+/// Caches must revalidate.
 const KEPT: HeaderValue = HeaderValue::from_static("private, no-cache");
 
 /// The answer to a GET: the value as JSON with its tag, or 304 when the client has it.
@@ -104,7 +103,7 @@ impl From<Changed> for Problem {
     /// 412, with the tag of what there is now.
     fn from(error: Changed) -> Self {
         let detail = format!(
-            "{error}: If-Match names another state than the present one; read it again, and decide whether your change still holds"
+            "{error}: If-Match does not match its current state; read it again and check that your change still applies"
         );
         let problem = Self::new(ProblemCode::PreconditionFailed, detail);
         match HeaderValue::try_from(format!("\"{}\"", error.present)) {

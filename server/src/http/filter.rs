@@ -1,4 +1,4 @@
-//! Which invocations to show, as the API's query and the console's form say it.
+//! The invocation filter of the API's query and the console's form.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -88,7 +88,7 @@ fn version(text: Option<&str>) -> Result<Option<u32>, InvalidField> {
         _ => Err(invalid(
             "version",
             &text.into(),
-            "must be a version's number, from 1 on",
+            "must be a version number, 1 or greater",
         )),
     })
     .transpose()

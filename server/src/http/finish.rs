@@ -1,4 +1,4 @@
-//! The outermost layer: gives the request its id, turns panics and [`Problem`]s into answers, adds the security headers.
+//! The outermost layer: assigns the request id, turns panics and [`Problem`]s into responses, adds security headers.
 
 use std::panic::AssertUnwindSafe;
 
@@ -16,7 +16,7 @@ use super::request_id::{RequestId, X_REQUEST_ID};
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionAnswer;
 
-/// The policy of what is no page: whoever opens it sees it, and nothing in it runs or is framed.
+/// The policy of responses that are not pages: nothing in them runs or may be framed.
 const NO_PAGE: HeaderValue =
     HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox");
 

@@ -1,8 +1,8 @@
-//! What a connection talks to: axum's router, and a shorter way to the address that carries the load.
+//! The service of a connection: axum's router, with a fast path for invocations.
 //!
-//! For every request the router boxes each layer's service and future anew and keeps what it found in the address for
-//! extractors. The handler of an invocation extracts nothing, so its `POST` goes to it directly, inside the same
-//! outermost layer; the route stands in the table all the same, for other methods and for the documentation.
+//! For every request the router boxes each layer's service and future and stores path parameters for extractors. The
+//! invocation handler uses no extractors, so its `POST` is called directly, inside the same outermost layer; the route
+//! table lists it nevertheless, for other methods and for the documentation.
 
 use std::net::SocketAddr;
 

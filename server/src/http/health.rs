@@ -1,4 +1,4 @@
-//! `GET /healthz` and `GET /readyz`: for whoever watches the server. No token.
+//! `GET /healthz` and `GET /readyz`: for monitoring; no token needed.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::App;
 use super::problem::{Problem, ProblemCode};
 
-/// All is well.
+/// The server is healthy.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Health {
     /// `ok`.
@@ -18,7 +18,7 @@ pub struct Health {
 
 const OK: Json<Health> = Json(Health { status: "ok" });
 
-/// Whether the process is alive.
+/// Check that the process is alive.
 #[utoipa::path(
     get,
     path = "/healthz",
@@ -30,8 +30,10 @@ pub async fn healthz() -> Json<Health> {
     OK
 }
 
-/// Whether it can serve: not while it drains, nor when the database does not answer. Functions that are asleep count: a call
-/// brings each of them up.
+/// Check that the server can serve requests.
+///
+/// Fails while the server drains or the database does not respond. Sleeping functions count as ready: a call wakes
+/// them.
 #[utoipa::path(
     get,
     path = "/readyz",

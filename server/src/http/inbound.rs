@@ -1,8 +1,6 @@
-//! A request's body under its limits: whoever reads it waits for the client only as long as [`Pace`] allows, and all
-//! waiting together has an end.
+//! Limits on reading a request's body: each wait for the client is bounded by [`Pace`], and so is the total.
 //!
-//! The limits are in the body itself, so that no handler can forget them. They say nothing of its size, which each
-//! handler bounds for itself.
+//! The limits are part of the body type, so no handler can forget them. Its size is limited by each handler.
 
 use std::error::Error;
 use std::future::Future;
@@ -23,7 +21,7 @@ use crate::serve::RequestPart;
 /// The client sends its body too slowly.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error(
-    "the body came too slowly: after a pause of {slack} s in all it has to come with {rate} bytes a second, and within {total} s"
+    "the body arrived too slowly: send at least {rate} bytes per second after {slack} s, and all of it within {total} s"
 )]
 pub struct TooSlow {
     slack: f64,
@@ -69,9 +67,9 @@ struct Inbound<B> {
     inner: B,
     limits: &'static Limits,
     pace: Pace,
-    /// Wakes who reads when the wait is over.
+    /// Wakes the reader when the wait is over.
     alarm: Option<Pin<Box<Sleep>>>,
-    /// While somebody may read on, the connection's bytes are this body's.
+    /// While this exists, the connection's bytes belong to this body.
     _part: Option<RequestPart>,
 }
 
@@ -127,7 +125,7 @@ where
                     alarm.as_mut().reset(until.into());
                 }
                 match alarm.as_mut().poll(cx) {
-                    // Still waiting: whoever asks once more gets the same answer.
+                    // Still waiting: asking again gives the same result.
                     Poll::Ready(()) => Poll::Ready(Some(Err(this.too_slow().into()))),
                     Poll::Pending => Poll::Pending,
                 }

@@ -11,26 +11,27 @@ use super::path::Path;
 use super::problem::Problem;
 use crate::model::{InvocationId, InvocationPayloads, InvocationRecord, Payload};
 
-/// An invocation with all that is kept of it.
+/// An invocation with its stored event and result.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InvocationDetail {
     /// The record.
     #[serde(flatten)]
     pub record: InvocationRecord,
-    /// Beginning of the event; null when it was not kept. Of each function some are kept a second.
+    /// Beginning of the event; null if not stored. Only the first few per second of each function are stored.
     pub event: Option<Payload>,
-    /// Beginning of the result; null when there was none or it was not kept. Of the HTTP trigger: status, headers and body.
+    /// Beginning of the result; null if there was none or it was not stored. For the HTTP trigger: status, headers and
+    /// body.
     pub result: Option<Payload>,
 }
 
-/// One invocation: stages, sizes, start kind, event, result, error with traceback, log lines.
+/// Get an invocation: stages, sizes, start kind, event, result, error with traceback and log lines.
 #[utoipa::path(
     get,
     path = "/api/v1/invocations/{id}",
     tag = "history",
     operation_id = "get_invocation",
     security(("bearer" = ["read"])),
-    params(("id" = uuid::Uuid, Path, description = "The `X-Hearth-Invocation-Id` of its answer")),
+    params(("id" = uuid::Uuid, Path, description = "The `X-Hearth-Invocation-Id` of the response")),
     responses((status = 200, description = "The invocation", body = InvocationDetail)),
     extensions(("x-errors" = json!(["not_found"]))),
 )]

@@ -1,9 +1,9 @@
-//! A body that nobody wants is still read for a moment, and the client is told whether its connection goes on.
+//! Reads the rest of an unwanted body for a moment, and decides whether the connection stays open.
 //!
-//! A client that is busy sending sees a reset connection, and never the answer, when a server answers early and closes
-//! with unread data (RFC 9112, 9.6). So a body that a handler drops half-way goes on being read, within limits. The rest
-//! of a small one comes soon, often in a packet of its own behind the head: the connection waits for it and goes on with
-//! the next request. What is longer, or may never come, ends the connection, and the answer says so.
+//! If a server responds early and closes with unread data, a client that is still sending sees a reset instead of the
+//! response (RFC 9112, 9.6). So a body that a handler drops is read on, within limits. The rest of a small body arrives
+//! soon, often in a packet of its own after the head: the connection waits for it and stays open. A longer rest, or one
+//! that may never come, closes the connection, and the response says so.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,17 +26,17 @@ const LINGER: Duration = Duration::from_secs(2);
 /// A rest up to this size is no reason to end a connection.
 const SMALL_BYTES: u64 = 64 << 10;
 
-/// Whether a request's body was given up, so that its connection cannot go on.
+/// Whether a request's body was abandoned, so that its connection cannot be reused.
 pub(super) struct GivenUp(Option<Arc<AtomicBool>>);
 
 impl GivenUp {
-    /// Tells the client, in an answer that is not a function's own, when its connection ends with it.
+    /// Adds `Connection: close` to a response after which the connection ends.
     pub(super) fn tell(&self, answer: &mut Response, own: bool) {
         let given_up = self
             .0
             .as_ref()
             .is_some_and(|flag| flag.load(Ordering::Acquire));
-        // Whoever sent too slowly has not sent all.
+        // After a timeout, the body is incomplete.
         if given_up || (!own && answer.status() == StatusCode::REQUEST_TIMEOUT) {
             let close = HeaderValue::from_static("close");
             answer.headers_mut().insert(header::CONNECTION, close);

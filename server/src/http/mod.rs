@@ -1,7 +1,7 @@
-//! HTTP: the REST API, the HTTP trigger and the console's routes. Handlers parse, call the engine, answer.
+//! HTTP: the REST API, the HTTP trigger and the console's routes. Handlers parse, call the engine and respond.
 //!
 //! Folders mirror the addresses: `functions/invoke.rs` is `POST /api/v1/functions/{name}/invoke`, `trigger/` is `/fn/`.
-//! [`router`] holds the route table; an error becomes an answer in `problem/convert.rs` and nowhere else.
+//! [`router`] has the route table; errors become responses in `problem/convert.rs` and nowhere else.
 
 mod answer;
 pub mod audit;

@@ -26,22 +26,22 @@ pub struct Node {
     pub cpus: usize,
     /// Memory of the host, bytes.
     pub memory_total_bytes: u64,
-    /// Of it, what could be had without swapping, bytes.
+    /// Host memory available without swapping, bytes.
     pub memory_available_bytes: u64,
     /// Memory that templates, idle instances and images may take, bytes (`HEARTH_MEMORY_BUDGET_MB`).
     pub memory_budget_bytes: u64,
-    /// Of it, what they take.
+    /// Memory that they take, bytes.
     pub memory_kept_bytes: u64,
-    /// Sandboxes made ahead that wait for a restore.
+    /// Pre-warmed sandboxes waiting for a restore.
     pub prewarmed_sandboxes: usize,
-    /// Restores that took one, since the server started.
+    /// Restores that used one since the server started.
     pub prewarmed_sandboxes_used: u64,
-    /// Errors of the host (no descriptor, process, memory or cgroup to give) since the server started.
+    /// Host errors (out of descriptors, processes, memory or cgroups) since the server started.
     pub host_errors: u64,
-    /// The last of them, while its burst lasts, or null.
+    /// The latest of them while it persists, or null.
     pub host_error: Option<String>,
-    /// By name (criu, xdp, sk_msg, cgroup, userns, landlock …) whether Hearth can use it: `available`, `reason` (why not,
-    /// or null), `version` (where it has one). `runtimes` holds the same for each language runtime.
+    /// What Hearth can use on this host, by name (criu, xdp, sk_msg, cgroup, userns, landlock …): `available`, `reason`
+    /// (why not, or null), `version` (if it has one). `runtimes` has the same for each language runtime.
     #[schema(value_type = Object, example = json!({
         "landlock": {"available": true, "reason": null, "version": "7"},
         "runtimes": {"python3": {"available": true, "reason": null, "version": "3.11.2"}},
@@ -49,7 +49,7 @@ pub struct Node {
     pub capabilities: serde_json::Map<String, Value>,
 }
 
-/// The node: version, uptime, host, capabilities.
+/// Get the node: version, uptime, host and capabilities.
 #[utoipa::path(
     get,
     path = "/api/v1/node",

@@ -1,9 +1,8 @@
-//! `GET /openapi.json`: generated from the handlers, then completed with what holds for all of them.
+//! `GET /openapi.json`: generated from the handlers, then completed with what all of them share.
 //!
-//! A handler lists its own error codes in the extension `x-errors` and says with `x-invocation` that its answers carry an
-//! invocation's headers, with `x-tagged` that they have an `ETag`. [`complete`] replaces these by full responses, taken
-//! from the catalogue of codes, and adds what every operation has: 401 and 403 where a token is needed, 500, the request's
-//! id.
+//! A handler lists its error codes in the extension `x-errors`; `x-invocation` marks responses with an invocation's
+//! headers, `x-tagged` those with an `ETag`. [`complete`] replaces these by full responses from the catalogue of codes
+//! and adds what every operation has: 401 and 403 where a token is required, 500, the request id.
 
 mod constraints;
 mod tags;
@@ -25,7 +24,7 @@ use super::router;
 static DOCUMENT: LazyLock<Bytes> =
     LazyLock::new(|| Bytes::from(complete(&router::table().into_openapi()).to_string()));
 
-/// This document.
+/// Get this document.
 #[utoipa::path(
     get,
     path = "/openapi.json",
@@ -45,8 +44,8 @@ pub(super) fn base() -> OpenApi {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some(
-            "An API token. Each operation names the right it needs: read, invoke, write or admin. The console's session \
-             cookie is taken too; changing requests then carry X-CSRF-Token.",
+            "An API token. Each operation names the right it requires: read, invoke, write or admin. The console's \
+             session cookie is also accepted; requests that change something then require X-CSRF-Token.",
         ))
         .build();
     OpenApiBuilder::new()
@@ -137,12 +136,12 @@ fn complete_operation(operation: &mut Map<String, Value>) {
     for (status, response) in responses {
         let headers = &mut response["headers"];
         headers["X-Request-Id"] =
-            text_header("Id of the request: the client's own if it sent a sane one");
+            text_header("Request id: the client's own if it sent a valid one");
         let after_invocation = matches!(status.as_str(), "200" | "502" | "504" | "default");
         if has_invocation && after_invocation {
             headers["X-Hearth-Invocation-Id"] = text_header("UUIDv7 of the invocation");
             headers["X-Hearth-Start"] = json!({
-                "description": "The start kind its instance came from",
+                "description": "How its instance was started",
                 "schema": {"type": "string", "enum": ["warm", "fork", "restore", "boot"]},
             });
             headers["X-Hearth-Version"] = json!({
@@ -152,11 +151,11 @@ fn complete_operation(operation: &mut Map<String, Value>) {
             headers["Server-Timing"] = text_header(
                 "queue, start, send, run, recv, total: milliseconds, as `Stages` describes them; recv and total not while streaming",
             );
-            headers["traceparent"] = text_header("The request's, when it was well-formed");
+            headers["traceparent"] = text_header("The request's, if it was well-formed");
         }
         if is_tagged && matches!(status.as_str(), "200" | "201" | "304" | "412") {
             headers["ETag"] = text_header(
-                "Names this state: its configuration, and after a dash a digest of the whole answer",
+                "Identifies the state: the configuration and, after a dash, a digest of the whole response",
             );
         }
         match status.as_str() {
@@ -201,25 +200,25 @@ fn problem_schema() -> Value {
         "required": ["type", "title", "status", "detail", "code", "request_id"],
         "properties": {
             "type": text("`urn:hearth:problem:` and the code"),
-            "title": text("The same for every occurrence of the code"),
+            "title": text("Summary; the same for every occurrence of the code"),
             "status": {"type": "integer"},
             "detail": text("What happened this time"),
             "code": {"type": "string", "enum": names, "description": "Stable"},
-            "request_id": text("Also in X-Request-Id, and in the server's log"),
-            "field": text("`invalid_field`: its name, dotted when nested"),
-            "value": {"description": "`invalid_field`: what was sent; as a string when it was cut to 100 characters"},
-            "rule": text("`invalid_field`: what would be right"),
-            "reason": text("`invalid_package`: a stable name of what is wrong with the archive"),
+            "request_id": text("Also in X-Request-Id and the server log"),
+            "field": text("`invalid_field`: the field's name, dotted if nested"),
+            "value": {"description": "`invalid_field`: the value sent; a string if truncated to 100 characters"},
+            "rule": text("`invalid_field`: what is allowed"),
+            "reason": text("`invalid_package`: stable name of the problem with the archive"),
             "line": {"type": "integer", "description": "`invalid_json`: where"},
             "column": {"type": "integer", "description": "`invalid_json`: where"},
             "limit": {"type": "integer", "description": "`payload_too_large`, `result_too_large`: bytes"},
             "right": text("`forbidden`: the right that the caller lacks"),
             "scope": {"type": "array", "items": {"type": "string"},
-                "description": "`forbidden`: the functions that the token is limited to"},
+                "description": "`forbidden`: the functions that the token is scoped to"},
             "errorType": text("`function_error`, `import_failed`: name of the exception's type"),
             "errorMessage": text("`function_error`, `import_failed`: its message"),
             "stackTrace": {"type": "array", "items": {"type": "string"},
-                "description": "`function_error`, `import_failed`: one entry a frame, outermost first"},
+                "description": "`function_error`, `import_failed`: one entry per frame, outermost first"},
             "logs": {"type": "array", "items": {"$ref": "#/components/schemas/LogLine"},
                 "description": "`import_failed`: what the import printed"},
         },

@@ -1,4 +1,4 @@
-//! Parts of an address. One that cannot be decoded is an address that does not exist.
+//! Path parameters. A path that cannot be decoded is a 404.
 
 use axum::extract::{self, FromRequestParts};
 use axum::http::request::Parts;
@@ -20,7 +20,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match extract::Path::<T>::from_request_parts(parts, state).await {
             Ok(extract::Path(value)) => Ok(Self(value)),
-            Err(_) => Err(Problem::not_found("such address: it cannot be decoded")),
+            Err(_) => Err(Problem::not_found("such address; it cannot be decoded")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Query strings: decoded, and parsed name by name so that a wrong one is refused as a field is.
+//! Query strings: decoded and validated name by name, with the same errors as for fields.
 
 use std::collections::BTreeMap;
 
@@ -53,8 +53,11 @@ impl Query {
         for (name, value) in pairs(query.unwrap_or_default()) {
             if !known.contains(&name.as_str()) {
                 let rule = match known {
-                    [] => "there are no query parameters here".to_owned(),
-                    _ => format!("unknown query parameter; known are {}", known.join(", ")),
+                    [] => "this address has no query parameters".to_owned(),
+                    _ => format!(
+                        "unknown query parameter; expected one of {}",
+                        known.join(", ")
+                    ),
                 };
                 return Err(invalid(&name, &value.into(), rule));
             }

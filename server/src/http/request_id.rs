@@ -1,4 +1,4 @@
-//! Request ids: taken from `x-request-id` when sane, else made; every answer carries one.
+//! Request ids: taken from a valid `x-request-id`, otherwise generated; every response has one.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

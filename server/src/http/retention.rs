@@ -15,41 +15,41 @@ use super::spec::{self, Fields, IntegerRule};
 use crate::model::{InvalidField, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Retention};
 use crate::retention::RetentionStatus;
 
-/// Settings to change; what is left out stays.
+/// Settings to change; omitted ones stay.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"invocations_days": 90, "logs_mib": 4096}))]
 #[allow(dead_code)]
 pub struct PatchRetention {
-    /// Age at which an invocation goes, with its event and result; days.
+    /// Age at which an invocation is removed with its event and result; days.
     #[schema(required = false, minimum = 1, maximum = 3650)]
     pub invocations_days: u32,
-    /// Size of all invocations with their events and results; MiB.
+    /// Maximum size of all invocations with their events and results; MiB.
     #[schema(required = false, minimum = 16, maximum = 1048576)]
     pub invocations_mib: u32,
-    /// Age at which a log line goes; days.
+    /// Age at which a log line is removed; days.
     #[schema(required = false, minimum = 1, maximum = 3650)]
     pub logs_days: u32,
-    /// Size of all log lines with the index for their search; MiB.
+    /// Maximum size of all log lines with their search index; MiB.
     #[schema(required = false, minimum = 16, maximum = 1048576)]
     pub logs_mib: u32,
-    /// Age at which a minute's statistics go; days.
+    /// Age at which statistics are removed; days.
     #[schema(required = false, minimum = 7, maximum = 3650)]
     pub statistics_days: u32,
-    /// Age at which an entry of the audit log goes; days.
+    /// Age at which an audit record is removed; days.
     #[schema(required = false, minimum = 30, maximum = 3650)]
     pub audit_days: u32,
-    /// How much of an event is kept; bytes, 0 for none.
+    /// Stored part of an event; bytes, 0 for none.
     #[schema(required = false, minimum = 0, maximum = 65536)]
     pub event_bytes: u32,
-    /// How much of a result is kept; bytes, 0 for none.
+    /// Stored part of a result; bytes, 0 for none.
     #[schema(required = false, minimum = 0, maximum = 65536)]
     pub result_bytes: u32,
 }
 
 /// The shortest time statistics are kept: the longest window the console shows.
 const LEAST_STATISTICS_DAYS: u32 = 7;
-/// The shortest time the audit log is kept: whoever did something must not be able to make it forgotten at once.
+/// Shortest retention of the audit log: nobody must be able to erase the record of their own actions at once.
 const LEAST_AUDIT_DAYS: u32 = 30;
 
 /// The rule of each setting.
@@ -97,14 +97,14 @@ pub fn changed(
     Ok((settings, names))
 }
 
-/// What is kept, for how long, how much it is, and what is being removed.
+/// Get retention settings, the space used and the progress of removal.
 #[utoipa::path(
     get,
     path = "/api/v1/retention",
     tag = "node",
     operation_id = "get_retention",
     security(("bearer" = ["admin"])),
-    responses((status = 200, description = "Settings and what they keep", body = RetentionStatus)),
+    responses((status = 200, description = "Settings and space used", body = RetentionStatus)),
     extensions(("x-tagged" = json!("read"))),
 )]
 pub async fn get(
@@ -116,7 +116,9 @@ pub async fn get(
     etag::answer(&headers, &status.settings.revision(), &status)
 }
 
-/// Change what is kept. What is too old or too much then is removed in the background, the oldest first.
+/// Change retention settings.
+///
+/// Entries past the new limits are removed in the background, oldest first.
 #[utoipa::path(
     patch,
     path = "/api/v1/retention",
@@ -124,7 +126,7 @@ pub async fn get(
     operation_id = "patch_retention",
     security(("bearer" = ["admin"])),
     request_body(content = PatchRetention, content_type = "application/json"),
-    responses((status = 200, description = "Settings and what they keep", body = RetentionStatus)),
+    responses((status = 200, description = "Settings and space used", body = RetentionStatus)),
     extensions(("x-tagged" = json!("change")), ("x-errors" = json!([
         "invalid_json", "bad_request_body", "payload_too_large", "unsupported_media_type", "invalid_field"
     ]))),

@@ -1,5 +1,5 @@
-//! The route table: every address of the API, in the order of its documentation. What is not registered here is neither
-//! served nor documented.
+//! The route table: every address of the API, in the order of its documentation. Only what is registered here is served
+//! and documented.
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -89,14 +89,17 @@ async fn no_such_address(request: Request) -> Response {
     }
     let path: String = request.uri().path().chars().take(200).collect();
     Problem::not_found(format!(
-        "address {path}; /openapi.json lists those there are"
+        "address {path}; see /openapi.json for all addresses"
     ))
     .into_response()
 }
 
 /// axum adds `Allow`.
 async fn no_such_method(request: Request) -> Response {
-    let detail = format!("this address does not take {}; see Allow", request.method());
+    let detail = format!(
+        "{} is not allowed at this address; see the Allow header",
+        request.method()
+    );
     Problem::new(ProblemCode::MethodNotAllowed, detail).into_response()
 }
 

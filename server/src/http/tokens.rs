@@ -16,7 +16,7 @@ use super::problem::{Problem, ProblemCode};
 use super::spec::{self, Fields, Input, invalid};
 use crate::model::{Caller, InvalidField, NewToken, Page, Right, TokenView};
 
-/// A token to make.
+/// A token to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"name": "ci", "rights": ["read", "write"], "scope": ["hello"]}))]
@@ -28,26 +28,26 @@ pub struct CreateToken {
     /// What it allows; no right implies another.
     #[schema(min_items = 1)]
     pub rights: Vec<Right>,
-    /// Names of the functions that it is limited to, whether they exist already or not; all without it. A token that is
-    /// limited has no right "admin".
+    /// Names of the functions it is scoped to, existing or not; omit for all. A scoped token cannot have the right
+    /// "admin".
     #[schema(min_items = 1, max_items = 100)]
     pub scope: Option<Vec<String>>,
-    /// When it stops being valid; never without it.
+    /// When it expires; omit for never.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<String>,
 }
 
-/// A new token with its secret, which is shown this once.
+/// A new token with its secret, which is shown only once.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CreatedToken {
     /// The token.
     #[serde(flatten)]
     pub view: TokenView,
-    /// Its secret, for `Authorization: Bearer`. Stored hashed: it cannot be shown again.
+    /// Its secret, for `Authorization: Bearer`. Stored as a hash: it cannot be shown again.
     pub token: String,
 }
 
-/// All tokens, newest first, without their secrets.
+/// List tokens, newest first, without their secrets.
 #[utoipa::path(
     get,
     path = "/api/v1/tokens",
@@ -89,15 +89,16 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(CreatedToken { view, token })))
 }
 
-/// Delete a token and its sessions. The token of the request itself cannot be deleted, so that nobody locks themselves
-/// out by mistake.
+/// Delete a token and its sessions.
+///
+/// A token cannot delete itself, so that nobody locks themselves out by mistake.
 #[utoipa::path(
     delete,
     path = "/api/v1/tokens/{id}",
     tag = "tokens",
     operation_id = "delete_token",
     security(("bearer" = ["admin"])),
-    params(("id" = i64, Path, minimum = 1, description = "Number of the token")),
+    params(("id" = i64, Path, minimum = 1, description = "Token id")),
     responses((status = 204, description = "Deleted")),
     extensions(("x-errors" = json!(["not_found", "token_in_use"]))),
 )]
@@ -123,7 +124,7 @@ pub(super) async fn revoke(
     };
     let number = id.parse().map_err(|_| missing())?;
     if caller.is_token(number) {
-        let detail = "this is the token of the request; delete it with another one";
+        let detail = "this token made the request; delete it with another one";
         return Err(Problem::new(ProblemCode::TokenInUse, detail));
     }
     let name = app.store.delete_token(number).await?.ok_or_else(missing)?;
@@ -131,7 +132,7 @@ pub(super) async fn revoke(
     Ok(name)
 }
 
-/// Tells the audit log what a new token may do.
+/// Records the rights of a new token in the audit log.
 pub(super) fn tell(audit: &Audit, new: &NewToken) {
     audit.target(new.name.as_str());
     let rights: Vec<&str> = new.rights.iter().map(|right| right.name()).collect();
@@ -147,10 +148,10 @@ pub(super) fn tell(audit: &Audit, new: &NewToken) {
 const NAME_RULE: &str = "must be a string of 1 to 64 characters, without control characters";
 const RIGHTS_RULE: &str =
     "must be a list of one or more of \"read\", \"invoke\", \"write\", \"admin\", each once";
-const SCOPE_RULE: &str = "must be a list of 1 to 100 names of functions, each once";
+const SCOPE_RULE: &str = "must be a list of 1 to 100 function names without duplicates";
 const ADMIN_SCOPE_RULE: &str =
-    "must not be given with the right \"admin\", which is about more than functions";
-const EXPIRY_RULE: &str = "must be a time in the future, as in 2030-01-31T12:00:00Z";
+    "must not be combined with the right \"admin\", which covers more than functions";
+const EXPIRY_RULE: &str = "must be a time in the future, such as 2030-01-31T12:00:00Z";
 /// Most functions a token is limited to: the list is compared with on each request.
 const MAX_SCOPE: usize = 100;
 
@@ -160,13 +161,7 @@ const MAX_SCOPE: usize = 100;
 /// The first field that breaks its rule.
 pub(super) fn parse(fields: &Fields, now: Timestamp) -> Result<NewToken, InvalidField> {
     fields.only(&["name", "rights", "scope", "expires_at"])?;
-    let missing = |field, rule: &str| {
-        invalid(
-            field,
-            &Value::Null,
-            format!("is required and missing; {rule}"),
-        )
-    };
+    let missing = |field, rule: &str| invalid(field, &Value::Null, format!("is required; {rule}"));
     let name = fields
         .get("name")
         .ok_or_else(|| missing("name", NAME_RULE))?;

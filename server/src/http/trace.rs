@@ -1,7 +1,7 @@
 //! W3C Trace Context: `traceparent` is passed through, unchanged, when it is well-formed.
 //!
-//! Hearth is no tracer: it makes no spans of its own, so it starts no traces either. A header that is not well-formed is
-//! ignored, as the specification asks (https://www.w3.org/TR/trace-context/).
+//! Hearth creates no spans, so it starts no traces. A malformed header is ignored, as the specification requires
+//! (https://www.w3.org/TR/trace-context/).
 
 /// Header name.
 pub const TRACEPARENT: &str = "traceparent";

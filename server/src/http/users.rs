@@ -22,7 +22,7 @@ const ROLE_RULE: &str = "must be \"viewer\", \"operator\" or \"admin\"";
 const DISABLED_RULE: &str = "must be true or false";
 const PASSWORD_RULE: &str = "must be a string of 12 to 128 characters";
 
-/// A user to make.
+/// A user to create.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"name": "ada", "role": "operator"}))]
@@ -33,40 +33,40 @@ pub struct CreateUser {
     pub name: String,
     /// What the user may do.
     pub role: Role,
-    /// The first password, 12 to 128 characters, not the name; without it one is made and answered.
+    /// The initial password, 12 to 128 characters, not the name; if omitted, one is generated and returned.
     #[schema(required = false, min_length = 12, max_length = 128)]
     pub password: String,
 }
 
-/// What to change about a user.
+/// Fields of a user to change.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"role": "viewer"}))]
 #[allow(dead_code)]
 pub struct PatchUser {
-    /// Another role. It holds from the user's next request on.
+    /// The new role; applies from the user's next request.
     #[schema(required = false)]
     pub role: Role,
-    /// `true` locks the user out and ends their sessions.
+    /// `true` blocks log-in and ends the user's sessions.
     #[schema(required = false)]
     pub disabled: bool,
-    /// Another password, not the name. It ends the user's sessions.
+    /// The new password, not the name. Ends the user's sessions.
     #[schema(required = false, min_length = 12, max_length = 128)]
     pub password: String,
 }
 
-/// A new user, with the password if it was made here.
+/// A new user, with the password if it was generated.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct CreatedUser {
     /// The user.
     #[serde(flatten)]
     pub view: UserView,
-    /// The password, if none was sent. Stored hashed: it cannot be shown again.
+    /// The generated password, if none was sent. Stored as a hash: it cannot be shown again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
 }
 
-/// All users by name, without their passwords.
+/// List users by name, without their passwords.
 #[utoipa::path(
     get,
     path = "/api/v1/users",
@@ -85,7 +85,7 @@ pub async fn list(
 
 /// Create a user.
 ///
-/// The first one has to be an admin; with it the set-up of the console is done.
+/// The first user must be an admin and completes the console's set-up.
 #[utoipa::path(
     post,
     path = "/api/v1/users",
@@ -110,9 +110,9 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(CreatedUser { view, password })))
 }
 
-/// Change a user's role, lock them out or let them in, or set their password.
+/// Change a user's role or password, or disable or enable the user.
 ///
-/// The last admin who can log in keeps the role and stays enabled (`last_admin`).
+/// The last admin who can log in cannot be demoted or disabled (`last_admin`).
 #[utoipa::path(
     patch,
     path = "/api/v1/users/{name}",
@@ -147,8 +147,9 @@ pub async fn patch(
     changed.map(Json).ok_or_else(|| no_user(&name))
 }
 
-/// Delete a user with their sessions. What they did stays in the audit log. The last admin who can log in stays
-/// (`last_admin`).
+/// Delete a user and their sessions.
+///
+/// Their audit records stay. The last admin who can log in cannot be deleted (`last_admin`).
 #[utoipa::path(
     delete,
     path = "/api/v1/users/{name}",
@@ -210,13 +211,13 @@ pub(super) async fn make(
     Ok((user, generated))
 }
 
-/// A new password for somebody else to log in with and replace.
+/// A new password for another user, who can replace it.
 pub(super) fn generated_password() -> Result<String, Problem> {
     let (groups, letters) = GENERATED;
     code::random(groups, letters).map_err(Problem::internal)
 }
 
-/// Tells the audit log what is changed about a user.
+/// Records the changes to a user in the audit log.
 pub(super) fn tell(audit: &Audit, patch: &UserPatch) {
     let mut actions = Vec::new();
     if let Some(role) = patch.role {
@@ -246,13 +247,7 @@ pub(super) fn tell(audit: &Audit, patch: &UserPatch) {
 /// The first field that breaks its rule. A password is never repeated.
 pub(super) fn parse_new(fields: &Fields) -> Result<NewUser, InvalidField> {
     known(fields, &["name", "role", "password"])?;
-    let missing = |field, rule: &str| {
-        invalid(
-            field,
-            &Value::Null,
-            format!("is required and missing; {rule}"),
-        )
-    };
+    let missing = |field, rule: &str| invalid(field, &Value::Null, format!("is required; {rule}"));
     let name = fields
         .get("name")
         .ok_or_else(|| missing("name", rules::NAME_RULE))?;
@@ -271,7 +266,7 @@ pub(super) fn parse_new(fields: &Fields) -> Result<NewUser, InvalidField> {
 /// Reads the changes to the user `name`; the password is still as it was typed.
 fn parse_patch(fields: &Fields, name: &str) -> Result<UserPatch, InvalidField> {
     if let Some(input) = fields.get("name") {
-        return Err(input.invalid("name", "cannot be changed; make another user instead"));
+        return Err(input.invalid("name", "cannot be changed; create another user instead"));
     }
     known(fields, &["role", "disabled", "password"])?;
     let disabled = fields
@@ -287,7 +282,7 @@ fn parse_patch(fields: &Fields, name: &str) -> Result<UserPatch, InvalidField> {
         password: password(fields, name)?,
     };
     if patch == UserPatch::default() {
-        let rule = "must hold at least one of role, disabled, password";
+        let rule = "must set at least one of role, disabled, password";
         return Err(invalid("body", &serde_json::json!({}), rule));
     }
     Ok(patch)

@@ -1,5 +1,5 @@
-//! What an instance needs besides its process: channel, READY socket, log pipes. A template keeps one set ready, so
-//! that a start does not wait for the dozen system calls that make it.
+//! Instance descriptors: channel, READY socket and log pipes. A template keeps one set ready, so that a start does not
+//! wait for the dozen system calls that create it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) struct InstanceDescriptors {
 pub(super) enum Worker {
     /// Nothing yet: FORK takes these along.
     Ends(WorkerEnds),
-    /// A fork made ahead, which waits for GO.
+    /// A pre-forked instance that waits for GO.
     Preforked(Forking),
 }
 
@@ -109,7 +109,7 @@ impl InstanceDescriptors {
         Ok(())
     }
 
-    /// Tells the worker that it is wanted: a pre-forked instance, which waits for that, or a fork that has yet to be made.
+    /// Starts the worker: sends GO to a pre-forked instance, or requests a fork.
     pub(super) fn go(&self) -> rustix::io::Result<()> {
         rustix::net::send(
             &self.ready,

@@ -1,8 +1,8 @@
-//! Starting an instance: descriptors out, FORK or BECOME, READY back, and the watch over the process from then on.
+//! Starts an instance: sends its descriptors with FORK or BECOME, waits for READY, then watches the process.
 //!
-//! Everything that can be prepared before a start is (see
-//! [`InstanceDescriptors`](super::descriptors::InstanceDescriptors)), and everything that can be done after READY is: the
-//! cgroup, the watch and the logs are set up while the first request is already on its way.
+//! Whatever can be prepared before a start is (see [`InstanceDescriptors`](super::descriptors::InstanceDescriptors)), and
+//! whatever can wait is done after READY: the cgroup, the watch and the logs are set up while the first request is already
+//! being sent.
 
 use std::io::{ErrorKind, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -46,7 +46,7 @@ pub enum StartError {
     #[error("the new instance was not ready within {} s", READY_DEADLINE.as_secs())]
     Timeout,
     /// READY made no sense.
-    #[error("the new instance sent a READY that makes no sense")]
+    #[error("the new instance sent an invalid READY")]
     BadReady,
     /// It wrote to its channel before it was asked anything.
     #[error("the new instance wrote to its channel before its first request")]
@@ -193,12 +193,8 @@ struct Started {
 }
 
 impl Started {
-    /// Forks, or tells the pre-forked instance that it is wanted, and waits for READY.
-    async fn from(
-        template: &Template,
-        mut descriptors: InstanceDescriptors,
-        way: Way,
-    ) -> Result<Self, StartError> {
+    /// Forks, or sends GO to the pre-forked instance, and waits for READY.
+    async fn from(template: &Template, mut descriptors: InstanceDescriptors, way: Way) -> Result<Self, StartError> {
         let instance_cgroup = template.sandbox.instance_cgroup().await?;
         let sent = Instant::now();
         descriptors.go()?;
@@ -226,7 +222,7 @@ impl Started {
     }
 }
 
-/// What READY told.
+/// Contents of READY.
 struct Ready {
     /// On the host, by the kernel's word.
     pid: u32,
@@ -270,7 +266,7 @@ struct Watch {
     socket: Watched,
     /// The process.
     end: Watched,
-    /// The word that it cannot be moved into its instance cgroup.
+    /// Receives the error if it cannot be moved into its cgroup.
     refused: oneshot::Receiver<HostError>,
     vitals: Arc<Vitals>,
     template: Arc<Template>,
@@ -307,7 +303,7 @@ impl Watch {
         } else {
             Death::Crashed(match status {
                 Ok(Some(status)) => status.to_string(),
-                _ => "it ended without a word".into(),
+                _ => "it exited without a status report".into(),
             })
         };
         self.vitals.record(death);

@@ -1,9 +1,9 @@
-//! Between requests nothing of an instance runs: threads and child processes that a handler has left behind are stopped
-//! until the next request, as on AWS Lambda, and take no processor that nobody accounts for.
+//! Freezes instances between requests: threads and child processes left behind by a handler are stopped until the next
+//! request, as on AWS Lambda, so that they use no unaccounted CPU time.
 //!
-//! By SIGSTOP and SIGCONT and not by the cgroup freezer, whose version 1 takes a move into a hierarchy of its own at each
-//! start, and whose either version takes five times as long to let a process go on, which a request waits for. What the
-//! function does about it harms only itself: its instances have one user, and may wake each other.
+//! This uses SIGSTOP and SIGCONT instead of the cgroup freezer: version 1 needs one more move per start into its own
+//! hierarchy, and both versions take five times as long to thaw, which delays requests. A function can defeat this only
+//! for itself: its instances share a uid and can wake each other.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub const FREEZE_AFTER: Duration = Duration::from_secs(1);
 /// What of an instance is stopped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Frozen {
-    /// Nobody has looked since its last request.
+    /// Not checked since its last request.
     #[default]
     No,
     /// Nothing: it is one thread, which waits for a request.
@@ -55,7 +55,7 @@ impl Instance {
         true
     }
 
-    /// Lets it go on, if it was stopped.
+    /// Resumes it if it was stopped.
     pub fn thaw(&mut self) {
         let frozen = std::mem::take(&mut self.frozen);
         if frozen == Frozen::WithOthers {
@@ -93,7 +93,7 @@ impl Template {
         }
     }
 
-    /// Lets it go on, for good.
+    /// Resumes it permanently.
     pub(super) fn thaw(&self) {
         let mut waiting = self.frozen.lock();
         if matches!(*waiting, Waiting::Stopped) {

@@ -1,7 +1,7 @@
-//! What an instance prints: two pipes, read as they fill, cut into lines, each tagged with the invocation that wrote it.
+//! An instance's output: two pipes, split into lines, each tagged with the invocation that wrote it.
 //!
-//! An instance serves one invocation at a time, so a line belongs to the invocation that runs when it is read; the
-//! runtime flushes before it answers and [`LogTap::finish`] empties the pipes before the next one begins.
+//! An instance serves one invocation at a time, so a line belongs to the invocation running when it is read; the
+//! runtime flushes before it responds, and [`LogTap::finish`] drains the pipes before the next one begins.
 
 use std::mem;
 use std::os::fd::OwnedFd;
@@ -33,7 +33,7 @@ const READS_AT_ONCE: usize = 8;
 /// Pause between such turns once the log has reached its limit and what is read is only thrown away: protects the
 /// server's share of the CPUs.
 const DISCARD_PAUSE: Duration = Duration::from_millis(1);
-/// Reads of one pipe in [`LogTap::finish`]: a child process that goes on writing must not hold up the answer.
+/// Maximum reads of one pipe in [`LogTap::finish`]: a child process that keeps writing must not delay the response.
 const MAX_FINAL_READS: usize = 64;
 
 /// Where the lines go that instances print.
@@ -66,7 +66,7 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    /// Whether somebody will call [`LogTap::finish`] for the lines that come now.
+    /// Whether [`LogTap::finish`] will be called for lines that arrive now.
     running: bool,
     /// Who runs now, or ran last: lines that come late are its. `None` while the function is imported.
     owner: Option<InvocationId>,
@@ -173,8 +173,8 @@ impl Inner {
         }
     }
 
-    /// Reads what one pipe holds, if that is not too much for one turn. Whether nothing is left, and the lines that nobody
-    /// will call [`LogTap::finish`] for, because they come between invocations.
+    /// Reads a bounded amount from one pipe. Returns whether it is empty, and the lines between invocations, for which
+    /// [`LogTap::finish`] will not be called.
     fn turn(&self, index: usize) -> (bool, (Option<InvocationId>, Vec<LogLine>)) {
         let mut state = self.state.lock();
         let drained = self.read_often(index, &mut state);
@@ -193,8 +193,8 @@ impl Inner {
 
     /// Reads once; false when there is nothing more to read now.
     ///
-    /// What a function printed before its warning stands before it, however late the two pipes are looked at: when stderr
-    /// has been read, stdout holds everything that was printed before, and is told first.
+    /// Keeps output in order across both pipes: when stderr has been read, stdout already holds everything printed
+    /// before it and is reported first.
     fn read(&self, index: usize, state: &mut State) -> bool {
         if state.closed[index] {
             return false;

@@ -1,4 +1,4 @@
-//! Instances: one worker process each, a fork of its function's [`Template`], or a template that has become one.
+//! Instances: one worker process each, forked from its function's [`Template`] or converted from one.
 //!
 //! ```text
 //!               fork            READY              lease
@@ -7,9 +7,9 @@
 //!                         ▼ exit         ▼ retired            ▼ bad frame, OOM
 //!                       Failed        dropped               dropped
 //! ```
-//! An [`Instance`] value *is* the state: while starting there is only the future of [`Instance::start`]; an idle one is
-//! owned by the pool; a busy one by the invocation that leased it. Nobody else can reach it, so no transition can be
-//! illegal, and dropping it, wherever that happens, kills the process and everything it started.
+//! An [`Instance`] value *is* the state: a starting one exists only as the future of [`Instance::start`]; an idle one
+//! is owned by the pool, a busy one by the invocation that leased it. Nobody else can reach it, so illegal transitions
+//! cannot happen, and dropping it kills the process and everything it started.
 
 mod descriptors;
 mod fork;
@@ -122,7 +122,7 @@ pub struct Instance {
     pub logs: LogTap,
     /// From the command to READY.
     pub forked_in: Duration,
-    /// Whether it was made ahead: a fork that waited for GO, or a template that waited to become an instance.
+    /// Whether it was started ahead: a fork that waited for GO, or a template that waited to become an instance.
     pub was_preforked: bool,
     instance_cgroup: Arc<InstanceCgroup>,
     /// The template that it was before.

@@ -1,13 +1,11 @@
-//! What a template prepares for its next start, on tasks of its own: the [`InstanceDescriptors`] and, where it is told to,
-//! a **pre-forked instance**: a fork made ahead. A pre-forked instance has renewed its random state, has done once what
-//! every request makes it do, and waits on its READY socket for GO. It has run nothing of the function's since the fork:
-//! after-restore hooks come after GO. So a start that finds a pre-forked instance pays neither for the fork nor for most of
-//! the pages that a first request copies. Android keeps such processes for its apps ("unspecialized app process pool",
-//! since Android 10).
+//! What a template prepares in the background for its next start: the instance descriptors ([`InstanceDescriptors`]) and,
+//! if enabled, a **pre-forked instance**. It has reseeded its random state, has gone through a request's code path once,
+//! and waits on its READY socket for GO. It has run none of the function's code since the fork: after-restore hooks run
+//! after GO. A start that finds one saves the fork and most of the page copies of a first request. Android does the same
+//! for apps ("unspecialized app process pool", since Android 10).
 //!
-//! There is one pre-forked instance at most, made when no start is under way. It is no instance: it serves nobody, belongs
-//! to nobody, uses no CPU time and is charged to its template. When it has ended meanwhile, or was never made, the start is
-//! a fork.
+//! There is at most one, created when no start is under way. Until it is used it does not count as an instance: it
+//! serves nothing, uses no CPU time and is charged to its template. If there is none, or it has died, the start forks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,10 +16,10 @@ use super::fork::{READY_DEADLINE, StartError};
 use super::template::Template;
 use super::{FunctionKey, Logs, Way};
 
-/// How long no start may have ended before a pre-forked instance is forked: those that people wait for go first.
+/// Pause after the last start before forking ahead: starts that requests wait for go first.
 const QUIET: Duration = Duration::from_millis(10);
 
-/// How a template stands with pre-forked instances.
+/// State of a template's pre-forked instance.
 #[derive(Debug, Default)]
 pub(super) struct Preforked {
     /// Whether it is to keep one.
@@ -52,17 +50,17 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Template {
-    /// Keeps a pre-forked instance from now on, and makes one soon.
+    /// Enables the pre-forked instance and creates one soon.
     pub fn keep_preforked(self: &Arc<Self>, function: &FunctionKey, sink: &Logs) {
         if !self.preforked.wanted.swap(true, Ordering::AcqRel) {
             self.prepare(function, sink, Duration::ZERO);
         }
     }
 
-    /// Ends the pre-forked instance, and keeps none from now on.
+    /// Ends the pre-forked instance and disables it.
     pub fn end_preforked(&self) {
         self.preforked.wanted.store(false, Ordering::Release);
-        // Its end of the socket closes with it, which the pre-forked instance takes as its end.
+        // Its end of the socket closes with it, upon which the pre-forked instance exits.
         let preforked = self
             .descriptors
             .lock()
@@ -70,7 +68,7 @@ impl Template {
         drop(preforked);
     }
 
-    /// The prepared descriptors, or a new one.
+    /// The prepared instance descriptors, or new ones.
     pub(super) fn take_descriptors(
         &self,
         function: &FunctionKey,
@@ -80,8 +78,8 @@ impl Template {
         prepared.map_or_else(|| self.new_descriptors(function, sink), Ok)
     }
 
-    /// Makes the descriptors of the next start, and a cgroup for it, after a while, then the pre-forked instance; on a task
-    /// of its own. A start that is under way by then does all that after it: it is not to be held up.
+    /// Prepares the descriptors and the cgroup of the next start after a pause, then the pre-forked instance, on its
+    /// own task. If a start is under way by then, this waits until after it.
     pub(super) fn prepare(self: &Arc<Self>, function: &FunctionKey, sink: &Logs, after: Duration) {
         self.preforked.starts.fetch_add(1, Ordering::Relaxed);
         let (template, function, sink) = (self.clone(), function.clone(), sink.clone());
@@ -123,8 +121,8 @@ impl Template {
         let Some(mut descriptors) = self.descriptors.lock().take() else {
             return;
         };
-        // Without one, the next start forks, and says why it cannot. A hostile template takes no command, and must be
-        // let go of all the same.
+        // Without one, the next start forks and reports why that fails. A hostile template may ignore commands, but
+        // must be released nevertheless.
         let forked = tokio::select! {
             forked = self.start_for(&mut descriptors, Way::Fork) => forked.is_ok(),
             () = self.retired() => false,
@@ -138,12 +136,8 @@ impl Template {
         }
     }
 
-    /// Starts the worker of this descriptors, unless that has been done.
-    pub(super) async fn start_for(
-        &self,
-        descriptors: &mut InstanceDescriptors,
-        way: Way,
-    ) -> Result<(), StartError> {
+    /// Starts the worker of these descriptors, unless it was started already.
+    pub(super) async fn start_for(&self, descriptors: &mut InstanceDescriptors, way: Way) -> Result<(), StartError> {
         if let Worker::Ends(ends) = &descriptors.worker {
             let (sequence, refused) = self.command(way, &ends.descriptors()).await?;
             // With our copies closed, the end of the worker closes the socket.

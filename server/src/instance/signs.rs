@@ -1,9 +1,9 @@
-//! What an instance's descriptors say at this moment, asked twice for each invocation: whether it has printed something, and
-//! whether it still runs.
+//! Polls an instance's descriptors, twice per invocation: whether it has printed something and whether it is still
+//! running.
 //!
-//! They stand in an epoll set of their own, which is asked without waiting. The kernel keeps the list of those that are
-//! ready, so that the usual answer, none, costs little more than the system call; poll(2) would ask each descriptor anew,
-//! which takes two to three times as long.
+//! They are in an epoll set of their own, which is polled without waiting. The kernel keeps the ready list, so the
+//! usual answer, none, costs little more than the system call; poll(2) would check each descriptor, which takes two to
+//! three times as long.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};

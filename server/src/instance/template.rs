@@ -1,8 +1,8 @@
-//! A template: an interpreter in its sandbox with the function imported, which serves nothing: it forks, or it becomes an
-//! instance itself.
+//! A template: an interpreter in its sandbox with the function imported. It serves no requests: it forks instances, or
+//! becomes one itself.
 //!
-//! The server speaks with it over a SEQPACKET socket. What it sends is bounded and parsed like any other hostile input:
-//! user code ran in that process.
+//! The server talks to it over a SEQPACKET socket. Its messages are bounded and parsed as hostile input, because user
+//! code ran in that process.
 
 mod boot;
 mod exit;
@@ -62,7 +62,7 @@ pub struct Template {
     pub threads: Option<Threads>,
 }
 
-/// Who waits for what the template will say. An entry's absence means that nobody cares any more.
+/// Waiters for the template's messages. A missing entry means that nothing waits any more.
 #[derive(Default)]
 struct Waiting {
     forks: HashMap<u64, oneshot::Sender<StartError>>,
@@ -118,7 +118,7 @@ impl Template {
         self.retired.cancelled().await;
     }
 
-    /// True for the first caller, who is to run [`Self::listen`].
+    /// True for the first caller, which must run [`Self::listen`].
     pub fn claim_watch(&self) -> bool {
         !self.watched.swap(true, Ordering::AcqRel)
     }
@@ -136,7 +136,7 @@ impl Template {
                     if let Some(sender) = waiting.forks.remove(&seq) {
                         let scarce = errno.is_some_and(is_shortage_code)
                             && self.refusals.fetch_add(1, Ordering::Relaxed) < REFUSALS_MAX;
-                        // Whoever waited may have given up.
+                        // The waiter may have given up.
                         let _ = sender.send(if scarce {
                             StartError::Host(HostError::new(message))
                         } else {
@@ -152,7 +152,7 @@ impl Template {
                     match waiting.exits.remove(&pid) {
                         Some(sender) => drop(sender.send(status)),
                         None => {
-                            // Pre-forked instances end without anybody asking.
+                            // Pre-forked instances may exit on their own.
                             if waiting.early.len() >= MAX_EARLY_EXITS {
                                 waiting.early.clear();
                             }
@@ -165,7 +165,7 @@ impl Template {
         }
     }
 
-    /// A descriptors for one instance.
+    /// Descriptors for one instance.
     pub(super) fn new_descriptors(
         &self,
         function: &FunctionKey,
@@ -186,7 +186,7 @@ impl Template {
         let (sender, receiver) = oneshot::channel();
         {
             let mut waiting = self.waiting.lock();
-            // Of pre-forked instances that were given up.
+            // Of pre-forked instances that were dropped.
             waiting.forks.retain(|_, sender| !sender.is_closed());
             waiting.forks.insert(sequence, sender);
         }

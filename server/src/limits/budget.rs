@@ -1,4 +1,4 @@
-//! Bytes that many holders take together, up to a bound.
+//! A shared budget of bytes with many holders.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ pub struct Full {
 }
 
 impl Budget {
-    /// Of so many bytes.
+    /// With this many bytes.
     pub fn of(most: usize) -> Self {
         let taken = AtomicUsize::new(0);
         Self(Arc::new(Shared { most, taken }))
@@ -54,7 +54,7 @@ impl Claim {
         self.bytes
     }
 
-    /// Takes so many bytes more.
+    /// Takes this many more bytes.
     ///
     /// # Errors
     /// [`Full`]: then it takes none of them.
@@ -69,7 +69,7 @@ impl Claim {
         Ok(())
     }
 
-    /// Gives back so many bytes, or all that it has.
+    /// Returns this many bytes, at most what it holds.
     pub fn shrink(&mut self, less: usize) {
         let less = less.min(self.bytes);
         self.bytes -= less;

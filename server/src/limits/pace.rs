@@ -1,9 +1,9 @@
-//! How long a peer is waited for: a budget of waiting that bytes earn back at a rate, and never beyond its beginning.
+//! How long to wait for a peer: a time budget that received bytes refill at a rate, up to its initial value.
 //!
-//! A budget for each byte, or for each piece, is no limit: a peer that sends one byte just before it ends waits for ever.
-//! Here waiting spends the budget and a byte earns `1 / rate` seconds, so that whoever is slower than `rate` runs out of
-//! it, however the bytes are spread, while pauses of up to the whole budget are free for everybody else. Only waiting
-//! counts: what the server takes for itself costs the peer nothing.
+//! A timeout per byte or per chunk is no limit: a peer that sends one byte just before each timeout can stay forever.
+//! Here waiting spends the budget and a byte earns `1 / rate` seconds, so a peer slower than `rate` runs out of it
+//! however the bytes are spread, while faster peers may pause for up to the whole budget. Only waiting counts, not the
+//! server's own processing time.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 pub struct Pace {
     /// The whole budget.
     slack: Duration,
-    /// Bytes that earn a second.
+    /// Bytes that earn one second.
     rate: u64,
     /// What is left of the budget.
     left: Duration,
@@ -23,7 +23,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A full budget of `slack`, earned back at `rate` bytes a second; all waiting takes `total` at most.
+    /// A full budget of `slack`, refilled at `rate` bytes per second; total waiting is limited to `total`.
     pub fn new(slack: Duration, rate: u64, total: Duration) -> Self {
         Self {
             slack,

@@ -1,4 +1,4 @@
-//! Every function with its numbers.
+//! The functions with their figures.
 
 use std::collections::HashMap;
 

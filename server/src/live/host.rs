@@ -1,4 +1,4 @@
-//! How the host is: processors, memory, disk, and what the server itself takes.
+//! State of the host: CPU, memory, disk, and the server's own usage.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub struct Host {
     pub load: [f64; 3],
     /// Memory, bytes.
     pub memory_total: u64,
-    /// Of it, what could be had without swapping.
+    /// Available without swapping.
     pub memory_available: u64,
     /// Size of the file system the data directory is on, bytes.
     pub disk_total: u64,

@@ -1,9 +1,8 @@
-//! What the console shows as it changes: the host, requests a second, every function's numbers.
+//! Sampler data of the console: the host, requests per second, every function's figures.
 //!
-//! One task samples once a second (`sampler`), whoever watches; a sample is a handful of files of `/proc` and the counters
-//! that are kept anyway. What lists show of every function (`board`) is put together at most once a second, by the first
-//! watcher that asks for it. Watchers get the newest sample and no queue of old ones, so that a slow one holds no
-//! memory.
+//! One task samples once a second (`sampler`): a handful of files in `/proc` and existing counters. The list of
+//! functions (`board`) is built at most once a second, by the first watcher that asks for it. Watchers get the newest
+//! sample and no queue of old ones, so that a slow one holds no memory.
 
 mod board;
 mod host;

@@ -1,4 +1,4 @@
-//! Requests a second, out of counters that only grow.
+//! Requests per second, from monotonic counters.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;

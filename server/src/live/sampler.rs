@@ -1,4 +1,4 @@
-//! The task that samples, and where its samples are had.
+//! The sampling task and access to its samples.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ impl Sampler {
         self.inner.samples.subscribe()
     }
 
-    /// The board of a sample: put together by who asks first, the same for everyone.
+    /// The board of a sample: built by the first caller, shared by all.
     pub fn board(&self, sample: &Sample) -> Arc<Board> {
         sample
             .board

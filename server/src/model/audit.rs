@@ -4,22 +4,22 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What kind of actor a change was made by.
+/// The kind of actor that made a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ActorKind {
-    /// A user, in the console or through the session's cookie.
+    /// A user, in the console or with a session cookie.
     User,
     /// An API token.
     Token,
-    /// Someone who is not known: a failed log-in, the first set-up.
+    /// Unknown: a failed log-in or the initial set-up.
     Nobody,
 }
 
-/// One change, or one attempt to log in.
+/// A change or an attempt to log in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditRecord {
-    /// Its number, in the order of the changes.
+    /// Sequence number.
     pub id: i64,
     /// When.
     #[schema(value_type = String, format = DateTime)]
@@ -30,11 +30,11 @@ pub struct AuditRecord {
     pub actor: String,
     /// What was done, such as `function.create`.
     pub action: String,
-    /// To what: the name of the function, user or token. May be empty.
+    /// Name of the function, user or token it was done to. May be empty.
     pub target: String,
     /// The client's address.
     pub address: String,
-    /// Id of the request, also found in the server's log.
+    /// Request id, also in the server log.
     pub request_id: String,
     /// Names of changed fields and the like; never a secret. May be empty.
     pub detail: String,

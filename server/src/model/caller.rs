@@ -1,10 +1,10 @@
-//! Who asks for something: a user or a token, and what they may do.
+//! The caller of a request: a user or a token, and its rights.
 
 use std::sync::Arc;
 
 use super::{Right, SessionOwner, TokenView, UserView};
 
-/// Who asks. Cheap to clone.
+/// The caller of a request. Cheap to clone.
 #[derive(Debug, Clone)]
 pub enum Caller {
     /// A user, through a session.

@@ -1,5 +1,5 @@
-//! What differs between the settings of two versions, for a person to read. Values of `env` are secrets: of them only
-//! that they differ is told.
+//! Human-readable differences between the settings of two versions. Values of `env` are secrets: only that they differ
+//! is shown.
 
 use super::{Cors, FunctionSpec, Network};
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Which pages of other origins may call the function at its URL. Preflights are then answered by the server, without a
-/// token, and the function's own CORS headers are replaced.
+/// Cross-origin access to the function's URL. The server answers preflights without a token and replaces the function's
+/// own CORS headers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cors {
@@ -15,19 +15,19 @@ pub struct Cors {
     #[serde(default)]
     #[schema(required = false, max_items = 8)]
     pub allow_methods: Vec<String>,
-    /// Headers that a request may have beside those that every request may have; `*` for all.
+    /// Request headers allowed besides the safelisted ones; `*` for all.
     #[serde(default)]
     #[schema(required = false, max_items = 100)]
     pub allow_headers: Vec<String>,
-    /// Headers of the answer that scripts may read beside those that they always may; `*` for all.
+    /// Response headers that scripts may read besides the safelisted ones; `*` for all.
     #[serde(default)]
     #[schema(required = false, max_items = 100)]
     pub expose_headers: Vec<String>,
-    /// Whether requests may have cookies and `Authorization` that the browser knows. Not with `*` as origin.
+    /// Whether requests may carry credentials (cookies, HTTP authentication). Not with `*` as origin.
     #[serde(default)]
     #[schema(required = false, default = false)]
     pub allow_credentials: bool,
-    /// For how many seconds a browser may keep the answer to a preflight.
+    /// Seconds for which browsers may cache a preflight.
     #[serde(default)]
     #[schema(required = false, minimum = 0, maximum = 86400, default = 0)]
     pub max_age_s: u32,

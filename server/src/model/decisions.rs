@@ -3,46 +3,46 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Counts of the scheduler's decisions for one function since the server started, through all of its versions.
+/// Counts of the scheduler's decisions for a function since the server started, over all versions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DecisionCounts {
-    /// Starts begun for requests that waited.
+    /// Starts for queued requests.
     pub started_for_request: u64,
-    /// Of those, because the queue lasted although its requests were short.
+    /// Of those, because the queue persisted although its requests were short.
     pub started_for_backlog: u64,
-    /// Starts begun because fewer instances lived than `min_instances` and `keep_warm` ask for.
+    /// Starts to reach what `min_instances` and `keep_warm` require.
     pub started_for_minimum: u64,
-    /// Starts begun, or instances kept, ahead of a call that was expected from the function's rhythm.
+    /// Instances started or kept for a call predicted from the function's call pattern.
     pub started_ahead: u64,
-    /// Of those, followed by the call.
+    /// Of those, used by the predicted call.
     pub ahead_hit: u64,
-    /// Of those, in vain.
+    /// Of those, never used.
     pub ahead_missed: u64,
     /// Requests that waited for a busy instance because a start would not have served them sooner.
     pub queued_behind_busy: u64,
-    /// Starts that waited for their turn because the cores had enough starts to do.
+    /// Starts delayed because enough others were under way for the cores.
     pub start_deferred_by_cores: u64,
-    /// Starts given up before they began: what they were for was served meanwhile.
+    /// Starts cancelled because another instance served the request first.
     pub start_withdrawn: u64,
     /// Starts that failed.
     pub start_failed: u64,
-    /// Instances that came off a template that was up.
+    /// Instances forked from a running template.
     pub forked: u64,
-    /// Of all instances started, those that had been made ahead: forked, or brought up where they do not fork.
+    /// Pre-forked (or pre-booted) instances that were used.
     pub preforked_used: u64,
     /// Instances whose template was restored from its image first.
     pub restored: u64,
     /// Instances whose template was booted first.
     pub booted: u64,
-    /// Instances ended because they were idle for longer than `idle_timeout_s`.
+    /// Instances ended after `idle_timeout_s`.
     pub expired_idle: u64,
-    /// Idle instances ended because memory was short.
+    /// Idle instances ended under memory pressure.
     pub evicted_memory: u64,
-    /// Templates let go because the function was not called for `template_idle_timeout_s`.
+    /// Templates released after `template_idle_timeout_s` without a call.
     pub template_expired: u64,
-    /// Templates let go because memory was short.
+    /// Templates released under memory pressure.
     pub template_evicted: u64,
-    /// Images removed because memory was short.
+    /// Images removed under memory pressure.
     pub image_evicted: u64,
 }
 
@@ -53,50 +53,50 @@ impl DecisionCounts {
             (
                 "started_for_request",
                 self.started_for_request,
-                "Starts for requests that waited",
+                "Starts for queued requests",
             ),
             (
                 "started_for_backlog",
                 self.started_for_backlog,
-                "Of those, because the queue lasted",
+                "Of those, because the queue persisted",
             ),
             (
                 "started_for_minimum",
                 self.started_for_minimum,
-                "Starts to have the minimum of instances",
+                "Starts to reach min_instances",
             ),
             (
                 "started_ahead",
                 self.started_ahead,
-                "Instances made ready ahead of an expected call",
+                "Instances pre-started for a predicted call",
             ),
-            ("ahead_hit", self.ahead_hit, "Of those, the call came"),
-            ("ahead_missed", self.ahead_missed, "Of those, nobody called"),
+            ("ahead_hit", self.ahead_hit, "Of those, used"),
+            ("ahead_missed", self.ahead_missed, "Of those, never used"),
             (
                 "queued_behind_busy",
                 self.queued_behind_busy,
-                "Requests that waited for a busy instance, since a start would have taken longer",
+                "Requests that waited for a busy instance because a start would have taken longer",
             ),
             (
                 "start_deferred_by_cores",
                 self.start_deferred_by_cores,
-                "Starts that waited for their turn, since the cores had enough to start",
+                "Starts delayed because enough others were under way for the cores",
             ),
             (
                 "start_withdrawn",
                 self.start_withdrawn,
-                "Starts given up before they began: their requests were served meanwhile",
+                "Starts cancelled because another instance served the request first",
             ),
             ("start_failed", self.start_failed, "Starts that failed"),
             (
                 "forked",
                 self.forked,
-                "Instances forked off a template that was up",
+                "Instances forked from a running template",
             ),
             (
                 "preforked_used",
                 self.preforked_used,
-                "Instances that had been made ahead",
+                "Pre-forked instances that were used",
             ),
             (
                 "restored",
@@ -116,22 +116,22 @@ impl DecisionCounts {
             (
                 "evicted_memory",
                 self.evicted_memory,
-                "Idle instances ended because memory was short",
+                "Idle instances ended under memory pressure",
             ),
             (
                 "template_expired",
                 self.template_expired,
-                "Templates let go after the template's idle timeout",
+                "Templates released after the template idle timeout",
             ),
             (
                 "template_evicted",
                 self.template_evicted,
-                "Templates let go because memory was short",
+                "Templates released under memory pressure",
             ),
             (
                 "image_evicted",
                 self.image_evicted,
-                "Images removed because memory was short",
+                "Images removed under memory pressure",
             ),
         ]
     }

@@ -24,18 +24,18 @@ pub enum Runtime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Network {
-    /// Nothing at all: an empty network namespace.
+    /// No network: an empty network namespace.
     #[default]
     None,
-    /// Connections outwards.
+    /// Outbound connections.
     Outbound,
 }
 
-/// How the body of an HTTP request stands in the event of `/fn/{name}`.
+/// How the event of `/fn/{name}` carries the request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BodyForm {
-    /// As on Lambda: text where the content type says so, else base64.
+    /// As on Lambda: text if the content type says so, otherwise base64.
     #[default]
     Base64,
     /// The bytes themselves: `bytes` in Python, a `Buffer` in Node.js.
@@ -52,8 +52,8 @@ impl BodyForm {
     }
 }
 
-/// [`FunctionSpec::template_idle_timeout_s`] of a function that names none, and of versions stored before the setting
-/// existed: an hour. Booting again costs a caller a tenth of a second, keeping costs the host some ten MiB.
+/// [`FunctionSpec::template_idle_timeout_s`] if not set, and of versions stored before the setting existed: an hour.
+/// Booting again costs a caller a tenth of a second, keeping it costs the host about ten MiB.
 pub const TEMPLATE_IDLE_TIMEOUT_S: u32 = 3600;
 
 fn template_idle_timeout_s() -> u32 {
@@ -81,10 +81,10 @@ pub struct FunctionSpec {
     pub idle_timeout_s: u32,
     /// Instances kept even when idle, 0 to `max_concurrency`.
     pub min_instances: u32,
-    /// Whether its template and one instance are kept whatever idle times and memory pressure say.
+    /// Whether the template and one instance are kept regardless of idle timeouts and memory pressure.
     #[serde(default)]
     pub keep_warm: bool,
-    /// The template is let go when the function was not called for this many seconds, 0 to 2592000; 0: never.
+    /// Seconds without a call before the template is released, 0 to 2592000; 0: never.
     #[serde(default = "template_idle_timeout_s")]
     pub template_idle_timeout_s: u32,
     /// How its instances start.
@@ -131,7 +131,7 @@ pub struct FunctionPatch {
     pub body: Option<BodyForm>,
     /// See [`FunctionSpec::public`].
     pub public: Option<bool>,
-    /// Another one, or none at all; see [`FunctionSpec::cors`].
+    /// A new value, or none to remove it; see [`FunctionSpec::cors`].
     pub cors: Option<Option<Cors>>,
     /// Variables to set (`Some`) or to remove (`None`); others stay.
     pub env: Option<BTreeMap<String, Option<String>>>,
@@ -190,7 +190,8 @@ pub enum Code {
     Zip(Upload),
     /// The code of an existing version with some of its files changed.
     Edits {
-        /// The version that was edited. It must be the active one, so that nobody undoes another's change unawares.
+        /// The version that was edited. It must be the active one, so that nobody overwrites another's change
+        /// unknowingly.
         base: u32,
         /// What is to be different.
         edits: Vec<FileEdit>,
@@ -224,17 +225,17 @@ pub struct InvalidField {
     pub rule: String,
 }
 
-/// Whether a function can answer.
+/// Whether a function can serve requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FunctionState {
-    /// The template is up.
+    /// The template is running.
     Ready,
-    /// The template is being booted.
+    /// The template is booting.
     Starting,
     /// The last boot of the template failed; the next invocation tries again.
     Failed,
-    /// It is not kept in memory; the next invocation brings it back.
+    /// Not in memory; the next invocation restores or boots it.
     Asleep,
 }
 
@@ -249,27 +250,27 @@ pub struct InstanceCounts {
     pub starting: u32,
 }
 
-/// The image of a function's template, and what was done with its images since the server started.
+/// The image of a function's template, with counters since the server started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImageView {
-    /// Size on disk in bytes; null when there is none.
+    /// Size on disk in bytes; null if there is no image.
     pub bytes: Option<u64>,
-    /// Templates that were restored.
+    /// Templates restored.
     pub restores: u64,
-    /// Restores that failed or were too slow, so that the template was booted.
+    /// Restores that failed or timed out, so that the template was booted.
     pub restore_failures: u64,
-    /// Images that were made.
+    /// Images created.
     pub dumps: u64,
-    /// Images that could not be made.
+    /// Images that could not be created.
     pub dump_failures: u64,
-    /// What went wrong last, with CRIU's own words; null when nothing did since the last success.
+    /// The last failure, in CRIU's words; null after a success.
     pub note: Option<String>,
 }
 
 /// A function as the API shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FunctionView {
-    /// Row id; never given again, and not shown: functions are known by their names.
+    /// Row id; never reused and not exposed: functions are addressed by name.
     #[serde(skip)]
     pub id: i64,
     /// Its name.
@@ -278,10 +279,10 @@ pub struct FunctionView {
     pub runtime: Runtime,
     /// `module.function`.
     pub handler: String,
-    /// The version that answers.
+    /// The version that serves requests.
     #[schema(minimum = 1)]
     pub active_version: u32,
-    /// Whether it can answer.
+    /// Whether it can serve requests.
     pub state: FunctionState,
     /// Why `state` is `failed`; null otherwise.
     pub state_reason: Option<String>,
@@ -289,40 +290,40 @@ pub struct FunctionView {
     pub instances: InstanceCounts,
     /// Requests waiting for an instance.
     pub queued: u32,
-    /// Whether a template is up, so that a start need not wait for one.
+    /// Whether a template is running, so that a start need not wait for one.
     pub template: bool,
-    /// The image of the active version's template, by which a start without a template is a restore.
+    /// Image of the active version's template, from which it is restored when it is not running.
     pub image: ImageView,
     /// MiB.
     pub memory_mb: u32,
     /// Milliseconds.
     pub timeout_ms: u32,
-    /// Most instances at one time.
+    /// Maximum number of instances.
     pub max_concurrency: u32,
     /// Seconds.
     pub idle_timeout_s: u32,
-    /// Instances kept even when idle.
+    /// Minimum number of instances to keep.
     pub min_instances: u32,
-    /// Whether its template and one instance are kept whatever idle times and memory pressure say.
+    /// Whether the template and one instance are kept regardless of idle timeouts and memory pressure.
     pub keep_warm: bool,
-    /// Seconds without a call after which the template is let go; 0: never.
+    /// Seconds without a call before the template is released; 0: never.
     pub template_idle_timeout_s: u32,
-    /// How its instances are to start.
+    /// How instances should start.
     pub start: Start,
-    /// How they do start when none is idle: `fork`, `restore` or `boot`.
+    /// How instances do start: `fork`, `restore` or `boot`.
     pub starts_by: StartKind,
-    /// Why they start so where it is not simply by a fork or what was asked for; null otherwise.
+    /// Why `starts_by` differs from a fork or from `start`; null otherwise.
     pub start_reason: Option<String>,
     /// Network access.
     pub network: Network,
-    /// How the body of an HTTP request stands in the event.
+    /// How the event carries the body of an HTTP request.
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
-    /// Which pages of other origins may call it; null when the function speaks for itself.
+    /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
-    /// Names of the environment variables; the values are write-only and always null.
+    /// Names of the environment variables; values are write-only and always null.
     pub env: BTreeMap<String, Option<String>>,
     /// When the function was created.
     #[schema(value_type = String, format = DateTime)]
@@ -330,11 +331,11 @@ pub struct FunctionView {
     /// When its settings or code last changed.
     #[schema(value_type = String, format = DateTime)]
     pub updated_at: Timestamp,
-    /// Where it answers: `/fn/{name}`, or the URL of its own host or of the functions' listener where there is one.
+    /// Where it is called: `/fn/{name}`, or the URL of its own host or of the functions' listener if there is one.
     pub url: String,
-    /// What the scheduler decided for it.
+    /// The scheduler's decisions for it.
     pub decisions: DecisionCounts,
-    /// What was found when the active version was deployed that its author should know.
+    /// Findings from deploying the active version that its author should know about.
     pub notes: Vec<Note>,
 }
 
@@ -351,7 +352,7 @@ pub struct VersionView {
     /// 1, 2, 3 … in order of creation.
     #[schema(minimum = 1)]
     pub version: u32,
-    /// Whether it is the one that answers.
+    /// Whether it is the active version.
     pub active: bool,
     /// SHA-256 of the code package, hex.
     #[schema(pattern = "^[0-9a-f]{64}$")]
@@ -364,37 +365,37 @@ pub struct VersionView {
     pub memory_mb: u32,
     /// Milliseconds.
     pub timeout_ms: u32,
-    /// Most instances at one time.
+    /// Maximum number of instances.
     pub max_concurrency: u32,
     /// Seconds.
     pub idle_timeout_s: u32,
-    /// Instances kept even when idle.
+    /// Minimum number of instances to keep.
     pub min_instances: u32,
-    /// Whether its template and one instance are kept whatever idle times and memory pressure say.
+    /// Whether the template and one instance are kept regardless of idle timeouts and memory pressure.
     pub keep_warm: bool,
-    /// Seconds without a call after which the template is let go; 0: never.
+    /// Seconds without a call before the template is released; 0: never.
     pub template_idle_timeout_s: u32,
-    /// How its instances are to start.
+    /// How instances should start.
     pub start: Start,
-    /// How they do start when none is idle: `fork`, `restore` or `boot`.
+    /// How instances do start: `fork`, `restore` or `boot`.
     pub starts_by: StartKind,
-    /// Why they start so where it is not simply by a fork or what was asked for; null otherwise.
+    /// Why `starts_by` differs from a fork or from `start`; null otherwise.
     pub start_reason: Option<String>,
     /// Network access.
     pub network: Network,
-    /// How the body of an HTTP request stands in the event.
+    /// How the event carries the body of an HTTP request.
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
-    /// Which pages of other origins may call it; null when the function speaks for itself.
+    /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
-    /// Names of the environment variables; the values are write-only and always null.
+    /// Names of the environment variables; values are write-only and always null.
     pub env: BTreeMap<String, Option<String>>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// What was found when it was deployed that its author should know.
+    /// Findings from deploying it that its author should know about.
     pub notes: Vec<Note>,
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Identity of an invocation: a UUIDv7, so that ids sort by time.
+/// Id of an invocation: a UUIDv7, so ids sort by time.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
@@ -50,17 +50,17 @@ pub enum Trigger {
     Chain,
 }
 
-/// How an invocation stands, or how it ended.
+/// State or outcome of an invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Waiting for an instance.
     Queued,
-    /// With an instance.
+    /// Running on an instance.
     Running,
     /// The handler returned.
     Succeeded,
-    /// The handler raised, or returned what cannot be sent.
+    /// The handler raised, or returned something that cannot be serialised.
     Failed,
     /// The handler ran past its deadline and was killed.
     TimedOut,
@@ -68,48 +68,49 @@ pub enum Status {
     Crashed,
     /// The instance was killed by its memory limit.
     OutOfMemory,
-    /// The client went away before the answer.
+    /// The client disconnected before the response.
     Cancelled,
-    /// An asynchronous event that used up its attempts.
+    /// An asynchronous event out of attempts.
     Dead,
 }
 
-/// The start kind that the invocation's instance came from.
+/// How the invocation's instance was started (start kind).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StartKind {
-    /// An idle instance was leased.
+    /// An idle instance was reused.
     Warm,
     /// The template forked.
     Fork,
-    /// The template came back from a CRIU image, then forked.
+    /// The template was restored from a CRIU image, then forked.
     Restore,
     /// The runtime booted and imported the function.
     Boot,
 }
 
-/// Where an invocation's time went, each in µs. A stage that was not reached is 0. The stages follow each other, so together
-/// they are at most `total`; what it has more was spent between them, or rounded down. Where `send` ends and `run` ends is
-/// stamped by the instance, and checked against the server's clock: stamps that contradict it are ignored, and the server's
-/// own instants are used (`hearth_refused_stamps_total` of `/metrics` counts that).
+/// Duration of each stage of an invocation, in µs; 0 for stages not reached. Stages do not overlap, so their sum is at
+/// most `total`; the rest was spent between stages or lost to rounding. The instance timestamps the ends of `send` and
+/// `run`; timestamps that contradict the server's clock are replaced by the server's own (counted in
+/// `hearth_refused_stamps_total` of `/metrics`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Stages {
-    /// Waiting for an instance to be free.
+    /// Waiting for a free instance.
     pub queue: u64,
     /// Starting an instance (0 when warm).
     pub start: u64,
-    /// Delivering the request, until the handler is called: writing it, the body included, waking the instance, reading and
-    /// decoding it there.
+    /// Delivering the request to the handler: writing it with its body, waking the instance, reading and decoding it
+    /// there.
     pub send: u64,
-    /// The handler, until it returns or raises; where it streams its answer, until the first piece.
+    /// The handler, until it returns, raises, or streams the first chunk.
     pub run: u64,
-    /// Delivering the answer: encoding it, waking the server, reading it; where it is streamed, all after the first piece.
+    /// Delivering the response: encoding it, waking the server, reading it; for a stream, everything after the first
+    /// chunk.
     pub recv: u64,
     /// From admission to the end of the response.
     pub total: u64,
 }
 
-/// An error as Lambda shapes it.
+/// An error in Lambda's format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FunctionError {
@@ -117,7 +118,7 @@ pub struct FunctionError {
     pub error_type: String,
     /// Its message.
     pub error_message: String,
-    /// The traceback, one entry a frame, outermost first.
+    /// The traceback, one entry per frame, outermost first.
     #[serde(default)]
     pub stack_trace: Vec<String>,
 }
@@ -132,10 +133,10 @@ pub enum LogStream {
     Stderr,
 }
 
-/// One line a function wrote.
+/// A line written by a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogLine {
-    /// When the server read it.
+    /// When the server read the line.
     #[schema(value_type = String, format = DateTime)]
     pub time: Timestamp,
     /// Where it was written.
@@ -144,7 +145,7 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// A finished invocation: what the history keeps.
+/// A finished invocation, as stored in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct InvocationRecord {
     /// Its id.
@@ -158,7 +159,7 @@ pub struct InvocationRecord {
     pub trigger: Trigger,
     /// How it ended.
     pub status: Status,
-    /// The start kind its instance came from; null when it never got one.
+    /// How its instance was started; null if it never got one.
     pub start: Option<StartKind>,
     /// When it was admitted.
     #[schema(value_type = String, format = DateTime)]
@@ -166,13 +167,13 @@ pub struct InvocationRecord {
     /// When it ended.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
-    /// Where its time went.
+    /// Time per stage.
     pub stages_us: Stages,
     /// Bytes of the event.
     pub request_bytes: u64,
     /// Bytes of the result.
     pub response_bytes: u64,
-    /// How often it was tried; 1 for synchronous calls.
+    /// Number of attempts; 1 for synchronous calls.
     pub attempts: u32,
     /// What went wrong, or null.
     pub error: Option<FunctionError>,
@@ -186,7 +187,7 @@ pub struct InvocationRecord {
 pub struct InvocationFilter {
     /// How it ended.
     pub status: Option<Status>,
-    /// The start kind its instance came from.
+    /// How its instance was started.
     pub start: Option<StartKind>,
     /// The version that ran.
     pub version: Option<u32>,

@@ -1,4 +1,4 @@
-//! How a function's latency is spread over a window, and how that changed in it.
+//! Latency distribution of a function in a window, and its change over time.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -6,49 +6,48 @@ use utoipa::ToSchema;
 
 use super::{Percentiles, Stats};
 
-/// A bar of a histogram: above so many µs, up to so many µs, count. The bounds grow by a fixed factor.
+/// A bar of a histogram: (above µs, up to µs, count). The bounds grow by a fixed factor.
 pub type Bar = (u64, u64, u64);
 
-/// `GET …/{name}/latency`: what `stats` says, and the distributions behind it. Latencies are those the server observed,
-/// from a request's admission to the end of its response.
+/// `GET …/{name}/latency`: `stats` and the distributions behind them. Latency is measured on the server, from a
+/// request's admission to the end of its response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 pub struct Latency {
     /// Counts and percentiles.
     #[serde(flatten)]
     pub stats: Stats,
-    /// When what is counted begins: the first minute (quarter of an hour, in windows of more than two hours) that the
-    /// window touches.
+    /// Start of the counts: the first minute (or quarter of an hour, in windows of more than two hours) in the window.
     #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
-    /// The totals: bars as above µs, up to µs, count, sixteen a decade; those that hold something.
+    /// Histogram of total latency: non-empty bars as (above µs, up to µs, count), sixteen per decade.
     pub histogram: Vec<(u64, u64, u64)>,
-    /// Of them, the invocations that an idle instance served.
+    /// Invocations served by an idle instance.
     pub warm: Distribution,
-    /// Those that needed a start: fork, restore, boot.
+    /// Invocations that needed a start: fork, restore or boot.
     pub cold: Distribution,
-    /// Invocations from before the two were told apart; they are in neither.
+    /// Invocations recorded before warm and cold were distinguished; in neither.
     pub undivided: u64,
-    /// How the totals changed over the window.
+    /// Total latency over time.
     pub heat_map: HeatMap,
 }
 
-/// A part of the totals.
+/// Distribution of a part of the invocations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Distribution {
     /// Invocations.
     pub count: u64,
-    /// Their totals.
+    /// Percentiles of total latency.
     pub total_us: Percentiles,
-    /// Their totals as bars, as in `histogram`.
+    /// Histogram of total latency, as in `histogram`.
     pub histogram: Vec<(u64, u64, u64)>,
 }
 
 /// Counts by time and latency.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct HeatMap {
-    /// Upper bounds of the rows in µs, inclusive, eight a decade.
+    /// Upper bounds of the rows in µs, inclusive, eight per decade.
     pub bounds_us: Vec<u64>,
-    /// Oldest first; only those in which something finished.
+    /// Non-empty columns, oldest first.
     pub columns: Vec<HeatColumn>,
 }
 
@@ -58,10 +57,10 @@ pub struct HeatColumn {
     /// When it begins.
     #[schema(value_type = String, format = DateTime)]
     pub from: Timestamp,
-    /// How many seconds it is wide: 5, 60, 900 or 3600 by the window's length; 60 instead of 5 in minutes from before
-    /// the server started.
+    /// Width in seconds: 5, 60, 900 or 3600 depending on the window; 60 instead of 5 for minutes before the server
+    /// started.
     pub seconds: u32,
-    /// Row, as an index into `bounds_us`, and count; rows that hold something.
+    /// Non-empty rows as (index into `bounds_us`, count).
     #[schema(value_type = Vec<(u64, u64)>)]
     pub counts: Vec<(u32, u64)>,
 }

@@ -1,6 +1,6 @@
-//! What every module speaks of: functions, versions, invocations, and the names the API gives them.
+//! Types shared by all modules: functions, versions, invocations, and their names in the API.
 //!
-//! These types are the vocabulary of `docs` and of the REST API; they hold no behaviour beyond their own rules.
+//! They are the vocabulary of the docs and of the REST API and have no behaviour beyond their own rules.
 
 mod audit;
 mod caller;
@@ -51,7 +51,7 @@ pub use user::{
     Role, SESSION_ABSOLUTE, SESSION_IDLE, SessionOwner, SessionView, UserPatch, UserView,
 };
 
-/// One page of a list, newest first; `next` is what to pass as `before` for the following page.
+/// A page of a list, newest first; pass `next` as `before` for the following page.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 pub struct Page<T> {
     /// The items of this page.

@@ -1,14 +1,14 @@
-//! What the author of a version should know of it, although it deploys.
+//! Findings about a version that its author should know about, although it deploys.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Something found when a version was deployed that its author should know.
+/// A finding from deploying a version that its author should know about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Note {
-    /// A stable name of what was found: `random_at_import`.
+    /// A stable code: `random_at_import`.
     pub code: String,
-    /// What it means, and what to do.
+    /// What it means and what to do.
     pub message: String,
 }
 
@@ -16,12 +16,12 @@ pub struct Note {
 const PLACES_MAX: usize = 3;
 const PLACE_CHARS: usize = 200;
 
-/// The random bytes that an import drew, as a template tells.
+/// The random bytes that an import drew, as reported by the template.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Drawn {
     /// How many.
     bytes: u64,
-    /// How many of them lie in buffers that each instance fills anew.
+    /// How many of them are in buffers that each instance refills.
     #[serde(default)]
     renewed: u64,
     /// Lines of code that drew the first of them.
@@ -52,12 +52,12 @@ impl Drawn {
             message = format!("{message} ({})", places.join(", "));
         }
         message.push_str(
-            ". What it made of them, such as ids, keys or tokens, is the same in every instance: make it in the handler, or \
-             in a function given to register_after_restore.",
+            ". Values derived from them, such as ids, keys or tokens, are the same in every instance: create them in \
+             the handler, or in a function passed to register_after_restore.",
         );
         if self.renewed > 0 {
             message = format!(
-                "{message} Buffers that still hold {} of the bytes are filled anew in each instance.",
+                "{message} Buffers that still hold {} of the bytes are refilled in each instance.",
                 self.renewed
             );
         }

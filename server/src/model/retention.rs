@@ -1,18 +1,18 @@
-//! How long what happened is kept, and how much of it.
+//! Retention: how long and how much history is kept.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Revision;
 
-/// Something of an event or of a result, as it was kept.
+/// The stored part of an event or a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Payload {
-    /// Its beginning, or all of it; null when it is not text.
+    /// Its beginning or all of it; null if it is not text.
     pub text: Option<String>,
-    /// There is more of it than is kept.
+    /// Whether only the beginning is stored.
     pub truncated: bool,
-    /// It is not text.
+    /// Whether it is not text.
     pub binary: bool,
 }
 
@@ -43,32 +43,32 @@ pub const LEAST_MIB: u32 = 16;
 /// Most that is kept of one event or result, bytes.
 pub const MOST_PAYLOAD_BYTES: u32 = 64 << 10;
 
-/// What is kept, for how long and how much of it. The older goes first.
+/// What is kept, for how long and up to which size. The oldest entries are removed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// Age at which an invocation goes, with its event and result; days, 1 to 3650.
+    /// Age at which an invocation is removed with its event and result; days, 1 to 3650.
     #[schema(minimum = 1, maximum = 3650)]
     pub invocations_days: u32,
-    /// Size of all invocations with their events and results; MiB, 16 to 1048576.
+    /// Maximum size of all invocations with their events and results; MiB, 16 to 1048576.
     #[schema(minimum = 16, maximum = 1048576)]
     pub invocations_mib: u32,
-    /// Age at which a log line goes; days, 1 to 3650.
+    /// Age at which a log line is removed; days, 1 to 3650.
     #[schema(minimum = 1, maximum = 3650)]
     pub logs_days: u32,
-    /// Size of all log lines with the index for their search; MiB, 16 to 1048576.
+    /// Maximum size of all log lines with their search index; MiB, 16 to 1048576.
     #[schema(minimum = 16, maximum = 1048576)]
     pub logs_mib: u32,
-    /// Age at which a minute's statistics go; days, 7 to 3650.
+    /// Age at which statistics are removed; days, 7 to 3650.
     #[schema(minimum = 7, maximum = 3650)]
     pub statistics_days: u32,
-    /// Age at which an entry of the audit log goes; days, 30 to 3650.
+    /// Age at which an audit record is removed; days, 30 to 3650.
     #[schema(minimum = 30, maximum = 3650)]
     pub audit_days: u32,
-    /// How much of an event is kept; bytes, 0 (none) to 65536.
+    /// Stored part of an event; bytes, 0 (none) to 65536.
     #[schema(maximum = 65536)]
     pub event_bytes: u32,
-    /// How much of a result is kept; bytes, 0 (none) to 65536.
+    /// Stored part of a result; bytes, 0 (none) to 65536.
     #[schema(maximum = 65536)]
     pub result_bytes: u32,
 }

@@ -1,4 +1,4 @@
-//! Which state of something a change is meant for, so that nobody undoes another's change unawares.
+//! Which state a change applies to, so that nobody overwrites another's change unknowingly.
 
 use std::fmt;
 
@@ -22,8 +22,8 @@ pub fn digest(content: &[u8]) -> String {
 pub struct Revision(String);
 
 impl Revision {
-    /// Of a function: its versions are immutable, so the active one's number names all that was asked for. The id tells
-    /// it from a function that had the name before.
+    /// Of a function: versions are immutable, so the active version's number identifies the configuration. The id
+    /// distinguishes it from an earlier function of the same name.
     pub fn of_function(id: i64, active_version: u32) -> Self {
         Self(format!("{id}.{active_version}"))
     }
@@ -84,9 +84,9 @@ impl Meant {
     }
 }
 
-/// What a change was meant for is not there any more: somebody else has changed it meanwhile.
+/// The state that a change applies to has been replaced in the meantime.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("it was changed meanwhile")]
+#[error("it has changed in the meantime")]
 pub struct Changed {
     /// What there is now.
     pub present: Revision,

@@ -1,22 +1,22 @@
-//! How instances of a function start: what its user asked for, what its import left running, and what follows from both.
+//! How instances of a function start: the setting, what the import left running, and what follows from both.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::StartKind;
 
-/// How a function's instances are to start.
+/// How a function's instances should start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
-    /// By a fork; by a restore for each, or a boot, where the import has left threads running, which a fork would not have.
+    /// By a fork; by a restore or a boot if the import left threads running, which a fork would lose.
     #[default]
     Auto,
-    /// By a fork of the template, whatever threads that has.
+    /// By a fork of the template, even if it has other threads.
     Fork,
-    /// Each from the template's image, threads and all, in a sandbox of its own; by a boot where there is no image.
+    /// From the template's image, with its threads, each in its own sandbox; by a boot if there is no image.
     Restore,
-    /// Each by a boot of its own, in a sandbox of its own.
+    /// By a boot, each in its own sandbox.
     Boot,
 }
 
@@ -113,8 +113,8 @@ pub fn choose_start(
         (Start::Fork, Some(left)) => StartChoice {
             by: StartKind::Fork,
             reason: Some(format!(
-                "warning: the import left {}, which no fork has: a request that waits for one of them hangs. \"start\" is \"fork\"; \
-                 \"auto\" would not fork",
+                "warning: the import left {}, which a fork would not have; a request that waits for one of them \
+                 hangs. \"start\" is \"fork\"; \"auto\" would not fork",
                 left.in_words()
             )),
         },
@@ -133,7 +133,7 @@ pub fn choose_start(
                 Ok(()) => (StartKind::Restore, None),
                 Err(why) => (
                     StartKind::Boot,
-                    Some(format!("nothing can be restored: {why}")),
+                    Some(format!("restore is not available: {why}")),
                 ),
             };
             let reasons: Vec<String> = threads.into_iter().chain(no_image).collect();
@@ -177,7 +177,8 @@ mod tests {
         assert_eq!(
             booted.reason.as_deref(),
             Some(
-                "the import left 1 thread running, which a fork would not have; nothing can be restored: there is no CRIU"
+                "the import left 1 thread running, which a fork would not have; restore is not available: \
+                 there is no CRIU"
             )
         );
     }

@@ -13,8 +13,8 @@ pub const fn samples_needed(per_mille: u64) -> u64 {
     1000_u64.div_ceil(1000 - per_mille)
 }
 
-/// Percentiles of a duration, in µs, each observed (not corrected for coordinated omission), by nearest rank. `null` where
-/// there are fewer samples than the percentile needs: it would be the maximum.
+/// Percentiles of a duration in µs by nearest rank, as observed (not corrected for coordinated omission). `null` if
+/// there are too few samples for the percentile to differ from the maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Percentiles {
     /// Median; `null` with fewer than 2 samples.
@@ -32,11 +32,11 @@ pub struct Percentiles {
 /// Percentiles of each stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StageStats {
-    /// Waiting for an instance to be free.
+    /// Waiting for a free instance.
     pub queue: Percentiles,
     /// Starting an instance.
     pub start: Percentiles,
-    /// Delivering the request, until the handler is called.
+    /// Delivering the request to the handler.
     pub send: Percentiles,
     /// The handler.
     pub run: Percentiles,
@@ -44,7 +44,7 @@ pub struct StageStats {
     pub recv: Percentiles,
 }
 
-/// Invocations by the start kind they started from.
+/// Invocations by start kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StartCounts {
     /// An idle instance.
@@ -64,7 +64,7 @@ pub struct Stats {
     pub window_s: u64,
     /// Finished invocations in it.
     pub count: u64,
-    /// Those that did not succeed.
+    /// Unsuccessful invocations.
     pub errors: u64,
     /// By start kind.
     pub starts: StartCounts,
@@ -72,7 +72,7 @@ pub struct Stats {
     pub total_us: Percentiles,
     /// Stage by stage.
     pub stages_us: StageStats,
-    /// p99 divided by p50 of the total; `null` with fewer than 100 samples, which p99 needs.
+    /// p99 divided by p50 of the total; `null` with fewer than 100 samples.
     pub tail_to_median: Option<f64>,
 }
 

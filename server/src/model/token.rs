@@ -16,7 +16,7 @@ pub enum Right {
     Invoke,
     /// Deploy, change and delete functions.
     Write,
-    /// Manage users and tokens, see the audit log, set the retention.
+    /// Manage users, tokens and retention, see the audit log.
     Admin,
 }
 
@@ -45,19 +45,19 @@ impl Right {
 pub struct TokenView {
     /// Its number.
     pub id: i64,
-    /// What its owner called it.
+    /// Name given by its owner.
     pub name: String,
     /// What it allows.
     pub rights: Vec<Right>,
-    /// The functions it is limited to, by name, or null for all.
+    /// Names of the functions it is scoped to, or null for all.
     pub scope: Option<Vec<String>>,
-    /// When it was made.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
-    /// When it was last used, to about a second, or null.
+    /// When it was last used, accurate to about a second, or null.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Timestamp>,
-    /// When it stops being valid, or null for never.
+    /// When it expires, or null for never.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
 }
@@ -69,7 +69,7 @@ impl TokenView {
     }
 }
 
-/// A token to make.
+/// A token to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
     /// What it is for.

@@ -21,7 +21,7 @@ pub enum Role {
     Viewer,
     /// Sees, invokes, deploys, changes and deletes functions.
     Operator,
-    /// The same, and manages people, tokens and retention.
+    /// The same, and manages users, tokens and retention.
     Admin,
 }
 
@@ -56,22 +56,22 @@ impl Role {
 /// A user as the API shows one: never the password or its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UserView {
-    /// Row id; never reused, and not shown: users are known by their names.
+    /// Row id; never reused and not exposed: users are addressed by name.
     #[serde(skip)]
     pub id: i64,
     /// The name to log in with.
     pub name: String,
     /// What the user may do.
     pub role: Role,
-    /// Cannot log in.
+    /// Whether log-in is blocked.
     pub disabled: bool,
-    /// When the user was made.
+    /// When the user was created.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// The last log-in, or null.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_login_at: Option<Timestamp>,
-    /// Sessions that are open.
+    /// Number of open sessions.
     pub sessions: u32,
 }
 

@@ -114,7 +114,7 @@ fn extract_one(
     }
     if written != source.size() {
         return Err(PackageError::Damaged(format!(
-            "{shown} holds {written} bytes and not the {} it declares",
+            "{shown} has {written} bytes, not the {} it declares",
             source.size()
         )));
     }

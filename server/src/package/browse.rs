@@ -1,7 +1,7 @@
-//! Looking into a package that is in its place: what files there are, and what is in one of them.
+//! Lists and reads the files of an unpacked package.
 //!
-//! Packages hold directories and regular files only ([`super::tree`] made them), and nothing changes in them, so that a
-//! checked path leads nowhere else. Byte code ([`super::bytecode`]) is not shown.
+//! Packages contain only directories and regular files ([`super::tree`] created them) and never change, so a checked
+//! path cannot lead elsewhere. Byte code ([`super::bytecode`]) is not shown.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,12 +1,12 @@
-//! Byte code of a package's Python sources, made in a sandbox and kept beside them where Python looks for it.
+//! Byte code of a package's Python sources, compiled in a sandbox and stored where Python looks for it.
 //!
 //! ```text
 //! compiler in its sandbox ─▶ two pipes ─▶ Frames (bounded) ─▶ ByteCodeWriter (a source of this package? once? a hash-based pyc?)
 //!                                                                └▶ pkg/__pycache__/mod.cpython-311.pyc
 //! ```
 //!
-//! What comes is hostile like any other input: the compiler has read the user's files. The places where something is
-//! written follow from the package's own files alone. What is refused, and what never comes, is compiled at each import.
+//! The compiler's output is hostile input, because it has read the user's files. Paths to write are derived from the
+//! package's own files only. Modules whose byte code is rejected or missing are compiled on each import.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions, Permissions};

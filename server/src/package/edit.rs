@@ -1,4 +1,4 @@
-//! A new package from one that is there: some files written, moved or removed, the others copied.
+//! Creates a package from an existing one: some files written, moved or removed, the others copied.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -89,17 +89,17 @@ fn targets<'e>(
             Some(from) => {
                 let meta = files
                     .remove(from)
-                    .ok_or_else(|| refuse(from, "is not there, or is edited twice"))?;
+                    .ok_or_else(|| refuse(from, "does not exist or is edited twice"))?;
                 Some((from, meta))
             }
         };
         match (&edit.to, &edit.text) {
             (Some(to), _) if source.is_none() && edit.text.is_none() => {
-                return Err(refuse(to, "is new and has no text"));
+                return Err(refuse(to, "is new but has no text"));
             }
             (Some(to), text) => wanted.push((to.as_str(), source, text.as_deref())),
             (None, None) if source.is_some() => {}
-            (None, _) => return Err(refuse("", "is named neither before nor after")),
+            (None, _) => return Err(refuse("", "has neither an old nor a new path")),
         }
     }
     // After all are taken out: files may change places.
@@ -109,16 +109,16 @@ fn targets<'e>(
             other => other,
         })?;
         if name.is_dir {
-            return Err(refuse(to, "ends in a slash, as a directory does"));
+            return Err(refuse(to, "ends with a slash"));
         }
         if bytecode::is_reserved(&name.path) {
             return Err(refuse(
                 to,
-                "is in a __pycache__, where byte code is kept; use another directory",
+                "is in __pycache__, which holds byte code; use another directory",
             ));
         }
         if files.contains_key(&name.path) {
-            return Err(refuse(to, "is there already"));
+            return Err(refuse(to, "already exists"));
         }
         let target = Target {
             source,
@@ -126,7 +126,7 @@ fn targets<'e>(
             executable: source.is_some_and(|(_, meta)| meta.executable),
         };
         if targets.insert(name.path, target).is_some() {
-            return Err(refuse(to, "is there already"));
+            return Err(refuse(to, "already exists"));
         }
     }
     Ok(targets)

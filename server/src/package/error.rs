@@ -1,7 +1,7 @@
-//! Why an upload was refused.
+//! Why an upload was rejected.
 
-/// Why an upload was refused. Each variant has a stable name ([`PackageError::code`]) and a sentence that says what was
-/// found and what would be right.
+/// Why an upload was rejected. Each variant has a stable name ([`PackageError::code`]) and a sentence that says what
+/// was found and what would be right.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     /// The disk would not take it. Not the uploader's fault.
@@ -11,15 +11,15 @@ pub enum PackageError {
     #[error("the upload is not a zip archive: {0}")]
     NotAZip(&'static str),
     /// The archive contradicts itself, ends early or fails its checksums.
-    #[error("the archive is damaged: {0}; make it again and upload it again")]
+    #[error("the archive is damaged: {0}; create it again and retry")]
     Damaged(String),
     /// It has the 64-bit extensions, which only archives far beyond the limits need.
     #[error(
-        "the archive's directory is in Zip64 format; make it without (it is needed beyond 65,534 files or 4 GiB only)"
+        "the archive uses Zip64, which is not supported; it is needed only above 65,534 files or 4 GiB"
     )]
     Zip64,
     /// It holds too many files.
-    #[error("the archive holds {found}{} entries; at most {limit} are allowed", or_more(*found))]
+    #[error("the archive has {found}{} entries; at most {limit} are allowed", or_more(*found))]
     TooManyEntries {
         /// What its end record says; 65,535 means that or more.
         found: u64,
@@ -59,7 +59,7 @@ pub enum PackageError {
         kind: &'static str,
     },
     /// It needs a password.
-    #[error("the archive's entry {entry} is encrypted; make the archive without a password")]
+    #[error("the archive's entry {entry} is encrypted; create the archive without a password")]
     Encrypted {
         /// The name, quoted and shortened.
         entry: String,
@@ -75,7 +75,7 @@ pub enum PackageError {
         method: String,
     },
     /// Two entries for one path.
-    #[error("the archive holds {entry} twice, or both as a file and as a directory")]
+    #[error("the archive contains {entry} twice, or both as a file and as a directory")]
     Duplicate {
         /// The name, quoted and shortened.
         entry: String,
@@ -90,7 +90,7 @@ pub enum PackageError {
     },
     /// Inline source for a module name that no single file can have.
     #[error(
-        "source that is not in an archive becomes one file, and \"{module}\" is not a plain module name: use letters, \
+        "a single source file is named after the handler's module, and \"{module}\" is not a valid name: use letters, \
          digits and _ before the last dot of the handler, or upload a zip archive"
     )]
     Module {
@@ -99,7 +99,7 @@ pub enum PackageError {
     },
     /// The handler's module is not in the archive.
     #[error(
-        "the code holds no {expected} at its root, which the handler setting asks for; it holds {found}"
+        "the code has no {expected} at its root, which the handler setting requires; it has {found}"
     )]
     MissingModule {
         /// The file that was looked for first.
@@ -140,7 +140,7 @@ fn or_more(found: u64) -> &'static str {
     }
 }
 
-/// Longest part of a hostile name that is worth repeating.
+/// Longest part of a hostile name to repeat in errors.
 const SHOWN_NAME_CHARS: usize = 80;
 
 /// A name for a message: quoted, control characters escaped, shortened.

@@ -1,4 +1,4 @@
-//! Uploaded code: checked, unpacked into a directory, hashed. Nothing of a refused upload stays behind.
+//! Uploaded code: checked, unpacked into a directory, hashed. A rejected upload leaves nothing behind.
 //!
 //! ```text
 //! Code::Inline ─▶ {module}.{extension} ─┐
@@ -8,8 +8,9 @@
 //! Code::Edits ─▶ browse (the base) ─▶ edit
 //! ```
 //!
-//! [`Packages`] is the directory where packages have their places. [`browse`] looks into a package that is in its place, [`pack`] makes an archive of it again. [`bytecode`] is kept in
-//! packages, but is no part of them: neither is it shown, nor is any taken from an upload.
+//! [`Packages`] is the directory that holds the packages. [`browse`] reads an unpacked package, [`pack`] creates an
+//! archive from it. [`bytecode`] is stored in packages but is not part of them: it is not shown, and uploads cannot contain
+//! any.
 
 mod archive;
 pub mod browse;

@@ -1,4 +1,4 @@
-//! The handler's module: is it in the upload?
+//! Checks that the upload contains the handler's module.
 
 use super::error::PackageError;
 use super::tree::Tree;

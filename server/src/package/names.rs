@@ -1,4 +1,4 @@
-//! Names of archive entries: from hostile bytes to a plain relative path, or a refusal.
+//! Names of archive entries: validates hostile bytes as plain relative paths.
 
 use super::error::{PackageError, quoted};
 
@@ -6,7 +6,7 @@ use super::error::{PackageError, quoted};
 const MAX_COMPONENT_BYTES: usize = 255;
 /// Longest whole path, well below PATH_MAX with the store's own directory before it.
 const MAX_PATH_BYTES: usize = 1024;
-/// Deepest nesting: bounds the recursion of whoever walks the tree later.
+/// Deepest nesting: bounds the recursion of later tree walks.
 const MAX_DEPTH: usize = 32;
 
 /// A checked entry name.
@@ -32,10 +32,10 @@ pub(super) fn check(raw: &[u8]) -> Result<EntryName, PackageError> {
         return Err(refuse("is longer than 1024 bytes"));
     }
     if name.chars().any(|c| c.is_ascii_control()) {
-        return Err(refuse("has a NUL or another control character in it"));
+        return Err(refuse("contains a NUL or another control character"));
     }
     if name.contains('\\') {
-        return Err(refuse("has a backslash in it"));
+        return Err(refuse("contains a backslash"));
     }
     if name.starts_with('/') {
         return Err(refuse("is an absolute path"));
@@ -52,7 +52,7 @@ pub(super) fn check(raw: &[u8]) -> Result<EntryName, PackageError> {
     for component in name.split('/') {
         match component {
             "." => {}
-            ".." => return Err(refuse("leads outside with \"..\"")),
+            ".." => return Err(refuse("leaves the root with \"..\"")),
             "" => return Err(refuse("has an empty component")),
             long if long.len() > MAX_COMPONENT_BYTES => {
                 return Err(refuse("has a component longer than 255 bytes"));

@@ -1,4 +1,4 @@
-//! A package as a zip archive again. The same package gives the same bytes: no times, files by name.
+//! Creates a zip archive from a package, reproducibly: no timestamps, files sorted by name.
 
 use std::io::{Seek, Write};
 use std::path::Path;

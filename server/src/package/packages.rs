@@ -23,8 +23,8 @@ struct Inner {
     dir: PathBuf,
     store: Store,
     in_hand: Mutex<InHand>,
-    /// Held while a package is put in its place, and while an unused one is looked for and removed, so that neither
-    /// happens in the middle of the other.
+    /// Held while a package is moved into place and while unused ones are found and removed, so that these do not
+    /// interleave.
     moving: tokio::sync::Mutex<()>,
 }
 
@@ -103,7 +103,7 @@ impl Packages {
         }
     }
 
-    /// Unpacks an upload beside the packages. `base` is the package that edits are meant for.
+    /// Unpacks an upload beside the packages. `base` is the package that edits apply to.
     ///
     /// # Errors
     /// [`PackageError`]; nothing of a refused upload stays.
@@ -120,7 +120,7 @@ impl Packages {
             .to_owned();
         let extension = match runtime {
             Runtime::Python3 => "py",
-            // Node tells by the syntax which kind of module it is.
+            // Node detects the module type from the syntax.
             Runtime::Node => "js",
         };
         let (dir, base) = (self.inner.dir.clone(), base.map(Package::path));
@@ -164,11 +164,11 @@ impl Packages {
                 let remove = move || remove_tree(&set_aside(&dir, &sha256)?);
                 let removed = tokio::task::spawn_blocking(remove).await;
                 if let Ok(Err(error)) = removed {
-                    tracing::warn!(%error, "unused code was not removed");
+                    tracing::warn!(%error, "cannot remove unused code");
                 }
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "unused code was not removed"),
+            Err(error) => tracing::warn!(%error, "cannot remove unused code"),
         }
     }
 

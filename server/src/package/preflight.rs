@@ -1,8 +1,8 @@
-//! What a zip archive says of itself, read before anything is believed.
+//! Checks a zip archive's end record before anything else is parsed.
 //!
-//! The end record is found here the strict way: it is the last signature in the file, its comment reaches exactly to
-//! the end, and the directory lies directly before it. Then the zip reader can come to no other reading, so that the
-//! number of entries is bounded before the first of them is parsed.
+//! The end record must be the last signature in the file, its comment must reach exactly to the end, and the directory
+//! must lie directly before it. The zip reader then cannot interpret the file differently, so the number of entries is
+//! bounded before the first of them is parsed.
 
 use super::error::PackageError;
 use super::{MAX_ENTRIES, PackageError as Error};
@@ -60,7 +60,7 @@ pub(super) fn entries(archive: &Upload) -> Result<usize, PackageError> {
         return Err(Error::Damaged("it is one part of several".to_owned()));
     }
     if count == 0 {
-        return Err(Error::NotAZip("it holds no files"));
+        return Err(Error::NotAZip("it contains no files"));
     }
     let end = tail_start + at as u64;
     let starts_well = match end.checked_sub(size.into()) {

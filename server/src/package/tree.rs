@@ -1,4 +1,4 @@
-//! The directory being filled: every file is created anew, hashed as it is written, and sealed at the end.
+//! The target directory: every file is newly created, hashed as it is written, and sealed at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};

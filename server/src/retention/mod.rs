@@ -1,9 +1,8 @@
-//! Removing what is older, or more, than the settings say; and making the database's file smaller afterwards.
+//! Removes history past the age and size limits, and shrinks the database file afterwards.
 //!
-//! One task does it, a piece at a time: see [`crate::store`] for the pieces and [`policy`] for what is due. It rests after
-//! each piece for as long as the piece took, so that the history and deploys have the writing connection at least half of
-//! the time, and they get it first, because they wait in line while it rests. What a crash interrupts is due again at the
-//! next start.
+//! One task does this in batches: see [`crate::store`] for the batches and [`policy`] for what is due. After each batch
+//! it pauses for as long as the batch took, so that the history and deploys have the write connection at least half of
+//! the time. Work interrupted by a crash is due again at the next start.
 
 pub mod policy;
 
@@ -32,32 +31,32 @@ const SHORTEST_REST: Duration = Duration::from_millis(1);
 /// Free space that stays in the file, bytes: new rows go there, and the file need not grow again for them.
 const SLACK: u64 = 4 << 20;
 
-/// What is kept, and what is being removed.
+/// Retention settings, the space used and the progress of removal.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct RetentionStatus {
     /// The settings.
     pub settings: Retention,
     /// Invocations with their events and results.
     pub invocations: Amount,
-    /// Log lines with the index for their search.
+    /// Log lines with their search index.
     pub logs: Amount,
-    /// Start of the oldest minute there are statistics of; null when there are none.
+    /// Start of the oldest minute with statistics; null if there are none.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub statistics_oldest: Option<Timestamp>,
     /// The database's file.
     pub database: DatabaseFile,
-    /// The last removal, or the one that is under way.
+    /// The last or current removal.
     pub pass: Pass,
 }
 
-/// How much there is of one kind.
+/// Amount stored of one kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Amount {
     /// How many.
     pub count: u64,
-    /// About how many bytes they take in the file, their indexes included: counted from rows and text, not measured.
+    /// Estimated bytes in the file, including indexes, from rows and text.
     pub bytes: u64,
-    /// When the oldest happened; null when there is none.
+    /// Time of the oldest; null if there is none.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub oldest: Option<Timestamp>,
 }
@@ -75,11 +74,11 @@ impl Amount {
 /// The database's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub struct DatabaseFile {
-    /// Its size, bytes, without its log.
+    /// Size in bytes, without the write-ahead log.
     pub bytes: u64,
-    /// Of it free for new rows, bytes.
+    /// Bytes free for new rows.
     pub free_bytes: u64,
-    /// Whether it becomes smaller when rows are removed. A large one of an earlier version only reuses the space.
+    /// Whether the file shrinks when rows are removed. A large file from an earlier version only reuses the space.
     pub shrinks: bool,
 }
 
@@ -88,13 +87,13 @@ pub struct DatabaseFile {
 pub struct Pass {
     /// Whether it is under way.
     pub running: bool,
-    /// What it is at: `invocations`, `logs`, `statistics`, `audit` or `file`; null when it is not under way.
+    /// Current stage: `invocations`, `logs`, `statistics`, `audit` or `file`; null if not running.
     pub stage: Option<&'static str>,
     /// Rows removed so far.
     pub removed: u64,
-    /// About how many rows were to be removed when it began.
+    /// Estimated rows to remove when it began.
     pub expected: u64,
-    /// When it began; null when there was none yet.
+    /// When it began; null before the first one.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
     /// When it ended.
@@ -170,7 +169,7 @@ impl Retainer {
         **self.inner.settings.load()
     }
 
-    /// Begins a change of the settings: nobody else can change them until it ends.
+    /// Begins a change of the settings and locks them until it ends.
     pub async fn change(&self) -> Change {
         Change {
             _turn: self.inner.turn.clone().lock_owned().await,
@@ -178,7 +177,7 @@ impl Retainer {
         }
     }
 
-    /// What is kept, and what is being removed.
+    /// Retention settings, the space used and the progress of removal.
     pub async fn status(&self) -> Result<RetentionStatus, StoreError> {
         let store = &self.inner.store;
         let (invocations, logs) = self.amounts().await?;
@@ -229,7 +228,7 @@ impl Retainer {
                     ..
                 }) => return,
                 Err(error) => {
-                    tracing::warn!(%error, "old history could not be removed");
+                    tracing::warn!(%error, "cannot remove old history");
                     self.update(|pass| pass.error = Some(error.to_string()));
                 }
             }
@@ -264,7 +263,7 @@ impl Retainer {
         self.shrink().await
     }
 
-    /// Removes what is due of invocations or of log lines. The settings are read anew for each piece.
+    /// Removes what is due of invocations or of log lines. The settings are read again for each batch.
     async fn remove_kind(&self, kind: &'static str) -> Result<(), StoreError> {
         let store = &self.inner.store;
         let of_invocations = kind == "invocations";

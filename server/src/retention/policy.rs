@@ -1,4 +1,4 @@
-//! What has to go: pure, with the clock as a parameter.
+//! What is due for removal: pure functions, with the clock as a parameter.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -30,7 +30,7 @@ pub struct Budget {
 pub enum Due {
     /// Everything that happened before.
     Before(Timestamp),
-    /// So many of the oldest, because all together take too much.
+    /// This many of the oldest, because of the size limit.
     Oldest(u64),
 }
 

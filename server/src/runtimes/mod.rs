@@ -29,7 +29,7 @@ pub struct RuntimeFiles {
 }
 
 impl RuntimeFiles {
-    /// What the template of a function with so much memory executes, as seen inside.
+    /// The command line of a template with this much memory, as seen in the sandbox.
     pub fn argv(&self, memory_mb: u32) -> Vec<String> {
         let mut argv = self.command.clone();
         if let Some(flag) = self.heap_flag {

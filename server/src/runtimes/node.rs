@@ -1,4 +1,4 @@
-//! `node`: which interpreter, and whether it can be forked.
+//! `node`: finds the interpreter and tests whether it can fork.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -36,7 +36,7 @@ const IN_THREADS: &str = "--require=/opt/hearth/node/worker/thread.js";
 /// everything else, too.
 const HEAP_FLAG: &str = "--max-old-space-size";
 
-/// Longest probe. It takes a quarter of a second; a child that hangs ends it after ten.
+/// Timeout of the probe. It usually takes a quarter of a second; a hanging child is ended after ten.
 const PROBE_DEADLINE: Duration = Duration::from_secs(20);
 /// How often it is asked whether it has ended.
 const PROBE_POLL: Duration = Duration::from_millis(5);
@@ -76,7 +76,7 @@ pub(super) fn probe(dir: &Path, config: &Config) -> RuntimeFiles {
         tracing::warn!(
             version,
             reason,
-            "node cannot be forked: its functions start by boot"
+            "node cannot fork; its functions start by boot"
         );
     }
     let mut command: Vec<String> = std::iter::once(inside)
@@ -157,7 +157,7 @@ fn ask(node: &Path, bootstrap: &Path) -> Result<Answer, String> {
         Ok(None) => format!("no answer within {} s", PROBE_DEADLINE.as_secs()),
         Err(error) => error.to_string(),
     };
-    Err(format!("{} did not pass the probe: {why}", node.display()))
+    Err(format!("{} failed the probe: {why}", node.display()))
 }
 
 /// What `node --version` prints, without its `v`.
@@ -190,7 +190,7 @@ fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
 
 fn read(pipe: Option<impl io::Read>, into: &mut Vec<u8>) {
     if let Some(pipe) = pipe {
-        // What could not be read makes no sense either.
+        // An unreadable value is also invalid.
         let _ = pipe.take(ANSWER_BYTES).read_to_end(into);
     }
 }

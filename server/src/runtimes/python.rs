@@ -45,6 +45,6 @@ fn python_version(python: &Path) -> Result<String, String> {
             MIN_PYTHON.0,
             MIN_PYTHON.1
         )),
-        _ => Err(format!("{} does not say its version", python.display())),
+        _ => Err(format!("cannot read the version of {}", python.display())),
     }
 }

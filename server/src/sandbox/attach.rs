@@ -1,6 +1,7 @@
-//! Moves instances into their instance cgroups, on a thread of its own.
+//! Moves instances into their cgroups, on a thread of its own.
 //!
-//! The kernel may let a move wait for 10 ms (see `favordynmods` in the documentation); nothing else shall wait behind it.
+//! A move may block for 10 ms in the kernel (see `favordynmods` in the documentation), and nothing else should wait for
+//! it.
 
 use std::fs;
 use std::io;
@@ -18,8 +19,8 @@ use super::cgroup::owner;
 use super::limits::INSTANCE_OOM_SCORE;
 use crate::host_error::HostError;
 
-/// Times a move is tried while the host is short of something, and the pause between: an instance outside of its instance
-/// cgroup has only the sandbox's limits, and is ended when it stays there.
+/// Attempts to move while the host is out of a resource, and the pause in between: an instance outside its cgroup has
+/// only the sandbox's limits, and is ended if it stays there.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -33,7 +34,7 @@ pub struct Attach {
     pub pidfd: OwnedFd,
     /// Its host uid.
     pub uid: u32,
-    /// Who is told when it cannot be moved.
+    /// Notified if it cannot be moved.
     pub refused: oneshot::Sender<HostError>,
 }
 
@@ -55,7 +56,7 @@ fn attach(job: Attach) {
     let error = loop {
         match try_attach(&job) {
             Ok(()) => return,
-            // It died, or its instance cgroup is gone because it was killed.
+            // It died, or its cgroup is gone because it was killed.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
                     || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
@@ -69,7 +70,7 @@ fn attach(job: Attach) {
         tries += 1;
     };
     let instance_cgroup = job.procs.display();
-    // Whoever would be told may have ended it.
+    // The receiver may have ended it.
     let _ = job.refused.send(HostError::new(format_args!(
         "an instance cannot be moved into its cgroup {instance_cgroup}: {error}"
     )));
@@ -81,8 +82,8 @@ fn try_attach(job: &Attach) -> io::Result<()> {
         return Ok(());
     };
     let owner = owner(number)?;
-    // As long as the instance has not ended, its number is its own. Between this look and the moves below it would have
-    // to end, be reaped, and all other numbers be given out, for a stranger to have it.
+    // While the instance runs, its pid is its own. For the pid to be reused before the moves below, the instance would
+    // have to exit and be reaped, and all other pids be allocated.
     let mut ended = [PollFd::new(&job.pidfd, PollFlags::IN)];
     let lives = poll(&mut ended, Some(&Timespec::default()))? == 0;
     if !lives || owner != Some(job.uid) {

@@ -1,4 +1,4 @@
-//! What happens to a sandbox, in this order: created, spawned, ready, buried, removed; or failed at any point.
+//! The lifecycle of a sandbox: created, spawned, ready, destroying, removed; or failed at any point.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -103,7 +103,7 @@ impl Thread {
             if let Some(limit) = limit {
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
             }
-            // While the sandbox is being made, so that its first start finds an instance cgroup.
+            // While the sandbox is being created, so that its first start finds a cgroup.
             self.later(FIRST_CELL, 0, Job::FillPool(key, 1));
         }
     }
@@ -115,7 +115,7 @@ impl Thread {
         };
         if live.waiting.is_some() {
             let (limit, said) = (limit.as_millis(), live.criu_said());
-            let detail = format!("not done within {limit} ms; {said}");
+            let detail = format!("timed out after {limit} ms; {said}");
             self.fail(key, SandboxError::step(RESTORE_STEP, detail));
         }
     }
@@ -193,7 +193,7 @@ impl Thread {
         if live.destroying {
             live.kill();
         }
-        // A pre-warmed sandbox's builder is needed once more.
+        // The builder of a pre-warmed sandbox is needed once more.
         if live.prewarmed.is_none()
             && let Some(builder) = live.builder.take()
         {
@@ -238,17 +238,17 @@ impl Thread {
             mailbox: self.mailbox.clone(),
             attach: self.attach.clone(),
         };
-        // When nobody waits any more, the sandbox is dropped here, and its drop has it destroyed.
+        // If nothing waits any more, the sandbox is dropped here, which destroys it.
         drop(reply.send(Ok(sandbox)));
-        // That of a former pre-warmed sandbox ends in a moment.
+        // That of a former pre-warmed sandbox exits shortly.
         if let Some(builder) = builder {
             self.later(RETRY.0, 0, Job::Reap(builder));
         }
         self.later(OTHER_CELLS, 0, Job::FillPool(key, CELL_POOL));
     }
 
-    /// The sandbox cannot be made: says so and removes what there is of it. When it was made ahead and the restore itself
-    /// has not failed, another is made instead.
+    /// The sandbox cannot be created: reports it and removes what exists of it. If it was pre-warmed and the restore
+    /// itself has not failed, another one is created instead.
     pub(super) fn fail(&mut self, key: Key, error: SandboxError) {
         self.lose_prewarmed(key, Some(&error));
         let live = self.live.get_mut(&key);
@@ -260,7 +260,7 @@ impl Thread {
                 anew: Some(spec),
                 ..
             }) if !error.is_of_restore() => {
-                tracing::warn!(%error, "a sandbox made ahead failed");
+                tracing::warn!(%error, "a pre-warmed sandbox failed");
                 self.create_anew(*spec, reply);
             }
             Some(Waiting { reply, .. }) => {
@@ -290,7 +290,7 @@ impl Thread {
     pub(super) fn fail_silent_init(&mut self, key: Key) {
         self.fail(
             key,
-            SandboxError::step("start", "hearth-init ended without a word"),
+            SandboxError::step("start", "hearth-init exited without a status report"),
         );
     }
 
@@ -313,7 +313,7 @@ impl Thread {
             // Its builder may live, and so its socket.
             self.fail_silent_init(key);
         }
-        // Nobody else knows of a pre-warmed sandbox.
+        // Nothing else refers to a pre-warmed sandbox.
         if self.lose_prewarmed(key, None) {
             self.destroy(key, None);
         } else if destroying {
@@ -333,7 +333,7 @@ impl Thread {
         let mut builder = None;
         if !std::mem::replace(&mut live.destroying, true) {
             live.kill();
-            // A pre-warmed sandbox's builder is still there, and of no use without PID 1.
+            // The builder of a pre-warmed sandbox still runs, and is useless without PID 1.
             if live.init.is_some() || live.gone {
                 live.kill_builder();
                 builder = live.builder.take();

@@ -1,4 +1,4 @@
-//! How much a sandbox may use. Pure arithmetic over named limits.
+//! Resource limits of a sandbox: pure arithmetic over named limits.
 
 use std::sync::LazyLock;
 
@@ -13,15 +13,15 @@ pub const INSTANCE_PIDS: u64 = 64;
 pub const TEMPLATE_PIDS: u64 = 32;
 /// Most processes and threads of one sandbox, however many instances it may have. Protects the host's process table.
 pub const SANDBOX_PIDS_MAX: u64 = 32_768;
-/// What the template may use beyond one instance's memory: PID 1, the interpreter, and instances that are about to be
-/// moved into their instance cgroups.
+/// What the template may use beyond one instance's memory: PID 1, the interpreter, and instances about to be moved into
+/// their cgroups.
 pub const TEMPLATE_EXTRA_MEMORY: u64 = 64 * MIB;
 /// What an instance takes while it boots by itself: an interpreter with the function imported.
 pub const BOOTED_INSTANCE_MEMORY: u64 = 64 * MIB;
-/// What a forked instance has written to by the time it is moved into its instance cgroup. It stays charged to the
-/// template's cgroup as long as the instance lives, because a charge does not move with its process; so the template's
-/// limit has to grow with the instances, or a burst of them would meet it. Several times what the bundled runtimes need
-/// (about 1 MiB).
+/// Memory that a forked instance has written by the time it is moved into its cgroup. It stays charged to the
+/// template's cgroup as long as the instance lives, because charges do not move with a process; so the template's limit
+/// must grow with the instances, or a burst of them would hit it. Several times what the bundled runtimes need (about 1
+/// MiB).
 pub const FORKED_INSTANCE_MEMORY: u64 = 4 * MIB;
 /// Period over which CPU time is counted, µs. Short, so that a function over its quota pauses for milliseconds.
 pub const CPU_PERIOD_US: u64 = 20_000;
@@ -41,8 +41,8 @@ pub const TCP_BUFFERS: u64 = 64 * MIB;
 /// What a function's sandbox weighs among the others, as every cgroup does by default: on v1 (`cpu.shares`) and v2
 /// (`cpu.weight`).
 pub const CPU_WEIGHT: CpuWeight = CpuWeight { v1: 1024, v2: 100 };
-/// What the sandbox weighs in which an image is made, that nobody waits for. Not the least there is: beside functions that
-/// are always at work it has to get done within the time that an import may take.
+/// CPU weight of a sandbox that creates an image, which nothing waits for. Not the minimum: next to busy functions it
+/// must finish within the import's timeout.
 pub const CPU_WEIGHT_OF_IMAGE: CpuWeight = CpuWeight { v1: 64, v2: 6 };
 /// `/tmp` is half of an instance's memory within these bounds; it is memory, and counts as such.
 pub const TMP_BYTES: (u64, u64) = (16 * MIB, 512 * MIB);
@@ -62,7 +62,7 @@ pub struct CpuWeight {
 }
 
 impl CpuWeight {
-    /// So many times as much, as far as the kernel lets it.
+    /// This many times as much, up to the kernel's maximum.
     pub fn times(self, count: u64) -> Self {
         Self {
             v1: (self.v1 * count).min(1 << 18),

@@ -30,7 +30,7 @@ pub struct Ended {
     pub how: String,
     /// Whether the template's leaf met its memory limit.
     pub out_of_memory: bool,
-    /// Status or signal of the template, as far as PID 1 has told.
+    /// Status or signal of the template, if PID 1 has reported it.
     pub template: Option<(Option<i32>, Option<i32>)>,
 }
 
@@ -44,21 +44,22 @@ pub struct LiveSandbox {
     pub uid: u32,
     /// Init's control socket, until it ends.
     pub control: Option<OwnedFd>,
-    /// The process that builds the sandbox, until it is reaped. A pre-warmed sandbox's stays until that has its function.
+    /// The process that builds the sandbox, until it is reaped. For a pre-warmed sandbox it stays until a function is
+    /// assigned.
     pub builder: Option<Child>,
     /// PID 1, from its start until it is reaped.
     pub init: Option<OwnedFd>,
-    /// The ends to hand over, as long as it is a pre-warmed sandbox.
+    /// The ends to hand over while it is pre-warmed.
     pub prewarmed: Option<TemplateEnds>,
     /// Who waits for it to be made, and the ends to hand over.
     pub waiting: Option<Waiting>,
-    /// How the template ended, as init told it.
+    /// How the template exited, as reported by init.
     pub template_end: Option<(Option<i32>, Option<i32>)>,
     /// What [`Sandbox::exited`] waits for.
     pub ended: watch::Sender<Option<Ended>>,
     /// Prepared instance cgroups.
     pub pool: Arc<Mutex<Vec<Leaf>>>,
-    /// Instance cgroups made so far; names them.
+    /// Number of instance cgroups created so far; used to name them.
     pub instance_cgroups: u64,
     /// Nothing of it runs any more.
     pub gone: bool,
@@ -74,7 +75,7 @@ pub struct Waiting {
     pub reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
     /// The server's ends of what the template has.
     pub ends: TemplateEnds,
-    /// What is made anew when this was a pre-warmed sandbox and fails as a sandbox.
+    /// What to create again if this was pre-warmed and fails.
     pub anew: Option<Box<SandboxSpec>>,
 }
 
@@ -129,7 +130,7 @@ impl LiveSandbox {
         Ok(live)
     }
 
-    /// Gives a pre-warmed sandbox its function: what it may use first, then the rest.
+    /// Assigns a function to a pre-warmed sandbox: its limits first, then the rest.
     pub fn assign(&mut self, spec: SandboxSpec) -> io::Result<TemplateEnds> {
         let limits = Limits::here(&spec);
         self.group.limit(&limits)?;
@@ -141,13 +142,13 @@ impl LiveSandbox {
             .ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Makes an instance cgroup.
+    /// Creates an instance cgroup.
     pub fn instance_cgroup(&mut self) -> io::Result<Leaf> {
         self.instance_cgroups += 1;
         self.group.instance_cgroup(self.instance_cgroups)
     }
 
-    /// Tells PID 1 to kill what dead instances left to it. False when it has to be told again later.
+    /// Tells PID 1 to kill the orphans of dead instances. False if this must be retried later.
     pub fn sweep(&self) -> bool {
         match &self.control {
             Some(control) => match wire::send(control, &[SWEEP], &[]) {
@@ -158,8 +159,8 @@ impl LiveSandbox {
         }
     }
 
-    /// Kills PID 1, and with it everything inside. Before there is one there is nothing to kill: the builder is let be,
-    /// since PID 1 may be there already, as a child that nobody could reap without the pidfd that is on its way.
+    /// Kills PID 1, and with it everything inside. Before PID 1 is known, nothing is killed: the builder is left
+    /// running, since PID 1 may already exist as a child that cannot be reaped without the pidfd still to come.
     pub fn kill(&self) {
         if let Some(init) = &self.init {
             // Already dead is as good.

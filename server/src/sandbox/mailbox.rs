@@ -1,4 +1,4 @@
-//! How the rest of the server speaks to the sandbox thread.
+//! The messages to the sandbox thread.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
@@ -14,28 +14,28 @@ pub type Key = u64;
 
 /// Everything the sandbox thread does.
 pub enum Message {
-    /// Make a sandbox. When nobody waits for the answer any more, it is destroyed again.
+    /// Create a sandbox. It is destroyed again if nothing waits for the response any more.
     Create(
         Box<SandboxSpec>,
         oneshot::Sender<Result<Sandbox, SandboxError>>,
     ),
-    /// Make a pre-warmed sandbox, unless there is one for that runtime.
+    /// Create a pre-warmed sandbox, unless there is one for that runtime.
     KeepPrewarmed(Box<PrewarmedSpec>),
     /// End that of a runtime.
     EndPrewarmed(&'static str),
-    /// Make an instance cgroup at once.
+    /// Create an instance cgroup immediately.
     InstanceCgroup(Key, oneshot::Sender<Result<Leaf, SandboxError>>),
     /// Prepare instance cgroups for later.
     FillPool(Key),
-    /// Kill what is in an instance cgroup, and what it left to PID 1.
+    /// Kill everything in an instance cgroup, and its orphans.
     Kill(Key, Leaf),
-    /// The same, and remove the instance cgroup when it is empty.
+    /// The same, and remove the cgroup once it is empty.
     Release(Key, Leaf),
     /// Destroy a sandbox, and say so when it is gone.
     Destroy(Key, Option<oneshot::Sender<()>>),
     /// Destroy all sandboxes, and say so when they are gone. Nothing can be made after that.
     Shutdown(oneshot::Sender<()>),
-    /// Nobody can ask for a new sandbox any more.
+    /// No new sandbox can be requested any more.
     Orphaned,
 }
 

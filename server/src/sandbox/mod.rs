@@ -1,4 +1,5 @@
-//! Sandboxes: made once per function version by a thread of its own, reached by typed messages and passed descriptors.
+//! Sandboxes: created once per function version by a dedicated thread, which takes typed messages and passes
+//! descriptors.
 //!
 //! ```text
 //! Host::create ─▶ Starting ──Ready──▶ Running ──template ends──▶ Ended
@@ -7,13 +8,13 @@
 //!                 (removed) ◀───────── Destroying ◀─────────────────┘
 //! ```
 //!
-//! - [`limits`]: how much a sandbox may use. [`cgroup`]: who enforces it, v1 and v2.
+//! - [`limits`]: resource limits of a sandbox. [`cgroup`]: enforces them, on v1 and v2.
 //! - [`probe`]: what the host can do. [`launch`]: starts `hearth-init`, which builds the sandbox and is its PID 1.
-//! - [`thread`]: owns the sandboxes' state; [`lifecycle`]: how it changes. [`mailbox`]: what it can be told. [`attach`]:
-//!   moves instances into instance cgroups.
-//! - [`prewarmed`]: sandboxes made ahead, for restores.
+//! - [`thread`]: owns the sandboxes' state; [`lifecycle`]: its transitions. [`mailbox`]: its messages. [`attach`]:
+//!   moves instances into their cgroups.
+//! - [`prewarmed`]: pre-warmed sandboxes for restores.
 //!
-//! `server/docs/sandbox.md` says what is contained how.
+//! `server/docs/sandbox.md` explains how each resource is contained.
 
 mod attach;
 mod cgroup;
@@ -49,12 +50,13 @@ pub use self::probe::find_init;
 use crate::host_error::HostError;
 use crate::model::Network;
 
-/// Instance cgroups kept prepared in each sandbox, so that a start need not wait for one. Each costs the kernel some ten KiB.
+/// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
+/// KiB.
 const CELL_POOL: usize = 4;
 /// The step of `hearth-init` in which CRIU is at work.
 const RESTORE_STEP: &str = "restore";
 
-/// Why a sandbox could not be had.
+/// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The host lacks something the sandbox needs: which, and how to get it, in one line.
@@ -121,7 +123,7 @@ pub struct SandboxSpec {
     pub hostname: String,
     /// First of the two host uids (init; template and instances).
     pub uid_base: u32,
-    /// The unpacked code, bound read-only to `/var/task`. Readable by everybody, since its owner is nobody inside.
+    /// The unpacked code, bound read-only to `/var/task`. World-readable, since its owner does not exist inside.
     pub code_dir: PathBuf,
     /// The runtime's files, bound read-only to `/opt/hearth/python` (or `…/node`); readable by everybody.
     pub runtime_dir: PathBuf,
@@ -230,18 +232,17 @@ impl Host {
         })))
     }
 
-    /// Sees to it that there is a sandbox made ahead for restores of this runtime; not waited for. Does nothing without a
-    /// CRIU.
+    /// Pre-warms a sandbox for restores of this runtime, without waiting for it. Does nothing without CRIU.
     pub fn keep_prewarmed(&self, spec: PrewarmedSpec) {
         self.0.mailbox.send(Message::KeepPrewarmed(Box::new(spec)));
     }
 
-    /// Ends the sandbox that was made ahead for this runtime; not waited for.
+    /// Ends the pre-warmed sandbox of this runtime, without waiting for it.
     pub fn end_prewarmed(&self, runtime_name: &'static str) {
         self.0.mailbox.send(Message::EndPrewarmed(runtime_name));
     }
 
-    /// What sandboxes made ahead there are.
+    /// The pre-warmed sandboxes.
     pub fn prewarmed(&self) -> &PrewarmedBoard {
         &self.0.prewarmed
     }
@@ -342,7 +343,7 @@ impl Sandbox {
         })
     }
 
-    /// Prepares further instance cgroups when few are left.
+    /// Prepares more instance cgroups when few are left.
     pub fn prepare_instance_cgroups(&self) {
         if self.pool.lock().len() <= CELL_POOL / 2 {
             self.mailbox.send(Message::FillPool(self.key));
@@ -423,7 +424,7 @@ impl Sandbox {
         self.template.freeze(self.uid)
     }
 
-    /// Lets them go on.
+    /// Resumes them.
     pub fn thaw_template(&self) {
         self.template.thaw(self.uid);
     }
@@ -468,8 +469,8 @@ impl InstanceCgroup {
         receiver
     }
 
-    /// Kills every process of the instance, strays included; not waited for. The instance itself, which may not have
-    /// been moved into its leaf yet, is for the caller to kill, who has its pidfd.
+    /// Kills every process of the instance, including strays, without waiting for it. The caller, who has its pidfd,
+    /// kills the instance itself, which may not have been moved into its leaf yet.
     pub fn kill(&self) {
         self.mailbox
             .send(Message::Kill(self.key, self.leaf.clone()));
@@ -489,7 +490,7 @@ impl InstanceCgroup {
         self.leaf.freeze(self.uid)
     }
 
-    /// Lets them go on. Reads the kernel's files.
+    /// Resumes them. Reads the kernel's files.
     pub fn thaw(&self) {
         self.leaf.thaw(self.uid);
     }

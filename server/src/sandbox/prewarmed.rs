@@ -1,6 +1,5 @@
-//! Sandboxes made ahead: at most one **pre-warmed sandbox** for each runtime, complete but for what depends on the
-//! function, with CRIU started in it. The next restore takes it, so that it pays for neither; see
-//! `runtimes/init/src/prewarmed.rs`.
+//! Pre-warmed sandboxes: at most one per runtime, complete except for what depends on the function, with CRIU already
+//! started. The next restore uses it and saves both; see `runtimes/init/src/prewarmed.rs`.
 //!
 //! ```text
 //! keep ─▶ being made ──Pre-warmed sandbox──▶ ready ──a restore takes it──▶ Starting, as any sandbox
@@ -26,18 +25,18 @@ use super::{Sandbox, SandboxError, SandboxSpec};
 
 /// After one could not be made, none is for this long: what fails is likely to fail again, and each costs CPU time.
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
-/// A pre-warmed sandbox is replaced when it is this old: it shows the host's files as they were when it was made, and an
-/// upgrade of the host replaces some of them.
+/// A pre-warmed sandbox is replaced at this age: it shows the host's files as they were when it was created, and
+/// upgrades of the host replace some of them.
 const MAX_AGE: Duration = Duration::from_secs(3600);
 
-/// What a pre-warmed sandbox is made from.
+/// What a pre-warmed sandbox is created from.
 #[derive(Debug, Clone)]
 pub struct PrewarmedSpec {
     /// Unique among live sandboxes, `[a-z0-9-]`.
     pub id: String,
     /// First of the two host uids.
     pub uid_base: u32,
-    /// The runtime's files; a restore takes a pre-warmed sandbox with the same ones only.
+    /// The runtime's files; a restore uses a pre-warmed sandbox only if they are the same.
     pub runtime_dir: PathBuf,
     /// Directory name below `/opt/hearth`.
     pub runtime_name: &'static str,
@@ -113,7 +112,7 @@ impl PrewarmedSandboxes {
 }
 
 impl Thread {
-    /// Makes a pre-warmed sandbox, unless there is one for that runtime.
+    /// Pre-warms a sandbox, unless there is one for that runtime.
     pub(super) fn keep_prewarmed(&mut self, spec: &PrewarmedSpec) {
         if self.closing || self.criu.is_none() {
             return;
@@ -162,7 +161,7 @@ impl Thread {
         self.prewarmed.show();
     }
 
-    /// It is old. Whoever wants one will ask for another.
+    /// Too old. A new one is created on the next request for one.
     pub(super) fn replace_prewarmed(&mut self, key: Key) {
         if self.prewarmed.forget(key) {
             self.destroy(key, None);
@@ -177,7 +176,7 @@ impl Thread {
         }
     }
 
-    /// If this sandbox is a pre-warmed sandbox, it is none any more. True when it was.
+    /// Marks this sandbox as no longer pre-warmed. True if it was.
     pub(super) fn lose_prewarmed(&mut self, key: Key, why: Option<&SandboxError>) -> bool {
         let was = self.prewarmed.forget(key);
         if let (true, Some(error)) = (was, why) {
@@ -188,7 +187,7 @@ impl Thread {
 
     fn prewarm_failed(&mut self, error: &SandboxError) {
         self.prewarmed.failed = Some(Instant::now());
-        tracing::warn!(%error, "no sandbox made ahead; restores make their own");
+        tracing::warn!(%error, "cannot pre-warm a sandbox; restores create their own");
     }
 
     /// Ends that of a runtime.
@@ -205,7 +204,7 @@ impl Thread {
         }
     }
 
-    /// Restores into the pre-warmed sandbox, if there is one that fits; else hands everything back.
+    /// Restores into a matching pre-warmed sandbox; otherwise returns everything.
     pub(super) fn restore_into_prewarmed(
         &mut self,
         spec: SandboxSpec,

@@ -1,4 +1,4 @@
-//! What this host can do: tried by `hearth-init` in processes of its own, before anything depends on it.
+//! What this host supports: tested by `hearth-init` in separate processes before anything depends on it.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -16,7 +16,7 @@ const INIT: &str = "hearth-init";
 /// Environment variable with the path of the program.
 const INIT_VARIABLE: &str = "HEARTH_INIT";
 /// Network access is not built yet.
-pub const OUTBOUND_REASON: &str = "this version of Hearth gives functions no network";
+pub const OUTBOUND_REASON: &str = "this version of Hearth has no outbound network for functions";
 
 /// Finds the `hearth-init` binary: `HEARTH_INIT`, else next to this executable, else in a directory above it (tests are
 /// built into `target/debug/deps`).
@@ -24,7 +24,7 @@ pub fn find_init() -> Result<PathBuf, SandboxError> {
     let missing = |reason: String| SandboxError::Missing {
         what: "the program hearth-init",
         reason,
-        remedy: "build it with `cargo build -p hearth-init`, or name it in HEARTH_INIT",
+        remedy: "build it with `cargo build -p hearth-init`, or set HEARTH_INIT to its path",
     };
     if let Some(path) = std::env::var_os(INIT_VARIABLE) {
         let path = PathBuf::from(path);
@@ -46,7 +46,7 @@ pub fn find_init() -> Result<PathBuf, SandboxError> {
         .find(|path| path.is_file())
         .ok_or_else(|| {
             missing(format!(
-                "it is not next to {} or above it",
+                "not found next to {} or above it",
                 executable.display()
             ))
         })
@@ -67,8 +67,8 @@ pub fn kernel(init: &Path) -> Result<Vec<Capability>, SandboxError> {
             .find(|check| check.name == name)
             .and_then(|check| check.version.clone())
     };
-    // A check that did not run because of an earlier failure would have been found above; one that did not run at all
-    // means that the two programs do not belong together.
+    // A check skipped after an earlier failure was found above; a missing one means that the two programs have
+    // different versions.
     for name in [
         "root",
         "seccomp",
@@ -81,7 +81,7 @@ pub fn kernel(init: &Path) -> Result<Vec<Capability>, SandboxError> {
         "loopback",
     ] {
         if !report.checks.iter().any(|check| check.name == name) {
-            return Err(missing(name, format!("{} did not try it", init.display())));
+            return Err(missing(name, format!("{} did not test it", init.display())));
         }
     }
     Ok(vec![
@@ -143,7 +143,7 @@ fn missing(check: &str, reason: String) -> SandboxError {
         ),
         "seccomp" => (
             "seccomp",
-            "use a kernel with CONFIG_SECCOMP_FILTER, as every distribution's has",
+            "use a kernel with CONFIG_SECCOMP_FILTER (distribution kernels have it)",
         ),
         "landlock" => (
             "Landlock",
@@ -155,7 +155,7 @@ fn missing(check: &str, reason: String) -> SandboxError {
         ),
         "overlay" => (
             "overlayfs",
-            "use a kernel with overlayfs, as every distribution's has (`modprobe overlay`), and run a container privileged",
+            "use a kernel with overlayfs (`modprobe overlay`; distribution kernels have it); run containers privileged",
         ),
         "proc" => (
             "a /proc for a new pid namespace",
@@ -163,7 +163,7 @@ fn missing(check: &str, reason: String) -> SandboxError {
         ),
         "loopback" => (
             "a network namespace with a loopback",
-            "use a kernel with CONFIG_NET_NS and CONFIG_INET, as every distribution's has",
+            "use a kernel with CONFIG_NET_NS and CONFIG_INET (distribution kernels have them)",
         ),
         _ => (
             "mounting in a user namespace",

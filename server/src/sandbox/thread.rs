@@ -1,7 +1,7 @@
-//! The sandbox thread: owns every sandbox's state, and waits for messages, init's reports and deaths at once.
+//! The sandbox thread: owns the state of all sandboxes and waits for messages, init's reports and process exits.
 //!
-//! A thread and not a task: a sandbox dies with the thread that spawned it (`PR_SET_PDEATHSIG`). Nothing here waits for a
-//! sandbox; what has to be tried again is put into a list with a time.
+//! A thread instead of a task, because a sandbox dies with the thread that spawned it (`PR_SET_PDEATHSIG`). Nothing
+//! here blocks on a sandbox; retries are put into a list with a time.
 
 use std::collections::HashMap;
 use std::io;
@@ -32,10 +32,11 @@ pub(super) const RETRY: (Duration, Duration) =
     (Duration::from_millis(2), Duration::from_millis(250));
 /// Times a removal is tried, about ten seconds in all. What is left then is cleared at the next start.
 pub(super) const RETRIES: u32 = 48;
-/// How long after a sandbox was ordered its first instance cgroup is made. What this thread does at once keeps the sandbox
-/// waiting: the kernel wakes it on the processor of who calls it.
+/// Delay between ordering a sandbox and creating its first instance cgroup. Doing it immediately would delay the
+/// sandbox, which the kernel wakes on this thread's CPU.
 pub(super) const FIRST_CELL: Duration = Duration::from_millis(3);
-/// How long after a sandbox is ready its other instance cgroups are made: the template's first fork goes before them.
+/// Delay between a sandbox becoming ready and creating its other instance cgroups: the template's first fork goes
+/// first.
 pub(super) const OTHER_CELLS: Duration = Duration::from_millis(5);
 /// Events taken at once.
 const EVENTS: usize = 64;
@@ -50,7 +51,7 @@ pub(super) enum Job {
     Sweep(Key),
     RemoveInstanceCgroup(Key, Leaf),
     RemoveSandbox(Key),
-    /// Have that many instance cgroups.
+    /// Keep this many instance cgroups ready.
     FillPool(Key, usize),
     GiveUpStarting(Key),
     GiveUpPrewarmed(Key),
@@ -153,7 +154,7 @@ impl Thread {
             self.run_due_jobs();
         }
         if let Err(error) = self.top.remove() {
-            tracing::warn!(%error, "cannot remove the cgroup of the sandboxes");
+            tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
         }
         // The directory may have been removed with the one it is in.
         let _ = std::fs::remove_dir_all(&self.dir);
@@ -182,7 +183,7 @@ impl Thread {
                     _ => Err(SandboxError::Gone),
                 };
                 if let Err(Ok(leaf)) = reply.send(made) {
-                    // Nobody waits for it any more.
+                    // Nothing waits for it any more.
                     leaf.remove();
                 }
             }
@@ -222,7 +223,9 @@ impl Thread {
             if tries < RETRIES {
                 self.again(tries, Job::RemoveInstanceCgroup(key, leaf));
             } else {
-                tracing::warn!("an instance does not die; its cgroup stays until its sandbox goes");
+                tracing::warn!(
+                    "cannot kill an instance; its cgroup remains until its sandbox is removed"
+                );
             }
         }
     }
@@ -233,7 +236,7 @@ impl Thread {
         }
     }
 
-    /// Makes instance cgroups until there are `instance_cgroups` that are not used.
+    /// Creates instance cgroups until `instance_cgroups` are unused.
     pub(super) fn fill_pool(&mut self, key: Key, instance_cgroups: usize) {
         let Some(live) = self.live.get_mut(&key) else {
             return;
@@ -241,7 +244,7 @@ impl Thread {
         while !live.destroying && live.pool.lock().len() < instance_cgroups {
             match live.instance_cgroup() {
                 Ok(leaf) => live.pool.lock().push(leaf),
-                // Whoever needs one will be told.
+                // The next caller gets the error.
                 Err(_) => return,
             }
         }

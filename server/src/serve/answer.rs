@@ -1,4 +1,4 @@
-//! An answer's body that tells its connection when it is over.
+//! A response body that notifies its connection when it ends.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,4 +1,4 @@
-//! Who is connected: how many in all and of each address, who may be let go of when there is no more room, and their end.
+//! The open connections: how many in total and per address, and which to close when the limit is reached.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -49,7 +49,7 @@ struct Inner {
     most_of_one: usize,
     table: Mutex<Table>,
     draining: AtomicBool,
-    /// Woken at each end of a connection.
+    /// Notified whenever a connection ends.
     left: Notify,
 }
 
@@ -58,7 +58,7 @@ struct Table {
     open: HashMap<u64, Arc<Connection>>,
     /// Those that are not closing, by network.
     by_network: HashMap<IpAddr, usize>,
-    /// Those that were told to close.
+    /// Those asked to close.
     closing: usize,
     next: u64,
 }
@@ -72,12 +72,12 @@ pub struct Connection {
     phase: AtomicU8,
     /// When the phase began, µs after the epoch.
     since: AtomicU64,
-    /// Told to end as soon as it has no request.
+    /// Asked to close once it has no request.
     closing: AtomicBool,
     /// Wakes its task while it waits for the client.
     pub(super) waker: AtomicWaker,
     task: Mutex<Option<AbortHandle>>,
-    /// What is left of the request: its answer, and its body while somebody may read it.
+    /// What is left of the request: its response, and its body while it may still be read.
     parts: AtomicU8,
     all: Arc<Inner>,
 }
@@ -177,7 +177,7 @@ impl Connections {
 }
 
 impl Table {
-    /// Tells the oldest of those without a request to close.
+    /// Asks the oldest one without a request to close.
     fn let_go(&mut self, of: impl Fn(&Connection) -> bool) -> bool {
         let oldest = self
             .open

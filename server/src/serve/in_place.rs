@@ -1,8 +1,8 @@
-//! A future that is polled again at once when it woke itself.
+//! A future that is polled again immediately when it wakes itself.
 //!
 //! hyper reads a request's body and runs its handler in one task, so a handler that asks for the body wakes the task it
-//! runs in. tokio takes such a task for one that yields: it goes to the end of the queue, and another worker is woken to
-//! help, with a system call and a context switch for every request. Polled again in place, it costs neither.
+//! runs in. tokio treats such a task as yielding: it goes to the end of the queue, and another worker is woken to help,
+//! which costs a system call and a context switch per request. Polling again in place costs neither.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,9 +15,9 @@ use futures_util::task::AtomicWaker;
 /// Polls in a row, before other tasks get their turn. A request with its body needs two or three.
 const TURNS: usize = 8;
 
-/// Nobody polls: who wakes the future wakes its task.
+/// Not being polled: a wake-up wakes the task.
 const RESTING: u8 = 0;
-/// It is being polled, and nobody woke it.
+/// Being polled, not woken.
 const POLLED: u8 = 1;
 /// It was woken while it was being polled.
 const WOKEN: u8 = 2;

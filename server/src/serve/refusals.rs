@@ -1,4 +1,4 @@
-//! What is said to a connection without HTTP's help: whole answers, after which it is closed.
+//! Canned responses written directly to a connection that is then closed.
 
 /// There is no room for it.
 pub(crate) const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n\

@@ -1,8 +1,8 @@
-//! A connection's bytes, under its limits: heads in time and of a bounded size, no connection without a request for long,
-//! and no answer that nobody reads.
+//! A connection's byte stream with its limits: request heads bounded in time and size, idle connections closed,
+//! responses that the client does not read aborted.
 //!
-//! The limits are held here, below HTTP, because every route and every phase of a request passes here; the body has one
-//! more (`http/inbound.rs`), since only HTTP knows where it begins.
+//! The limits are enforced here, below HTTP, because every route and every phase of a request passes through; the body
+//! has one more (`http/inbound.rs`), since only HTTP knows where it begins.
 
 use std::future::Future;
 use std::io;
@@ -34,7 +34,7 @@ pub(super) struct Guarded {
     pace: Pace,
     /// When writing last went on after a wait: the client reads the rest of an answer, and is not idle.
     wrote: Option<Instant>,
-    /// Wakes the task when a wait is over. One is enough: whoever wakes looks at all limits.
+    /// Wakes the task when a wait is over. One timer is enough: each wake-up checks all limits.
     alarm: Option<Pin<Box<Sleep>>>,
 }
 
@@ -51,7 +51,7 @@ impl Guarded {
         }
     }
 
-    /// Until when the client may leave us without a byte; None while it is not the one who is waited for.
+    /// Deadline for the client's next byte; `None` while the server is not waiting for the client.
     fn quiet_until(&self) -> Option<Instant> {
         let allowed = match self.seat.0.phase() {
             Phase::New | Phase::Head => self.limits.head_time,
@@ -89,7 +89,7 @@ impl Guarded {
         }
     }
 
-    /// Wakes the task some time later: the answer may be over by then, and nothing else tells that the client is quiet.
+    /// Wakes the task later: the response may be over by then, and nothing else reports that the client is silent.
     fn look_again(&mut self, cx: &mut Context<'_>) {
         let later = self.limits.idle_time;
         let alarm = self
@@ -102,8 +102,8 @@ impl Guarded {
         }
     }
 
-    /// Says why the connection will be closed, as far as that takes no time. Only while a head is read, whose request nobody
-    /// has answered, and not into an answer to the one before.
+    /// Writes why the connection will be closed, if that does not block. Only while a request head is being read, so
+    /// that it cannot end up inside another response.
     fn say(&self, why: &[u8]) {
         if !self.pace.is_waiting() {
             let _ = self.stream.try_write(why);
@@ -178,7 +178,7 @@ impl AsyncRead for Guarded {
                 match this.quiet_until() {
                     Some(until) => {
                         let waited = this.wake_at(until, cx, "no request came in time");
-                        // Who has said nothing is told nothing.
+                        // A client that sent nothing gets no response.
                         if waited.is_err() && phase == Phase::Head {
                             this.say(refusals::SLOW_HEAD);
                         }

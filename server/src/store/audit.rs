@@ -77,7 +77,7 @@ impl Store {
                     query.push(condition).push_bind(wanted);
                 }
             }
-            // One row more than asked for tells whether there is another page.
+            // One more row than requested shows whether there is another page.
             query
                 .push(" ORDER BY id DESC LIMIT ")
                 .push_bind(i64::from(limit) + 1);
@@ -109,8 +109,8 @@ impl Store {
         work.await.during("read the audit log")
     }
 
-    /// Removes at most `limit` of the records older than `time`, the oldest first, and says how many they were: one
-    /// piece of a removal by age, short enough that nobody waits for it.
+    /// Removes at most `limit` records older than `time`, oldest first, and returns how many: one batch of a removal by
+    /// age, short enough not to delay others.
     pub async fn delete_audit_before(
         &self,
         time: Timestamp,

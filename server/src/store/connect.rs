@@ -1,4 +1,4 @@
-//! Opening the database: its file, its connections, its migrations.
+//! Opens the database: its file, connections and migrations.
 
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};

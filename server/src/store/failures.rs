@@ -1,4 +1,4 @@
-//! The newest invocations that did not succeed.
+//! The latest unsuccessful invocations.
 
 use uuid::Uuid;
 

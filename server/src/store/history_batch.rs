@@ -1,11 +1,10 @@
-//! Writing the history: many invocations and log lines in one transaction, one statement a table.
+//! Writes the history: many invocations and log lines in one transaction, one statement per table.
 //!
-//! So a batch costs a handful of trips to the connection's thread instead of one a row.
-//! - Payloads and lines: a statement takes all its rows as one JSON text, an array of arrays, which SQLite takes apart
-//!   itself, and the query stays a literal that is checked at compile time. `jsonb_each` hands out each row in SQLite's
-//!   binary form, so that the row's text is not parsed again for every column. It came with SQLite 3.51, which sqlx brings
-//!   along.
-//! - Invocations, which are written at every request and of which each has many small columns: see [`rows`].
+//! A batch costs a handful of round trips to the connection's thread instead of one per row.
+//! - Payloads and lines: a statement takes all its rows as one JSON text, an array of arrays that SQLite decodes, and
+//!   the query stays a literal that is checked at compile time. `jsonb_each` (since SQLite 3.51, which sqlx bundles)
+//!   returns each row in SQLite's binary form, so that it is not parsed again for every column.
+//! - Invocations, one per request with many small columns: see [`rows`].
 
 mod rows;
 

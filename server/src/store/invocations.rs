@@ -1,7 +1,7 @@
 //! Reading finished invocations.
 //!
-//! A filter is answered from an index where one fits, the one whose rows are rarest first. What is left of it is tried on
-//! one row after another, newest first, and only so many of them: see [`PIECES`].
+//! A filter uses the most selective index that fits. The rest of it is tested row by row, newest first, on a bounded
+//! number of rows: see [`PIECES`].
 
 use uuid::Uuid;
 
@@ -215,7 +215,7 @@ impl By {
 pub(crate) struct Found {
     /// Newest first.
     pub items: Vec<InvocationRecord>,
-    /// Where to go on; none when there is nothing more.
+    /// Where to continue; none if there is nothing more.
     pub next: Option<InvocationId>,
 }
 
@@ -254,7 +254,7 @@ impl Store {
             filter: Columns::of(filter),
             before: before.as_bytes().to_vec(),
             from: Uuid::nil().as_bytes().to_vec(),
-            // One more than asked for tells whether there is a further page.
+            // One more than requested shows whether there is another page.
             limit: limit.saturating_add(1),
         };
         let work = async {
@@ -323,7 +323,7 @@ impl Store {
         }
     }
 
-    /// The last row of a piece of so many rows, and the one behind it; none when there are fewer.
+    /// The last row of a batch of this many rows, and the next one; none if there are fewer.
     async fn end_of(
         &self,
         by: By,

@@ -1,4 +1,4 @@
-//! Moving minutes into their quarter of an hour: what to move, and doing it. See [`crate::history`].
+//! Merges minutes into quarters of an hour. See [`crate::history`].
 
 use super::codes::signed;
 use super::rollups::{Columns, QUARTER, RollupRow};

@@ -1,9 +1,9 @@
-//! SQLite: what was asked for (functions, versions, users, tokens, sessions) and what happened (invocations, logs,
-//! rollups, the audit log).
+//! SQLite: configuration (functions, versions, users, tokens, sessions) and history (invocations, logs, rollups, the
+//! audit log).
 //!
-//! There is one connection that writes and a few that read. A write is answered when it is on the disk: the log is synced
-//! at every commit, so that neither `kill -9` nor a power failure takes back what was answered. Queries are checked at
-//! compile time against `.sqlx`, which `scripts/sqlx.sh prepare` makes from the migrations.
+//! One connection writes, a few read. A write is acknowledged once it is on disk: the write-ahead log is synced at
+//! every commit, so neither `kill -9` nor a power failure loses an acknowledged write. Queries are checked at compile
+//! time against `.sqlx`, which `scripts/sqlx.sh prepare` makes from the migrations.
 
 mod audit;
 mod codes;
@@ -60,16 +60,16 @@ pub enum StoreError {
         source: sqlx::Error,
     },
     /// The name is taken.
-    #[error("a function named \"{0}\" exists already")]
+    #[error("a function named \"{0}\" already exists")]
     Exists(String),
     /// A user of that name exists.
-    #[error("a user named \"{0}\" exists already")]
+    #[error("a user named \"{0}\" already exists")]
     UserExists(String),
     /// There would be no admin left who can log in.
     #[error("\"{0}\" is the last admin who can log in; make another user an admin first")]
     LastAdmin(String),
     /// The first user has to be an admin.
-    #[error("there is no admin yet: the first user has to be one")]
+    #[error("there is no admin yet; the first user must be one")]
     NoAdmin,
 }
 
@@ -173,14 +173,14 @@ impl Store {
         sqlx::query_scalar!("SELECT count(*) FROM functions")
             .fetch_one(self.readers())
             .await
-            .during("ask the database whether it is there")?;
+            .during("check the database")?;
         Ok(())
     }
 
     /// Checkpoints and closes. Calls after it fail.
     pub async fn close(&self) {
         if let Err(error) = self.write_token_use().await {
-            tracing::warn!(%error, "the last use of some tokens is not written");
+            tracing::warn!(%error, "cannot write the last use of some tokens");
         }
         self.inner.pools.readers.close().await;
         // Closing the last connection copies the log into the database and removes it.

@@ -1,4 +1,4 @@
-//! Reading what is kept of events and results.
+//! Reads stored events and results.
 
 use super::codes::{PAYLOAD_BINARY, PAYLOAD_TRUNCATED};
 use super::{During, Store, StoreError};

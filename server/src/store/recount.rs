@@ -1,4 +1,4 @@
-//! What recounting the newest rollups asks of the database: see [`crate::history`].
+//! Queries for recounting the newest rollups: see [`crate::history`].
 
 use futures_util::TryStreamExt as _;
 use futures_util::stream::BoxStream;
@@ -9,8 +9,7 @@ use super::rollups::{QUARTER, insert};
 use super::{During, RollupRow, Store, StoreError, totals};
 use crate::model::{Stages, StartKind, Status};
 
-/// No invocation takes longer than this from its admission, which its id tells, to its end: 15 min to run and some to
-/// wait. Seconds.
+/// Maximum seconds from admission (encoded in the id) to the end of an invocation: 15 min of run time plus waiting.
 const LONGEST_INVOCATION_S: i64 = 3600;
 
 /// What a rollup counts of an invocation.
@@ -20,7 +19,7 @@ pub(crate) struct Finished {
     pub at: i64,
     /// How it ended.
     pub status: Status,
-    /// The start kind its instance came from.
+    /// How its instance was started.
     pub start: Option<StartKind>,
     /// Where its time went.
     pub stages: Stages,

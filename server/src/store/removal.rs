@@ -1,8 +1,8 @@
-//! Removing history, a piece at a time: a deleted function's, or the oldest of all.
+//! Removes history in batches: a deleted function's, or the oldest of all.
 //!
-//! A piece is one transaction of some milliseconds. The writing connection is given back after it, so that neither the
-//! history nor a deploy waits for long, and a crash loses no more than the piece it met. What goes with a row (its event
-//! and result, its words in the search, its place in the counts) goes in the same transaction.
+//! A batch is one transaction of a few milliseconds. The write connection is released after it, so that neither the
+//! history nor a deploy waits for long. What belongs to a row (event and result, search index entries, counts) is
+//! removed in the same transaction.
 
 use sqlx::{Sqlite, Transaction};
 

@@ -1,5 +1,5 @@
-//! Rollups: rows of counts and serialized histograms, by the minute and, when they are older, by the quarter of an hour.
-//! What is in the histograms is [`crate::history`]'s matter.
+//! Rollups: rows of counts and serialized histograms, per minute and, when older, per quarter of an hour.
+//! [`crate::history`] defines the histograms.
 
 use futures_util::TryStreamExt as _;
 use futures_util::stream::BoxStream;
@@ -39,7 +39,7 @@ pub(crate) struct RollupRow {
     pub counts: RollupCounts,
     /// Its histograms.
     pub stages: StageBlobs,
-    /// Of the totals, those of invocations that needed a start; none when there were none, or when nobody knows.
+    /// Total latency of invocations that needed a start; none if there were none or it is unknown.
     pub cold: Option<Vec<u8>>,
     /// Of the totals, those of invocations that never got an instance; none as above.
     pub unserved: Option<Vec<u8>>,

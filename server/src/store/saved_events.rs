@@ -1,4 +1,4 @@
-//! Events that the test panel offers again.
+//! Saved events of the test panel.
 
 use jiff::Timestamp;
 

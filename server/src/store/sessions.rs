@@ -1,7 +1,7 @@
-//! Sessions of the console: a cookie that stands for a user or a token, stored hashed.
+//! Sessions of the console: a cookie that identifies a user or a token, stored as a hash.
 //!
-//! A session ends when it was not used for [`SESSION_IDLE`](crate::model::SESSION_IDLE), and after [`SESSION_ABSOLUTE`]
-//! in any case. To know the first without a write per request, its last use is written once it is a minute behind.
+//! A session ends after [`SESSION_IDLE`](crate::model::SESSION_IDLE) without use, and after [`SESSION_ABSOLUTE`] at the
+//! latest. To avoid a write per request, the last use is written only when it is a minute behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,7 +111,7 @@ impl Store {
         }))
     }
 
-    /// [`Self::find_session`] without counting as a use: for what goes on by itself, such as a stream in an open tab.
+    /// [`Self::find_session`] without counting as use: for background requests, such as a stream in an open tab.
     pub async fn peek_session(&self, cookie: &str) -> Result<Option<Session>, StoreError> {
         let now = Timestamp::now().as_microsecond();
         let found = self.find_session_at(cookie, now).await?;
@@ -179,7 +179,7 @@ impl Store {
         let store = self.clone();
         tokio::spawn(async move {
             if let Err(error) = store.see_session(session, now).await {
-                tracing::warn!(%error, "a session's last use is not written");
+                tracing::warn!(%error, "cannot write a session's last use");
             }
         });
     }

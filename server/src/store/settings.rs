@@ -1,4 +1,4 @@
-//! Settings of the node that are changed while it runs, each as JSON under its name.
+//! Settings that can be changed at run time, each as JSON under its name.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

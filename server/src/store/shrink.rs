@@ -1,7 +1,7 @@
-//! Giving what was freed back to the file system.
+//! Returns free space to the file system.
 //!
-//! Deleting rows leaves free pages in the file. With `auto_vacuum = INCREMENTAL` SQLite knows for each page who points to
-//! it, and so can move the last ones into the gaps and cut the file, as many at a time as it is told.
+//! Deleting rows leaves free pages in the file. With `auto_vacuum = INCREMENTAL`, SQLite tracks what points to each
+//! page, so it can move the last pages into the gaps and truncate the file, a given number at a time.
 
 use sqlx::sqlite::SqlitePool;
 
@@ -12,8 +12,8 @@ use super::{During, Store, StoreError};
 const INCREMENTAL: i64 = 2;
 /// Pages given back in one transaction: 1 MiB, some milliseconds.
 const STEP_PAGES: u32 = 256;
-/// Largest database that is converted at start, bytes. The conversion writes it anew, at some 200 MB/s, before the server
-/// listens; a larger one reuses what is freed and stays as large as it is.
+/// Largest database that is converted at start, bytes. The conversion rewrites it, at about 200 MB/s, before the server
+/// listens; a larger one reuses free space but does not shrink.
 const CONVERTED_BYTES: u64 = 1 << 30;
 
 /// The file.
@@ -41,7 +41,7 @@ pub(super) async fn convert(writer: &SqlitePool) -> Result<(), sqlx::Error> {
         .await?;
     if let Err(error) = sqlx::query("VACUUM").execute(writer).await {
         // It works without, and the disk may be full.
-        tracing::warn!(%error, "the database's file will not shrink");
+        tracing::warn!(%error, "the database file will not shrink");
     }
     Ok(())
 }
@@ -82,7 +82,7 @@ impl Store {
         work.await.during("shrink the database")
     }
 
-    /// Copies the log into the file and cuts both, unless somebody reads at this moment.
+    /// Checkpoints the write-ahead log and truncates both files, unless a reader is active.
     pub(crate) async fn truncate_log(&self) -> Result<(), StoreError> {
         let work = async {
             let mut writer = self.inner.pools.writer.acquire().await?;

@@ -1,8 +1,8 @@
-//! How much of each kind there is.
+//! Row counts and sizes of each kind.
 //!
-//! Counting ten million rows takes seconds, and asking SQLite for the pages of a table reads all of them. So those who
-//! write and delete keep count, in their own transactions. What a row takes on disk is estimated from that: its text, and
-//! so much beside it for its columns and indexes. The file's own size is known exactly.
+//! Counting ten million rows takes seconds, and asking SQLite for the pages of a table reads all of them. So writers
+//! and removers maintain counters in their own transactions. Disk usage is estimated from them: the text plus a
+//! constant per row for columns and indexes. The file's own size is exact.
 
 use sqlx::{Sqlite, Transaction};
 

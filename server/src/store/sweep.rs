@@ -1,7 +1,7 @@
-//! Removing the history of deleted functions, a piece at a time.
+//! Removes the history of deleted functions in batches.
 //!
-//! Deleting a function leaves a row in `deleted_functions`; this removes what belongs to it and then that row. Nothing can
-//! be added meanwhile: the history's writes pass over functions that have no row.
+//! Deleting a function leaves a row in `deleted_functions`; this removes what belongs to it and then that row. Nothing
+//! is added meanwhile: the history's writes skip functions without a row.
 
 use super::removal::{self, PIECE};
 use super::{During, Store, StoreError};
@@ -18,7 +18,7 @@ impl Store {
                     ..
                 }) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "histories of deleted functions stay until the next start");
+                    tracing::warn!(%error, "cannot remove histories of deleted functions; retrying at the next start");
                 }
             }
         });
@@ -32,7 +32,7 @@ impl Store {
                 .await?;
             for function in deleted {
                 while self.sweep_piece(function).await? {
-                    // The writing connection is given to whoever waits for it before the next piece takes it.
+                    // Gives other writers the write connection before the next batch.
                     tokio::task::yield_now().await;
                 }
             }

@@ -1,4 +1,4 @@
-//! What versions' imports were seen to leave running.
+//! Threads that versions' imports were seen to leave running.
 
 use std::collections::HashMap;
 

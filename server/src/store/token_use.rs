@@ -1,4 +1,4 @@
-//! When each token was last used: kept in memory on the path of requests, written now and then.
+//! When each token was last used: tracked in memory on the request path, written periodically.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -76,7 +76,7 @@ impl Store {
                     return;
                 }
                 if let Err(error) = store.write_token_use().await {
-                    tracing::warn!(%error, "the last use of some tokens is not written yet");
+                    tracing::warn!(%error, "cannot write the last use of some tokens yet");
                 }
             }
         });

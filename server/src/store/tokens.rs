@@ -1,7 +1,7 @@
 //! API tokens: 256 random bits each, of which only the SHA-256 is kept.
 //!
-//! All of them are held in memory, because every request asks for one. A request's secret is hashed before it is looked
-//! up, so what the look-up's timing could tell is about the hash, from which no secret can be made.
+//! All of them are in memory, because every request needs one. A secret is hashed before the look-up, so the look-up's
+//! timing can only reveal the hash, which does not reveal the secret.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl Known {
             .collect()
     }
 
-    /// Swaps the map. What is known of a token's use goes on, because it may be ahead of the table.
+    /// Swaps the map. Known last uses are kept, because they may be newer than the table.
     fn replace(&self, mut tokens: Map) {
         for (hash, entry) in self.by_hash.load().iter() {
             if let Some(kept) = tokens.get_mut(hash) {
@@ -149,10 +149,10 @@ impl Known {
 }
 
 impl Store {
-    /// Makes `secret` the bootstrap token `name`: the admin token that the configuration gives, or that was generated at
-    /// the first start. A bootstrap token of that name with another secret stops being valid, with its sessions: whoever
-    /// changes the configured secret means to take the old one away. If the secret is already a token's, that token gets
-    /// the name and the rights, for every function and for ever.
+    /// Makes `secret` the bootstrap token `name`: the configured admin token, or the one generated at the first start.
+    /// A bootstrap token of that name with another secret is revoked with its sessions, since changing the configured
+    /// secret is meant to revoke the old one. If the secret already belongs to a token, that token gets the name and
+    /// the rights, unscoped and without expiry.
     pub async fn ensure_token(
         &self,
         name: &str,
@@ -237,7 +237,7 @@ impl Store {
         views
     }
 
-    /// Deletes a token and its sessions; its name, or `None` when there is none of that number.
+    /// Deletes a token and its sessions; returns its name, or `None` if there is no such token.
     pub async fn delete_token(&self, id: i64) -> Result<Option<String>, StoreError> {
         let store = self.clone();
         let work = async move {

@@ -1,4 +1,4 @@
-//! How many invocations ever finished, by function. See `migrations/0004_rollups.sql`.
+//! All-time invocation counts per function. See `migrations/0004_rollups.sql`.
 
 use super::codes::unsigned;
 use super::{During, Store, StoreError};

@@ -1,7 +1,7 @@
 //! Users: names, roles, and hashes of passwords.
 //!
-//! One rule holds over all of them: as soon as there is a user, there is an admin who can log in. Each change is made and
-//! then checked against it in one transaction, so that two changes at a time cannot break it together.
+//! Invariant: once there is a user, there is an admin who can log in. Each change is applied and then checked in one
+//! transaction, so that concurrent changes cannot break it.
 
 use jiff::Timestamp;
 use sqlx::{Sqlite, Transaction};
@@ -104,7 +104,7 @@ impl Store {
         let found = sqlx::query_scalar!(r#"SELECT EXISTS (SELECT 1 FROM users) AS "any!: i64""#)
             .fetch_one(self.readers())
             .await
-            .during("ask whether there are users")?;
+            .during("check for users")?;
         Ok(found != 0)
     }
 
@@ -164,8 +164,8 @@ impl Store {
         work.await.during("create the first user")
     }
 
-    /// Changes a user; `None` when there is none of that name. Disabling one, or setting a password, ends the user's
-    /// sessions, all but the one numbered `keep`.
+    /// Changes a user; `None` if there is no such user. Disabling a user or setting a password ends the user's sessions
+    /// except `keep`.
     pub async fn update_user(
         &self,
         name: &str,
@@ -188,7 +188,7 @@ impl Store {
         Ok(user)
     }
 
-    /// Deletes a user with all sessions; false when there is none of that name.
+    /// Deletes a user with all sessions; false if there is no such user.
     pub async fn delete_user(&self, name: &str) -> Result<bool, StoreError> {
         const DURING: &str = "delete a user";
         let mut transaction = self.write().await.during(DURING)?;

@@ -114,16 +114,16 @@ async fn what_cannot_be_done_changes_nothing() {
             json!([{"from": "main.py", "to": "main.py", "text": std::str::from_utf8(MAIN).expect("text")}]),
             "no changes to deploy",
         ),
-        (json!([{"from": "nope.py", "to": "a.py"}]), "is not there"),
-        (json!([{"to": "../evil.py", "text": ""}]), "leads outside"),
-        (json!([{"to": "main.py", "text": ""}]), "is there already"),
+        (json!([{"from": "nope.py", "to": "a.py"}]), "does not exist"),
+        (json!([{"to": "../evil.py", "text": ""}]), "leaves the root"),
+        (json!([{"to": "main.py", "text": ""}]), "already exists"),
         (
             json!([{"to": "main.py/x.py", "text": ""}]),
             "both a file and a directory",
         ),
         (json!([{"to": "", "text": "x"}]), "Give the file a name"),
-        (json!([{"from": "main.py"}]), "holds no main.py"),
-        (json!([{"to": "b.py"}]), "is new and has no text"),
+        (json!([{"from": "main.py"}]), "has no main.py"),
+        (json!([{"to": "b.py"}]), "is new but has no text"),
         (json!({"to": "b.py"}), "must be a list"),
         (
             json!([{"from": "main.py", "to": "main.py", "text": "import nope_nope\n"}]),
@@ -224,7 +224,10 @@ async fn nobody_undoes_what_somebody_else_deployed() {
             .await
             .expect(422)
             .text();
-        assert!(page.contains("Version 2 was deployed meanwhile"), "{page}");
+        assert!(
+            page.contains("Version 2 was deployed in the meantime"),
+            "{page}"
+        );
     }
     assert_eq!(result(&server, json!(1)).await, "first");
 }

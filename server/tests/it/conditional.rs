@@ -190,7 +190,7 @@ async fn a_settings_form_does_not_undo_what_somebody_else_saved_meanwhile() {
     for partial in [true, false] {
         let said = submit(&revision, partial).await.expect(422).text();
         assert!(
-            said.contains("Version 2 became the active one meanwhile. Nothing was saved."),
+            said.contains("Version 2 became active in the meantime. Nothing was saved."),
             "{said}"
         );
         assert!(
@@ -238,8 +238,8 @@ async fn a_function_is_not_deleted_for_what_its_page_did_not_show() {
     let mut present = String::new();
     for partial in [true, false] {
         let said = submit(&revision, "echo", partial).await.expect(422).text();
-        let told = "Version 2 became the active one meanwhile. Nothing was deleted. It changed memory_mb from 128 MiB \
-                    to 512 MiB. Delete again if you still mean to.";
+        let told = "Version 2 became active in the meantime. Nothing was deleted. It changed memory_mb from 128 MiB \
+                    to 512 MiB. Press Delete again to delete it anyway.";
         assert!(said.contains(told), "{said}");
         present = hidden(&said, "revision");
         assert_eq!(present, of_version(&revision, 2));
@@ -251,7 +251,9 @@ async fn a_function_is_not_deleted_for_what_its_page_did_not_show() {
     client.patch(FUNCTION, &others).await.expect(200);
     let said = submit(&present, "echo", true).await.expect(422).text();
     assert!(
-        said.contains("The function was deleted and created again meanwhile. Nothing was deleted."),
+        said.contains(
+            "The function was deleted and created again in the meantime. Nothing was deleted."
+        ),
         "{said}"
     );
     submit(&hidden(&said, "revision"), "echo", true)
@@ -284,7 +286,7 @@ async fn a_version_is_not_activated_in_place_of_one_that_its_page_did_not_show()
     assert_eq!(client.get(FUNCTION).await.json()["active_version"], 3);
     let said = browser.get(&asked_again).await.expect(200).text();
     assert!(
-        said.contains("Version 3 became the active one meanwhile. Nothing was changed.")
+        said.contains("Version 3 became active in the meantime. Nothing was changed.")
             && said.contains("It changed timeout_ms from 30000 ms to 7777 ms."),
         "{said}"
     );
@@ -339,7 +341,7 @@ async fn a_retention_form_does_not_undo_what_somebody_else_saved_meanwhile() {
     };
     let said = submit(&revision).await.expect(422).text();
     assert!(
-        said.contains("Somebody else changed these settings meanwhile. Nothing was saved."),
+        said.contains("Somebody else changed these settings in the meantime. Nothing was saved."),
         "{said}"
     );
     assert!(
@@ -367,7 +369,7 @@ async fn an_upload_does_not_replace_code_that_its_page_did_not_show() {
     let upload = async |base: &str| browser.upload_code("echo", base, ECHO).await;
     let said = upload(&hidden(&page, "base")).await.expect(422).text();
     assert!(
-        said.contains("Version 2 was deployed meanwhile. Nothing was changed."),
+        said.contains("Version 2 was deployed in the meantime. Nothing was changed."),
         "{said}"
     );
     assert_eq!(client.get(FUNCTION).await.json()["active_version"], 2);

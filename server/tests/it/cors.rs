@@ -176,7 +176,7 @@ async fn the_setting_is_kept_changed_and_taken_away() {
         browser.send(encoded(post, &fields)).await
     };
     let said = submit("*", "true").await.expect(422).text();
-    assert!(said.contains("name the origins"), "{said}");
+    assert!(said.contains("list the origins"), "{said}");
     submit("http://localhost:3000,https://a.example", "")
         .await
         .expect(303);

@@ -124,7 +124,7 @@ async fn wrong_passwords_are_limited_by_account_and_tell_nothing() {
         pages[0], pages[1],
         "an unknown name looks like a wrong password"
     );
-    assert!(pages[0].contains("The name or the password is wrong."));
+    assert!(pages[0].contains("Wrong name or password."));
     for (name, password) in [("", PASSWORD), ("ada", "")] {
         browser.try_password(name, password).await.expect(422);
     }
@@ -217,7 +217,7 @@ async fn sessions_are_listed_and_ended_one_by_one_and_all_others() {
     let page = here.get("/account").await.expect(200).text();
     let others = sessions(&page);
     assert_eq!(others.len(), 1, "{page}");
-    assert!(page.contains("this one") && page.contains("127.0.0.1"));
+    assert!(page.contains("this session") && page.contains("127.0.0.1"));
     // Not by somebody else, not with a guess.
     let end = format!("/account/sessions/{}/end", others[0]);
     bob.submit(&end, &[]).await.expect(404);
@@ -272,21 +272,21 @@ async fn a_changed_password_ends_the_other_sessions_and_renews_this_one() {
     let new = "another-long-password";
     for (old, password, repeat, status, message) in [
         ("", new, new, 422, "Enter your current password."),
-        (
-            "wrong-password",
-            new,
-            new,
-            403,
-            "That is not your current password.",
-        ),
+        ("wrong-password", new, new, 403, "Wrong current password."),
         (PASSWORD, "short", "short", 422, "12 to 128 characters"),
-        (PASSWORD, PASSWORD, PASSWORD, 422, "Choose a password other"),
+        (
+            PASSWORD,
+            PASSWORD,
+            PASSWORD,
+            422,
+            "Choose a password that differs",
+        ),
         (
             PASSWORD,
             new,
             "different-password",
             422,
-            "The two passwords differ",
+            "The passwords do not match",
         ),
     ] {
         let fields = [("old", old), ("password", password), ("repeat", repeat)];
@@ -381,7 +381,7 @@ async fn what_outlasts_a_session_asks_for_the_password_again() {
         .await
         .expect(403)
         .text();
-    assert!(wrong.contains("This is not your password."), "{wrong}");
+    assert!(wrong.contains("Wrong password."), "{wrong}");
     assert!(
         !wrong.contains("value=\"wrong\""),
         "a password is never repeated"
@@ -396,7 +396,7 @@ async fn what_outlasts_a_session_asks_for_the_password_again() {
     assert_eq!(count().await, before + 1);
     let added = ada.submit("/accounts", &person).await.expect(200).text();
     assert!(
-        added.contains("First password of eve"),
+        added.contains("Initial password for eve"),
         "and not again for ten minutes"
     );
 

@@ -140,7 +140,7 @@ async fn a_limited_token_reaches_its_functions_and_nothing_else() {
     let form = encoded(browser.post("/login"), &[("token", &secret)]);
     let answer = browser.send(form).await.expect(403);
     assert_eq!(answer.header("set-cookie"), "");
-    assert!(answer.text().contains("opens the API, not the console"));
+    assert!(answer.text().contains("works with the API only"));
 }
 
 #[tokio::test]

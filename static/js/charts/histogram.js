@@ -1,5 +1,5 @@
-// A histogram on a logarithmic axis, in SVG. Bars are `[above µs, up to µs, count]`; their elements are used again from
-// second to second, so that a redraw moves them and makes nothing new.
+// A histogram on a logarithmic axis, in SVG. Bars are `[above µs, up to µs, count]`; elements are reused on each
+// redraw.
 
 import { count, decades, duration, logScale, svg } from "./scale.js";
 

@@ -1,4 +1,4 @@
-// The Latency tab's charts: drawn anew for each of the stream's events, once a second.
+// The Latency tab's charts, redrawn for each event of the stream, once a second.
 
 import { onLive } from "../live.js";
 import { HeatMap } from "./heat.js";

@@ -1,4 +1,4 @@
-// Axes, and numbers as they stand at them.
+// Axes and their number formats.
 
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -34,7 +34,7 @@ fn ago(seconds: i64) -> Moment {
 
 pub fn login_failed() -> LoginPage {
     LoginPage {
-        error: "This token is not known. Copy it whole, without quotes.".into(),
+        error: "Unknown token. Copy all of it, without quotes.".into(),
         ..LoginPage::default()
     }
 }
@@ -96,7 +96,7 @@ pub fn new() -> NewPage {
         starter: STARTERS[0].key.into(),
         node_reason: String::new(),
         node_boots: "it was killed by signal 11".into(),
-        outbound_reason: "this version of Hearth gives functions no network".into(),
+        outbound_reason: "this version of Hearth has no outbound network for functions".into(),
         errors: FieldErrors::default(),
         problem: None,
     }
@@ -179,7 +179,7 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
         decisions: vec![DecisionRow {
             name: "forked",
             count: 1_204,
-            meaning: "Instances forked off a template that was up",
+            meaning: "Instances forked from a running template",
         }],
         starts: StartRow {
             by: "restore".into(),
@@ -196,7 +196,7 @@ pub fn function(name: &str, history: HistoryView) -> FunctionPage {
 
 fn commands() -> Vec<Command> {
     vec![Command {
-        what: "Deploy a file or a zip archive as the new version",
+        what: "Deploy a file or a zip archive as a new version",
         line: "curl -X PUT http://127.0.0.1:8080/api/v1/functions/hello/code -F code=@main.py"
             .into(),
     }]

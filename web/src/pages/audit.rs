@@ -10,7 +10,7 @@ use crate::chrome::Chrome;
 pub struct AuditRow {
     /// When.
     pub time: Moment,
-    /// `user`, `token`, or nothing for someone who is not known.
+    /// `user`, `token`, or empty if unknown.
     pub kind: &'static str,
     /// Who; may be empty.
     pub actor: String,
@@ -27,7 +27,7 @@ pub struct AuditRow {
 }
 
 impl AuditRow {
-    /// Whether it tells of an attempt that failed.
+    /// Whether it records a failed attempt.
     pub fn is_failure(&self) -> bool {
         self.action.ends_with("_failed")
     }

@@ -98,8 +98,8 @@ impl OpenFile {
     fn why_not(&self) -> &'static str {
         match self.kind {
             FileKind::Text => "",
-            FileKind::Binary => "This file is not text. It is kept as it is.",
-            FileKind::Large => "This file is too large to be edited here. It is kept as it is.",
+            FileKind::Binary => "This file is not text. It is kept as is.",
+            FileKind::Large => "This file is too large to edit here. It is kept as is.",
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::chrome::Chrome;
 #[derive(Debug, Clone, Template)]
 #[template(path = "error.html")]
 pub struct ErrorPage {
-    /// The frame, when somebody is logged in.
+    /// The frame, if logged in.
     pub chrome: Option<Chrome>,
     /// HTTP status.
     pub status: u16,

@@ -37,7 +37,7 @@ pub const NUMBER_FIELDS: [NumberField; 6] = [
         min: 1,
         max: 900_000,
         default: 30_000,
-        effect: "A call that runs longer is stopped together with its instance.",
+        effect: "A call that runs longer is stopped, along with its instance.",
     },
     NumberField {
         name: "max_concurrency",
@@ -59,12 +59,12 @@ pub const NUMBER_FIELDS: [NumberField; 6] = [
     },
     NumberField {
         name: "min_instances",
-        label: "Instances kept ready",
+        label: "Minimum instances",
         unit: "instances",
         min: 0,
         max: 1_000,
         default: 0,
-        effect: "Instances that always stay up.",
+        effect: "Minimum number of instances to keep running.",
     },
     NumberField {
         name: "template_idle_timeout_s",

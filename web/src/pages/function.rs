@@ -19,7 +19,7 @@ pub enum Tab {
     Code,
     /// Histogram, percentiles, heat map.
     Latency,
-    /// What was called, and how it ended.
+    /// The call and its outcome.
     Invocations,
     /// What it printed.
     Logs,
@@ -88,9 +88,9 @@ pub struct FunctionHead {
     pub name: String,
     /// `Python`, `Node.js`.
     pub runtime: &'static str,
-    /// The version that answers.
+    /// The active version.
     pub version: u32,
-    /// The state of what was asked for: forms send it along, so that nothing else is changed by them.
+    /// The revision that forms send along, so that they cannot overwrite other changes.
     pub revision: String,
     /// Whether it can answer.
     pub state: Badge,
@@ -149,7 +149,7 @@ pub struct FunctionPage {
     pub http: HttpForm,
     /// Whether the URL is to be called, and not the function with an event.
     pub by_http: bool,
-    /// What the last invocation gave, when the page itself answers a form (no script).
+    /// Outcome of the last invocation, if the page responds to a form (without scripts).
     pub outcome: Option<InvokeOutcome>,
     /// Its last calls.
     pub history: HistoryView,
@@ -157,7 +157,7 @@ pub struct FunctionPage {
     pub decisions: Vec<DecisionRow>,
     /// How its instances start.
     pub starts: StartRow,
-    /// What is kept of its template on disk.
+    /// Its template's image on disk.
     pub image: ImageRow,
 }
 
@@ -169,7 +169,7 @@ impl FunctionPage {
         format!("{}{}", self.curl, shell_quoted(&self.event))
     }
 
-    /// `12 times`: what is counted, summed up, so that a glance tells whether anything happened.
+    /// `12 times`: the sum of all counts.
     fn decided_in_words(&self) -> String {
         let sum = self.decisions.iter().map(|decision| decision.count).sum();
         format::count(sum)
@@ -199,11 +199,11 @@ pub struct ImageRow {
 }
 
 impl ImageRow {
-    /// `An image of 4.2 MiB, restored 3 times; 1 restore failed.`
+    /// `Template image: 4.2 MiB, restored 3 times; 1 restore failed.`
     pub(super) fn in_words(&self) -> String {
         let mut text = match self.bytes {
-            Some(bytes) => format!("An image of {}", format::bytes(bytes)),
-            None => "No image of the template".into(),
+            Some(bytes) => format!("Template image: {}", format::bytes(bytes)),
+            None => "No template image".into(),
         };
         if self.restores > 0 {
             text += &format!(", restored {}", format::plural(self.restores, "time"));

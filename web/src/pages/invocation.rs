@@ -20,7 +20,7 @@ pub struct InvocationDetails {
     pub trigger: &'static str,
     /// How it ended.
     pub status: Badge,
-    /// The start kind, when it got an instance.
+    /// The start kind, if it got an instance.
     pub start_kind: Option<&'static str>,
     /// When it was admitted.
     pub received: Moment,
@@ -51,12 +51,12 @@ pub struct InvocationDetails {
 pub struct PayloadView {
     /// Its text, laid out when it is whole.
     pub text: Option<String>,
-    /// What there is to say of it: that it was cut, why there is none.
+    /// A note: that it was truncated, or why there is none.
     pub note: String,
 }
 
 impl PayloadView {
-    /// What is kept: all of it, its beginning, or only that it was there. `bytes` is its size when it was sent.
+    /// What is stored: all of it, its beginning, or only its size. `bytes` is the original size.
     pub fn kept(text: Option<&str>, truncated: bool, bytes: u64) -> Self {
         match text {
             Some(text) if truncated => Self {
@@ -69,7 +69,7 @@ impl PayloadView {
             },
             None => Self {
                 text: None,
-                note: format!("{} that are not text.", format::bytes(bytes)),
+                note: format!("{} of binary data.", format::bytes(bytes)),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! `/functions/{name}/invocations`: what was called, by filter, a page at a time; and the few newest of the test tab.
+//! `/functions/{name}/invocations`: the filtered, paged history, and the recent invocations of the test tab.
 
 use askama::Template;
 
@@ -80,7 +80,7 @@ pub const STATUS_FILTERS: [(&str, &str); 7] = [
     ("cancelled", "Cancelled"),
 ];
 
-/// What the filter of start kinds offers.
+/// Options of the start kind filter.
 pub const START_FILTERS: [(&str, &str); 5] = [
     ("", "All"),
     ("warm", "Warm"),
@@ -98,7 +98,7 @@ pub const TRIGGER_FILTERS: [(&str, &str); 3] =
 pub struct FilterText {
     /// How it ended.
     pub status: String,
-    /// The start kind it began on.
+    /// Its start kind.
     pub start: String,
     /// The version that ran.
     pub version: String,

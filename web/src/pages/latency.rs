@@ -18,12 +18,9 @@ pub const WINDOWS: [(&str, &str, &str); 5] = [
 /// Rows of the table of percentiles: key, and what it is.
 pub const STAGES: [(&str, &str); 6] = [
     ("total", "from admission to the end of the response"),
-    ("queue", "waiting for an instance to be free"),
+    ("queue", "waiting for a free instance"),
     ("start", "starting an instance"),
-    (
-        "send",
-        "delivering the request, until the handler is called",
-    ),
+    ("send", "delivering the request to the handler"),
     ("run", "in the handler"),
     ("recv", "delivering the response"),
 ];

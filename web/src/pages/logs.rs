@@ -31,11 +31,11 @@ impl LogLineRow {
 pub struct LogsView {
     /// Name of the function.
     pub function: String,
-    /// What is searched for; empty when the log is followed.
+    /// The search text; empty when following the log.
     pub query: String,
     /// The one invocation whose lines are shown.
     pub invocation: Option<String>,
-    /// What is wrong with the query.
+    /// Why the query is invalid.
     pub wrong: Option<String>,
     /// Oldest first when the log is followed or an invocation's is read, newest first when it is searched.
     pub lines: Vec<LogLineRow>,

@@ -132,7 +132,7 @@ pub struct NewPage {
     pub starter: String,
     /// Why `node` cannot be chosen; empty when it can.
     pub node_reason: String,
-    /// Why functions of `node` start by boot, where they can be had at all; empty when they start by fork.
+    /// Why functions of `node` start by boot, if they are available; empty if they start by fork.
     pub node_boots: String,
     /// Why `outbound` cannot be chosen; empty when it can.
     pub outbound_reason: String,

@@ -70,7 +70,7 @@ pub struct FailuresPartial {
 pub struct OverviewPage {
     /// The frame.
     pub chrome: Chrome,
-    /// Whether there is no function at all.
+    /// Whether there are no functions.
     pub is_empty: bool,
     /// What changes.
     pub live: Values,

@@ -1,4 +1,4 @@
-//! `/retention`: how long what happened is kept, how much of it there is, and what is being removed.
+//! `/retention`: retention settings, the space used and the progress of removal.
 
 use askama::Template;
 
@@ -97,7 +97,7 @@ const BYTES: (u32, u32) = (0, 64 << 10);
 pub static RETENTION_GROUPS: [RetentionGroup; 4] = [
     RetentionGroup {
         legend: "Invocations",
-        hint: "With their events and results.",
+        hint: "Including events and results.",
         fields: [
             field(
                 "invocations_days",
@@ -119,7 +119,7 @@ pub static RETENTION_GROUPS: [RetentionGroup; 4] = [
     },
     RetentionGroup {
         legend: "Logs",
-        hint: "With the index for their search.",
+        hint: "Including the search index.",
         fields: [
             field(
                 "logs_days",
@@ -140,7 +140,7 @@ pub static RETENTION_GROUPS: [RetentionGroup; 4] = [
         ],
     },
     RetentionGroup {
-        legend: "Others",
+        legend: "Other",
         hint: "",
         fields: [
             field(
@@ -149,7 +149,7 @@ pub static RETENTION_GROUPS: [RetentionGroup; 4] = [
                 "days",
                 (7, DAYS.1),
                 90,
-                "How far back the latency page can look.",
+                "How far back the latency page goes.",
             ),
             field(
                 "audit_days",
@@ -163,24 +163,24 @@ pub static RETENTION_GROUPS: [RetentionGroup; 4] = [
     },
     RetentionGroup {
         legend: "Events and results",
-        hint: "The beginning of each is kept with its invocation, up to 20 a second of each function. Credentials in HTTP \
-               headers are left out.",
+        hint: "The beginning of each is stored with its invocation, for up to 20 invocations per second \
+               and function. Credentials in HTTP headers are omitted.",
         fields: [
             field(
                 "event_bytes",
-                "Of an event",
+                "Per event",
                 "bytes",
                 BYTES,
                 4096,
-                "0 keeps none.",
+                "0 stores none.",
             ),
             field(
                 "result_bytes",
-                "Of a result",
+                "Per result",
                 "bytes",
                 BYTES,
                 4096,
-                "0 keeps none.",
+                "0 stores none.",
             ),
         ],
     },
@@ -238,18 +238,18 @@ pub struct PassView {
 }
 
 impl PassView {
-    /// What is going on, in a sentence.
+    /// The current state in a sentence.
     pub(super) fn in_words(&self) -> String {
         let removed = format::plural(self.removed, "row");
         match (self.running, self.stage, self.removed) {
-            (true, Some("file"), _) => "Making the file smaller.".to_owned(),
+            (true, Some("file"), _) => "Shrinking the database file.".to_owned(),
             (true, Some(stage), _) => format!(
                 "Removing old {stage}: {removed} of about {} so far.",
                 format::count(self.expected.max(self.removed))
             ),
-            (true, None, _) => "Looking for entries past their limits.".to_owned(),
-            (false, _, 0) => "Nothing is due for removal.".to_owned(),
-            (false, ..) => format!("The last time, {removed} were removed."),
+            (true, None, _) => "Looking for expired entries.".to_owned(),
+            (false, _, 0) => "Nothing to remove.".to_owned(),
+            (false, ..) => format!("The last pass removed {removed}."),
         }
     }
 }

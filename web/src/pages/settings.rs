@@ -52,7 +52,7 @@ pub struct CorsForm {
     pub methods: String,
     /// Headers of requests.
     pub headers: String,
-    /// Headers of answers.
+    /// Response headers.
     pub exposed: String,
     /// Whether credentials are allowed.
     pub credentials: bool,

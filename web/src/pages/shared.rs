@@ -100,7 +100,7 @@ impl Percentile {
     pub fn text(&self) -> String {
         self.us.map_or_else(|| "–".to_owned(), format::duration_us)
     }
-    /// Why it is a dash: `needs 100 samples, has 9`. Nothing where it is none.
+    /// Why it is a dash: `needs 100 samples, has 9`. Empty otherwise.
     pub fn title(&self) -> String {
         match self.us {
             Some(_) => String::new(),
@@ -209,8 +209,8 @@ pub struct DeployProblem {
     pub request_id: String,
 }
 
-/// `partials/form_outcome.html`: the answer to a form that could not be carried out. It leaves the form alone, so that
-/// what was typed and the chosen file stay, and puts each message at its field out of band.
+/// `partials/form_outcome.html`: the response to a rejected form. It leaves the form in place, so that input and chosen
+/// file are kept, and puts each message at its field out of band.
 #[derive(Debug, Clone, Template)]
 #[template(path = "partials/form_outcome.html")]
 pub struct FormOutcome {

@@ -33,7 +33,7 @@ pub struct EventPicker {
     pub name: String,
     /// Whether events may be saved and deleted.
     pub can_write: bool,
-    /// What was just done.
+    /// Notice of the last action.
     pub said: String,
     /// Why nothing was done.
     pub error: String,

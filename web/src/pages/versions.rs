@@ -12,7 +12,7 @@ use crate::pages::{Command, DeployProblem, FunctionHead, Moment, StartRow, Tab};
 pub struct VersionRow {
     /// Its number.
     pub version: u32,
-    /// Whether it answers.
+    /// Whether it is the active version.
     pub active: bool,
     /// When it was made.
     pub created: Moment,
@@ -113,7 +113,7 @@ pub struct VersionActivatePage {
     pub head: FunctionHead,
     /// The version that shall answer.
     pub version: u32,
-    /// What somebody else did since it was asked first.
+    /// Changes by somebody else since the first confirmation.
     pub problem: Option<DeployProblem>,
 }
 

@@ -1,6 +1,6 @@
-/** `event` is the parsed JSON of the request; what is returned becomes the answer. */
+/** `event` is the parsed JSON of the request; the return value becomes the response. */
 export const handler = async (event, context) => {
-  // Called by its URL, `?name=Ada` is in the query; called with an event, the name is in that.
+  // Called by URL, the name comes from the query (`?name=Ada`); invoked with an event, from the event.
   const name = event?.queryStringParameters?.name ?? event?.name ?? "world";
   console.log(`saying hello to ${name}`);
   return {

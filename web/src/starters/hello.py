@@ -1,7 +1,7 @@
 def handler(event, context):
-    """`event` is the parsed JSON of the request; what is returned becomes the answer."""
+    """`event` is the parsed JSON of the request; the return value becomes the response."""
     event = event if isinstance(event, dict) else {}
-    # Called by its URL, `?name=Ada` is in the query; called with an event, the name is in that.
+    # Called by URL, the name comes from the query (`?name=Ada`); invoked with an event, from the event.
     query = event.get("queryStringParameters") or {}
     name = query.get("name") or event.get("name") or "world"
     print(f"saying hello to {name}")

@@ -7,7 +7,7 @@ class HttpError extends Error {
   }
 }
 
-/** Method, path (`:name` becomes a parameter) and what answers. */
+/** Method, path (`:name` becomes a parameter) and handler. */
 const routes = [
   ["GET", "/", () => ({ routes: ["GET /greetings/:name", "POST /sums"] })],
   ["GET", "/greetings/:name", ({ query, name }) => ({ greeting: `${query.word ?? "Hello"}, ${name}!` })],
@@ -49,9 +49,9 @@ function find(method, path, event) {
     return route.answer({ query: event.queryStringParameters ?? {}, json: bodyOf(event), ...parameters });
   }
   if (matching.length > 0) {
-    throw new HttpError(405, `${path} takes ${matching.map((candidate) => candidate.method).join(", ")}`);
+    throw new HttpError(405, `${path} allows ${matching.map((candidate) => candidate.method).join(", ")}`);
   }
-  throw new HttpError(404, `there is no ${path}`);
+  throw new HttpError(404, `${path} not found`);
 }
 
 function bodyOf({ body, isBase64Encoded }) {

@@ -8,7 +8,7 @@ ROUTES = []
 
 
 class HttpError(Exception):
-    """Answered as JSON with this status."""
+    """Becomes a JSON response with this status."""
 
     def __init__(self, status, message):
         super().__init__(message)
@@ -66,8 +66,8 @@ def answer(method, path, event):
         if match:
             allowed.append(known)
     if allowed:
-        raise HttpError(405, f"{path} takes {', '.join(allowed)}")
-    raise HttpError(404, f"there is no {path}")
+        raise HttpError(405, f"{path} allows {', '.join(allowed)}")
+    raise HttpError(404, f"{path} not found")
 
 
 def body_of(event):

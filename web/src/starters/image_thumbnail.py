@@ -1,7 +1,7 @@
-"""Makes thumbnails of PNG images with nothing but Python's standard library.
+"""Creates thumbnails of PNG images with nothing but Python's standard library.
 
-Invoked with {"png": BASE64, "width": PIXELS} it answers {"png": BASE64, "width": …, "height": …}.
-Behind its URL it takes the image as the body and answers an image:
+Invoked with {"png": BASE64, "width": PIXELS} it returns {"png": BASE64, "width": …, "height": …}.
+Called by URL, it takes the image as the body and returns an image:
 
     curl --data-binary @photo.png -H "Content-Type: image/png" "URL?width=64" -o small.png
 """
@@ -11,7 +11,7 @@ import struct
 import zlib
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-# Samples of a pixel by colour type: grey, RGB, palette, grey and alpha, RGBA.
+# Samples per pixel by colour type: grey, RGB, palette, grey and alpha, RGBA.
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 MAX_PIXELS = 16_000_000
 
@@ -62,15 +62,15 @@ def decode(data):
         raise ValueError("the image has no header")
     width, height, depth, colour, _, _, interlaced = header
     if depth != 8 or interlaced or colour not in CHANNELS:
-        raise ValueError("only images of 8 bits a channel that are not interlaced can be read")
+        raise ValueError("only non-interlaced images with 8 bits per channel are supported")
     if not 0 < width * height <= MAX_PIXELS:
         raise ValueError(f"an image must have at most {MAX_PIXELS} pixels")
     channels = CHANNELS[colour]
     stride = width * channels
-    # Never more than the header promises: a small file can hold a very large nothing.
+    # Never more than the header declares: a small file can decompress to a huge one.
     lines = zlib.decompressobj().decompress(b"".join(compressed), height * (stride + 1))
     if len(lines) < height * (stride + 1):
-        raise ValueError("the image ends early")
+        raise ValueError("the image is truncated")
     rows, above = [], bytes(stride)
     for number in range(height):
         start = number * (stride + 1)
@@ -88,11 +88,11 @@ def chunks(data):
 
 
 def unfilter(kind, line, above, step):
-    """Undoes what made the line compress better (PNG specification, section 9)."""
+    """Reverses the line's filter (PNG specification, section 9)."""
     if kind == 2:
         return bytes((byte + up) & 255 for byte, up in zip(line, above, strict=True))
     if kind not in (0, 1, 3, 4):
-        raise ValueError(f"the image has lines of the unknown kind {kind}")
+        raise ValueError(f"the image uses the unknown filter {kind}")
     for at in range(len(line)) if kind else ():
         left = line[at - step] if at >= step else 0
         up = above[at]
@@ -127,7 +127,7 @@ def to_rgba(line, colour, palette, transparency):
 
 
 def scale(rows, width, height, new_width, new_height):
-    """Each new pixel is the mean of those it covers, colours weighed by how opaque they are."""
+    """Each new pixel is the mean of those it covers, colours weighted by opacity."""
     columns = [(x * width // new_width, max((x + 1) * width // new_width, x * width // new_width + 1)) for x in range(new_width)]
     scaled = []
     for y in range(new_height):

@@ -1,4 +1,4 @@
-/** Takes an order as one system writes it and answers it as another one wants it. What is wrong is named. */
+/** Validates an order from one system and returns it in the format of another. Errors name the invalid field. */
 
 class Invalid extends Error {
   name = "Invalid";
@@ -19,9 +19,9 @@ export const handler = async (event, context) => {
 
 function checked(event) {
   if (event === null || typeof event !== "object") throw new Invalid("the event must be an object");
-  if (!Number.isInteger(event.id)) throw new Invalid("id must be given, as a whole number");
-  if (typeof event.customer !== "string") throw new Invalid("customer must be given, as text");
-  if (!Array.isArray(event.items)) throw new Invalid("items must be given, as a list");
+  if (!Number.isInteger(event.id)) throw new Invalid("id must be a whole number");
+  if (typeof event.customer !== "string") throw new Invalid("customer must be a string");
+  if (!Array.isArray(event.items)) throw new Invalid("items must be a list");
   return event;
 }
 

@@ -1,10 +1,10 @@
-"""Takes an order as one system writes it and answers it as another one wants it. What is wrong is named."""
+"""Validates an order from one system and returns it in the format of another. Errors name the invalid field."""
 
 from datetime import UTC, datetime
 
 
 class Invalid(ValueError):
-    """The event breaks a rule; the caller sees which."""
+    """The event is invalid; the caller sees why."""
 
 
 def handler(event, context):
@@ -25,7 +25,7 @@ def checked(event):
         raise Invalid("the event must be an object")
     for field, kind in (("id", int), ("customer", str), ("items", list)):
         if not isinstance(event.get(field), kind):
-            raise Invalid(f"{field} must be given, as {kind.__name__}")
+            raise Invalid(f"{field} must be of type {kind.__name__}")
     return event
 
 
@@ -33,7 +33,7 @@ def line(item):
     try:
         sku, quantity, price = item["sku"], int(item.get("quantity", 1)), float(item["price"])
     except (KeyError, TypeError, ValueError) as error:
-        raise Invalid(f"an item needs sku, price and perhaps quantity: {error}") from error
+        raise Invalid(f"an item needs sku, price and an optional quantity: {error}") from error
     if quantity < 1:
         raise Invalid(f"{sku}: quantity must be at least 1")
     return {"sku": sku.upper(), "quantity": quantity, "priceCents": round(price * 100)}

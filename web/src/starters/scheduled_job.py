@@ -1,11 +1,11 @@
-"""A job that something calls now and then. It remembers how far it came and tells what it did.
+"""A job for cron. It remembers its last run and reports what it did.
 
-Hearth answers calls; the clock is cron's. A line of `crontab -e` that runs it every five minutes:
+Hearth has no scheduler of its own: let cron call it. This line of `crontab -e` runs it every five minutes:
 
     */5 * * * * curl -fsS -H "Authorization: Bearer $HEARTH_TOKEN" -d '{"source":"cron"}' URL-OF-HEARTH/api/v1/functions/NAME/invoke
 
-The instances of a version share /tmp, and it goes when they do: after a deploy, a restart, a long rest. So it is a cache.
-What must never be lost belongs into a database.
+The instances of a version share /tmp, which is lost with them: after a deploy, a restart or a long idle time.
+Use it as a cache; keep nothing there that must not be lost.
 """
 
 import json
@@ -28,8 +28,8 @@ def handler(event, context):
 
 
 def look_for_work(since):
-    """Put the real work here: what is new since the last run? This one makes up a number."""
-    print(f"looking for what is new since {since or 'the beginning'}")
+    """Put the real work here: find what is new since the last run. This example makes up a number."""
+    print(f"looking for new items since {since or 'the beginning'}")
     return random.randint(1, 10)
 
 
@@ -42,7 +42,7 @@ def load():
 
 
 def save(state):
-    """Whole or not at all: a run that is killed leaves the old state."""
+    """Atomic: a run that is killed leaves the old state."""
     with open(STATE + ".new", "w") as file:
         json.dump(state, file)
     os.replace(STATE + ".new", STATE)

@@ -21,8 +21,7 @@ use super::odd;
 const MAGIC: &[u8; 8] = b"HEARTHA1";
 /// Bytes before the tables.
 const HEAD: u64 = 24;
-/// Most mappings and runs in one file: more than the kernel lets a process have. Protects PID 1 from a number that is
-/// none.
+/// Most mappings and runs in one file: more than the kernel lets a process have. Protects PID 1 from a corrupt count.
 const RANGES_MAX: u64 = 1 << 20;
 /// Name of the file, up to the process's number.
 const NAME: &str = "aside-";
@@ -71,8 +70,8 @@ pub struct Split {
     pub contents: Contents,
 }
 
-/// Splits an image, or returns nothing when there is nothing to be taken. Of `written` are the addresses where the kernel
-/// writes when a thread goes on; `marks` are made before PID 1 fills anything.
+/// Splits an image, or returns nothing if there is nothing to take. `written` has the addresses that the kernel writes
+/// to when a thread resumes; `marks` are applied before PID 1 fills anything.
 pub fn split(
     mm: &[u8],
     pagemap: &[u8],
@@ -215,7 +214,7 @@ impl Contents {
                 };
                 let aligned = start.is_multiple_of(page) && end.is_multiple_of(page);
                 if !aligned || start < last || end <= start {
-                    return Err(odd("memory mixed up"));
+                    return Err(odd("inconsistent memory"));
                 }
                 last = end;
                 ranges.push(start..end);

@@ -47,7 +47,7 @@ pub struct Mark {
     pub range: Range<u64>,
     /// `PROT_…`.
     pub protection: u64,
-    /// Whether it is to be made anew, as one that may be dropped.
+    /// Whether to map it again, as droppable.
     pub droppable: bool,
     /// One bit for each `MADV_…` by its number.
     pub advice: u64,

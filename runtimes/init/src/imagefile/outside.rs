@@ -1,6 +1,6 @@
-//! The descriptors that led out of the sandbox, in `files.img`. CRIU knows a pipe or a socket by its inode, which differs
-//! from dump to dump. Another number takes its place, the same in every image: so CRIU can be told what to put there
-//! before it is known which image it will be.
+//! Descriptors in `files.img` that lead out of the sandbox. CRIU identifies a pipe or a socket by its inode, which
+//! differs from dump to dump. It is replaced by a number that is the same in every image, so that CRIU can be told what
+//! to put there before the image is known.
 //!
 //! Format: CRIU's `images/fdinfo.proto` (`file_entry`), `images/pipe.proto`, `images/sk-unix.proto`.
 

@@ -1,5 +1,5 @@
-//! Compiles the lists in `seccomp/` to programs for the kernel. Runs when this crate is built, and in its tests: a sandbox
-//! has the programs at hand.
+//! Compiles the lists in `seccomp/` to programs for the kernel. Runs when this crate is built, and in its tests: a
+//! sandbox uses the compiled programs.
 
 use seccompiler::{BpfProgram, TargetArch};
 use serde::Deserialize;

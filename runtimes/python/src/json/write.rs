@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::NotPlain;
 
-/// Deepest nesting that is written here. Python's own limit is several hundred, and it tells a circle from depth.
+/// Deepest nesting that is written here. Python's own limit is several hundred, and it distinguishes cycles from depth.
 const DEEPEST: usize = 100;
 
 /// Bytes looked at together for one that a string must escape.

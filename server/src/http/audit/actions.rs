@@ -1,4 +1,4 @@
-//! What each changing route does, in the words of the audit log. The one place where an action is named.
+//! Maps each changing route to its action in the audit log. The only place that names actions.
 
 use axum::http::Method;
 

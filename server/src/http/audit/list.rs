@@ -15,10 +15,10 @@ use crate::model::{AuditFilter, AuditRecord, InvalidField, Page};
 const MAX_LIMIT: u32 = 1000;
 const DEFAULT_LIMIT: u32 = 50;
 
-/// The audit log, newest first: who changed what, and who logged in or failed to.
+/// List the audit log, newest first: who changed what, and who logged in or failed to.
 ///
-/// Pass a page's `next` as `before` to get the following one. Each filter matches a whole name; several hold together.
-/// Records are kept for as long as the retention says; nobody can change or remove one.
+/// Pass a page's `next` as `before` to get the following page. Filters match whole names and are combined with AND.
+/// Records are kept as long as retention says and cannot be changed or removed.
 #[utoipa::path(
     get,
     path = "/api/v1/audit",
@@ -26,11 +26,11 @@ const DEFAULT_LIMIT: u32 = 50;
     operation_id = "list_audit",
     security(("bearer" = ["admin"])),
     params(
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Length of the page, 50 by default"),
-        ("before" = Option<String>, Query, description = "`next` of an earlier page"),
-        ("actor" = Option<String>, Query, description = "Only what this user or token did"),
-        ("action" = Option<String>, Query, description = "Only this, such as `function.create`"),
-        ("target" = Option<String>, Query, description = "Only what was done to this function, user or token"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Page length, 50 by default"),
+        ("before" = Option<String>, Query, description = "`next` of the previous page"),
+        ("actor" = Option<String>, Query, description = "Only actions of this user or token"),
+        ("action" = Option<String>, Query, description = "Only this action, such as `function.create`"),
+        ("target" = Option<String>, Query, description = "Only actions on this function, user or token"),
     ),
     responses((status = 200, description = "One page", body = Page<AuditRecord>)),
     extensions(("x-errors" = json!(["invalid_field"]))),
@@ -53,7 +53,7 @@ pub async fn audit(
         Some(page) => Ok(Json(page)),
         None => {
             let sent = before.unwrap_or_default().into();
-            Err(invalid("before", &sent, "must be the next of an earlier page").into())
+            Err(invalid("before", &sent, "must be the next field of an earlier page").into())
         }
     }
 }

@@ -1,17 +1,17 @@
-//! The audit log's side of HTTP: every change that is carried out is recorded, whoever makes it and by whichever way.
+//! Records every change that is carried out in the audit log, whoever makes it, through the API or the console.
 //!
-//! It is one layer around both surfaces, the API and the console ([`record`]), and not a call in each handler, so that a
-//! new route cannot forget it: any request with a changing method that was not refused is recorded. What the layer cannot
-//! know by itself comes from three places:
+//! It is one layer around the API and the console ([`record`]) instead of a call in each handler, so that a new route
+//! cannot forget it: every request with a changing method that was not rejected is recorded. The layer gets what it
+//! cannot know from three places:
 //!
-//! * **What** was done is looked up by method and route in [`actions`]; a route that is missing there is recorded as
-//!   `other`, and a test fails that reads the route tables.
-//! * **Who** did it is told by those who find it out: [`auth`](super::auth) and the console's guard.
-//! * **On what** comes from the address, or from where the answer leads; **details** are told by the handler, through the
-//!   [`Audit`] of its request ([`Allowed`](super::auth::Allowed) and the console's `Viewer` have it).
+//! * **What** was done is looked up by method and route in [`actions`]; a missing route is recorded as `other`, and a
+//!   test that reads the route tables fails.
+//! * **Who** did it is reported by [`auth`](super::auth) and the console's guard.
+//! * **On what** comes from the path or the `Location` of the response; **details** are added by the handler through
+//!   the [`Audit`] of its request ([`Allowed`](super::auth::Allowed) and the console's `Viewer` have it).
 //!
-//! A record is written before the answer is sent, on a task of its own: a client that hangs up takes back neither the
-//! change nor its record. A change whose record cannot be written stays made, and the server's log says so.
+//! A record is written before the response is sent, on its own task, so a client that disconnects cannot prevent it. If
+//! the record cannot be written, the change stays and the server log says so.
 
 pub(super) mod actions;
 mod list;
@@ -37,7 +37,7 @@ pub use actions::{ALL as ACTIONS, Known};
 pub use list::{__path_audit, audit, filter};
 pub use origin::Origin;
 
-/// Longest name of an actor or a target: both may be what a stranger typed.
+/// Longest name of an actor or a target: both may be unauthenticated input.
 const MAX_NAME_CHARS: usize = 64;
 /// Longest detail: names of fields, not their values.
 const MAX_DETAIL_CHARS: usize = 500;
@@ -89,7 +89,7 @@ impl Audit {
         self.shared.pending.lock().actor = Some((kind, caller.name().to_owned()));
     }
 
-    /// Someone who is not known gave this name.
+    /// An unauthenticated client gave this name.
     pub fn by_unauthenticated(&self, name: &str) {
         self.shared.pending.lock().actor = Some((ActorKind::Nobody, name.to_owned()));
     }
@@ -136,7 +136,7 @@ impl Audit {
         if failed {
             pending
                 .details
-                .push("failed with status 500: it may be done in part".to_owned());
+                .push("failed with status 500; may be partly applied".to_owned());
         }
         let (actor_kind, actor) = pending.actor.unwrap_or((ActorKind::Nobody, String::new()));
         let made = || (action == "function.create").then(|| led_to(response))?;
@@ -221,7 +221,7 @@ pub async fn record(State(app): State<App>, mut request: Request, next: Next) ->
         if let Some(record) = audit.finish(action, route, &response)
             && let Err(error) = app.store.record_audit(&record).await
         {
-            tracing::error!(%error, ?record, "a change was made and is not in the audit log");
+            tracing::error!(%error, ?record, "a change is missing from the audit log");
         }
         response
     });

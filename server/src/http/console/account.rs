@@ -28,9 +28,9 @@ pub async fn page(
 ) -> Result<Response, Problem> {
     let mut page = view(&app, &viewer).await?;
     page.chrome.notice = match query.key() {
-        "password" => Some("Your password is changed. Your other sessions have ended.".to_owned()),
-        "ended" => Some("The session has ended.".to_owned()),
-        "others" => Some("All your other sessions have ended.".to_owned()),
+        "password" => Some("Password changed. Your other sessions have ended.".to_owned()),
+        "ended" => Some("Session ended.".to_owned()),
+        "others" => Some("Your other sessions have ended.".to_owned()),
         _ => None,
     };
     Ok(respond::page(StatusCode::OK, &page))
@@ -45,7 +45,7 @@ pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Re
         ..
     } = submitted;
     let Some(user) = viewer.caller().user() else {
-        let detail = "a token has no password; log in as a user to change theirs";
+        let detail = "a token has no password; log in as a user to change yours";
         return Err(Problem::new(ProblemCode::Forbidden, detail));
     };
     let name = user.name.clone();
@@ -53,7 +53,7 @@ pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Re
         Err(errors) => (StatusCode::UNPROCESSABLE_ENTITY, errors),
         Ok(()) => {
             let address = viewer.audit().origin().address;
-            // Counted apart from log-ins: strangers who fail in the user's name are not to stand in the way here.
+            // Rate-limited separately from log-ins, so that failed log-ins by others do not block the user here.
             let attempts = format!("{name} (change)");
             if let Err(wait) = app.accounts.attempt(address, Some(&attempts)) {
                 let mut page = view(&app, &viewer).await?;
@@ -80,7 +80,7 @@ pub async fn password(State(app): State<App>, submitted: Submitted) -> Result<Re
                 let (caller, audit) = (viewer.caller(), viewer.audit());
                 return open(&app, caller, audit, &headers, "/account?notice=password").await;
             }
-            let message = "That is not your current password.".to_owned();
+            let message = "Wrong current password.".to_owned();
             (StatusCode::FORBIDDEN, FieldErrors::one("old", message))
         }
     };
@@ -99,11 +99,14 @@ fn check(form: &Form, name: &str) -> Result<(), FieldErrors> {
         return wrong("password", &sentence(&error.rule));
     }
     if new == form.text("old") {
-        return wrong("password", "Choose a password other than the current one.");
+        return wrong(
+            "password",
+            "Choose a password that differs from the current one.",
+        );
     }
     match new == form.text("repeat") {
         true => Ok(()),
-        false => wrong("repeat", "The two passwords differ."),
+        false => wrong("repeat", "The passwords do not match."),
     }
 }
 
@@ -133,7 +136,7 @@ pub async fn end_others(State(app): State<App>, submitted: Submitted) -> Result<
 
 /// Ends the session of this number, if it is the owner's.
 pub async fn end_one(app: &App, owner: SessionOwner, id: &str) -> Result<(), Problem> {
-    let missing = || Problem::not_found("such session: it may have ended already");
+    let missing = || Problem::not_found("such session; it may have ended already");
     let number = id.parse().map_err(|_| missing())?;
     match app.store.end_session(owner, number).await? {
         true => Ok(()),

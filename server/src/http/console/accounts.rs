@@ -1,4 +1,4 @@
-//! `/accounts`: all users, and another one.
+//! `/accounts`: lists and adds users.
 
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -30,8 +30,8 @@ pub async fn page(
     viewer.needs(Right::Admin)?;
     let mut page = view(&app, &viewer).await?;
     page.chrome.notice = match query.key() {
-        "added" => Some("The user is added and can log in.".to_owned()),
-        "deleted" => Some("The user is deleted.".to_owned()),
+        "added" => Some("User added.".to_owned()),
+        "deleted" => Some("User deleted.".to_owned()),
         _ => None,
     };
     Ok(respond::page(StatusCode::OK, &page))

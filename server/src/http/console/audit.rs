@@ -48,7 +48,11 @@ pub async fn page(
         .await?
         .ok_or_else(|| {
             let value = before.as_deref().unwrap_or_default().into();
-            spec::invalid("before", &value, "must be the key of an earlier page")
+            spec::invalid(
+                "before",
+                &value,
+                "must be a key returned with an earlier page",
+            )
         })?;
     let now = Timestamp::now();
     let page = AuditPage {

@@ -1,4 +1,4 @@
-//! The test panel's other way: a call of the function's URL, as a client would make it.
+//! Calls the function's URL from the test panel, as a client would.
 
 use std::str::FromStr;
 
@@ -28,7 +28,7 @@ use super::invoke::{self, Answered};
 const MAX_READ_BYTES: usize = 6 << 20;
 /// Longest image that is shown: it becomes part of the page.
 const MAX_IMAGE_BYTES: usize = 1 << 20;
-/// Images that are shown. SVG is none of them: it is a document with scripts.
+/// Image types that are displayed. SVG is excluded: it can contain scripts.
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// `POST /functions/{name}/call`.
@@ -85,7 +85,7 @@ fn request(name: &str, typed: &HttpForm, page: &HeaderMap) -> Result<Request<()>
         .method(method)
         .uri(encoded(&format!("/fn/{name}{path}{query}")))
         .body(())
-        .map_err(|_| invalid("path", &typed.path, "must be a path as in an address"))?;
+        .map_err(|_| invalid("path", &typed.path, "must be a URL path"))?;
     let headers = request.headers_mut();
     for own in [header::HOST, header::USER_AGENT] {
         if let Some(value) = page.get(&own) {
@@ -115,7 +115,7 @@ fn request(name: &str, typed: &HttpForm, page: &HeaderMap) -> Result<Request<()>
     Ok(request)
 }
 
-/// Encodes what an address cannot hold, as browsers do when somebody types it.
+/// Percent-encodes characters not allowed in a URL, as a browser's address bar does.
 fn encoded(address: &str) -> String {
     address
         .bytes()
@@ -179,7 +179,7 @@ async fn read(
             Err(error) => {
                 return (
                     bytes.freeze(),
-                    Some(format!("The answer broke off: {error}.")),
+                    Some(format!("The response broke off: {error}.")),
                 );
             }
         }
@@ -187,7 +187,7 @@ async fn read(
             let limit = hearth_web::format::bytes(MAX_READ_BYTES as u64);
             return (
                 bytes.freeze(),
-                Some(format!("The answer was left after {limit}.")),
+                Some(format!("Reading the response stopped after {limit}.")),
             );
         }
     }
@@ -211,8 +211,12 @@ fn show(outcome: &mut InvokeOutcome, headers: &[(String, String)], bytes: &Bytes
         outcome.result = Some(JsonText::plain(bytes));
     } else {
         let size = hearth_web::format::bytes(bytes.len() as u64);
-        let kind = if kind.is_empty() { "no type" } else { &kind };
-        outcome.message = format!("The answer is {size} of {kind}, which is not shown.");
+        let kind = if kind.is_empty() {
+            "unknown type"
+        } else {
+            &kind
+        };
+        outcome.message = format!("The response is {size} of {kind} and is not shown.");
     }
 }
 

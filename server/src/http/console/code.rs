@@ -1,5 +1,5 @@
-//! `/functions/{name}/code`: the files of the active version; a new version by editing them or by an upload, after a
-//! look at what it changes.
+//! `/functions/{name}/code`: shows the files of the active version and deploys a new one from edits or an upload, after
+//! a review.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -194,10 +194,10 @@ fn unchanged() -> Failure {
 fn stale(function: &FunctionView) -> Failure {
     problem(
         &format!(
-            "Version {} was deployed meanwhile. Nothing was changed.",
+            "Version {} was deployed in the meantime. Nothing was changed.",
             function.active_version
         ),
-        "Copy what you wrote, reload this page and make your changes to the new version.",
+        "Copy your changes, reload this page and apply them to the new version.",
     )
 }
 

@@ -1,4 +1,4 @@
-//! The edits that the code page's form carries: all of them as JSON where scripts run, those of one file where not.
+//! Parses the edits of the code page's form: all of them as JSON with scripts, those of one file without.
 
 use std::io;
 use std::path::Path;
@@ -46,7 +46,7 @@ pub fn read(form: &Form) -> Result<Vec<FileEdit>, InvalidField> {
                 field: "code".to_owned(),
                 value: edit.to.clone().unwrap_or_default(),
                 rule: format!(
-                    "a file edited here must not be larger than {}; upload it instead",
+                    "files larger than {} cannot be edited here; upload the file instead",
                     hearth_web::format::bytes(MAX_EDITED_BYTES)
                 ),
             });

@@ -1,4 +1,4 @@
-//! Shell commands that do what a page does. The token comes from the shell's environment, so that none is ever shown.
+//! Shell commands that do what a page does. They read the token from the environment, so that no page shows one.
 
 use axum::http::HeaderMap;
 use hearth_web::pages::{Command, FileList};
@@ -27,8 +27,8 @@ pub fn code(
     vec![
         Command {
             what: match file {
-                ARCHIVE => "Deploy a zip archive as the new version; it replaces all files",
-                _ => "Deploy a file, or a zip archive, as the new version",
+                ARCHIVE => "Deploy a zip archive as a new version; replaces all files",
+                _ => "Deploy a file or a zip archive as a new version",
             },
             line: format!("curl -X PUT {api}/code {TOKEN} -F code=@{file}"),
         },

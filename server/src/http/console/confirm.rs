@@ -1,4 +1,4 @@
-//! Asks for the password again before what outlasts the session: tokens, users, their roles and passwords.
+//! Asks for the password again before changes that outlast the session: tokens, users, their roles and passwords.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::model::Caller;
 use super::form::{CSRF_FIELD, Submitted};
 use super::login::{limited, too_many};
 
-/// The field with what is asked for.
+/// The confirmation field.
 const FIELD: &str = "confirm";
 
 /// The page that asks, when the last entry is too long ago and the form brings none that is right. The page holds all
@@ -33,7 +33,7 @@ pub async fn ask(
     };
     let caller = viewer.caller();
     let address = viewer.audit().origin().address;
-    // Counted apart from log-ins: strangers who fail in the user's name are not to stand in the way here.
+    // Rate-limited separately from log-ins, so that failed log-ins by others do not block the user here.
     let attempts = format!("{} (confirm {})", caller.name(), viewer.session_id());
     if let Err(wait) = app.accounts.attempt(address, Some(&attempts)) {
         return Ok(Some(page(path, submitted, &too_many(wait), Some(wait))));
@@ -53,8 +53,8 @@ pub async fn ask(
         viewer.audit().action("session.confirm_failed");
         viewer.audit().even_if_refused();
         let message = match caller {
-            Caller::User(_) => "This is not your password.",
-            Caller::Token(_) => "This is not the token that you logged in with.",
+            Caller::User(_) => "Wrong password.",
+            Caller::Token(_) => "That is not the token you logged in with.",
         };
         return Ok(Some(page(path, submitted, message, None)));
     }

@@ -116,8 +116,7 @@ fn free_name(app: &App, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The starter's event becomes the first one of the test panel. Without it the function is as good: a failure is told to
-/// the log only.
+/// Saves the starter's event for the test panel. Optional: a failure is only logged.
 async fn save_sample(app: &App, name: &str, template: &str) {
     let (Some(starter), Some(id)) = (starters::by_key(template), app.engine.id_of(name)) else {
         return;
@@ -162,7 +161,7 @@ pub fn code(form: &Form) -> Option<Input> {
     }
 }
 
-/// What is missing, in the form's words.
+/// Rephrases missing fields for the form.
 pub fn rephrase_missing(mut error: InvalidField, form: &Form) -> InvalidField {
     if error.field == "code" && form.text("code_source") == "file" && form.file.is_none() {
         error.rule = "choose a file".to_owned();

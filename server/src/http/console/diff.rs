@@ -1,4 +1,4 @@
-//! What differs between two packages, or between a package and edits of it: file by file, line by line.
+//! Compares two packages, or a package and edits of it, file by file and line by line.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -137,7 +137,7 @@ fn file(
                 (Some(Content::Large(_)), _) | (_, Some(Content::Large(_)))
             );
             let why = if is_large {
-                "Too large to be shown"
+                "Too large to show"
             } else {
                 "Not text"
             };
@@ -186,10 +186,10 @@ fn lines(diff: &mut FileDiff, before: &str, after: &str) {
     }
     if diff.added + diff.removed == 0 {
         diff.note = match diff.change {
-            FileChange::Added | FileChange::Removed => "It is empty.",
-            FileChange::Renamed => "Its content is the same.",
+            FileChange::Added | FileChange::Removed => "The file is empty.",
+            FileChange::Renamed => "Same content.",
             // Line ends, or whether it may be executed.
-            FileChange::Changed => "No line changed; line endings or the executable bit did.",
+            FileChange::Changed => "Only line endings or the executable bit changed.",
         }
         .to_owned();
     } else if shown == MAX_LINES {
@@ -294,7 +294,7 @@ mod tests {
         let view = between(old.path(), new.path()).expect("a diff");
         let paths: Vec<_> = view.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["more.py", "pkg/mod.py"]);
-        assert_eq!(view.files[0].note, "It is empty.");
+        assert_eq!(view.files[0].note, "The file is empty.");
         assert!(between(old.path(), old.path()).expect("a diff").is_empty());
     }
 

@@ -78,9 +78,9 @@ pub async fn save(
     };
     let (id, said) = match app.store.save_event(function, &event_name, &event).await? {
         Saving::Created(id) => (id, format!("Saved as \"{event_name}\".")),
-        Saving::Replaced(id) => (id, format!("\"{event_name}\" has the new text.")),
+        Saving::Replaced(id) => (id, format!("Replaced \"{event_name}\".")),
         Saving::Full => {
-            let error = format!("There are {MAX_SAVED_EVENTS} saved events: delete one first.");
+            let error = format!("The limit is {MAX_SAVED_EVENTS} saved events. Delete one first.");
             return refuse(&app, &viewer, &name, &form, error, is_htmx(&headers)).await;
         }
     };
@@ -124,7 +124,7 @@ pub async fn delete(
         return Ok(go(&headers, &format!("/functions/{name}")));
     }
     let picker = EventPicker {
-        said: "The saved event is deleted. Its text is still in the editor.".to_owned(),
+        said: "Saved event deleted. Its text is still in the editor.".to_owned(),
         ..picker(&app, &viewer, &name, String::new()).await?
     };
     Ok(respond::partial(&picker))
@@ -170,7 +170,7 @@ pub async fn text(app: &App, name: &str, pick: &str) -> Result<Option<String>, P
     }
 }
 
-/// The event of an earlier invocation of the function, as much of it as was kept, and what is to be said of it.
+/// The stored event of an earlier invocation of the function, and a message about it.
 pub async fn of_invocation(
     app: &App,
     name: &str,
@@ -191,8 +191,8 @@ pub async fn of_invocation(
         return Ok(None);
     };
     let said = match truncated {
-        true => format!("This is the beginning of the event of {id}: more was not kept."),
-        false => format!("This is the event of {id}."),
+        true => format!("Loaded the beginning of the event of {id}; the rest was not kept."),
+        false => format!("Loaded the event of {id}."),
     };
     let shown = match truncated {
         true => text,
@@ -211,7 +211,7 @@ fn id(app: &App, name: &str) -> Result<i64, Problem> {
         .ok_or_else(|| Problem::not_found(format_args!("function \"{name}\"")))
 }
 
-/// Event and name, or what is wrong with them.
+/// Event and name, or why they are invalid.
 fn read(form: &Form) -> Result<(String, String), String> {
     let name = form.trimmed("event_name");
     if name.is_empty() {
@@ -225,7 +225,7 @@ fn read(form: &Form) -> Result<(String, String), String> {
     let event = form.lines("event");
     if event.len() > MAX_EVENT_BYTES {
         return Err(format!(
-            "An event of more than {} cannot be saved.",
+            "Must be at most {}.",
             hearth_web::format::bytes(MAX_EVENT_BYTES as u64)
         ));
     }

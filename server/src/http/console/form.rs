@@ -16,8 +16,7 @@ use crate::uploads::{Upload, UploadSpace, Uploads};
 
 use super::session::Viewer;
 
-/// What a form may have: enforced while it is read, so that nobody fills the server's memory with what no form of the
-/// console sends.
+/// Limits of a form, enforced while it is read, to protect the server's memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// Bytes of the whole body. What is left of it beside the largest file bounds all text, which is held in memory.
@@ -194,7 +193,7 @@ fn check_csrf(viewer: &Viewer, sent: &[u8]) -> Result<(), Problem> {
 fn not_of_this_session() -> Problem {
     Problem::new(
         problem::ProblemCode::Forbidden,
-        "the form is not of this session: reload the page and try again",
+        "the form belongs to another session; reload the page and try again",
     )
 }
 
@@ -203,7 +202,7 @@ pub async fn read(request: Request, shape: &Shape, uploads: &Uploads) -> Result<
     read_proving(request, shape, uploads, None).await
 }
 
-/// The same; of a viewer who has not proven yet that the form is of this session, nothing large is read before.
+/// The same, but reads nothing large before the CSRF token is verified.
 async fn read_proving(
     request: Request,
     shape: &Shape,

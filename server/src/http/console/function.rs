@@ -1,4 +1,4 @@
-//! `/functions/{name}`: state, test panel, last calls.
+//! `/functions/{name}`: state, test panel, recent invocations.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -44,7 +44,7 @@ pub async fn page(
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
     let function = match app.engine.get(&name) {
-        // What people type who look for the page that creates one.
+        // Search terms for the page that creates a function.
         Err(EngineError::NotFound(_)) if name == "new" => {
             return Ok(Redirect::to("/new").into_response());
         }
@@ -150,11 +150,11 @@ pub struct FunctionNotice {
 pub fn notice(key: &str, function: &FunctionView) -> Option<String> {
     let version = function.active_version;
     Some(match key {
-        "created" => format!("{} is deployed and live. Try it below.", function.name),
-        "deployed" => format!("Version {version} is deployed and live."),
+        "created" => format!("{} is live. Try it below.", function.name),
+        "deployed" => format!("Version {version} is live."),
         "activated" => format!("Version {version} is live."),
-        "saved" => format!("The settings are saved as version {version}."),
-        "unchanged" => "No changes, so no new version.".to_owned(),
+        "saved" => format!("Settings saved as version {version}."),
+        "unchanged" => "No changes, no new version.".to_owned(),
         _ => return None,
     })
 }

@@ -32,11 +32,11 @@ pub struct DeletedNotice {
 impl DeletedNotice {
     /// What to say about the change.
     pub fn in_words(&self) -> Option<String> {
-        (self.notice == "deleted").then(|| "The function is deleted.".to_owned())
+        (self.notice == "deleted").then(|| "Function deleted.".to_owned())
     }
 }
 
-/// What the address asks for. What makes no sense is left out.
+/// The query of the URL. Invalid parts are ignored.
 #[derive(Debug, Default, Deserialize)]
 pub struct FunctionsQuery {
     #[serde(default)]
@@ -50,7 +50,7 @@ pub struct FunctionsQuery {
 }
 
 impl FunctionsQuery {
-    /// The query, with what was not named.
+    /// The query with defaults.
     pub fn query(&self) -> ListQuery {
         let known = |list: &[&str], value: &str| list.contains(&value).then(|| value.to_owned());
         let (descending, sort) = match self.sort.strip_prefix('-') {
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(names(&wanted("", "failed", "")), ["beta"]);
         assert_eq!(names(&wanted("", "", "-p99")), ["gamma", "alpha", "beta"]);
         assert_eq!(names(&wanted("", "", "-name")), ["gamma", "beta", "alpha"]);
-        // What makes no sense is as if it were not there.
+        // Invalid values are ignored.
         assert_eq!(names(&wanted("", "no", "-no")), ["alpha", "beta", "gamma"]);
         assert!(names(&wanted("nothing", "", "")).is_empty());
     }

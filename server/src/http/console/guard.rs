@@ -1,4 +1,4 @@
-//! What stands before and behind every page: the session, the origin of changing requests, and problems as pages.
+//! Middleware of every page: checks the session and the origin of changing requests, and renders problems as pages.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -34,7 +34,7 @@ pub fn is_htmx(headers: &HeaderMap) -> bool {
     headers.contains_key(HX_REQUEST)
 }
 
-/// Goes to another page, whoever asked.
+/// Redirects, with and without htmx.
 pub fn go(headers: &HeaderMap, path: &str) -> Response {
     match HeaderValue::try_from(path) {
         Ok(value) if is_htmx(headers) => (StatusCode::OK, [(HX_REDIRECT, value)]).into_response(),
@@ -129,7 +129,7 @@ fn pages_for_problems(
         None if response.status() == StatusCode::METHOD_NOT_ALLOWED => present(
             Problem::new(
                 ProblemCode::MethodNotAllowed,
-                "the page takes no such request",
+                "this page does not support this method",
             ),
             chrome,
             htmx,
@@ -178,13 +178,10 @@ pub fn sentence(text: &str) -> String {
 
 fn to_login(request: &Request) -> Response {
     let headers = request.headers();
-    // The page asks over itself: leaving it would lose what was typed there.
+    // The page shows a log-in dialog: leaving it would lose the input.
     if is_htmx(headers) {
-        return Problem::new(
-            ProblemCode::Unauthorized,
-            "the session has ended; log in again",
-        )
-        .into_response();
+        return Problem::new(ProblemCode::Unauthorized, "your session has ended; log in again")
+            .into_response();
     }
     let next = match request.uri().path_and_query() {
         Some(path) if request.method().is_safe() => local_path(path.as_str()),
@@ -224,7 +221,7 @@ fn same_origin(request: &Request) -> Result<(), Problem> {
     }
     Err(Problem::new(
         ProblemCode::Forbidden,
-        "the request comes from a page of another site",
+        "the request comes from another site",
     ))
 }
 

@@ -1,4 +1,4 @@
-//! `/functions/{name}/invocations`: what was called, by filter, a page at a time; and the last calls of the test tab.
+//! `/functions/{name}/invocations`: the filtered, paged history, and the recent invocations of the test tab.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -84,7 +84,11 @@ async fn find(app: &App, name: &str, query: InvocationsQuery) -> Result<Invocati
                 .await?;
             let page = page.ok_or_else(|| {
                 let value = before.as_deref().unwrap_or_default().into();
-                spec::invalid("before", &value, "must be the key of an earlier page")
+                spec::invalid(
+                    "before",
+                    &value,
+                    "must be a key returned with an earlier page",
+                )
             })?;
             (page, None)
         }
@@ -120,7 +124,7 @@ async fn find(app: &App, name: &str, query: InvocationsQuery) -> Result<Invocati
     })
 }
 
-/// When the invocation was admitted at which a search stopped before its page was full. Its id tells.
+/// Admission time of the invocation at which a search stopped before its page was full, from its id.
 fn searched_to(page: &Page<InvocationRecord>) -> Option<Timestamp> {
     if page.items.len() >= ROWS as usize {
         return None;

@@ -1,4 +1,4 @@
-//! The test panel: one invocation, its answer, where its time went and what it printed.
+//! The test panel: invokes the function and shows the result, the stages and the output.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ use super::guard::{is_htmx, sentence};
 use super::session::Viewer;
 use super::view;
 
-/// How often, and how long between, the history is asked for a record that is still on its way to it. What was printed
-/// is shown with the result; without a record it would have to be looked up by hand.
+/// How often, and at which interval, to poll the history for a record that is not written yet. It has the output shown
+/// with the result.
 const RECORD_ATTEMPTS: u32 = 20;
 const RECORD_WAIT: Duration = Duration::from_millis(10);
 
@@ -59,7 +59,7 @@ pub async fn submit(
     answer(&app, &viewer, &name, &headers, answered).await
 }
 
-/// What a call gave, and what was typed for it.
+/// The outcome of a call and its input.
 pub struct Answered {
     /// The event, when it was called with one.
     pub event: Option<String>,
@@ -118,7 +118,7 @@ pub async fn record(app: &App, receipt: &Receipt) -> Result<Option<InvocationRec
     Ok(None)
 }
 
-/// What is shown of an answer; without one, of a call that succeeded.
+/// The view of a response, or of a successful call without one.
 pub fn outcome(
     name: &str,
     receipt: &Receipt,
@@ -164,7 +164,7 @@ pub fn outcome(
         Some(Ok(InvokeReply::Json(bytes))) => outcome.result = Some(JsonText::new(&bytes)),
         // Only the HTTP trigger is answered so.
         Some(Ok(InvokeReply::Http { status, .. })) => {
-            outcome.message = format!("The function answered with HTTP status {status}.");
+            outcome.message = format!("The function responded with HTTP status {status}.");
         }
         Some(Err(InvokeError::Function(error))) => {
             outcome.http_status = StatusCode::BAD_GATEWAY.as_u16();
@@ -187,7 +187,7 @@ fn started(start: StartKind, start_us: u64) -> String {
     match start {
         StartKind::Warm => "on a warm instance".to_owned(),
         StartKind::Fork => format!("started by fork in {time}"),
-        StartKind::Restore => format!("restored from its image in {time}"),
+        StartKind::Restore => format!("restored from an image in {time}"),
         StartKind::Boot => format!("booted in {time}"),
     }
 }

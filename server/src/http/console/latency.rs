@@ -39,7 +39,7 @@ pub async fn page(
     viewer.needs(Right::Read)?;
     let function = app.engine.get(&name)?;
     let id = app.engine.id_of(&name).ok_or_else(|| no_function(&name))?;
-    // What is not offered is shown as what is offered first.
+    // Unknown values fall back to the first option.
     let shown = WINDOWS
         .iter()
         .map(|(value, ..)| *value)
@@ -93,7 +93,7 @@ pub fn values(latency: &Latency) -> Values {
         match latency.undivided {
             0 => String::new(),
             count => format!(
-                "{} from before an update could not be told apart.",
+                "{} from before an update could not be classified.",
                 format::plural(count, "invocation")
             ),
         },

@@ -1,9 +1,9 @@
-//! `GET /live`: what changes on the open page, one stream a page.
+//! `GET /live`: live updates of the open page, one stream per page.
 //!
-//! The page says in its address what it shows: `overview=1`, `list=1&q=…` (the list's own query), `function=NAME` (the
-//! head of a function's pages), `latency=NAME&window=5m`. Once a second the stream sends what is different from the
-//! second before. It takes the newest sample when the connection has room for it, so that a slow client holds nothing
-//! but itself. It ends when the server drains and when the session does.
+//! The query says what the page shows: `overview=1`, `list=1&q=…` (the list's own query), `function=NAME` (the head of
+//! a function's pages), `latency=NAME&window=5m`. Once a second the stream sends what changed. It takes the newest
+//! sample whenever the connection can accept data, so that a slow client queues nothing. It ends when the server drains
+//! or the session ends.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -58,7 +58,7 @@ pub async fn stream(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     viewer.needs(Right::Read)?;
-    // The page asks again when its stream ends, and then shall hear that the function is gone.
+    // The page reconnects when its stream ends and must then learn that the function is gone.
     if let Some(name) = &topics.function
         && app.engine.id_of(name).is_none()
     {
@@ -119,7 +119,7 @@ struct Feed {
     /// Invocations of the function that ever finished.
     finished: Option<u64>,
     latency: Option<LatencyFeed>,
-    /// What the page was told last.
+    /// The last values sent to the page.
     sent: Values,
     sent_stale: bool,
     /// Samples that were sent.
@@ -188,7 +188,7 @@ impl Feed {
             values.set_html("function-head", fragment(&FunctionHeadPartial { head }));
         }
         if called {
-            // Lists of what finished ask for what is new.
+            // Lists of finished invocations fetch new rows.
             self.send("called", &());
         }
         if let Some(latency) = &mut self.latency {
@@ -197,7 +197,7 @@ impl Feed {
                     values.extend(latency::values(&latency));
                     self.send("latency", &latency);
                 }
-                Err(error) => tracing::warn!(%error, "latencies could not be read"),
+                Err(error) => tracing::warn!(%error, "cannot read latencies"),
             }
         }
         // Also when nothing changed, so that the page knows that the connection lives.
@@ -210,7 +210,7 @@ impl Feed {
     fn send(&mut self, event: &str, data: &impl Serialize) {
         match Event::default().event(event).json_data(data) {
             Ok(event) => self.waiting.push(event),
-            Err(error) => tracing::error!(%error, "an event could not be written"),
+            Err(error) => tracing::error!(%error, "cannot write an event"),
         }
     }
 }

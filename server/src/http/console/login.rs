@@ -23,8 +23,8 @@ use super::form::{self, Form};
 use super::guard::is_htmx;
 use super::session::{local_path, open};
 
-/// Said whether the name or the password is wrong: which of them is nobody's business.
-const WRONG: &str = "The name or the password is wrong.";
+/// The same message for a wrong name and a wrong password, so that names cannot be probed.
+const WRONG: &str = "Wrong name or password.";
 /// When to come back if too many passwords are being checked: the queue is worked off by then.
 const BUSY: Duration = Duration::from_secs(2);
 
@@ -84,7 +84,7 @@ pub async fn login(
     }
 }
 
-/// Why nobody was logged in.
+/// Why the log-in failed.
 enum Refusal {
     /// Something else than a wrong guess: a page of its own.
     Problem(Problem),
@@ -119,7 +119,7 @@ async fn with_password(
 ) -> Result<Caller, Refusal> {
     let name = rules::normal_name(form.text("name"));
     if name.is_empty() || password.is_empty() {
-        let message = "Enter your name and your password.".to_owned();
+        let message = "Enter your name and password.".to_owned();
         return Err(Refusal::Password(StatusCode::UNPROCESSABLE_ENTITY, message));
     }
     let address = audit.origin().address;
@@ -170,17 +170,17 @@ fn with_token(app: &App, audit: &Audit, form: &Form) -> Result<Caller, Refusal> 
             "unknown token",
             "",
             StatusCode::UNAUTHORIZED,
-            "This token is not known. Copy it whole, without quotes.",
+            "Unknown token. Copy all of it, without quotes.",
         ));
     };
     app.accounts.succeeded(address, None);
     // The console's pages are about all functions: there is no view of it for such a token.
     if token.scope.is_some() {
         return Err(failed(
-            "the token is limited to some functions",
+            "the token is scoped to some functions",
             &token.name,
             StatusCode::FORBIDDEN,
-            "This token is limited to some functions: it opens the API, not the console.",
+            "This token is scoped to some functions and works with the API only.",
         ));
     }
     Ok(Caller::Token(token))

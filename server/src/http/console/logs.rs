@@ -1,4 +1,4 @@
-//! `/functions/{name}/logs`: what a function prints, as it does; and the search in what it printed.
+//! `/functions/{name}/logs`: follows and searches a function's log.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -74,7 +74,7 @@ async fn find(
         None => None,
         Some(Ok(key)) => Some(InvocationId(key)),
         Some(Err(_)) => {
-            return Err(Problem::not_found("invocation with such an id"));
+            return Err(Problem::not_found("invocation with this id"));
         }
     };
     let mut view = LogsView {
@@ -104,7 +104,11 @@ async fn find(
                     .await?;
                 let page = page.ok_or_else(|| {
                     let value = before.as_deref().unwrap_or_default().into();
-                    spec::invalid("before", &value, "must be the key of an earlier page")
+                    spec::invalid(
+                        "before",
+                        &value,
+                        "must be a key returned with an earlier page",
+                    )
                 })?;
                 view.next = page.next;
                 let found = page.items.into_iter();

@@ -1,5 +1,5 @@
-//! Changes that somebody else made to a function after a form was drawn. Forms carry the revision that they were drawn from,
-//! so that nobody decides about what the page did not show.
+//! Detects changes made to a function since a form was rendered. Forms carry the revision they were rendered from, so
+//! that nobody overwrites a change they did not see.
 
 use crate::http::App;
 use crate::http::problem::Problem;
@@ -36,8 +36,8 @@ impl Meanwhile {
         let active = now.active_version;
         let Some(known) = shown.version_of(now.id) else {
             return Ok(Self {
-                title: "The function was deleted and created again meanwhile.".to_owned(),
-                changes: format!("Version {active} of the new one is active."),
+                title: "The function was deleted and created again in the meantime.".to_owned(),
+                changes: format!("Its active version is {active}."),
             });
         };
         let changes = app.engine.setting_changes(&now.name, known, active).await?;
@@ -46,9 +46,9 @@ impl Meanwhile {
             .map(|change| format!("{} from {} to {}", change.name, change.before, change.after))
             .collect();
         Ok(Self {
-            title: format!("Version {active} became the active one meanwhile."),
+            title: format!("Version {active} became active in the meantime."),
             changes: match described.is_empty() {
-                true => "It has the same settings.".to_owned(),
+                true => "Its settings are the same.".to_owned(),
                 false => format!("It changed {}.", described.join(", ")),
             },
         })

@@ -1,9 +1,9 @@
-//! The console's routes: sessions, and one file per page that turns what engine, store and history answer into the
-//! view models of `hearth_web`.
+//! The console's routes: sessions, and one file per page that turns data of the engine, store and history into the view
+//! models of `hearth_web`.
 //!
-//! A handler returns a page, or a [`Problem`](super::problem::Problem) as an API handler does; [`guard`] lets only
-//! sessions in and turns problems into pages. Every changing request comes through [`form::Submitted`], which cannot
-//! be had without the session's CSRF token.
+//! A handler returns a page, or a [`Problem`](super::problem::Problem) as an API handler does; [`guard`] requires a
+//! session and renders problems as pages. Every changing request uses [`form::Submitted`], which checks the session's
+//! CSRF token.
 
 mod account;
 mod accounts;
@@ -141,7 +141,7 @@ pub fn router(app: App) -> Router<App> {
         .merge(hearth_web::assets::router())
 }
 
-/// Answers an address that does not exist with a page when a browser asks for one; `None` leaves it to the API.
+/// Renders a 404 page if the client is a browser; `None` leaves it to the API.
 pub fn not_found(request: &axum::extract::Request) -> Option<axum::response::Response> {
     guard::not_found(request)
 }

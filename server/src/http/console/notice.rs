@@ -10,7 +10,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// What was done, as the page's handler knows it; empty when nothing was.
+    /// Key of the notice; empty if there is none.
     pub fn key(&self) -> &str {
         &self.notice
     }

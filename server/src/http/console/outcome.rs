@@ -1,4 +1,4 @@
-//! What a deploy or a change that failed looks like: messages at fields, an import's traceback, or a page of its own.
+//! Presents a failed deploy or change: field messages, an import's traceback, or an error page.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -20,20 +20,18 @@ pub struct Failure {
     pub errors: FieldErrors,
     /// What else went wrong.
     pub problem: Option<DeployProblem>,
-    /// What the form is based on from now on, after somebody else's change.
+    /// The form's new base revision, after somebody else's change.
     pub revision: Option<String>,
 }
 
 impl Failure {
-    /// Somebody else made a change after the form was filled in: `title` says so, `changes` what it was, and `revision`
-    /// is what the next attempt is based on. What was typed stays.
+    /// Somebody else made a change after the form was filled in: `title` reports it, `changes` describes it, and
+    /// `revision` is the base of the next attempt. The input is kept.
     pub fn overtaken(title: String, changes: &str, revision: String) -> Self {
         Self {
             problem: Some(DeployProblem {
                 title,
-                detail: format!(
-                    "{changes} What you typed is still here: save again to make your own changes on top of that."
-                ),
+                detail: format!("{changes} Your input is kept: save again to apply it on top."),
                 ..DeployProblem::default()
             }),
             revision: Some(revision),
@@ -76,14 +74,14 @@ impl Failure {
         }
     }
 
-    /// What the engine refused. What is nobody's input stays a [`Problem`].
+    /// Errors of the engine as messages. Errors not caused by input stay a [`Problem`].
     pub fn engine(error: EngineError, fields: &[&str], request_id: &str) -> Result<Self, Problem> {
         match error {
             EngineError::Invalid(field) => Ok(Self::field(field, fields)),
             EngineError::AlreadyExists(_) => Ok(Self {
                 errors: FieldErrors::one(
                     "name",
-                    "A function with this name exists already.".to_owned(),
+                    "A function with this name already exists.".to_owned(),
                 ),
                 problem: None,
                 revision: None,

@@ -1,4 +1,4 @@
-//! `/`: how the node and its functions are.
+//! `/`: the state of the node and its functions.
 
 use axum::Extension;
 use axum::extract::{Query, State};

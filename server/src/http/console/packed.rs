@@ -1,8 +1,8 @@
-//! Pages are sent with gzip to browsers that take it. Streams, files and what functions answer go another way.
+//! Compresses pages for browsers that accept gzip. Streams, files and responses of functions are not handled here.
 //!
-//! A page holds the session's CSRF token beside text that somebody else may choose, such as a search in its address. The
-//! length of a compressed page would tell the one by means of the other (BREACH), so the token is masked anew in each
-//! page ([`csrf`](crate::http::csrf)).
+//! A page contains the session's CSRF token beside text that an attacker may choose, such as a search in its URL. The
+//! length of a compressed page would leak the token (BREACH), so it is masked differently in each page
+//! ([`csrf`](crate::http::csrf)).
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;

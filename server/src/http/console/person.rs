@@ -33,16 +33,12 @@ pub async fn page(
     viewer.needs(Right::Admin)?;
     let mut page = view(&app, &viewer, &name).await?;
     page.chrome.notice = match query.key() {
-        "role" => Some(format!("{name} is {} now.", in_words(page.person.role))),
-        "password" => {
-            Some("The password is set. All sessions with the old one have ended.".to_owned())
-        }
-        "disabled" => Some(format!(
-            "{name} is disabled. All their sessions have ended."
-        )),
+        "role" => Some(format!("{name} is now {}.", in_words(page.person.role))),
+        "password" => Some("Password set. All sessions with the old one have ended.".to_owned()),
+        "disabled" => Some(format!("{name} is disabled. Their sessions have ended.")),
         "enabled" => Some(format!("{name} can log in again.")),
-        "ended" => Some("The session has ended.".to_owned()),
-        "sessions" => Some("The sessions have ended.".to_owned()),
+        "ended" => Some("Session ended.".to_owned()),
+        "sessions" => Some("Sessions ended.".to_owned()),
         _ => None,
     };
     Ok(respond::page(StatusCode::OK, &page))
@@ -187,7 +183,7 @@ pub async fn end_session(
     Ok(back(&submitted.headers, &name, "ended"))
 }
 
-/// `POST /accounts/{name}/sessions/end`: all of them, but not the one that asks.
+/// `POST /accounts/{name}/sessions/end`: all of them except the current one.
 pub async fn end_sessions(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -218,7 +214,7 @@ async fn change(
         Ok(Some(user)) => {
             let lost = is_self(viewer, name) && (user.role != Role::Admin || user.disabled);
             Ok(match lost {
-                // What is left of the console.
+                // What the user may still see of the console.
                 true => go(&submitted.headers, "/"),
                 false => back(&submitted.headers, name, notice),
             })
@@ -236,7 +232,7 @@ fn is_self(viewer: &Viewer, name: &str) -> bool {
     viewer.caller().user().is_some_and(|you| you.name == name)
 }
 
-/// The page with the reason why the last admin stays; what is no such refusal stays a problem.
+/// The page with the `last_admin` error; other errors stay problems.
 async fn refused(
     app: &App,
     viewer: &Viewer,

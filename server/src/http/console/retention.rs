@@ -1,4 +1,4 @@
-//! `/retention`: how long what happened is kept, how much of it there is, and what is being removed.
+//! `/retention`: retention settings, the space used and the progress of removal.
 
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -32,7 +32,7 @@ pub struct RetentionNotice {
     notice: String,
 }
 
-/// `GET /retention`: the page, or for htmx what is kept now.
+/// `GET /retention`: the page, or for htmx the current usage.
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
@@ -129,7 +129,7 @@ pub async fn submit(State(app): State<App>, submitted: Submitted) -> Result<Resp
     Ok(respond::page(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
-/// The present settings with what was changed by hand on those that the form showed.
+/// The current settings with the user's changes applied.
 fn read_changes(
     form: &Form,
     loaded: &Retention,
@@ -146,7 +146,7 @@ fn read_changes(
     changed(fields, present)
 }
 
-/// Somebody else changed the settings after the form was made: says what.
+/// Describes the changes that somebody else made after the form was rendered.
 fn overtaken(loaded: &Retention, present: &Retention) -> Failure {
     let (before, after) = (form_of(loaded), form_of(present));
     let described: Vec<String> = RetentionForm::FIELDS
@@ -156,10 +156,11 @@ fn overtaken(loaded: &Retention, present: &Retention) -> Failure {
         .map(|(name, before, after)| format!("{name} from {before} to {after}"))
         .collect();
     let changes = match described.is_empty() {
-        true => "They are the same again.".to_owned(),
+        true => "They are the same as before.".to_owned(),
         false => format!("Changed: {}.", described.join(", ")),
     };
-    let title = "Somebody else changed these settings meanwhile. Nothing was saved.".to_owned();
+    let title =
+        "Somebody else changed these settings in the meantime. Nothing was saved.".to_owned();
     Failure::overtaken(title, &changes, present.revision().to_string())
 }
 

@@ -1,4 +1,4 @@
-//! Who is looking at a page, the cookie that says so, and logging out.
+//! The session's user, its cookie, and log-out.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::guard::is_htmx;
 /// Longest path a login returns to: longer ones are not ours.
 const MAX_NEXT_BYTES: usize = 2048;
 
-/// Who is looking: the session of a request, put into its extensions by [`super::guard`].
+/// The session of a request, added to its extensions by [`super::guard`].
 #[derive(Debug, Clone)]
 pub struct Viewer {
     session: Session,
@@ -75,7 +75,7 @@ impl Viewer {
         self.session.id
     }
 
-    /// What the audit log is told of the request: every change records itself, a handler adds details.
+    /// Audit details of the request: every change is recorded, handlers add details.
     pub fn audit(&self) -> &Audit {
         &self.audit
     }
@@ -106,8 +106,8 @@ impl Viewer {
     }
 }
 
-/// Opens a session for `caller` and answers with its cookie and a redirect to `next`. A session that the browser had until
-/// now ends: no cookie from before a log-in is good after it.
+/// Opens a session for `caller` and responds with its cookie and a redirect to `next`. Ends the browser's previous
+/// session, so that no cookie from before a log-in stays valid.
 pub async fn open(
     app: &App,
     caller: &Caller,
@@ -133,7 +133,7 @@ pub async fn open(
     if !is_htmx(headers) {
         return Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response());
     }
-    // The dialog over a page whose session has ended: the page stays, and goes on with the new session's token.
+    // For the log-in dialog over a page whose session has ended: the page continues with the new session's CSRF token.
     let csrf = session.map_or_else(String::new, |session| csrf::masked(&session.csrf));
     let body = Json(serde_json::json!({ "csrf": csrf }));
     Ok(([(header::SET_COOKIE, cookie)], body).into_response())

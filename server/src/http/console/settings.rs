@@ -95,7 +95,7 @@ pub async fn submit(
 struct FilledIn {
     /// The function as the form showed it: only what differs from this was changed by hand.
     shown: FunctionView,
-    /// The state that whoever sends it knows.
+    /// The revision that the client knows.
     known: Revision,
 }
 
@@ -141,7 +141,7 @@ fn as_of(function: FunctionView, version: VersionView) -> FunctionView {
     }
 }
 
-/// The function is in another state than `known`: says what was changed.
+/// The function has changed since `known`: describes the changes.
 async fn overtaken(app: &App, name: &str, known: &Revision) -> Result<Failure, Problem> {
     let now = app.engine.get(name)?;
     let Meanwhile { title, changes } = Meanwhile::since(app, known, &now).await?;
@@ -184,12 +184,14 @@ pub async fn delete(
                 let known = Revision::named(&shown);
                 let Meanwhile { title, changes } = Meanwhile::since(&app, &known, &now).await?;
                 shown = changed.present.to_string();
-                format!("{title} Nothing was deleted. {changes} Delete again if you still mean to.")
+                format!(
+                    "{title} Nothing was deleted. {changes} Press Delete again to delete it anyway."
+                )
             }
             Err(error) => return Err(error.into()),
         }
     } else {
-        "Type the function's name to delete it.".to_owned()
+        "Type the function's name to confirm.".to_owned()
     };
     if is_htmx(&headers) {
         let state = DeleteState {
@@ -351,7 +353,7 @@ fn typed_cors(form: &Form) -> CorsForm {
     }
 }
 
-/// The setting as the API takes it; what was typed wrong is left for its rules to refuse.
+/// The setting as the API expects it; invalid input is passed on for its rules to reject.
 fn cors_value(typed: &CorsForm) -> Value {
     if *typed == CorsForm::default() {
         return Value::Null;

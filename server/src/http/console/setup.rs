@@ -1,4 +1,4 @@
-//! `/setup`: the first admin, made by whoever can read the server's log.
+//! `/setup`: creates the first admin, with the code from the server's log.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ fn check(form: &Form, name: &str) -> Result<(), InvalidField> {
     rules::check_password("password", name, form.text("password"))?;
     match form.text("password") == form.text("repeat") {
         true => Ok(()),
-        false => Err(rules::refused("repeat", "must be the same password again")),
+        false => Err(rules::refused("repeat", "must match the password")),
     }
 }
 

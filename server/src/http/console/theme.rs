@@ -1,4 +1,4 @@
-//! `POST /theme`: the theme switch of a browser without scripts; with them the page does it alone.
+//! `POST /theme`: the theme switch for browsers without scripts.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Redirect, Response};

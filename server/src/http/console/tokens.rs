@@ -32,7 +32,7 @@ pub async fn page(
     viewer.needs(Right::Admin)?;
     let mut page = view(&app, &viewer);
     if query.key() == "revoked" {
-        page.chrome.notice = Some("The token is revoked.".to_owned());
+        page.chrome.notice = Some("Token revoked.".to_owned());
     }
     Ok(respond::page(StatusCode::OK, &page))
 }
@@ -77,7 +77,7 @@ pub async fn revoke(
         Err(problem) if problem.code() == ProblemCode::TokenInUse => {
             let mut page = view(&app, viewer);
             page.problem =
-                "You are logged in with this token. Log in in another way to revoke it.".to_owned();
+                "You are logged in with this token. Log in another way to revoke it.".to_owned();
             Ok(respond::page(problem.code().status(), &page))
         }
         Err(problem) => Err(problem),
@@ -124,7 +124,7 @@ fn expiry(days: &str, now: Timestamp) -> Result<Option<Timestamp>, InvalidField>
         _ => None,
     };
     end.map(Some)
-        .ok_or_else(|| invalid("expires_at", &days.into(), "must be one of the choices"))
+        .ok_or_else(|| invalid("expires_at", &days.into(), "must be one of the options"))
 }
 
 fn row(token: TokenView, viewer: &Viewer, now: Timestamp) -> TokenRow {

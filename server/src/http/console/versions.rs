@@ -1,4 +1,4 @@
-//! `/functions/{name}/versions`: what every version changed, any two compared, the way back to any of them.
+//! `/functions/{name}/versions`: lists, compares and activates versions.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -187,8 +187,8 @@ pub struct Overtaken {
     shown: Option<String>,
 }
 
-/// `GET /functions/{name}/versions/{version}/activate?shown=…`: asks; again, where the function was in the state `shown` when
-/// it was asked first, and somebody else has changed it.
+/// `GET /functions/{name}/versions/{version}/activate?shown=…`: asks for confirmation; asks again if somebody else has
+/// changed the function since the state `shown`.
 pub async fn ask(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
@@ -237,7 +237,7 @@ pub async fn activate(
         Ok(_) => format!("/functions/{name}/versions?notice=activated"),
         Err(EngineError::Changed(_)) => {
             audit.nothing_changed();
-            // What is no revision is not repeated in an address.
+            // Invalid revisions are not repeated in URLs.
             let shown = submitted.form.trimmed("revision");
             let shown = shown.replace(|c: char| !c.is_ascii_digit() && c != '.', "");
             format!("/functions/{name}/versions/{version}/activate?shown={shown}")

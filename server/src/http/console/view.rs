@@ -21,7 +21,7 @@ use crate::model::{
 };
 use crate::store::StoreError;
 
-/// A runtime as people call it.
+/// Display name of a runtime.
 pub fn runtime(runtime: Runtime) -> &'static str {
     match runtime {
         Runtime::Python3 => "Python",
@@ -65,7 +65,7 @@ fn trigger(trigger: Trigger) -> &'static str {
     }
 }
 
-/// A start kind as the API spells it.
+/// The API's name of a start kind.
 pub fn start_kind(start: StartKind) -> &'static str {
     answer::start_kind(start)
 }
@@ -128,7 +128,7 @@ pub async fn recent(app: &App, name: &str) -> Result<RecentStats, StoreError> {
     })
 }
 
-/// A percentile (in thousandths) of so many samples.
+/// A percentile (in thousandths) of this many samples.
 pub fn percentile(per_mille: u64, samples: u64, us: Option<u64>) -> Percentile {
     Percentile {
         us,
@@ -173,7 +173,7 @@ pub fn starts(by: StartKind, reason: Option<&String>) -> StartRow {
     }
 }
 
-/// What is kept of the template on disk.
+/// The template's image on disk.
 pub fn image(image: &ImageView) -> ImageRow {
     ImageRow {
         bytes: image.bytes,
@@ -209,7 +209,8 @@ pub fn invocation(
     base: &str,
     now: Timestamp,
 ) -> InvocationDetails {
-    const NOT_KEPT: &str = "Not kept. Only the first few per second of each function are kept, or none if retention says so.";
+    const NOT_KEPT: &str = "Not stored. Each second, only the first few invocations of a function are stored, or \
+                            none if retention is 0.";
     let shown = |payload: &Option<Payload>, bytes, without: &str| match payload {
         Some(kept) => PayloadView::kept(kept.text.as_deref(), kept.truncated, bytes),
         None => PayloadView::none(without),

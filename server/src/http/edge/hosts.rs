@@ -1,8 +1,7 @@
-//! Which host a request is for: the console's, one function's, or none of ours.
+//! Which host a request is for: the console's, a function's, or an unknown one.
 //!
-//! A page of any site can lead a name of its own to this server's address (DNS rebinding) and then read what the server
-//! answers as if it were its own. Such a name is not among those that are configured. Addresses are: a browser that has
-//! connected to an address for a page named by it is talking to that address.
+//! Any site can point a name of its own to this server's address (DNS rebinding) and read the responses as same-origin.
+//! Therefore only configured names are served. IP addresses are always served, because they cannot be rebound.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -70,7 +69,7 @@ impl Hosts {
             .as_deref()
             .and_then(|functions| name.strip_suffix(functions)?.strip_suffix('.'));
         match below {
-            // What is below a function's host is nobody's.
+            // Names below a function's host are unknown.
             Some(function) if !function.contains('.') => Named::Function(function.to_owned()),
             Some(_) => Named::Foreign,
             None if self.console.contains(name) => Named::Console,

@@ -1,6 +1,6 @@
-//! The first look at a request, before anything else believes a word of it: which host it is for and where it comes from.
+//! The first check of a request: which host it is for and where it comes from.
 //!
-//! After it the request is in origin form, has one `Host`, which is one of ours, and of `X-Forwarded-…` and `Forwarded`
+//! Afterwards the request is in origin form, has exactly one known `Host`, and keeps of `X-Forwarded-…` and `Forwarded`
 //! only what trusted proxies wrote.
 
 mod hosts;
@@ -16,7 +16,7 @@ pub use proxies::{Proxies, is_https};
 
 use super::problem::{Problem, ProblemCode};
 
-/// Answered under any name: whoever watches the server may know it by an address of its own, and they say nothing.
+/// Served under any name: monitoring may use other names, and these responses reveal nothing.
 const UNDER_ANY_NAME: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Longest label of a host's name (RFC 1035, 2.3.4).
@@ -52,7 +52,9 @@ impl Edge {
         let client = proxies::at(source.client, peer);
         request.extensions_mut().insert(ConnectInfo(client));
         if request.method() == Method::CONNECT {
-            return Err(invalid("this server is no proxy: it takes no CONNECT"));
+            return Err(invalid(
+                "this server is not a proxy and does not support CONNECT",
+            ));
         }
         the_host(request.headers())?;
         to_origin_form(request)?;
@@ -69,12 +71,12 @@ impl Edge {
             Named::Function(name) => Ok(For::Function(name)),
             Named::Foreign if UNDER_ANY_NAME.contains(&request.uri().path()) => Ok(For::Console),
             Named::Foreign => Err(misdirected(request.headers())),
-            Named::Invalid => Err(invalid("the Host header holds no host name and port")),
+            Named::Invalid => Err(invalid("the Host header is not a valid host and port")),
         }
     }
 
-    /// Where a function answers, as whoever sent these headers reaches it best: at a host of its own, on the listener that
-    /// belongs to functions, else at its path below this server's address.
+    /// The URL of a function for the sender of these headers: its own host, the functions' listener, or its path on
+    /// this server.
     pub fn address_of(&self, function: &str, headers: &HeaderMap) -> String {
         let host = headers
             .get(header::HOST)
@@ -91,8 +93,8 @@ impl Edge {
         }
     }
 
-    /// The same for the hot path, which needs neither the client nor a proxy's word: whether the request names one host,
-    /// and that is the console's. What it says no to may still be good; [`Self::receive`] decides.
+    /// A shortcut for the hot path, which needs neither the client's address nor proxy headers: whether the request
+    /// names exactly one host, the console's. If not, [`Self::receive`] decides.
     pub fn is_plainly_for_the_console(&self, request: &Request) -> bool {
         request.uri().authority().is_none()
             && the_host(request.headers())
@@ -116,7 +118,7 @@ fn to_origin_form(request: &mut Request) -> Result<(), Problem> {
         return Ok(());
     };
     let host = HeaderValue::try_from(authority.as_str())
-        .map_err(|_| invalid("the request's target names no host"))?;
+        .map_err(|_| invalid("the request target names no host"))?;
     let path = request.uri().path_and_query().cloned();
     let path = path.unwrap_or(PathAndQuery::from_static("/"));
     request.headers_mut().insert(header::HOST, host);
@@ -136,9 +138,7 @@ fn misdirected(headers: &HeaderMap) -> Problem {
         .collect();
     Problem::new(
         ProblemCode::MisdirectedRequest,
-        format!(
-            "this server does not answer to {host:?}; HEARTH_HOSTS names the hosts it answers to"
-        ),
+        format!("this server does not serve {host:?}; add the host to HEARTH_HOSTS"),
     )
 }
 
@@ -210,7 +210,7 @@ mod tests {
             ),
             ("http://u:p@localhost/", &[("host", "localhost")], Err(400)),
             ("http://localhost/", &[], Err(400)),
-            // Whoever watches may call it what they like, but not nothing.
+            // Monitoring may use any host name, but not an empty one.
             (
                 "/healthz",
                 &[("host", "evil.example")],

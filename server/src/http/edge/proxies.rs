@@ -1,7 +1,7 @@
-//! What proxies in front say about a request: the client's address, whether it came by TLS, the host it asked for.
+//! Headers of reverse proxies: the client's address, whether it used TLS, and the requested host.
 //!
-//! Anybody can send `X-Forwarded-For`. It counts from those addresses only that the settings name, and each of its entries
-//! only as far as the one that wrote it is such an address: the list is walked from the right, which the nearest wrote.
+//! Anybody can send `X-Forwarded-For`, so it is trusted only from configured addresses. The list is read from the
+//! right, where the nearest proxy appended its entry, and ends at the first address that is not trusted.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -33,7 +33,7 @@ pub struct Proxies {
 /// What is known of where a request comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The client, or the outermost of the proxies that is none of ours.
+    /// The client, or the nearest proxy that is not trusted.
     pub client: IpAddr,
     /// The host it asked a proxy for, if that says so.
     pub host: Option<HeaderValue>,
@@ -54,8 +54,7 @@ impl Proxies {
             .any(|network| network.contains(&address))
     }
 
-    /// Finds out where a request comes from, and takes what nobody we trust has said out of its headers, so that nobody
-    /// further in believes it.
+    /// Determines where a request comes from, and removes untrusted proxy headers so that nothing later uses them.
     pub fn settle(&self, peer: IpAddr, headers: &mut HeaderMap) -> Source {
         let peer = peer.to_canonical();
         if !self.trusts(peer) {
@@ -76,8 +75,7 @@ impl Proxies {
                 tracing::warn!(
                     %peer,
                     %header,
-                    "this peer sends headers of a proxy, which do not count; if it is a proxy of yours, name its address \
-                     in HEARTH_TRUSTED_PROXIES"
+                    "ignoring proxy headers of this peer; if it is your proxy, add it to HEARTH_TRUSTED_PROXIES"
                 );
             }
             return Source {
@@ -119,14 +117,14 @@ impl Proxies {
         }
     }
 
-    /// Whether the log shall say of this peer that its word does not count: once, and of so many peers only.
+    /// Whether to log that this peer is not trusted: once per peer, for a limited number of peers.
     fn is_news(&self, peer: IpAddr) -> bool {
         let mut warned = self.warned.lock();
         warned.len() < MAX_WARNED && warned.insert(network(peer))
     }
 
-    /// The first address from the right that is no proxy of ours, and how many entries were believed; `None` without the
-    /// header.
+    /// The first address from the right that is not a trusted proxy, and the number of trusted entries; `None` without
+    /// the header.
     fn walk(
         &self,
         peer: IpAddr,
@@ -313,7 +311,7 @@ mod tests {
             &[("forwarded", "for=_gazonk;proto=https")],
         );
         assert_eq!((hidden.0.as_str(), hidden.1), ("10.0.0.1", true));
-        // A proxy that writes one header lets a client's own other one pass: neither is believed.
+        // A proxy that sets one header passes on the client's other one, so neither is trusted.
         let both = [
             ("x-forwarded-for", "203.0.113.7"),
             ("forwarded", "for=6.6.6.6"),

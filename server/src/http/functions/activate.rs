@@ -13,7 +13,7 @@ use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::model::FunctionView;
 
-/// Roll back or forward to an existing version, without a failed request in between.
+/// Activate an existing version (roll back or forward) without failing a request.
 #[utoipa::path(
     post,
     path = "/api/v1/functions/{name}/versions/{n}/activate",
@@ -22,9 +22,9 @@ use crate::model::FunctionView;
     security(("bearer" = ["write"])),
     params(
         ("name" = String, Path, description = "Name of the function"),
-        ("n" = u32, Path, minimum = 1, description = "Number of the version"),
+        ("n" = u32, Path, minimum = 1, description = "Version number"),
     ),
-    responses((status = 200, description = "The function with that version active", body = FunctionView)),
+    responses((status = 200, description = "The function with this version active", body = FunctionView)),
     extensions(("x-tagged" = json!("change")), ("x-errors" = json!(["not_found", "import_failed", "host_exhausted", "shutting_down"]))),
 )]
 pub async fn activate(

@@ -15,8 +15,8 @@ use crate::model::FunctionView;
 
 /// Deploy a new function.
 ///
-/// Answers when its template is up, so that even the first invocation starts by a fork. Code that does not import is
-/// refused with its traceback (`import_failed`), and nothing is left behind.
+/// Responds once the template is running, so that even the first invocation starts by a fork. Code that does not import
+/// is rejected with its traceback (`import_failed`), and nothing is stored.
 #[utoipa::path(
     post,
     path = "/api/v1/functions",
@@ -28,7 +28,7 @@ use crate::model::FunctionView;
         (spec::CreateFunctionForm = "multipart/form-data"),
     )),
     responses((status = 201, description = "Deployed", body = FunctionView,
-        headers(("Location" = String, description = "Address of the function")))),
+        headers(("Location" = String, description = "URL of the function")))),
     extensions(("x-tagged" = json!("make")), ("x-errors" = json!([
         "invalid_json", "invalid_multipart", "bad_request_body", "already_exists", "payload_too_large",
         "unsupported_media_type", "invalid_field", "invalid_package", "import_failed", "host_exhausted", "shutting_down"

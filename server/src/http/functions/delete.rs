@@ -10,7 +10,7 @@ use crate::http::etag;
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 
-/// Delete a function with its versions and its history. Requests that run finish first.
+/// Delete a function with its versions and history. Running requests finish first.
 #[utoipa::path(
     delete,
     path = "/api/v1/functions/{name}",

@@ -1,4 +1,4 @@
-//! `GET /api/v1/functions/{name}/events`: what happens, as it happens.
+//! `GET /api/v1/functions/{name}/events`: server-sent events.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -39,14 +39,15 @@ pub struct StatsEvent {
     pub instances: InstanceCounts,
     /// Requests waiting for an instance.
     pub queued: u32,
-    /// Invocations since the last `stats` event that were not sent one by one, because there were more than 50.
+    /// Invocations since the last `stats` event that were not sent because there were more than 50.
     pub skipped: u64,
 }
 
-/// Server-sent events of one function.
+/// Stream a function's events (server-sent events).
 ///
-/// `stats` once a second (see `StatsEvent`), `invocation` for each finished invocation (see `InvocationRecord`, without
-/// its log lines), at most 50 a second. Ends when the function is deleted or the server shuts down.
+/// Sends `stats` once per second (see `StatsEvent`) and `invocation` for each finished invocation (see
+/// `InvocationRecord`, without log lines), at most 50 per second. Ends when the function is deleted or the server shuts
+/// down.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}/events",
@@ -127,7 +128,7 @@ impl Feed {
         let stats = match self.app.history.stats(self.id, WINDOW).await {
             Ok(stats) => stats,
             Err(error) => {
-                tracing::warn!(function = self.name, %error, "statistics could not be read");
+                tracing::warn!(function = self.name, %error, "cannot read statistics");
                 Stats::default()
             }
         };

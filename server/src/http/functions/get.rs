@@ -24,10 +24,10 @@ pub struct FunctionDetail {
     pub versions: Vec<VersionView>,
 }
 
-/// One function: configuration, live state, versions.
+/// Get a function: configuration, live state and versions.
 ///
-/// Its `ETag` changes with anything in the answer; a change on condition of it (`If-Match`) is refused only when what was
-/// asked for of the function is not the same any more.
+/// The `ETag` changes with anything in the response. A conditional change (`If-Match`) is rejected only if the
+/// function's configuration or active version has changed since.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}",

@@ -17,11 +17,11 @@ use crate::model::{InvocationRecord, Page, StartKind, Status, Trigger};
 const MAX_LIMIT: u32 = 1000;
 const DEFAULT_LIMIT: u32 = 50;
 
-/// A function's history, newest first.
+/// List a function's invocations, newest first.
 ///
-/// Pass a page's `next` as `before` to get the following one. A page with a `next` may be short, even empty, when a filter
-/// meets few: one answer looks through some thousands at most, and the next one goes on there. `logs` is empty
-/// here; `GET /api/v1/invocations/{id}` has the lines.
+/// Pass a page's `next` as `before` to get the following page. With a filter that matches little, a page may be short
+/// or empty and still have a `next`: each request scans a few thousand invocations at most. `logs` is empty here; `GET
+/// /api/v1/invocations/{id}` returns the lines.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}/invocations",
@@ -30,14 +30,14 @@ const DEFAULT_LIMIT: u32 = 50;
     security(("bearer" = ["read"])),
     params(
         ("name" = String, Path, description = "Name of the function"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Length of the page, 50 by default"),
-        ("before" = Option<String>, Query, description = "`next` of an earlier page"),
-        ("status" = Option<Status>, Query, description = "Only those that ended so"),
-        ("start" = Option<StartKind>, Query, description = "Only those whose instance came from this start kind"),
-        ("version" = Option<u32>, Query, minimum = 1, maximum = 4294967295u32, description = "Only those of this version"),
-        ("trigger" = Option<Trigger>, Query, description = "Only those caused so"),
-        ("min_us" = Option<u64>, Query, maximum = 3600000000u32, description = "Only those whose total was so long or longer"),
-        ("max_us" = Option<u64>, Query, maximum = 3600000000u32, description = "Only those whose total was so long or shorter"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Page length, 50 by default"),
+        ("before" = Option<String>, Query, description = "`next` of the previous page"),
+        ("status" = Option<Status>, Query, description = "Only with this outcome"),
+        ("start" = Option<StartKind>, Query, description = "Only with this start kind"),
+        ("version" = Option<u32>, Query, minimum = 1, maximum = 4294967295u32, description = "Only of this version"),
+        ("trigger" = Option<Trigger>, Query, description = "Only with this trigger"),
+        ("min_us" = Option<u64>, Query, maximum = 3600000000u32, description = "Only with at least this total duration"),
+        ("max_us" = Option<u64>, Query, maximum = 3600000000u32, description = "Only with at most this total duration"),
     ),
     responses((status = 200, description = "One page", body = Page<InvocationRecord>)),
     extensions(("x-errors" = json!(["not_found", "invalid_field"]))),
@@ -59,7 +59,7 @@ pub async fn invocations(
         Some(page) => Ok(Json(page)),
         None => {
             let sent = before.unwrap_or_default().into();
-            Err(invalid("before", &sent, "must be the next of an earlier page").into())
+            Err(invalid("before", &sent, "must be the next field of an earlier page").into())
         }
     }
 }

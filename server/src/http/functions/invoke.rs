@@ -1,5 +1,5 @@
-//! `POST /api/v1/functions/{name}/invoke`: the hot path. One pass over the headers, no copy of a body that came in one
-//! piece, no database.
+//! `POST /api/v1/functions/{name}/invoke`: the hot path. One pass over the headers, no copy of a body that arrives in
+//! one piece, no database access.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, header};
@@ -25,9 +25,9 @@ const EMPTY_EVENT: &[u8] = b"{}";
 
 /// Invoke a function and wait for its result.
 ///
-/// The body is the event: any JSON, at most 6 MiB, not compressed, whatever its content type is called; an empty body is the event
-/// `{}`. The answer is the handler's result as JSON. `traceparent` reaches the handler and is answered when it is
-/// well-formed; otherwise it is ignored.
+/// The body is the event: any JSON of at most 6 MiB, uncompressed, with any content type; an empty body is the event
+/// `{}`. The response is the handler's result as JSON. A well-formed `traceparent` is passed to the handler and
+/// returned; any other is ignored.
 #[utoipa::path(
     post,
     path = "/api/v1/functions/{name}/invoke",
@@ -95,7 +95,7 @@ pub async fn invoke(State(app): State<App>, request: Request) -> Result<Response
     Ok(response)
 }
 
-/// `{name}` of this route's path; None when it is another's. Names need no decoding: an encoded one is none.
+/// `{name}` of this route's path; `None` for other routes. Names need no decoding: an encoded name is invalid.
 pub(in crate::http) fn name_in(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("/api/v1/functions/")?;
     let name = rest.strip_suffix("/invoke")?;

@@ -12,8 +12,9 @@ use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::model::Latency;
 
-/// Latency distributions and heat map over the last minutes to days: what `stats` says and what the console's Latency
-/// tab draws.
+/// Get latency statistics, distributions and heat map of a window.
+///
+/// Returns everything in `stats` and what the console's Latency tab draws.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}/latency",

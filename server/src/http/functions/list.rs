@@ -10,7 +10,9 @@ use crate::http::problem::Problem;
 use crate::http::query::Query;
 use crate::model::{FunctionView, Page};
 
-/// All functions by name, with their live state. A token that is limited to some functions sees these.
+/// List functions by name, with their live state.
+///
+/// A scoped token sees the functions in its scope.
 #[utoipa::path(
     get,
     path = "/api/v1/functions",

@@ -28,19 +28,19 @@ use crate::model::{InvalidField, InvocationId, LogEntry};
 /// Most stored lines in one answer.
 const MAX_LIMIT: u32 = 10_000;
 const DEFAULT_LIMIT: u32 = 1000;
-/// Where a search goes on.
+/// Where a search continues.
 const X_HEARTH_NEXT: HeaderName = HeaderName::from_static("x-hearth-next");
 /// How often a follower looks whether the function is still there.
 const ALIVE_CHECK: Duration = Duration::from_secs(1);
 
-/// Log lines, oldest first, one JSON object a line.
+/// Get log lines, oldest first, one JSON object per line.
 ///
-/// With `follow=true` the stored lines are followed by new ones as they are written, until the function is deleted. A
-/// reader that is too slow misses lines and is told so by an object `{"skipped": n}`.
+/// With `follow=true`, new lines follow the stored ones as they are written, until the function is deleted. A reader
+/// that is too slow misses lines and gets an object `{"skipped": n}` instead.
 ///
-/// With `q` only lines that have all of its words come: words, `"phrases"`, and beginnings of at least three letters
-/// (`conn*`). The newest `limit` of them are answered; where there are older ones, the header `X-Hearth-Next` holds what to
-/// pass as `before` to get them. `invocation` restricts either to the lines of one invocation.
+/// With `q`, returns the newest `limit` lines that contain all search terms: words, `"phrases"` and prefixes of at
+/// least three letters (`conn*`). If there are older ones, the header `X-Hearth-Next` holds the value to pass as
+/// `before`. `invocation` restricts the result to one invocation.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}/logs",
@@ -49,11 +49,11 @@ const ALIVE_CHECK: Duration = Duration::from_secs(1);
     security(("bearer" = ["read"])),
     params(
         ("name" = String, Path, description = "Name of the function"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 10000, description = "Stored lines, 1000 by default"),
-        ("follow" = Option<bool>, Query, description = "Go on with new lines; not with q, invocation or before"),
-        ("q" = Option<String>, Query, pattern = "[\\p{L}\\p{N}]", description = "Words to search for"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 10000, description = "Maximum number of stored lines, 1000 by default"),
+        ("follow" = Option<bool>, Query, description = "Follow new lines; not with q, invocation or before"),
+        ("q" = Option<String>, Query, pattern = "[\\p{L}\\p{N}]", description = "Search terms"),
         ("invocation" = Option<uuid::Uuid>, Query, description = "Only lines of this invocation"),
-        ("before" = Option<String>, Query, description = "`X-Hearth-Next` of an earlier answer to the same q"),
+        ("before" = Option<String>, Query, description = "`X-Hearth-Next` of the previous response to the same q"),
     ),
     responses((status = 200, description = "Lines", body = LogEntry, content_type = "application/x-ndjson")),
     extensions(("x-errors" = json!(["not_found", "invalid_field"]))),
@@ -128,7 +128,7 @@ async fn search(
         return Err(invalid(
             "before",
             &sent,
-            "must be the X-Hearth-Next of an earlier answer",
+            "must be the X-Hearth-Next header of an earlier response",
         )
         .into());
     };

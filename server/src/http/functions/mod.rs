@@ -36,8 +36,8 @@ pub fn no_function(name: &str) -> Problem {
     Problem::not_found(format!("function {shown:?}"))
 }
 
-/// Whether a stream about this function should go on: it is still the same one, the server is not draining, and who asked
-/// for it still may.
+/// Whether a stream about this function should continue: the function still exists, the server is not draining, and the
+/// caller is still authorised.
 async fn is_alive(app: &App, name: &str, id: i64, proof: &Proof) -> bool {
     !app.engine.is_draining() && app.engine.id_of(name) == Some(id) && proof.holds(app).await
 }
@@ -56,7 +56,7 @@ where
     }
 }
 
-/// A function with the address it is reached at best by whoever sent these headers.
+/// A function with its URL for the sender of these headers.
 fn addressed(app: &App, headers: &HeaderMap, mut view: FunctionView) -> FunctionView {
     view.url = app.edge.address_of(&view.name, headers);
     view

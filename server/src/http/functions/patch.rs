@@ -16,7 +16,7 @@ use crate::model::FunctionView;
 
 /// Change settings.
 ///
-/// Makes a new version with the same code and the changed settings, and activates it once its template is up.
+/// Creates a version with the same code and the changed settings, and activates it once its template is running.
 #[utoipa::path(
     patch,
     path = "/api/v1/functions/{name}",

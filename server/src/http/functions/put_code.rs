@@ -16,8 +16,9 @@ use crate::model::{FunctionPatch, FunctionView};
 
 /// Upload new code.
 ///
-/// Makes a new version with the same settings and activates it once its template is up; until then, and when the new
-/// code is refused, the present version answers. Takes JSON, a form with a file `code`, or the code itself as the body.
+/// Creates a version with the same settings and activates it once its template is running. Until then, or if the new
+/// code is rejected, the current version keeps serving. Accepts JSON, a form with a file `code`, or the code itself as
+/// the body.
 #[utoipa::path(
     put,
     path = "/api/v1/functions/{name}/code",

@@ -20,9 +20,9 @@ pub const DEFAULT_WINDOW: &str = "5m";
 const MIN_WINDOW_S: u64 = 60;
 /// Rollups are read one by one; a week is seven hundred of them.
 const MAX_WINDOW_S: u64 = 7 * 86_400;
-const RULE: &str = "must be a number with a unit s, m, h or d, from 60s to 7d, as in 5m";
+const RULE: &str = "must be a number with a unit s, m, h or d, from 60s to 7d, such as 5m";
 
-/// Latency percentiles and counts over the last minutes to days.
+/// Get counts and latency percentiles of a window.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}/stats",

@@ -14,10 +14,10 @@ use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::package;
 
-/// A version's code as a zip archive.
+/// Download a version's code as a zip archive.
 ///
-/// The archive holds every file of the version with its executable bit. Uploaded again, it gives a version with the same
-/// `code_sha256`.
+/// The archive contains every file of the version with its executable bit. Uploading it again creates a version with
+/// the same `code_sha256`.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}/versions/{n}/code",
@@ -26,7 +26,7 @@ use crate::package;
     security(("bearer" = ["read"])),
     params(
         ("name" = String, Path, description = "Name of the function"),
-        ("n" = u32, Path, minimum = 1, description = "Number of the version"),
+        ("n" = u32, Path, minimum = 1, description = "Version number"),
     ),
     responses((status = 200, description = "The archive", body = Vec<u8>, content_type = "application/zip")),
     extensions(("x-errors" = json!(["not_found"]))),

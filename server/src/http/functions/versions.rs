@@ -9,7 +9,7 @@ use crate::http::path::Path;
 use crate::http::problem::Problem;
 use crate::model::{Page, VersionView};
 
-/// A function's versions, newest first. They are immutable.
+/// List a function's versions, newest first. Versions are immutable.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}/versions",

@@ -1,4 +1,4 @@
-//! `GET /metrics`: OpenMetrics text, made anew for each scrape from what the modules count anyway.
+//! `GET /metrics`: OpenMetrics text, rendered for each scrape from the modules' counters.
 
 mod process;
 mod snapshot;
@@ -17,8 +17,10 @@ use snapshot::Snapshot;
 
 const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Metrics for Prometheus: functions by state, instances, the scheduler's decisions, memory kept, invocations by function,
-/// status and start kind, latency histograms, the server process.
+/// Get metrics for Prometheus.
+///
+/// Functions by state, instances, scheduler decisions, memory, invocations by function, status and start kind, latency
+/// histograms and the server process.
 #[utoipa::path(
     get,
     path = "/metrics",

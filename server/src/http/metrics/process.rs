@@ -1,4 +1,4 @@
-//! What `/proc/self` says of the server process.
+//! Metrics of the server process from `/proc/self`.
 
 use rustix::param;
 

@@ -1,4 +1,4 @@
-//! The figures of one scrape, and how they are named.
+//! The metrics of one scrape and their names.
 
 use std::fmt::Error;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub(super) struct Snapshot {
     pub functions: Vec<FunctionView>,
     pub totals: Vec<Totals>,
     pub held: MemoryStatus,
-    /// Sandboxes made ahead that are ready.
+    /// Pre-warmed sandboxes that are ready.
     pub prewarmed_sandboxes: usize,
     /// How many of them restores have taken.
     pub prewarmed_sandboxes_used: u64,
@@ -137,7 +137,7 @@ impl Snapshot {
             ),
             (
                 "hearth_memory_budget_bytes",
-                "Memory that they may take",
+                "Budget for the memory of templates, instances and images",
                 self.held.budget,
             ),
         ] {
@@ -169,13 +169,13 @@ impl Snapshot {
             ),
             (
                 "hearth_restore_failures",
-                "Restores that failed or were too slow",
+                "Restores that failed or timed out",
                 |image| image.restore_failures,
             ),
-            ("hearth_dumps", "Images made", |image| image.dumps),
+            ("hearth_dumps", "Images created", |image| image.dumps),
             (
                 "hearth_dump_failures",
-                "Images that could not be made",
+                "Images that could not be created",
                 |image| image.dump_failures,
             ),
         ];
@@ -190,7 +190,7 @@ impl Snapshot {
         encoder
             .encode_descriptor(
                 "hearth_prewarmed_sandboxes",
-                "Sandboxes made ahead for restores that are ready",
+                "Pre-warmed sandboxes ready for a restore",
                 None,
                 MetricType::Gauge,
             )?
@@ -198,7 +198,7 @@ impl Snapshot {
         encoder
             .encode_descriptor(
                 "hearth_prewarmed_sandboxes_used",
-                "Sandboxes made ahead that restores have taken",
+                "Pre-warmed sandboxes used by restores",
                 None,
                 MetricType::Counter,
             )?
@@ -244,7 +244,7 @@ impl Snapshot {
         encoder
             .encode_descriptor(
                 "hearth_refused_stamps",
-                "Answers whose stages are by the server's clock alone, because the instance's stamps contradicted it",
+                "Answers timed by the server's clock alone because the instance's timestamps contradicted it",
                 None,
                 MetricType::Counter,
             )?

@@ -1,6 +1,6 @@
-//! Patterns and ranges that the attributes of the described types cannot say, or would say again and again.
+//! Patterns and ranges that attributes cannot express or would repeat.
 //!
-//! Patterns are ECMA-262's, as JSON Schema has them. The integration test `contract` holds them against the server.
+//! Patterns are ECMA-262's, as JSON Schema has them. The integration test `contract` checks them against the server.
 
 use serde_json::{Value, json};
 

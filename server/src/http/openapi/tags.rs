@@ -11,17 +11,17 @@ pub(super) fn describe(operation: &mut Map<String, Value>, codes: &mut Vec<Probl
     };
     let (header, description) = match kind.as_str() {
         Some("read") => {
-            operation["responses"]["304"] = json!({"description": "The client has it already"});
+            operation["responses"]["304"] = json!({"description": "Not modified"});
             (
                 "If-None-Match",
-                "Tags of answers that the client has; `*` for any",
+                "ETags of responses that the client has; `*` for any",
             )
         }
         Some("change") => {
             codes.push(ProblemCode::PreconditionFailed);
             (
                 "If-Match",
-                "Tags of the states that the change is meant for; `*` for any. A change to another state is refused",
+                "ETags of the states that may be changed; `*` for any. A change to any other state is rejected",
             )
         }
         _ => return true,

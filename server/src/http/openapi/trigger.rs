@@ -1,5 +1,5 @@
-//! The HTTP trigger's part of the document. OpenAPI knows neither "any method" nor a path that goes on, so that one
-//! operation per usual method is written down here.
+//! The HTTP trigger's part of the document. OpenAPI has neither "any method" nor path wildcards, so this adds one
+//! operation per common method.
 
 use serde_json::{Map, Value, json};
 
@@ -33,24 +33,24 @@ fn operation(method: &str, id: &str, with_path: bool) -> Value {
     if with_path {
         parameters.push(
             json!({"name": "path", "in": "path", "required": true, "schema": string,
-            "description": "Any path, slashes included: the event's rawPath"}),
+            "description": "Any path, including slashes: the event's rawPath"}),
         );
     }
     let mut operation = json!({
         "tags": ["invocation"],
         "operationId": id,
         "summary": "Call a function over HTTP",
-        "description": "Any method. The handler gets the request as AWS Lambda's payload format 2.0 and answers in it; \
-            binary bodies are base64 in the event, answers are streamed. Bodies have no size limit. A token is needed \
-            unless the function is public; our own token and the console's cookies are not passed on. Headers of the \
-            connection, Content-Length and X-Hearth-* of the answer are not the function's to set.",
+        "description": "Any method. Request and response use AWS Lambda's payload format 2.0; \
+            binary bodies are base64 in the event, responses are streamed. Bodies have no size limit. A token is \
+            required unless the function is public; Hearth's tokens and the console's cookies are not passed on. A \
+            function cannot set connection headers, Content-Length or X-Hearth-*.",
         "security": [{"bearer": ["invoke"]}, {}],
         "parameters": parameters,
         "responses": {"default": {
             "description": "The function's own status, headers and body",
             "headers": {"X-Hearth-Withheld-Headers": {
-                "description": "Names of the function's headers that were not sent on, separated by commas, 512 bytes of \
-                    them at most; absent where all were sent",
+                "description": "Names of the function's headers that were dropped, comma-separated, 512 bytes at most; \
+                    absent if none were",
                 "schema": {"type": "string"},
             }},
                         "content": {"*/*": {"schema": bytes()}},

@@ -1,4 +1,4 @@
-//! Every error code of the API with its status and title. The one place where a code is spelled.
+//! Every error code of the API with its status and title. The only place that spells codes.
 
 use axum::http::StatusCode;
 
@@ -45,31 +45,31 @@ catalogue! {
     /// The body broke off.
     BadRequestBody = "bad_request_body", BAD_REQUEST, "The body could not be read";
     /// Not exactly one `Host`, or one that names no host.
-    InvalidHost = "invalid_host", BAD_REQUEST, "The request does not name one host";
+    InvalidHost = "invalid_host", BAD_REQUEST, "The request must name exactly one host";
     /// A host that this server does not answer to.
     MisdirectedRequest = "misdirected_request", MISDIRECTED_REQUEST, "The request is for another host";
     /// No token, or one that is not known.
-    Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is needed";
+    Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is required";
     /// The token or user lacks the right, or the function is outside the token's scope.
-    Forbidden = "forbidden", FORBIDDEN, "The caller may not do this";
+    Forbidden = "forbidden", FORBIDDEN, "Permission denied";
     /// No such function, version, invocation, token, user or address.
-    NotFound = "not_found", NOT_FOUND, "There is no such thing";
+    NotFound = "not_found", NOT_FOUND, "Not found";
     /// The address exists, the method does not.
-    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The address does not take this method";
-    /// The body came too slowly, or not at all; the connection is closed.
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
+    /// The body arrived too slowly or not at all; the connection is closed.
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request took too long to arrive";
     /// The name is taken.
-    AlreadyExists = "already_exists", CONFLICT, "It exists already";
+    AlreadyExists = "already_exists", CONFLICT, "Already exists";
     /// A token cannot delete itself.
     TokenInUse = "token_in_use", CONFLICT, "The token is in use";
-    /// Nobody could administer any more.
-    LastAdmin = "last_admin", CONFLICT, "An admin has to remain";
+    /// No admin would remain.
+    LastAdmin = "last_admin", CONFLICT, "The last admin must stay";
     /// `If-Match` names another state than the present one; nothing was changed.
-    PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "It was changed meanwhile";
+    PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "Changed in the meantime";
     /// A body over its limit.
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// A body of a type that the address does not take.
-    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body's type is not supported";
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type";
     /// A field breaks its rule; nothing was changed.
     InvalidField = "invalid_field", UNPROCESSABLE_ENTITY, "A field is not valid";
     /// The upload cannot be unpacked; nothing was changed.
@@ -91,13 +91,13 @@ catalogue! {
     /// The template cannot be booted.
     FunctionUnavailable = "function_unavailable", SERVICE_UNAVAILABLE, "The function cannot be started";
     /// The host had no descriptor, process, memory, cgroup or disk space to give; nothing is wrong with the function.
-    HostExhausted = "host_exhausted", SERVICE_UNAVAILABLE, "The host is short of resources";
+    HostExhausted = "host_exhausted", SERVICE_UNAVAILABLE, "The host is out of resources";
     /// Draining.
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The server is shutting down";
     /// All connections are taken; said without a look at the request.
     TooManyConnections = "too_many_connections", SERVICE_UNAVAILABLE, "Too many connections";
     /// Other uploads take all the room there is for them.
-    TooManyUploads = "too_many_uploads", SERVICE_UNAVAILABLE, "Too many uploads at a time";
+    TooManyUploads = "too_many_uploads", SERVICE_UNAVAILABLE, "Too many concurrent uploads";
     /// Not able to serve yet.
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";
     /// The handler ran past its deadline.

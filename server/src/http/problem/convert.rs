@@ -1,4 +1,4 @@
-//! Which error becomes which problem: the whole mapping, in one place.
+//! The whole mapping of errors to problems, in one place.
 
 use axum::http::{HeaderValue, header};
 use serde_json::Value;

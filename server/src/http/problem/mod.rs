@@ -1,7 +1,7 @@
 //! Errors as the API answers them: RFC 9457 `application/problem+json`.
 //!
-//! A handler returns a [`Problem`]; the outermost layer ([`super::finish`]) renders it, because only there the request's
-//! id is known. Which error of which module becomes which problem is written down once, in [`convert`].
+//! A handler returns a [`Problem`]; the outermost layer ([`super::finish`]) renders it, because only there the request
+//! id is known. [`convert`] maps every module's errors to problems.
 
 mod catalogue;
 mod convert;
@@ -50,7 +50,7 @@ impl Problem {
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         let mut problem = Self::new(
             ProblemCode::Internal,
-            "something went wrong in the server; its log has the details under this request's id",
+            "unexpected error; see the server log for this request id",
         );
         problem.inner.cause = Some(cause.to_string());
         problem

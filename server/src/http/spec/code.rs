@@ -37,11 +37,11 @@ fn from_json(object: Map<String, Value>, fields: &mut Fields) -> Result<Code, In
         .iter()
         .find(|(name, _)| !known.contains(&name.as_str()))
     {
-        let rule = "unknown field; known are inline and zip_base64";
+        let rule = "unknown field; expected one of inline and zip_base64";
         return Err(invalid(&format!("code.{name}"), value, rule));
     }
     if object.len() != 1 {
-        let rule = "must hold exactly one of inline and zip_base64";
+        let rule = "must have exactly one of inline and zip_base64";
         return Err(invalid("code", &Value::Object(object), rule));
     }
     let Some((name, value)) = object.into_iter().next() else {
@@ -78,7 +78,11 @@ fn decode(text: &[u8]) -> Result<Upload, NotBase64> {
 
 fn inline(field: &str, source: String, fields: &mut Fields) -> Result<Code, InvalidField> {
     if source.trim().is_empty() {
-        return Err(invalid(field, &source.into(), "must hold the source text"));
+        return Err(invalid(
+            field,
+            &source.into(),
+            "must contain the source text",
+        ));
     }
     if source.len() > MAX_SOURCE_BYTES {
         return Err(invalid(field, &source.into(), too_long()));
@@ -104,7 +108,7 @@ fn from_file(
         Some((_, extension)) => extension.to_ascii_lowercase(),
         None => String::new(),
     });
-    let unreadable = |error| format!("could not be read again: {error}; try again");
+    let unreadable = |error| format!("could not be read back: {error}; try again");
     let is_zip = match content.part(0, 4) {
         Ok(start) => ZIP_MAGIC.iter().any(|magic| start == **magic),
         Err(error) => return refuse(name, unreadable(error)),
@@ -133,7 +137,7 @@ fn from_file(
     };
     match std::str::from_utf8(&bytes) {
         Ok(source) if source.trim().is_empty() => {
-            let rule = "must hold the source text";
+            let rule = "must contain the source text";
             Err(invalid("code", &source.into(), rule))
         }
         // It stays where it is.

@@ -26,12 +26,14 @@ const KNOWN: [&str; 6] = [
 ];
 
 const RULE: &str = "must be an object with allow_origins, or null for none";
-const ORIGIN_RULE: &str = "must be a list of 1 to 100 origins such as \"https://example.com\" (scheme, host, port if it has one), or [\"*\"] for all";
+const ORIGIN_RULE: &str = "must be a list of 1 to 100 origins such as \"https://example.com\" (scheme, host and \
+                           optional port), or [\"*\"] for all";
 const METHOD_RULE: &str =
     "must be a list of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, or [\"*\"] for all";
-const HEADER_RULE: &str = "must be a list of at most 100 names of headers, or [\"*\"] for all";
+const HEADER_RULE: &str = "must be a list of at most 100 header names, or [\"*\"] for all";
 const CREDENTIALS_RULE: &str = "must be true or false";
-const ALL_RULE: &str = "must not be true with \"*\" among allow_origins: browsers take no such answer; name the origins";
+const ALL_RULE: &str =
+    "must not be true with \"*\" in allow_origins, which browsers reject; list the origins";
 const AGE_RULE: &str = "must be a whole number from 0 to 86400";
 
 /// The setting: absent, taken away, or given.
@@ -61,7 +63,7 @@ fn checked(object: Map<String, Value>) -> Result<Cors, InvalidField> {
         .find(|(name, _)| !KNOWN.contains(&name.as_str()))
     {
         let name: String = name.chars().take(100).collect();
-        let rule = format!("unknown field; known are {}", KNOWN.join(", "));
+        let rule = format!("unknown field; expected one of {}", KNOWN.join(", "));
         return Err(invalid(&format!("cors.{name}"), value, rule));
     }
     let list =

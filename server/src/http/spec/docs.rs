@@ -1,5 +1,5 @@
-//! The request bodies as the OpenAPI document shows them. They are read by [`super::create`] and its siblings, field by
-//! field; a test holds these shapes and those parsers together.
+//! The request bodies as shown in the OpenAPI document. They are parsed field by field by [`super::create`] and its
+//! siblings; a test keeps both in sync.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::model::{BodyForm, Cors, Network, Runtime, Start};
 
-/// A new function. Only `name`, `runtime` and `code` are required; unknown fields are refused.
+/// A new function. Only `name`, `runtime` and `code` are required; unknown fields are rejected.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({
@@ -18,10 +18,10 @@ use crate::model::{BodyForm, Cors, Network, Runtime, Start};
 }))]
 #[allow(dead_code)]
 pub struct CreateFunction {
-    /// Its name, which cannot be changed.
+    /// Name; cannot be changed.
     #[schema(pattern = "^[a-z][a-z0-9-]{0,63}$")]
     pub name: String,
-    /// Its language runtime, which cannot be changed.
+    /// Language runtime; cannot be changed.
     pub runtime: Runtime,
     /// `module.function`.
     #[schema(required = false, default = "main.handler", max_length = 128)]
@@ -31,45 +31,44 @@ pub struct CreateFunction {
     /// Memory of one instance in MiB.
     #[schema(required = false, minimum = 32, maximum = 16384, default = 128)]
     pub memory_mb: u32,
-    /// Longest run time of one invocation in ms.
+    /// Timeout of an invocation in ms.
     #[schema(required = false, minimum = 1, maximum = 900000, default = 30000)]
     pub timeout_ms: u32,
-    /// Most instances at one time.
+    /// Maximum number of instances.
     #[schema(required = false, minimum = 1, maximum = 1000, default = 8)]
     pub max_concurrency: u32,
-    /// Seconds after which an idle instance is stopped.
+    /// Seconds before an idle instance is stopped.
     #[schema(required = false, minimum = 1, maximum = 86400, default = 300)]
     pub idle_timeout_s: u32,
-    /// Instances kept even when idle, at most `max_concurrency`.
+    /// Minimum number of instances to keep, at most `max_concurrency`.
     #[schema(required = false, minimum = 0, maximum = 1000, default = 0)]
     pub min_instances: u32,
-    /// Keeps its template and one instance, whatever idle times and memory pressure say.
+    /// Keeps the template and one instance regardless of idle timeouts and memory pressure.
     #[schema(required = false, default = false)]
     pub keep_warm: bool,
-    /// Seconds without a call after which the template is let go; the next call then boots it. 0: never.
+    /// Seconds without a call before the template is released; the next call restores or boots it. 0: never.
     #[schema(required = false, minimum = 0, maximum = 2592000, default = 3600)]
     pub template_idle_timeout_s: u32,
-    /// How its instances start: `auto` forks the template unless its import has left threads running, which a fork would not
-    /// have; then each instance is restored from the template's image, or booted where there is none.
+    /// How instances start. `auto` forks the template, unless the import left threads running, which a fork would lose;
+    /// then each instance is restored from the template's image, or booted if there is none.
     #[schema(required = false)]
     pub start: Start,
     /// Network access.
     #[schema(required = false)]
     pub network: Network,
-    /// How the body of an HTTP request stands in the event of `/fn/{name}`: `base64`, as on Lambda (text where the content
-    /// type says so), or `bytes`, as it came: `bytes` in Python, a `Buffer` in Node.js, which large bodies are much faster
-    /// by.
+    /// How the event of `/fn/{name}` carries the request body: `base64`, as on Lambda (text if the content type says
+    /// so), or `bytes`, unchanged: `bytes` in Python, a `Buffer` in Node.js. Much faster for large bodies.
     #[schema(required = false)]
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     #[schema(required = false, default = false)]
     pub public: bool,
-    /// Which pages of other origins may call it; without it the function answers preflights and sets such headers itself.
+    /// Origins whose pages may call the function; without it, the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,
-    /// Environment variables, at most 4096 bytes together. Names are `[A-Za-z_][A-Za-z0-9_]*`, not starting with
-    /// `HEARTH_`. Values cannot be read back. One that Hearth sets by itself (`AWS_LAMBDA_FUNCTION_NAME`, `AWS_REGION`,
-    /// `LAMBDA_TASK_ROOT`, `TZ` …) is replaced.
+    /// Environment variables, at most 4096 bytes in total. Names match `[A-Za-z_][A-Za-z0-9_]*` and do not start with
+    /// `HEARTH_`. Values cannot be read back. Variables that Hearth sets (`AWS_LAMBDA_FUNCTION_NAME`, `AWS_REGION`,
+    /// `LAMBDA_TASK_ROOT`, `TZ` …) are overwritten.
     #[schema(required = false)]
     pub env: BTreeMap<String, String>,
 }
@@ -81,13 +80,13 @@ pub struct CreateFunction {
 pub enum CodeUpload {
     /// Source text of the handler's module.
     Inline(String),
-    /// A zip archive in base64 with the handler's module at its root, its dependencies beside it. At most 50,000
-    /// entries and 512 MiB unpacked; no links, no encryption, names that are plain relative paths.
+    /// A zip archive in base64 with the handler's module and its dependencies at its root. At most 50,000 entries and
+    /// 512 MiB unpacked; no links, no encryption, plain relative paths only.
     ZipBase64(String),
 }
 
-/// A new function as a form: `curl -F name=hello -F runtime=python3 -F code=@hello.py`. The fields are those of the JSON
-/// body, as text; a variable may also come as a field of its own, `env.NAME`.
+/// A new function as a form: `curl -F name=hello -F runtime=python3 -F code=@hello.py`. The fields are those of the
+/// JSON body, as text; a variable may also be a field of its own, `env.NAME`.
 #[derive(ToSchema)]
 #[allow(dead_code)]
 pub struct CreateFunctionForm {
@@ -152,7 +151,7 @@ pub struct CodeBody {
     pub code: CodeUpload,
 }
 
-/// Settings to change; those that are absent stay. `name` and `runtime` cannot be changed.
+/// Settings to change; omitted ones stay. `name` and `runtime` cannot be changed.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"memory_mb": 256, "env": {"LEVEL": "debug", "OLD": null}}))]
@@ -164,22 +163,22 @@ pub struct PatchFunction {
     /// Memory of one instance in MiB.
     #[schema(required = false, minimum = 32, maximum = 16384)]
     pub memory_mb: u32,
-    /// Longest run time of one invocation in ms.
+    /// Timeout of an invocation in ms.
     #[schema(required = false, minimum = 1, maximum = 900000)]
     pub timeout_ms: u32,
-    /// Most instances at one time.
+    /// Maximum number of instances.
     #[schema(required = false, minimum = 1, maximum = 1000)]
     pub max_concurrency: u32,
-    /// Seconds after which an idle instance is stopped.
+    /// Seconds before an idle instance is stopped.
     #[schema(required = false, minimum = 1, maximum = 86400)]
     pub idle_timeout_s: u32,
-    /// Instances kept even when idle, at most `max_concurrency`.
+    /// Minimum number of instances to keep, at most `max_concurrency`.
     #[schema(required = false, minimum = 0, maximum = 1000)]
     pub min_instances: u32,
-    /// Keeps its template and one instance, whatever idle times and memory pressure say.
+    /// Keeps the template and one instance regardless of idle timeouts and memory pressure.
     #[schema(required = false)]
     pub keep_warm: bool,
-    /// Seconds without a call after which the template is let go; 0: never.
+    /// Seconds without a call before the template is released; 0: never.
     #[schema(required = false, minimum = 0, maximum = 2592000)]
     pub template_idle_timeout_s: u32,
     /// How its instances start.
@@ -188,18 +187,17 @@ pub struct PatchFunction {
     /// Network access.
     #[schema(required = false)]
     pub network: Network,
-    /// How the body of an HTTP request stands in the event of `/fn/{name}`: `base64`, as on Lambda (text where the content
-    /// type says so), or `bytes`, as it came: `bytes` in Python, a `Buffer` in Node.js, which large bodies are much faster
-    /// by.
+    /// How the event of `/fn/{name}` carries the request body: `base64`, as on Lambda (text if the content type says
+    /// so), or `bytes`, unchanged: `bytes` in Python, a `Buffer` in Node.js. Much faster for large bodies.
     #[schema(required = false)]
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     #[schema(required = false)]
     pub public: bool,
-    /// Which pages of other origins may call it; null for the function's own headers.
+    /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,
-    /// Variables to set, or with null to remove; others stay.
+    /// Variables to set, or to remove if null; others stay.
     #[schema(required = false)]
     pub env: BTreeMap<String, Option<String>>,
 }

@@ -1,4 +1,4 @@
-//! Environment variables. Their values are secrets: no refusal repeats one.
+//! Environment variables. Their values are secrets: no error repeats one.
 
 use std::collections::BTreeMap;
 
@@ -98,7 +98,7 @@ fn check_values(variables: &Variables) -> Result<(), InvalidField> {
     for (name, value) in variables {
         let value = value.as_deref().unwrap_or_default();
         if value.contains('\0') {
-            return Err(refuse(name, "must not have a NUL character in it"));
+            return Err(refuse(name, "must not contain a NUL character"));
         }
         total += name.len() + value.len();
     }

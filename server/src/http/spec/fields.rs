@@ -118,7 +118,7 @@ impl Fields {
         }
     }
 
-    /// Adds a form's field; a second one of the same name is refused.
+    /// Adds a form's field; duplicates are rejected.
     pub fn add(&mut self, name: String, input: Input) -> Result<(), InvalidField> {
         if self.inputs.contains_key(&name) {
             return Err(input.invalid(&name, "must be given once"));
@@ -148,7 +148,7 @@ impl Fields {
             if !known.contains(&name.as_str()) {
                 let rule = match suggest::closest(name, known) {
                     Some(meant) => format!("unknown field; did you mean {meant}?"),
-                    None => format!("unknown field; known are {}", known.join(", ")),
+                    None => format!("unknown field; expected one of {}", known.join(", ")),
                 };
                 return Err(input.invalid(name, rule));
             }
@@ -203,7 +203,7 @@ pub(super) fn missing(field: &str, rule: &str) -> InvalidField {
     InvalidField {
         field: field.to_owned(),
         value: "null".to_owned(),
-        rule: format!("is required and missing; must be {rule}"),
+        rule: format!("is required; must be {rule}"),
     }
 }
 

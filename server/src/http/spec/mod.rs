@@ -1,5 +1,4 @@
-//! Settings and code from requests: parsed field by field, so that every refusal names the field, what was sent and
-//! what would be right.
+//! Settings and code from requests: parsed field by field, so that every error names the field, the value and the rule.
 //!
 //! JSON and multipart bodies become the same [`Fields`]; the rules are in [`rules`], [`env`] and [`code`].
 
@@ -118,7 +117,7 @@ pub fn patch(
     }
     fields.only(PATCH_FIELDS)?;
     if fields.is_empty() {
-        let rule = format!("must hold at least one of {}", PATCH_FIELDS.join(", "));
+        let rule = format!("must set at least one of {}", PATCH_FIELDS.join(", "));
         return Err(invalid("body", &serde_json::json!({}), rule));
     }
     let concurrency = fields.integer(&rules::MAX_CONCURRENCY)?;

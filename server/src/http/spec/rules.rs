@@ -16,7 +16,7 @@ pub(super) const TIMEOUT_MS: IntegerRule = IntegerRule {
     min: 1,
     max: 900_000,
 };
-/// Most instances at one time.
+/// Maximum number of instances.
 pub(super) const MAX_CONCURRENCY: IntegerRule = IntegerRule {
     field: "max_concurrency",
     min: 1,
@@ -29,7 +29,7 @@ pub(super) const IDLE_TIMEOUT_S: IntegerRule = IntegerRule {
     max: 86_400,
 };
 
-/// Seconds without a call before a template is let go, at most 30 days; 0 is never.
+/// Seconds without a call before a template is released, at most 30 days; 0 means never.
 pub(super) const TEMPLATE_IDLE_TIMEOUT_S: IntegerRule = IntegerRule {
     field: "template_idle_timeout_s",
     min: 0,

@@ -1,7 +1,8 @@
-//! A JSON body with an archive in it: the archive's text is taken out while it comes, so that nobody holds it.
+//! A JSON body with an archive in it: the archive is extracted while the body arrives, so that it is never held in
+//! memory.
 //!
-//! What is kept has `""` where `code.zip_base64` was, and is read as any JSON then. Only that one place is looked for; whether
-//! all of it is JSON, the parser says.
+//! The rest has `""` in place of `code.zip_base64` and is parsed as usual. This module looks for that one place only;
+//! whether the body is valid JSON is the parser's concern.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
@@ -116,7 +117,7 @@ impl Sieve {
             && self.in_code
             && self.depth == 2
             && self.name == b"zip_base64"
-            // A second one stays, and is refused.
+            // A second one is kept and rejected later.
             && self.archive.is_none();
         if is_archive {
             self.archive = Some(Decoder::default());
@@ -127,7 +128,7 @@ impl Sieve {
         }
     }
 
-    /// A character of the archive's text that is none of base64.
+    /// A character that is not base64.
     fn leave(&mut self, byte: u8) {
         match byte {
             b'"' => {

@@ -1,7 +1,7 @@
-//! Cookies of functions: which of them a browser may send to a function, and which a function may set.
+//! Cookies of functions: which ones a function receives, and which it may set.
 //!
-//! Cookies know hosts and paths, neither origins nor ports. On a host that a function shares, with the console or with
-//! other functions, its cookies are therefore kept below its own path, where no other is reached by them.
+//! Cookies are scoped by host and path, not by origin or port. On a host that a function shares with the console or
+//! other functions, its cookies are therefore confined to its own path.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 

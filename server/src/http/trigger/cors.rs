@@ -1,6 +1,6 @@
-//! CORS for a function that has the setting: the server answers preflights, without a token, since a browser sends none,
-//! and writes the headers of every answer, its own refusals included, so that a page learns why. What the function says
-//! of CORS itself is replaced: two answers to one question are none. A function without the setting speaks for itself.
+//! CORS for a function that has the setting: the server answers preflights (without a token, since browsers send none)
+//! and sets the CORS headers of every response, including its own errors, so that a page can read them. CORS headers
+//! from the function are replaced. A function without the setting handles CORS itself.
 //!
 //! Source: Fetch, 3.2 (CORS protocol).
 
@@ -30,7 +30,7 @@ pub(super) fn preflight(cors: &Cors, parts: &Parts) -> Option<Response> {
     *response.status_mut() = StatusCode::NO_CONTENT;
     let answer = response.headers_mut();
     answer.insert(header::VARY, PREFLIGHT_VARY);
-    // Who is not allowed hears nothing, which a browser takes for a no.
+    // An origin that is not allowed gets no CORS headers, which browsers treat as a refusal.
     if admit(cors, origin, answer) {
         let wanted = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS);
         let methods = listed(&cors.allow_methods, Some(method));

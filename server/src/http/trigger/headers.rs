@@ -1,8 +1,8 @@
-//! Which headers of a function's answer are sent, by what a header may do to an origin.
+//! Filters a function's response headers by what they can do to an origin.
 //!
-//! On a host that the function shares, only what is known to concern the message, or the one page made of it, is sent: a
-//! list of what is let through, because browsers learn new headers that speak for a whole origin every year. Names that
-//! begin with `X-` are an application's own. What is held back is named in `X-Hearth-Withheld-Headers`.
+//! On a shared host, only headers known to affect just the response or its page are sent. This is an allowlist, because
+//! browsers keep adding headers that affect a whole origin. `X-` headers are application-defined and pass.
+//! `X-Hearth-Withheld-Headers` names the headers that were dropped.
 
 use axum::http::{HeaderName, HeaderValue, Method, header};
 

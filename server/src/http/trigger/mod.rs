@@ -38,7 +38,7 @@ pub async fn trigger(State(app): State<App>, request: Request) -> Response {
 /// Handles every request to the listener that belongs to functions.
 pub async fn functions_only(app: &App, request: Request) -> Response {
     if !request.uri().path().starts_with("/fn/") {
-        let detail = "address here: this listener answers below /fn/ only";
+        let detail = "address here; this listener serves only /fn/";
         return Problem::not_found(detail).into_response();
     }
     let (name, raw_path) = event::split(request.uri().path());
@@ -127,15 +127,15 @@ async fn invoke(
     Ok(response)
 }
 
-/// Lets the request pass when the function is public or the caller may invoke. Someone without a token learns nothing
-/// about which functions there are. A token of ours and the console's cookies never reach the function.
+/// Lets the request pass if the function is public or the caller may invoke it. Without a token, nothing reveals which
+/// functions exist. Hearth's tokens and the console's cookies never reach the function.
 fn admit(app: &App, name: &str, headers: &mut HeaderMap) -> Result<(), Problem> {
     let visibility = app.engine.is_public(name);
     let authorization = headers.get(header::AUTHORIZATION);
     let outcome = match (visibility, authorization) {
         (Some(true), None) => Ok(()),
         (Some(true), Some(value)) => {
-            // A public function's own authorization passes; a token of ours that came along does not.
+            // A public function's own `Authorization` is passed on; a Hearth token is not.
             if is_ours(app, value) {
                 headers.remove(header::AUTHORIZATION);
             }

@@ -1,5 +1,5 @@
-//! From a function's response to HTTP. The function is not trusted to write one: what the connection owns is dropped,
-//! what HTTP cannot carry is refused.
+//! From a function's response to HTTP. The function's response is not trusted: connection headers are dropped, invalid
+//! ones are rejected.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -29,7 +29,7 @@ pub(super) enum Refused {
     #[error("{0:?} is not a valid header name")]
     Name(String),
     /// Line breaks or other control characters.
-    #[error("the value of the header {0} has characters in it that a header cannot have")]
+    #[error("the value of the header {0} contains characters that headers do not allow")]
     Value(String),
 }
 

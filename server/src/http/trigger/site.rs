@@ -1,10 +1,10 @@
-//! Where a function's answer is served from, and how its pages are kept away from the console's.
+//! Keeps the pages of functions away from the console's.
 //!
-//! A page runs in the origin of its address. Below `/fn/` on the console's own host that origin is the console's, so every
-//! answer there, errors included and whoever asks, carries a sandbox (Content Security Policy level 3, 6.3.2) without
-//! `allow-same-origin`: scripts run, in an opaque origin that has neither the console's cookies nor its pages. Nothing in
-//! the request decides about it: a browser leaves a `SameSite=Strict` cookie out of just those requests that matter.
-//! `server/docs/origins.md` has the whole picture.
+//! A page runs in the origin of its URL. Below `/fn/` on the console's host that is the console's origin, so every
+//! response there, including errors, gets a sandbox (Content Security Policy level 3, 6.3.2) without
+//! `allow-same-origin`: scripts run, in an opaque origin that has neither the console's cookies nor its pages. This
+//! does not depend on the request, because browsers omit `SameSite=Strict` cookies from exactly the requests that
+//! matter. See `server/docs/origins.md`.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
@@ -56,19 +56,19 @@ impl Site {
         };
         let detail = match self {
             Self::Console if headers.contains_key(SERVICE_WORKER) => {
-                "functions share the console's origin here, where there are no service workers"
+                "functions share the console's origin here, so service workers are not allowed"
             }
             Self::Console
                 if is(&SEC_FETCH_SITE, "same-origin") && !is(&SEC_FETCH_DEST, "document") =>
             {
-                "the console's pages load nothing from functions"
+                "console pages do not load resources from functions"
             }
             // Its scope is the folder of its script: that of `/fn/name` holds all functions.
             Self::Functions
                 if headers.contains_key(SERVICE_WORKER)
                     && !path.trim_start_matches("/fn/").contains('/') =>
             {
-                "a service worker's script has to lie below the function's own path"
+                "a service worker's script must be below the function's own path"
             }
             Self::Console | Self::Functions | Self::Own => return Ok(()),
         };

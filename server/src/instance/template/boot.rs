@@ -1,4 +1,4 @@
-//! How a template comes up: by a boot, which imports the function, or by a restore of its image.
+//! Starts a template: by a boot, which imports the function, or by a restore from its image.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl From<std::io::Error> for BootError {
     }
 }
 
-/// What the template is told before it imports.
+/// Sent to the template before the import.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(tag = "type", rename = "config")]
 pub struct TemplateConfig {
@@ -153,7 +153,7 @@ impl Template {
             Ok(Ok(Message::ImportError { error })) => error,
             Ok(Ok(_)) => failure(
                 "Runtime.ProtocolError",
-                "the runtime answered out of turn".into(),
+                "the runtime sent an unexpected message".into(),
             ),
             Ok(Err(io)) if is_shortage(&io) => {
                 sandbox.destroy().await;
@@ -188,8 +188,8 @@ impl Template {
         Err(BootError::Import { error, logs: lines })
     }
 
-    /// Makes the sandbox and has CRIU restore the template into it from `spec.restore`: it goes on where it was dumped,
-    /// waiting for a command. `runtime` is what it said of itself when it was booted.
+    /// Creates the sandbox and has CRIU restore the template into it from `spec.restore`; it resumes where it was
+    /// dumped, waiting for a command. `runtime` is what it reported when it booted.
     ///
     /// # Errors
     /// [`SandboxError`] with CRIU's last error lines.
@@ -225,7 +225,7 @@ impl Template {
     }
 }
 
-/// Takes the server's ends of what the template has. The log is read as long as the pipes are open, whoever holds it.
+/// Takes the server's ends of the template's descriptors. The log is read as long as the pipes are open in any process.
 fn connect(
     sandbox: &mut Sandbox,
     function: &FunctionKey,

@@ -1,6 +1,6 @@
-//! How an instance's process ended, as its template saw it.
+//! How an instance's process exited, as reported by its template.
 
-/// How an instance's process ended, as its template saw it.
+/// How an instance's process exited, as reported by its template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitStatus {
     /// It exited with this status.

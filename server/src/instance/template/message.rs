@@ -1,4 +1,4 @@
-//! What a template says and how it is spoken with: one datagram each way, parsed like any other hostile input.
+//! The messages between server and template: one datagram each way, parsed as hostile input.
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -87,7 +87,6 @@ pub(super) async fn next_message(socket: &Watched) -> std::io::Result<Message> {
             "it closed its control socket",
         ));
     }
-    serde_json::from_slice(&buffer[..length]).map_err(|error| {
-        std::io::Error::other(format!("it sent a message that makes no sense: {error}"))
-    })
+    serde_json::from_slice(&buffer[..length])
+        .map_err(|error| std::io::Error::other(format!("it sent an invalid message: {error}")))
 }

@@ -90,7 +90,7 @@ fn the_module_must_be_there() {
     assert_eq!(error.code(), "missing_module");
     assert_eq!(
         error.to_string(),
-        "the code holds no main.py at its root, which the handler setting asks for; it holds \"project/main.py\", \
+        "the code has no main.py at its root, which the handler setting requires; it has \"project/main.py\", \
          \"project/x.py\""
     );
     for there in [

@@ -1,7 +1,7 @@
 //! Cgroups of sandboxes: `hearth-<tag>/<sandbox>/{template,instance-<n> …}`, on v1 and on v2.
 //!
-//! On v2 all controllers are in one hierarchy. On v1 each is in its own: the memory hierarchy has the whole tree, pids and
-//! CPU have the sandbox only, since every further hierarchy costs one more move per start.
+//! On v2 all controllers share one hierarchy. On v1 each has its own: the memory hierarchy has the whole tree, pids and
+//! CPU only the sandbox, since every further hierarchy costs one more move per start.
 
 mod mounts;
 mod processes;
@@ -139,7 +139,7 @@ impl Top {
         self.0.version
     }
 
-    /// Makes the cgroups of a sandbox, its template's leaf included. A pre-warmed sandbox's limits come later.
+    /// Creates the cgroups of a sandbox, including its template's leaf. A pre-warmed sandbox gets its limits later.
     pub fn sandbox(&self, name: &str, limits: Option<&Limits>) -> io::Result<Group> {
         let directories = self.0.join(name);
         let mut group = Group {
@@ -169,7 +169,7 @@ impl Top {
 pub struct Group {
     directories: Directories,
     template: PathBuf,
-    /// None as long as it is a pre-warmed sandbox's.
+    /// None while the sandbox is pre-warmed.
     limits: Option<Limits>,
 }
 
@@ -277,7 +277,7 @@ impl Leaf {
         memory(self.version, &self.dir)
     }
 
-    /// The same of all instance cgroups of its sandbox together, the template's included.
+    /// The same for all cgroups of its sandbox together, including the template's.
     pub fn memory_of_all(&self) -> Option<u64> {
         memory(self.version, self.dir.parent()?)
     }
@@ -314,7 +314,7 @@ impl Leaf {
         stop_owned(&self.dir, uid)
     }
 
-    /// Lets them go on.
+    /// Resumes them.
     pub fn thaw(&self, uid: u32) {
         signal_owned(&self.dir, Signal::CONT, uid);
     }

@@ -113,7 +113,7 @@ impl Mount<'_> {
                 self.point.join(below)
             }),
             _ => Err(format!(
-                "the server's own cgroup {path} is not in sight below {}",
+                "the server's own cgroup {path} is not visible below {}",
                 self.point.display()
             )),
         }

@@ -9,8 +9,8 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::PROCS;
 
-/// Times the processes of a cgroup are listed anew to stop those that have appeared meanwhile. Each time they come from ones
-/// that were not stopped yet.
+/// How often the processes of a cgroup are listed again to stop new ones. New ones can come only from processes not
+/// stopped yet.
 const STOP_ROUNDS: usize = 8;
 
 /// Kills every process listed in a cgroup directory.
@@ -56,8 +56,7 @@ pub fn stop_owned(dir: &Path, uid: u32) -> usize {
     stopped.len()
 }
 
-/// The processes that a process has started and that are still its children, and theirs. Such as are somebody else's by now,
-/// because who started them has ended, are not among them.
+/// The descendants of a process, without those that were reparented because their parent exited.
 pub fn descendants(of: Pid) -> HashSet<Pid> {
     let mut found = HashSet::new();
     let mut next = vec![of];

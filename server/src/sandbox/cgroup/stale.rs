@@ -1,4 +1,4 @@
-//! What a server that died left behind, told apart from what a living one is using.
+//! Removes what a dead server left behind, without touching what a running one uses.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ const CLEARING_PATIENCE: Duration = Duration::from_secs(3);
 const RETRY: Duration = Duration::from_millis(10);
 
 /// Names one host thread's cgroup and directory: `hearth-<pid>-<start>-<pid namespace>-<n>`. From the pid and its start
-/// time another server sees whether the owner lives; the number tells several owners in one process apart.
+/// time another server sees whether the owner is alive; the number distinguishes several owners in one process.
 #[derive(Debug, Clone)]
 pub struct Tag(String);
 

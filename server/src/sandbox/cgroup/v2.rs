@@ -1,4 +1,4 @@
-//! Control files of cgroup v2, and where in its tree the server may make cgroups.
+//! Control files of cgroup v2, and where in its tree the server may create cgroups.
 
 use std::fs;
 use std::io;

@@ -109,7 +109,7 @@ pub(super) async fn insert(
     Ok(stored)
 }
 
-/// The statement for so many rows.
+/// The statement for this many rows.
 fn statement(rows: usize) -> String {
     let columns = COLUMNS.join(", ");
     let values = format!("({})", ["?"; COLUMNS.len()].join(","));

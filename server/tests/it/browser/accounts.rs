@@ -63,7 +63,10 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     loop {
         log_in(&viewer, "ada", "not-the-password").await;
         viewer
-            .wait_for_any_text("#login-password-error", &["is wrong", "Too many attempts"])
+            .wait_for_any_text(
+                "#login-password-error",
+                &["Wrong name", "Too many attempts"],
+            )
             .await;
         if viewer
             .text("#login-password-error")
@@ -93,9 +96,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     open(&admin, &server, "/accounts/bob").await;
     look(&admin, "person-desktop-light").await;
     admin.click("#sessions .row-action button").await;
-    admin
-        .wait_for_text("#notice", "The session has ended")
-        .await;
+    admin.wait_for_text("#notice", "Session ended").await;
     assert!(!is_there(&admin, "#sessions").await);
     open(&viewer, &server, "/account").await;
     viewer.find("#login-password").await;
@@ -107,9 +108,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     admin.click("#right-write").await;
     admin.fill("#scope", "Bad Name").await;
     admin.click("#add-token-button").await;
-    admin
-        .wait_for_text("#error-scope", "names of functions")
-        .await;
+    admin.wait_for_text("#error-scope", "function names").await;
     look(&admin, "tokens-error-desktop-light").await;
     admin.fill("#scope", "hello").await;
     admin.click("#add-token-button").await;
@@ -140,7 +139,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     open(&admin, &server, "/accounts/bob").await;
     admin.click("#ask-delete summary").await;
     admin.click("#delete-button").await;
-    admin.wait_for_text("#notice", "The user is deleted").await;
+    admin.wait_for_text("#notice", "User deleted").await;
     open(&admin, &server, "/accounts/ada").await;
     admin.click("#disable-button").await;
     admin.wait_for_text("#problem", "the last admin").await;
@@ -173,9 +172,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     admin.fill("#password", "another-password").await;
     admin.fill("#repeat", "another-password").await;
     admin.click("#password-submit").await;
-    admin
-        .wait_for_text("#notice", "Your password is changed")
-        .await;
+    admin.wait_for_text("#notice", "Password changed").await;
     look(&admin, "account-desktop-light").await;
     admin.close().await;
     viewer.close().await;
@@ -199,7 +196,7 @@ async fn what_outlasts_a_session_asks_for_the_password_again() {
     admin.click("#add-token-button").await;
     admin.wait_for_text("h1", "Enter your password again").await;
     admin
-        .wait_for_text("label[for=confirm]", "Password of ada")
+        .wait_for_text("label[for=confirm]", "Password for ada")
         .await;
     // One can type at once.
     admin
@@ -212,7 +209,7 @@ async fn what_outlasts_a_session_asks_for_the_password_again() {
     admin.fill("#confirm", "not-the-password").await;
     admin.click("#confirm-button").await;
     admin
-        .wait_for_text("#error-confirm", "This is not your password.")
+        .wait_for_text("#error-confirm", "Wrong password.")
         .await;
     look(&admin, "confirm-error-desktop-light").await;
     admin.fill("#confirm", PASSWORD).await;

@@ -30,7 +30,7 @@ async fn a_version_is_gone_back_to_after_an_answer() {
     browser.open(&server, "/functions/counted/versions").await;
     browser.click("#activate-1").await;
     browser
-        .wait_for_text("#confirm-text", "No request fails meanwhile")
+        .wait_for_text("#confirm-text", "No request fails")
         .await;
     browser.click("#confirm-no").await;
     assert_eq!(client.invoke("counted", &json!(0)).await.json(), 2);
@@ -45,7 +45,7 @@ async fn a_version_is_gone_back_to_after_an_answer() {
     browser.click("#activate-2").await;
     browser.click("#confirm-yes").await;
     browser
-        .wait_for_text("#problem", "Version 3 became the active one meanwhile.")
+        .wait_for_text("#problem", "Version 3 became active in the meantime.")
         .await;
     assert_eq!(client.invoke("counted", &json!(0)).await.json(), 1);
     browser.click("#activate-button").await;
@@ -58,10 +58,7 @@ async fn a_version_is_gone_back_to_after_an_answer() {
     browser.fill("#confirm", "counted").await;
     browser.click("#delete-button").await;
     browser
-        .wait_for_text(
-            "#error-confirm",
-            "Version 4 became the active one meanwhile.",
-        )
+        .wait_for_text("#error-confirm", "Version 4 became active in the meantime.")
         .await;
     browser.click("#delete-button").await;
     browser.wait_for_text("#notice", "deleted").await;
@@ -81,7 +78,9 @@ async fn settings_that_are_not_saved_are_asked_about() {
     log_in(&browser, &server).await;
     browser.open(&server, "/functions/careful/settings").await;
     browser.fill("#memory_mb", "256").await;
-    browser.wait_for_text("#unsaved-note", "Not saved").await;
+    browser
+        .wait_for_text("#unsaved-note", "Unsaved changes")
+        .await;
     browser.click("#commands summary").await;
     let command = browser.text("#command-1").await;
     assert!(command.ends_with("-d '{\"memory_mb\":256}'"), "{command}");
@@ -148,9 +147,9 @@ async fn secrets_are_hidden_while_typed_and_come_from_a_file() {
     let errors = browser.text("#env-paste-error").await;
     for error in [
         "Line 3: expected NAME=value.",
-        "Line 4: \"2B\" is not a name",
-        "Line 5: the quote \" is not closed.",
-        "Line 6: there is text after the closing quote.",
+        "Line 4: \"2B\" must be letters",
+        "Line 5: missing closing \".",
+        "Line 6: text after the closing quote.",
         "Line 7: the value has a line break",
     ] {
         assert!(errors.contains(error), "{error} in {errors}");
@@ -165,7 +164,7 @@ async fn secrets_are_hidden_while_typed_and_come_from_a_file() {
     browser.paste("#env-paste", file).await;
     browser.click("#env-paste-add").await;
     browser
-        .wait_for_text("#env-paste-said", "7 variables are filled in")
+        .wait_for_text("#env-paste-said", "Added 7 variables")
         .await;
     browser.click("#save-button").await;
     browser.wait_for_text("#notice", "saved as version 2").await;

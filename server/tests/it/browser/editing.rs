@@ -74,13 +74,13 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
         )
         .await;
     browser
-        .wait_for_text("#edit-summary", "2 files are changed")
+        .wait_for_text("#edit-summary", "2 files changed")
         .await;
     browser.click("#new-file").await;
     browser.fill("#path", "pkg/note.txt").await;
     browser.paste("#code-editor", "a note\n").await;
     browser
-        .wait_for_text("#edit-summary", "3 files are changed")
+        .wait_for_text("#edit-summary", "3 files changed")
         .await;
     // The editor's own way to a review.
     browser.look("code-edited-desktop-light").await;
@@ -115,9 +115,7 @@ async fn two_files_are_edited_reviewed_and_deployed_together() {
         .send_keys(&Key::Enter)
         .await
         .expect("a key");
-    browser
-        .wait_for_text("#notice", "Version 2 is deployed")
-        .await;
+    browser.wait_for_text("#notice", "Version 2 is live").await;
     let result = server.client().invoke("files", &json!("Ada")).await;
     assert_eq!(result.expect(200).json(), "Good day, Ada!");
     let pages = [
@@ -170,9 +168,7 @@ async fn an_upload_tells_how_far_it_is() {
     browser.click("#upload-button").await;
     browser.wait_for_text(".progress-text", "Uploading").await;
     browser.find(".progress-bar:not([hidden])").await;
-    browser
-        .wait_for_text("#notice", "Version 2 is deployed")
-        .await;
+    browser.wait_for_text("#notice", "Version 2 is live").await;
     let result = server.client().invoke("files", &json!(1)).await;
     assert_eq!(result.expect(200).json(), "uploaded");
     browser.close().await;
@@ -243,9 +239,7 @@ async fn an_import_error_is_shown_at_its_line() {
         .await;
     browser.click("#review-button").await;
     browser.click("#review[open] #deploy-button").await;
-    browser
-        .wait_for_text("#notice", "Version 2 is deployed")
-        .await;
+    browser.wait_for_text("#notice", "Version 2 is live").await;
     let result = server.client().invoke("files", &json!(1)).await;
     assert_eq!(result.expect(200).json(), "mended");
     browser.close().await;

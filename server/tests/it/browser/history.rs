@@ -146,15 +146,13 @@ async fn a_log_is_followed_paused_and_searched() {
     let browser = Browser::start(DESKTOP, false).await;
     log_in(&browser, &server).await;
     browser.open(&server, "/functions/story/logs").await;
-    browser
-        .wait_for_text("#log-empty", "Nothing printed yet")
-        .await;
-    browser.wait_for_text("#tail-state", "Following").await;
+    browser.wait_for_text("#log-empty", "No output yet").await;
+    browser.wait_for_text("#tail-state", "Live").await;
     browser
         .pictures(&server.url, &[("logs-empty", "/functions/story/logs")])
         .await;
 
-    browser.wait_for_text("#tail-state", "Following").await;
+    browser.wait_for_text("#tail-state", "Live").await;
     let id = invoke(&client, json!({"n": 1, "lines": 2})).await;
     browser
         .wait_for_text("#log-list", "nearly lost connection 1")
@@ -177,7 +175,7 @@ async fn a_log_is_followed_paused_and_searched() {
         .await;
 
     // However much is printed, the page stays small and at the end.
-    browser.wait_for_text("#tail-state", "Following").await;
+    browser.wait_for_text("#tail-state", "Live").await;
     invoke(&client, json!({"n": 3, "lines": 3000})).await;
     browser
         .wait_until(
@@ -210,7 +208,7 @@ async fn a_log_is_followed_paused_and_searched() {
     browser.fill("#log-query", "\"open").await;
     browser.click("#log-search-button").await;
     browser
-        .wait_for_text("#log-error", "second quotation mark")
+        .wait_for_text("#log-error", "unclosed quotation mark")
         .await;
     let of_one = format!("/functions/story/logs?q=story&invocation={id}");
     let pages = [
@@ -222,7 +220,7 @@ async fn a_log_is_followed_paused_and_searched() {
     browser.pictures(&server.url, &pages).await;
     // Leaving the search follows again.
     browser.click("#log-clear").await;
-    browser.wait_for_text("#tail-state", "Following").await;
+    browser.wait_for_text("#tail-state", "Live").await;
     browser.close().await;
 }
 
@@ -296,7 +294,7 @@ async fn log_lines_are_coloured_folded_cut_and_dated() {
         )
         .await;
     // Lines that come later are told in the same zone, and the choice outlives the page.
-    browser.wait_for_text("#tail-state", "Following").await;
+    browser.wait_for_text("#tail-state", "Live").await;
     client.invoke("wordy", &json!({})).await;
     browser
         .wait_until(

@@ -181,7 +181,7 @@ async fn a_server_that_is_started_again_goes_on_counting() {
     browser
         .wait_until(
             "a note of the new start",
-            "return window.seen.notes.includes('started again');",
+            "return window.seen.notes.includes('restarted');",
         )
         .await;
     server.client().invoke("one", &json!(6)).await.expect(200);

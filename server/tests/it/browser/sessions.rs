@@ -46,7 +46,7 @@ async fn an_expired_session_is_renewed_over_the_page() {
     browser.fill("#session-secret", "wrong").await;
     browser.click("#session-submit").await;
     browser
-        .wait_for_text("#session-error", "token is not known")
+        .wait_for_text("#session-error", "Unknown token")
         .await;
     // The refusals are what was asked for.
     browser.console().await;
@@ -76,9 +76,7 @@ async fn an_expired_session_is_renewed_over_the_page() {
         .await;
     browser.click("#review-button").await;
     browser.click("#review[open] #deploy-button").await;
-    browser
-        .wait_for_text("#notice", "Version 2 is deployed")
-        .await;
+    browser.wait_for_text("#notice", "Version 2 is live").await;
     let result = server.client().invoke("kept", &json!(1)).await;
     assert_eq!(result.expect(200).json(), "edited");
     browser.close().await;
@@ -107,13 +105,13 @@ async fn a_draft_is_offered_after_a_reload_and_a_log_in() {
     browser.fill("#login-token", TOKEN).await;
     browser.click("#login-submit").await;
     browser
-        .wait_for_text("#draft-restore", "Restore your draft from ")
+        .wait_for_text("#draft-restore", "Restore draft from ")
         .await;
     browser.look("draft-desktop-light").await;
     assert_eq!(browser.code().await, CODE);
     browser.click("#draft-restore").await;
     browser
-        .wait_for_text("#edit-summary", "2 files are changed: main.py, notes.txt")
+        .wait_for_text("#edit-summary", "2 files changed: main.py, notes.txt")
         .await;
     assert_eq!(browser.code().await, EDITED);
     browser.click("#review-button").await;
@@ -121,9 +119,7 @@ async fn a_draft_is_offered_after_a_reload_and_a_log_in() {
         .wait_for_text("#review-content", "changes 2 files")
         .await;
     browser.click("#review[open] #deploy-button").await;
-    browser
-        .wait_for_text("#notice", "Version 2 is deployed")
-        .await;
+    browser.wait_for_text("#notice", "Version 2 is live").await;
     // Deployed, it is no draft any more.
     browser.open(&server, "/functions/kept/code").await;
     let none = "return document.getElementById('draft').hidden && !Object.keys(sessionStorage).some((key) => key.startsWith('draft:'));";

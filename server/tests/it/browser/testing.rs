@@ -81,7 +81,7 @@ async fn an_event_is_saved_and_had_again() {
     browser.find("#confirm-dialog[open]").await;
     browser.look("confirm-desktop-dark").await;
     browser.click("#confirm-yes").await;
-    browser.wait_for_text("#event-said", "is deleted").await;
+    browser.wait_for_text("#event-said", "event deleted").await;
     browser.close().await;
 }
 
@@ -179,7 +179,7 @@ async fn the_keyboard_is_enough() {
     .await;
     browser.wait_for_text("#result-body", "13998").await;
     // Tab leaves the short editor and changes nothing in it, as the hint below it says.
-    assert!(browser.text("#event-hint").await.contains("Tab leaves"));
+    assert!(browser.text("#event-hint").await.contains("Tab to leave"));
     let before = browser
         .find("#event")
         .await

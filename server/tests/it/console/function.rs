@@ -121,7 +121,7 @@ async fn a_function_lives_and_dies_without_a_script() {
     let none = browser
         .get("/functions/one/invocations?status=failed")
         .await;
-    assert!(none.text().contains("No invocation matches"));
+    assert!(none.text().contains("No matching invocations"));
     let wrong = browser
         .get("/functions/one/invocations?min_ms=soon")
         .await

@@ -80,7 +80,7 @@ fn is_beyond_a_schema(field: &str, value: &Value, answer: &Answer) -> bool {
         "network" => value == "outbound",
         "cors" => problem["field"] == "cors.allow_credentials",
         // Not the user's own name.
-        "password" => rule.contains("must not be the name"),
+        "password" => rule.contains("must differ from the name"),
         "handler" => problem["code"] == "import_failed",
         "runtime" => problem["code"] == "import_failed",
         _ => false,

@@ -30,7 +30,7 @@ async fn a_restore_that_takes_too_long_falls_to_a_boot() {
         let image = function(&client, "hello").await["image"].clone();
         assert_eq!(image["restore_failures"], round, "{image}");
         let note = image["note"].as_str().unwrap_or_default();
-        assert!(note.contains("not done within "), "{image}");
+        assert!(note.contains("timed out after "), "{image}");
         // After the third in a row the image is given up.
         assert_eq!(image["bytes"].is_null(), round == 3, "{image}");
     }
@@ -103,6 +103,6 @@ async fn a_restore_that_is_stuck_is_shown_with_what_criu_said() {
     assert_eq!(answer.header("x-hearth-start"), "boot");
     let image = function(&client, "hello").await["image"].clone();
     let note = image["note"].as_str().unwrap_or_default();
-    assert!(note.contains("not done within 5000 ms"), "{image}");
+    assert!(note.contains("timed out after 5000 ms"), "{image}");
     assert!(note.contains("waits for nothing"), "{image}");
 }

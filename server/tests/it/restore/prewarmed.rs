@@ -191,7 +191,7 @@ async fn one_that_hangs_costs_the_restore_only() {
     call(&client, "boot").await;
     let image = function(&client, "hello").await["image"].clone();
     let note = image["note"].as_str().unwrap_or_default();
-    assert!(note.contains("not done within"), "{image}");
+    assert!(note.contains("timed out after"), "{image}");
     kill_template(&server, &client, "hello").await;
     prewarmed(&client).await;
     call(&client, "restore").await;

@@ -163,7 +163,7 @@ fn a_fresh_server_leads_to_the_setup_and_still_takes_a_token() {
     assert!(!usual.contains("href=\"/setup\"") && usual.contains("id=\"login-password-submit\""));
     assert!(usual.contains("id=\"token-login\">") && usual.contains("id=\"login-token\""));
     let refused = LoginPage {
-        error: "This token is not known.".into(),
+        error: "Unknown token.".into(),
         ..login()
     };
     assert!(html(&refused).contains("id=\"token-login\" open"));
@@ -178,7 +178,7 @@ fn a_fresh_server_leads_to_the_setup_and_still_takes_a_token() {
 fn the_own_session_cannot_be_ended_from_its_list() {
     let page = html(&account());
     assert_eq!(page.matches("/account/sessions/7/end").count(), 1);
-    assert!(page.contains("this one") && page.contains("id=\"end-others\""));
+    assert!(page.contains("this session") && page.contains("id=\"end-others\""));
     let alone = AccountPage {
         sessions: vec![session(true)],
         ..account()
@@ -275,5 +275,5 @@ fn the_log_pages_by_key_and_keeps_its_filter() {
         ..audit()
     };
     let page = html(&empty);
-    assert!(page.contains("No changes yet") && !page.contains("id=\"older\""));
+    assert!(page.contains("No entries yet") && !page.contains("id=\"older\""));
 }

@@ -59,9 +59,9 @@ fn found_words_are_marked_and_nothing_of_a_line_is_markup() {
         live.contains("data-tail=\"/api/v1/functions/hello/logs?limit=200&#38;follow=true\""),
         "{live}"
     );
-    page.logs.wrong = Some("must have a word".into());
+    page.logs.wrong = Some("must contain a word".into());
     let wrong = html(&LogsPartial { logs: page.logs });
-    assert!(wrong.contains("The search must have a word.") && !wrong.contains("<mark>"));
+    assert!(wrong.contains("The search must contain a word.") && !wrong.contains("<mark>"));
 }
 
 #[test]
@@ -145,8 +145,8 @@ fn an_invocation_says_all_there_is() {
 #[test]
 fn an_image_is_told_of_in_a_sentence() {
     let html = html(&function(chrome(), history(Vec::new())));
-    assert!(html.contains("An image of 4.2 MiB, restored 3 times; 1 restore failed."));
-    assert_eq!(ImageRow::default().in_words(), "No image of the template.");
+    assert!(html.contains("Template image: 4.2 MiB, restored 3 times; 1 restore failed."));
+    assert_eq!(ImageRow::default().in_words(), "No template image.");
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn the_functions_page_follows_the_tokens_rights() {
         "id=\"invoke-button\"",
         "/functions/hello/settings",
         "5 requests",
-        "Not invoked yet.",
+        "No invocations yet.",
     ] {
         assert!(page.contains(expected), "{expected} in {page}");
     }

@@ -181,7 +181,7 @@ pub(super) fn function(chrome: Chrome, history: HistoryView) -> FunctionPage {
         decisions: vec![DecisionRow {
             name: "forked",
             count: 1_204,
-            meaning: "Instances forked off a template that was up",
+            meaning: "Instances forked from a running template",
         }],
         starts: StartRow {
             by: "restore".into(),
@@ -318,7 +318,7 @@ pub(super) fn settings_page() -> SettingsPage {
         commands: commands(),
         errors: FieldErrors::default(),
         problem: None,
-        delete_error: "Type the function's name to delete it.".into(),
+        delete_error: "Type the function's name to confirm.".into(),
         loaded: 3,
         revision: HOSTILE.into(),
     }
