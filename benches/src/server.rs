@@ -11,7 +11,7 @@ use crate::client::{Connection, TOKEN, request, request_of};
 use crate::process::{Program, bound};
 
 /// How long to wait for what the server does in its own time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to look meanwhile.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -191,7 +191,7 @@ impl Server {
             let function = self.function(name)?;
             Ok(function["state"] == "asleep" && function["image"]["bytes"].is_u64())
         };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while is_asleep()? && self.call("GET", "/node", &Value::Null)?["prewarmed_sandboxes"] == 0 {
             if Instant::now() > deadline {
                 bail!("no sandbox was made ahead");
@@ -261,7 +261,7 @@ impl Server {
 
     /// Waits until the function is as `wanted` says.
     pub fn wait(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let function = self.function(name)?;
             if wanted(&function) {

@@ -33,8 +33,7 @@ function variable(whole) {
   const read = value(line.slice(equals + 1).trim());
   if (read.wrong) return { wrong: read.wrong };
   if (!/^\s*(#.*)?$/.test(read.rest)) return { wrong: "text after the closing quote" };
-  if (/[\r\n]/.test(read.value))
-    return { wrong: "the value has a line break; set it with the API instead" };
+  if (/[\r\n]/.test(read.value)) return { wrong: "the value has a line break; set it with the API instead" };
   return { name, value: read.value };
 }
 

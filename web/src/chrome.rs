@@ -43,7 +43,7 @@ pub enum Section {
     Overview,
     /// `/functions`, `/functions/…` and `/new`
     Functions,
-    /// `/accounts`
+    /// `/users`
     Accounts,
     /// `/tokens`
     Tokens,
@@ -60,7 +60,7 @@ impl Section {
         match first.unwrap_or_default() {
             "" => Self::Overview,
             "functions" | "new" => Self::Functions,
-            "accounts" => Self::Accounts,
+            "users" => Self::Accounts,
             "tokens" => Self::Tokens,
             "audit" => Self::Audit,
             "retention" => Self::Retention,
@@ -72,7 +72,7 @@ impl Section {
     pub const ENTRIES: [(Self, &'static str, &'static str, bool); 6] = [
         (Self::Overview, "/", "Overview", false),
         (Self::Functions, "/functions", "Functions", false),
-        (Self::Accounts, "/accounts", "Users", true),
+        (Self::Accounts, "/users", "Users", true),
         (Self::Tokens, "/tokens", "Tokens", true),
         (Self::Audit, "/audit", "Audit", true),
         (Self::Retention, "/retention", "Retention", true),

@@ -25,7 +25,7 @@ pub struct Sizes {
 
 impl Sizes {
     /// Those of a pre-warmed sandbox without a function: minimal, and not 0, which would mean no limit.
-    const STANDBY: Self = Self {
+    const PREWARMED: Self = Self {
         tmp: 16 * PAGE,
         shm: 16 * PAGE,
     };
@@ -86,7 +86,7 @@ pub fn enter_root(sizes: Option<Sizes>) -> Result<(), JailError> {
     let flags = FLAGS | MountFlags::NOEXEC;
     rustix::mount::mount("proc", "proc", "proc", flags, None)
         .map_err(JailError::mount("mounting /proc"))?;
-    let sizes = sizes.unwrap_or(Sizes::STANDBY);
+    let sizes = sizes.unwrap_or(Sizes::PREWARMED);
     sizes.apply(|path, flags, options| {
         rustix::mount::mount("tmpfs", path, "tmpfs", flags, options)
     })?;

@@ -172,8 +172,7 @@ function watchImport(fail) {
     uncaughtException: fail,
     unhandledRejection: fail,
     exit: (code) => fail(new Fault("Runtime.ExitError", `the module called process.exit(${code}) during the import`)),
-    beforeExit: () =>
-      fail(new Fault("Runtime.ImportModuleError", "the import awaits something that never happens")),
+    beforeExit: () => fail(new Fault("Runtime.ImportModuleError", "the import awaits something that never happens")),
   };
   for (const [event, listener] of Object.entries(listeners)) {
     process.on(event, listener);

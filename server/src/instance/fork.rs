@@ -194,7 +194,11 @@ struct Started {
 
 impl Started {
     /// Forks, or sends GO to the pre-forked instance, and waits for READY.
-    async fn from(template: &Template, mut descriptors: InstanceDescriptors, way: Way) -> Result<Self, StartError> {
+    async fn from(
+        template: &Template,
+        mut descriptors: InstanceDescriptors,
+        way: Way,
+    ) -> Result<Self, StartError> {
         let instance_cgroup = template.sandbox.instance_cgroup().await?;
         let sent = Instant::now();
         descriptors.go()?;

@@ -137,7 +137,11 @@ impl Template {
     }
 
     /// Starts the worker of these descriptors, unless it was started already.
-    pub(super) async fn start_for(&self, descriptors: &mut InstanceDescriptors, way: Way) -> Result<(), StartError> {
+    pub(super) async fn start_for(
+        &self,
+        descriptors: &mut InstanceDescriptors,
+        way: Way,
+    ) -> Result<(), StartError> {
         if let Worker::Ends(ends) = &descriptors.worker {
             let (sequence, refused) = self.command(way, &ends.descriptors()).await?;
             // With our copies closed, the end of the worker closes the socket.

@@ -190,11 +190,11 @@ impl ByteCodeWriter<'_> {
                 .iter()
                 .map(|(stream, _)| PollFd::new(stream, PollFlags::IN))
                 .collect();
-            let patience = Timespec {
+            let timeout = Timespec {
                 tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
                 tv_nsec: left.subsec_nanos().into(),
             };
-            match poll(&mut ready, Some(&patience)) {
+            match poll(&mut ready, Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }

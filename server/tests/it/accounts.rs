@@ -141,18 +141,18 @@ async fn users_live_and_die_without_a_script() {
     user(&server, "ada", "admin").await;
     let ada = Browser::of_user(&server, "ada", PASSWORD).await;
     let fields = [("name", "bob"), ("role", "viewer"), ("first", "made")];
-    let page = ada.submit("/accounts", &fields).await.expect(200).text();
+    let page = ada.submit("/users", &fields).await.expect(200).text();
     let password = secret(&page);
     let mut bob = Browser::new(&server);
     let answer = bob.try_password("bob", &password).await.expect(303);
     bob.enter(&answer).await;
     assert!(
-        !ada.get("/accounts").await.text().contains(&password),
+        !ada.get("/users").await.text().contains(&password),
         "shown once"
     );
 
     let fields = [("name", "bob"), ("role", "viewer"), ("first", "made")];
-    let page = ada.submit("/accounts", &fields).await.expect(422).text();
+    let page = ada.submit("/users", &fields).await.expect(422).text();
     assert!(page.contains("id=\"error-name\">A user named"), "{page}");
     let fields = [
         ("name", "eve"),
@@ -160,36 +160,30 @@ async fn users_live_and_die_without_a_script() {
         ("first", "typed"),
         ("password", "sh0rt"),
     ];
-    let page = ada.submit("/accounts", &fields).await.expect(422).text();
+    let page = ada.submit("/users", &fields).await.expect(422).text();
     assert!(page.contains("id=\"error-password\">Must be 12") && !page.contains("sh0rt"));
 
-    let answer = ada
-        .submit("/accounts/bob/role", &[("role", "operator")])
-        .await;
+    let answer = ada.submit("/users/bob/role", &[("role", "operator")]).await;
     assert_eq!(
         answer.expect(303).header("location"),
-        "/accounts/bob?notice=role"
+        "/users/bob?notice=role"
     );
-    ada.submit("/accounts/bob/role", &[("role", "root")])
+    ada.submit("/users/bob/role", &[("role", "root")])
         .await
         .expect(422);
     bob.get("/new").await.expect(200);
-    ada.submit("/accounts/bob/disable", &[]).await.expect(303);
+    ada.submit("/users/bob/disable", &[]).await.expect(303);
     bob.get("/account").await.expect(303);
-    ada.submit("/accounts/bob/enable", &[]).await.expect(303);
+    ada.submit("/users/bob/enable", &[]).await.expect(303);
     let page = ada
-        .submit("/accounts/bob/password", &[("first", "made")])
+        .submit("/users/bob/password", &[("first", "made")])
         .await;
     let renewed = secret(&page.expect(200).text());
     assert_ne!(renewed, password);
     bob.try_password("bob", &password).await.expect(401);
     Browser::of_user(&server, "bob", &renewed).await;
 
-    for path in [
-        "/accounts/ada/role",
-        "/accounts/ada/disable",
-        "/accounts/ada/delete",
-    ] {
+    for path in ["/users/ada/role", "/users/ada/disable", "/users/ada/delete"] {
         let page = ada
             .submit(path, &[("role", "viewer")])
             .await
@@ -197,14 +191,12 @@ async fn users_live_and_die_without_a_script() {
             .text();
         assert!(page.contains("is the last admin who can log in"), "{page}");
     }
-    ada.submit("/accounts/bob/delete", &[]).await.expect(303);
-    ada.get("/accounts/bob").await.expect(404);
-    ada.submit("/accounts/bob/delete", &[]).await.expect(404);
+    ada.submit("/users/bob/delete", &[]).await.expect(303);
+    ada.get("/users/bob").await.expect(404);
+    ada.submit("/users/bob/delete", &[]).await.expect(404);
     // Who resets their own password stays logged in here.
     let fields = [("first", "typed"), ("password", "another-password")];
-    ada.submit("/accounts/ada/password", &fields)
-        .await
-        .expect(303);
+    ada.submit("/users/ada/password", &fields).await.expect(303);
     ada.get("/account").await.expect(200);
 }
 
@@ -258,7 +250,7 @@ async fn no_page_shows_a_secret() {
         "/functions",
         "/new",
         "/account",
-        "/accounts",
+        "/users",
         "/tokens",
         "/audit",
         "/retention",
@@ -317,7 +309,7 @@ async fn every_page_and_refusal_has_the_security_headers() {
     let foreign = ada.post("/logout").header("sec-fetch-site", "cross-site");
     let answers = [
         ada.get("/account").await.expect(200),
-        ada.get("/accounts").await.expect(403),
+        ada.get("/users").await.expect(403),
         ada.get("/no/such/page").await.expect(404),
         Browser::new(&server).get("/login").await.expect(200),
         Browser::new(&server).get("/setup").await.expect(200),

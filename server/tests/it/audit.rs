@@ -180,23 +180,19 @@ async fn changes_in_the_console_and_log_ins_are_recorded() {
         ("first", "typed"),
         ("password", PASSWORD),
     ];
-    ada.submit("/accounts", &bob).await.expect(303);
-    ada.submit("/accounts/bob/role", &[("role", "operator")])
+    ada.submit("/users", &bob).await.expect(303);
+    ada.submit("/users/bob/role", &[("role", "operator")])
         .await
         .expect(303);
-    ada.submit("/accounts/ada/role", &[("role", "viewer")])
+    ada.submit("/users/ada/role", &[("role", "viewer")])
         .await
         .expect(409);
     let typed = [("first", "typed"), ("password", "another-password")];
-    ada.submit("/accounts/bob/password", &typed)
-        .await
-        .expect(303);
-    ada.submit("/accounts/bob/sessions/end", &[])
-        .await
-        .expect(303);
-    ada.submit("/accounts/bob/disable", &[]).await.expect(303);
-    ada.submit("/accounts/bob/enable", &[]).await.expect(303);
-    ada.submit("/accounts/bob/delete", &[]).await.expect(303);
+    ada.submit("/users/bob/password", &typed).await.expect(303);
+    ada.submit("/users/bob/sessions/end", &[]).await.expect(303);
+    ada.submit("/users/bob/disable", &[]).await.expect(303);
+    ada.submit("/users/bob/enable", &[]).await.expect(303);
+    ada.submit("/users/bob/delete", &[]).await.expect(303);
     let made = [("name", "ci"), ("rights", "read"), ("expires", "")];
     ada.submit("/tokens", &made).await.expect(200);
     let id = server.client().get("/api/v1/tokens").await.json()["items"][0]["id"].to_string();
@@ -300,7 +296,7 @@ async fn the_log_is_filtered_and_paged() {
         .expect(200)
         .text();
     assert_eq!(
-        page.matches("<td data-label=\"What\">token.create").count(),
+        page.matches("<td data-label=\"Action\">token.create").count(),
         3
     );
     assert!(!page.contains(">user.create</td>"));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::{Answer, Browser, Server, TOKEN, eventually};
 
 /// For what the server does in its own time; it asserts nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const MAIN: &[u8] =
     b"from pkg import words\n\ndef handler(event, context):\n    return words.greet(event)\n";
@@ -144,7 +144,7 @@ async fn what_cannot_be_done_changes_nothing() {
         .json();
     assert_eq!(versions["items"].as_array().expect("a list").len(), 1);
     // What did not import is removed in the background.
-    eventually("nothing half-done is left", PATIENCE, || async {
+    eventually("nothing half-done is left", TIMEOUT, || async {
         (server.packages() == 1).then_some(())
     })
     .await;

@@ -13,7 +13,7 @@ use crate::restore;
 use crate::support::{Answer, Client, Server, descendants, eventually};
 
 /// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Below the number of any descriptor that a server has free.
 const NO_DESCRIPTORS: u64 = 3;
 
@@ -74,7 +74,7 @@ fn is_exhausted(answer: Answer) {
 
 /// Invokes until it works: the host has just got better.
 async fn works_again(client: &Client, name: &str) -> Answer {
-    eventually("it works again", PATIENCE, || async {
+    eventually("it works again", TIMEOUT, || async {
         let answer = client.invoke(name, &json!({})).await;
         (answer.status == 200).then_some(answer)
     })
@@ -93,7 +93,7 @@ async fn without_descriptors_starts_are_put_off_and_nothing_is_lost() {
         }
     }
     restore::kill_template(&server, &client, "asleep").await;
-    eventually("one template each at most", PATIENCE, || async {
+    eventually("one template each at most", TIMEOUT, || async {
         (templates(&server, "awake").len() == 1).then_some(())
     })
     .await;

@@ -75,7 +75,7 @@ async fn the_first_admin_is_made_with_the_code_from_the_log_and_no_other() {
     let made = made.expect(303);
     assert_eq!(made.header("location"), "/");
     browser.enter(&made).await;
-    browser.get("/accounts").await.expect(200);
+    browser.get("/users").await.expect(200);
     let again = set_up(&browser, &code, PASSWORD).await.expect(409).text();
     assert!(again.contains("id=\"setup-done\""));
 
@@ -241,10 +241,10 @@ async fn sessions_are_listed_and_ended_one_by_one_and_all_others() {
     bob.get("/account").await.expect(200);
 
     // An admin ends those of others.
-    let page = here.get("/accounts/bob").await.expect(200).text();
+    let page = here.get("/users/bob").await.expect(200).text();
     let bobs = sessions(&page);
     assert_eq!(bobs.len(), 1);
-    let end = format!("/accounts/bob/sessions/{}/end", bobs[0]);
+    let end = format!("/users/bob/sessions/{}/end", bobs[0]);
     here.submit(&end, &[]).await.expect(303);
     bob.get("/account").await.expect(303);
     // A new log-in takes the place of the browser's session.
@@ -340,10 +340,10 @@ async fn what_outlasts_a_session_asks_for_the_password_again() {
     let person = [("name", "eve"), ("role", "admin"), ("first", "made")];
     for (path, fields) in [
         ("/tokens", &token[..]),
-        ("/accounts", &person),
-        ("/accounts/ada/role", &[("role", "viewer")]),
-        ("/accounts/ada/password", &[("first", "made")]),
-        ("/accounts/ada/enable", &[]),
+        ("/users", &person),
+        ("/users/ada/role", &[("role", "viewer")]),
+        ("/users/ada/password", &[("first", "made")]),
+        ("/users/ada/enable", &[]),
     ] {
         let page = ada.submit(path, fields).await.expect(403).text();
         assert!(page.contains("id=\"confirm\""), "{path}: {page}");
@@ -394,7 +394,7 @@ async fn what_outlasts_a_session_asks_for_the_password_again() {
         .text();
     assert!(made.contains("hth_"), "{made}");
     assert_eq!(count().await, before + 1);
-    let added = ada.submit("/accounts", &person).await.expect(200).text();
+    let added = ada.submit("/users", &person).await.expect(200).text();
     assert!(
         added.contains("Initial password for eve"),
         "and not again for ten minutes"

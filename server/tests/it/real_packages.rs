@@ -21,7 +21,7 @@ const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packages");
 const BUILT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../.tools/packages");
 const AT_A_TIME: usize = 64;
 /// pandas imports for seconds, on a machine that does something else as well.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// `call.json`: an event to invoke with, or an HTTP request to the function's path.
 #[derive(Deserialize)]
@@ -175,7 +175,7 @@ async fn serves_on(
 
         server = server.restart();
         client = server.client();
-        eventually("a server that serves", PATIENCE, || async {
+        eventually("a server that serves", TIMEOUT, || async {
             let ready = client.get("/readyz").await;
             (ready.status == 200).then_some(())
         })

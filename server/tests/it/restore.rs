@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::support::{Client, Server, descendants, eventually};
 
 /// Longest wait for the server to make an image in its own time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const HELLO: &str =
     "import json, random\ndef handler(event, context):\n    return [event, random.random()]\n";
@@ -63,7 +63,7 @@ pub(crate) fn server(ahead: bool) -> Server {
 
 /// Waits until a sandbox was made ahead.
 pub(crate) async fn prewarmed(client: &Client) {
-    eventually("a pre-warmed sandbox", PATIENCE, || async {
+    eventually("a pre-warmed sandbox", TIMEOUT, || async {
         let node = client.get("/api/v1/node").await.expect(200).json();
         (node["prewarmed_sandboxes"] == json!(1)).then_some(())
     })
@@ -86,7 +86,7 @@ async fn function(client: &Client, name: &str) -> Value {
 
 /// Waits until the function has an image.
 pub(crate) async fn image_of(client: &Client, name: &str) -> u64 {
-    eventually("an image", PATIENCE, || async {
+    eventually("an image", TIMEOUT, || async {
         let image = function(client, name).await["image"].clone();
         assert_eq!(image["dump_failures"], 0, "{image}");
         image["bytes"].as_u64()
@@ -108,7 +108,7 @@ pub(crate) async fn kill_template(server: &Server, client: &Client, name: &str) 
         killed += 1;
     }
     assert!(killed > 0, "a template");
-    eventually("the template's end", PATIENCE, || async {
+    eventually("the template's end", TIMEOUT, || async {
         (function(client, name).await["template"] == json!(false)).then_some(())
     })
     .await;
@@ -289,7 +289,7 @@ async fn an_image_goes_when_memory_is_short() {
     }
     client.deploy("hello", HELLO, json!({})).await;
     client.invoke("hello", &json!(1)).await.expect(200);
-    eventually("the image goes", PATIENCE, || async {
+    eventually("the image goes", TIMEOUT, || async {
         let function = function(&client, "hello").await;
         assert_eq!(function["image"]["dump_failures"], 0, "{function}");
         let evicted = function["decisions"]["image_evicted"].as_u64() > Some(0);
@@ -310,7 +310,7 @@ async fn what_cannot_be_kept_as_an_image_is_said() {
     }
     let code = "open('/tmp/cache', 'w').write('x')\ndef handler(event, context):\n    return open('/tmp/cache').read()\n";
     client.deploy("cache", code, json!({})).await;
-    let note = eventually("a note", PATIENCE, || async {
+    let note = eventually("a note", TIMEOUT, || async {
         let image = function(&client, "cache").await["image"].clone();
         image["note"].as_str().map(str::to_owned)
     })
@@ -359,7 +359,7 @@ async fn slow_imports_do_not_hold_up_restores() {
         })
         .collect();
     // All of them import, or wait for those that do.
-    eventually("the imports", PATIENCE, || async {
+    eventually("the imports", TIMEOUT, || async {
         let templates = descendants(server.pid());
         let importing = templates
             .iter()
@@ -406,7 +406,7 @@ def handler(event, context):
     client.deploy("many", many, json!({})).await;
     let count = client.invoke("many", &json!({})).await.expect(200).json();
     assert!(count.as_u64() > Some(19_000), "{count}");
-    eventually("the refusal", PATIENCE, || async {
+    eventually("the refusal", TIMEOUT, || async {
         let image = function(&client, "many").await["image"].clone();
         let note = image["note"].as_str().unwrap_or_default().to_owned();
         note.contains("memory mappings").then_some(())
@@ -478,14 +478,14 @@ async fn a_function_that_is_deleted_while_its_image_is_made_leaves_none() {
         client.deploy(&name, code, settings).await;
         let begun = std::time::Instant::now();
         while entries().is_empty() {
-            assert!(begun.elapsed() < PATIENCE, "the dump does not begin");
+            assert!(begun.elapsed() < TIMEOUT, "the dump does not begin");
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
         client
             .delete(&format!("/api/v1/functions/{name}"))
             .await
             .expect(204);
-        eventually("nothing is left", PATIENCE, || async {
+        eventually("nothing is left", TIMEOUT, || async {
             entries().is_empty().then_some(())
         })
         .await;

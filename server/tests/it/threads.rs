@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::restore::{available, image_of};
 use crate::support::{Client, Server, eventually};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A pool that was used while the module was imported, a listener that writes what is logged, a heart that beats, and an event
 /// loop that a thread runs.
@@ -123,7 +123,7 @@ async fn call(
 
 /// Lets everything of the function go: instances after a second, the template after another.
 pub(crate) async fn asleep(client: &Client, name: &str) {
-    eventually("sleep", PATIENCE, || async {
+    eventually("sleep", TIMEOUT, || async {
         (function(client, name).await["state"] == "asleep").then_some(())
     })
     .await;
@@ -159,7 +159,7 @@ async fn lives_through_everything(name: &str, code: &str, runtime: &str) {
 
     let server = server.restart();
     let client = server.client();
-    eventually("the function", PATIENCE, || async {
+    eventually("the function", TIMEOUT, || async {
         let ready = client.get("/readyz").await;
         (ready.status == 200).then_some(())
     })

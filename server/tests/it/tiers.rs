@@ -10,7 +10,7 @@ const SHORT: &str = "def handler(event, context):\n    return event\n";
 const SLOW: &str =
     "import time\ndef handler(event, context):\n    time.sleep(event)\n    return event\n";
 /// For what the server does in its own time; it asserts nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn function(client: &Client, name: &str) -> Value {
     let path = format!("/api/v1/functions/{name}");
@@ -25,7 +25,7 @@ async fn decided(client: &Client, name: &str, decision: &str) -> u64 {
 
 /// Waits until a function has nothing in memory.
 async fn falls_asleep(client: &Client, name: &str) {
-    eventually("it falls asleep", PATIENCE, || async {
+    eventually("it falls asleep", TIMEOUT, || async {
         let function = function(client, name).await;
         (function["state"] == "asleep" && function["template"] == false).then_some(())
     })
@@ -34,7 +34,7 @@ async fn falls_asleep(client: &Client, name: &str) {
 
 /// Waits until a function has no instances.
 async fn cools_down(client: &Client, name: &str) {
-    eventually("its instances end", PATIENCE, || async {
+    eventually("its instances end", TIMEOUT, || async {
         let instances = function(client, name).await["instances"].clone();
         (instances == json!({"idle": 0, "busy": 0, "starting": 0})).then_some(())
     })
@@ -69,7 +69,7 @@ async fn a_burst_of_short_calls_starts_few_instances() {
         cools_down(&client, "short").await;
         let before = decided(&client, "short", "forked").await;
         burst(&client, "short", 100, json!(1)).await;
-        eventually("every start ends", PATIENCE, || async {
+        eventually("every start ends", TIMEOUT, || async {
             let instances = function(&client, "short").await["instances"].clone();
             (instances["starting"] == 0).then_some(())
         })
@@ -90,7 +90,7 @@ async fn a_burst_of_long_calls_starts_an_instance_for_each() {
         client.invoke("long", &json!(0)).await.expect(200);
     }
     let burst = burst(&client, "long", 24, json!(3));
-    let busy = eventually("all are served at once", PATIENCE, || async {
+    let busy = eventually("all are served at once", TIMEOUT, || async {
         let instances = function(&client, "long").await["instances"].clone();
         (instances["busy"] == 24).then_some(instances)
     });
@@ -214,7 +214,7 @@ async fn an_instance_is_ready_for_a_periodic_caller() {
     }
     assert!(decided(&client, "clock", "started_ahead").await >= 1);
     // Nobody calls any more: it waits in vain, twice at most, and is let go.
-    eventually("it gives up", PATIENCE, || async {
+    eventually("it gives up", TIMEOUT, || async {
         (decided(&client, "clock", "ahead_missed").await >= 1).then_some(())
     })
     .await;
@@ -238,7 +238,7 @@ async fn the_starts_of_many_functions_take_turns_and_none_is_lost() {
         let of = |decision: &str| counts[decision].as_u64().unwrap();
         let begun = of("started_for_request");
         assert!(begun >= 1);
-        eventually("every start ends", PATIENCE, || async {
+        eventually("every start ends", TIMEOUT, || async {
             let counts = function(&client, name).await["decisions"].clone();
             let of = |decision: &str| counts[decision].as_u64().unwrap();
             let ended = of("forked") + of("booted") + of("start_withdrawn") + of("start_failed");
@@ -265,7 +265,7 @@ async fn decisions_outlive_a_version_and_are_shown_everywhere() {
     assert_eq!(changed["active_version"], 2);
     assert_eq!(changed["keep_warm"], true);
     assert_eq!(changed["template_idle_timeout_s"], 7200);
-    eventually("the instance is there", PATIENCE, || async {
+    eventually("the instance is there", TIMEOUT, || async {
         (decided(&client, "shown", "forked").await == 2).then_some(())
     })
     .await;
@@ -300,7 +300,7 @@ async fn a_function_that_was_short_gets_all_its_instances_when_its_calls_turn_lo
         \x20   return event\n";
     let settings = json!({"min_instances": all, "max_concurrency": all, "timeout_ms": 20_000});
     client.deploy("meets", code, settings).await;
-    eventually("its instances are up", PATIENCE, || async {
+    eventually("its instances are up", TIMEOUT, || async {
         let idle = function(&client, "meets").await["instances"]["idle"].as_u64();
         (idle == Some(all as u64)).then_some(())
     })

@@ -16,7 +16,7 @@ use zip::{CompressionMethod, ZipWriter};
 use crate::support::{Browser, Client, Server, TOKEN, eventually, exchange, half_a_request};
 
 const HANDLER: &str = "def handler(event, context):\n    return 1\n";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// What one large upload has.
 const LARGE: usize = 100 << 20;
 /// What the server may gain by several of them at a time: pieces that are under way, and what allocators keep.
@@ -130,7 +130,7 @@ async fn an_upload_over_the_limit_is_refused() {
     let request = put(&client, "mine").header("content-type", "application/zip");
     let answer = client.send(request.body(pieces(&long))).await;
     answer.problem(413, "payload_too_large");
-    eventually("it is gone", PATIENCE, || async {
+    eventually("it is gone", TIMEOUT, || async {
         (spooled(&server) == 0).then_some(())
     })
     .await;
@@ -160,7 +160,7 @@ async fn an_upload_that_breaks_off_leaves_nothing() {
             first.extend(vec![b'x'; 3 << 20]);
             half.push(half_a_request(&server.url, &first).await);
         }
-        eventually("they are on the disk", PATIENCE, || async {
+        eventually("they are on the disk", TIMEOUT, || async {
             (spooled(&server) == half.len()).then_some(())
         })
         .await;
@@ -168,7 +168,7 @@ async fn an_upload_that_breaks_off_leaves_nothing() {
         half
     };
     drop(begin().await);
-    eventually("they are gone", PATIENCE, || async {
+    eventually("they are gone", TIMEOUT, || async {
         (spooled(&server) == 0).then_some(())
     })
     .await;
@@ -224,7 +224,7 @@ async fn a_full_disk_is_told_and_leaves_nothing() {
         let detail = problem["detail"].as_str().expect("text");
         assert!(detail.contains("No space left on device"), "{detail}");
         assert_eq!(server.packages(), packages);
-        eventually("the room is free", PATIENCE, || async {
+        eventually("the room is free", TIMEOUT, || async {
             (spooled(&server) == 0).then_some(())
         })
         .await;

@@ -17,7 +17,7 @@ control = socket.socket(fileno=3)
 def say(*args): control.send(json.dumps(args, default=str).encode())
 ";
 /// Longer than anything here takes; a test that waits this long has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Memory of an instance.
 const MEMORY: u64 = 64 << 20;
 
@@ -149,7 +149,7 @@ impl Running {
 
     pub async fn hear_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; 1 << 17];
-        match tokio::time::timeout(PATIENCE, self.control.recv(&mut bytes)).await {
+        match tokio::time::timeout(TIMEOUT, self.control.recv(&mut bytes)).await {
             Ok(length) => bytes.truncate(length.expect("recv")),
             Err(_) => panic!("the template says nothing: {}", self.printed()),
         };
@@ -179,7 +179,7 @@ impl Running {
 pub async fn until(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "not so: {what}");
+        assert!(start.elapsed() < TIMEOUT, "not so: {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

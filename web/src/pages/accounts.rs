@@ -1,4 +1,4 @@
-//! `/accounts` and `/accounts/{name}`: users.
+//! `/users` and `/users/{name}`: users.
 
 use askama::Template;
 
@@ -27,7 +27,7 @@ impl RoleChoice {
         },
         Self {
             name: "admin",
-            about: "also manages people, tokens and retention",
+            about: "also manages users, tokens and retention",
         },
     ];
 }
@@ -114,7 +114,7 @@ pub struct PersonPage {
 impl PersonPage {
     /// The address of the page: names need no escapes there.
     fn base(&self) -> String {
-        format!("/accounts/{}", self.person.name)
+        format!("/users/{}", self.person.name)
     }
 
     /// Whether there is a session that can be ended: the one of this page cannot.

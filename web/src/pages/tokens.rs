@@ -10,7 +10,7 @@ pub const RIGHTS: [(&str, &str); 4] = [
     ("read", "see functions, history and logs"),
     ("invoke", "invoke functions"),
     ("write", "deploy, change and delete functions"),
-    ("admin", "manage people, tokens and retention"),
+    ("admin", "manage users, tokens and retention"),
 ];
 
 /// How long a token may be valid: days (none for ever), and in words.

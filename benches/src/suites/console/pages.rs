@@ -84,7 +84,7 @@ pub fn all(server: &Server, data: &Data) -> anyhow::Result<Vec<Page>> {
         Page::whole("code", format!("{busy}/code")),
         Page::whole("versions", format!("{busy}/versions")),
         Page::whole("settings", format!("{busy}/settings")),
-        Page::whole("accounts", "/accounts"),
+        Page::whole("accounts", "/users"),
         Page::whole("tokens", "/tokens"),
         Page::whole("audit", "/audit"),
         Page::whole("account", "/account"),

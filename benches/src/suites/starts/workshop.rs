@@ -22,7 +22,7 @@ use crate::server::{Runtime, executable};
 const MEMORY_MB: u32 = 128;
 
 /// Longest wait for something that takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A sandbox host, a store of logs and the runtimes, in a directory of their own.
 pub struct Workshop {
@@ -105,7 +105,7 @@ impl Workshop {
         });
         let waiting = Instant::now();
         while self.host.prewarmed().ready() == 0 {
-            anyhow::ensure!(waiting.elapsed() < PATIENCE, "no sandbox was made ahead");
+            anyhow::ensure!(waiting.elapsed() < TIMEOUT, "no sandbox was made ahead");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(())

@@ -37,7 +37,7 @@ use language::LANGUAGE;
 pub use siblings::check_siblings;
 
 /// Longest wait for anything: a hang fails the test instead of stopping the run.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 const RING_BYTES: u32 = 256 * 1024;
 
@@ -225,7 +225,7 @@ impl Template {
 
     /// Waits for the template's end.
     pub fn wait(&mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = self.process.try_wait().expect("wait") {
                 return status;
@@ -337,7 +337,7 @@ pub fn drain(pipe: &File) -> String {
 /// Waits until `fd` can be read.
 pub fn wait_readable(fd: BorrowedFd<'_>, whom: &str) {
     let timeout = Timespec {
-        tv_sec: PATIENCE.as_secs() as i64,
+        tv_sec: TIMEOUT.as_secs() as i64,
         tv_nsec: 0,
     };
     let ready = poll(

@@ -32,7 +32,7 @@ async fn a_full_disk_delays_the_history_and_loses_nothing() {
         .await;
     assert!(page.unwrap().unwrap().items.is_empty());
     pragma("PRAGMA max_page_count = 1000000".into()).await;
-    assert!(fixture.history.inner.queue.written(PATIENCE).await);
+    assert!(fixture.history.inner.queue.written(TIMEOUT).await);
     fixture.history.flush().await;
     let page = fixture
         .history
@@ -96,12 +96,12 @@ async fn the_queue_makes_callers_wait_when_it_is_full() {
     for _ in 0..4 {
         put().await;
     }
-    let patience = Duration::from_millis(50);
-    assert!(tokio::time::timeout(patience, put()).await.is_err());
-    assert!(!queue.written(patience).await);
+    let limit = Duration::from_millis(50);
+    assert!(tokio::time::timeout(limit, put()).await.is_err());
+    assert!(!queue.written(limit).await);
     drop(held);
     // The one whose caller gave up is there as well.
-    assert!(queue.written(PATIENCE).await);
+    assert!(queue.written(TIMEOUT).await);
     put().await;
     let page = fixture
         .history

@@ -16,7 +16,7 @@ use crate::model::{
 const T0: i64 = 1_700_000_000_000_000;
 const MINUTE: i64 = 60_000_000;
 /// How long reads wait for the disk here: as long as the slowest machine needs.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 struct Fixture {
     directory: tempfile::TempDir,
@@ -50,7 +50,7 @@ impl Fixture {
             env: BTreeMap::new(),
         };
         let function = store.create_function(&spec, "aa", 1).await.unwrap().id;
-        let history = History::start_with(store.clone(), PATIENCE);
+        let history = History::start_with(store.clone(), TIMEOUT);
         Self {
             directory,
             store,
@@ -66,7 +66,7 @@ impl Fixture {
         let store = Store::open(&self.directory.path().join("hearth.db"))
             .await
             .unwrap();
-        let history = History::start_with(store.clone(), PATIENCE);
+        let history = History::start_with(store.clone(), TIMEOUT);
         Self {
             store,
             history,

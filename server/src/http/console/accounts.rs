@@ -1,4 +1,4 @@
-//! `/accounts`: lists and adds users.
+//! `/users`: lists and adds users.
 
 use axum::Extension;
 use axum::extract::{Query, State};
@@ -21,7 +21,7 @@ use super::guard::{go, sentence};
 use super::notice::Notice;
 use super::session::Viewer;
 
-/// `GET /accounts`.
+/// `GET /users`.
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
@@ -37,10 +37,10 @@ pub async fn page(
     Ok(respond::page(StatusCode::OK, &page))
 }
 
-/// `POST /accounts`.
+/// `POST /users`.
 pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Response, Problem> {
     submitted.viewer.needs(Right::Admin)?;
-    if let Some(question) = confirm::ask(&app, "/accounts", &submitted).await? {
+    if let Some(question) = confirm::ask(&app, "/users", &submitted).await? {
         return Ok(question);
     }
     let Submitted {
@@ -54,7 +54,7 @@ pub async fn create(State(app): State<App>, submitted: Submitted) -> Result<Resp
         Ok(new) => {
             let name = new.name.clone();
             match users::make(&app, viewer.audit(), new).await {
-                Ok((_, None)) => return Ok(go(&headers, "/accounts?notice=added")),
+                Ok((_, None)) => return Ok(go(&headers, "/users?notice=added")),
                 Ok((_, Some(password))) => Ok(MadePassword { name, password }),
                 Err(problem) => Err(at_a_field(problem)?),
             }

@@ -20,7 +20,7 @@ const MAX_LINES: usize = 2_000;
 /// Lines around a change that are shown with it.
 const CONTEXT: usize = 3;
 /// How long one file may be thought about; what comes out after it is right as well, only longer.
-const PATIENCE: Duration = Duration::from_millis(250);
+const TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Settings for the page.
 pub fn settings(changes: Vec<SettingChange>) -> Vec<SettingRow> {
@@ -149,7 +149,7 @@ fn file(
 
 fn lines(diff: &mut FileDiff, before: &str, after: &str) {
     let compared = TextDiff::configure()
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .diff_lines(before, after);
     let mut shown = 0;
     for group in compared.grouped_ops(CONTEXT) {

@@ -180,8 +180,11 @@ fn to_login(request: &Request) -> Response {
     let headers = request.headers();
     // The page shows a log-in dialog: leaving it would lose the input.
     if is_htmx(headers) {
-        return Problem::new(ProblemCode::Unauthorized, "your session has ended; log in again")
-            .into_response();
+        return Problem::new(
+            ProblemCode::Unauthorized,
+            "your session has ended; log in again",
+        )
+        .into_response();
     }
     let next = match request.uri().path_and_query() {
         Some(path) if request.method().is_safe() => local_path(path.as_str()),

@@ -1,4 +1,4 @@
-//! `/accounts/{name}`: one user.
+//! `/users/{name}`: one user.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -23,7 +23,7 @@ use super::guard::{go, sentence};
 use super::notice::Notice;
 use super::session::Viewer;
 
-/// `GET /accounts/{name}`.
+/// `GET /users/{name}`.
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
@@ -51,14 +51,14 @@ fn in_words(role: &str) -> String {
     }
 }
 
-/// `POST /accounts/{name}/role`.
+/// `POST /users/{name}/role`.
 pub async fn role(
     State(app): State<App>,
     Path(name): Path<String>,
     submitted: Submitted,
 ) -> Result<Response, Problem> {
     submitted.viewer.needs(Right::Admin)?;
-    let path = format!("/accounts/{name}/role");
+    let path = format!("/users/{name}/role");
     if let Some(question) = confirm::ask(&app, &path, &submitted).await? {
         return Ok(question);
     }
@@ -74,7 +74,7 @@ pub async fn role(
     change(&app, &submitted, &name, &patch, "role").await
 }
 
-/// `POST /accounts/{name}/disable`.
+/// `POST /users/{name}/disable`.
 pub async fn disable(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -84,14 +84,14 @@ pub async fn disable(
     set_disabled(&app, &submitted, &name, true).await
 }
 
-/// `POST /accounts/{name}/enable`.
+/// `POST /users/{name}/enable`.
 pub async fn enable(
     State(app): State<App>,
     Path(name): Path<String>,
     submitted: Submitted,
 ) -> Result<Response, Problem> {
     submitted.viewer.needs(Right::Admin)?;
-    let path = format!("/accounts/{name}/enable");
+    let path = format!("/users/{name}/enable");
     if let Some(question) = confirm::ask(&app, &path, &submitted).await? {
         return Ok(question);
     }
@@ -112,7 +112,7 @@ async fn set_disabled(
     change(app, submitted, name, &patch, notice).await
 }
 
-/// `POST /accounts/{name}/password`.
+/// `POST /users/{name}/password`.
 pub async fn password(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -120,7 +120,7 @@ pub async fn password(
 ) -> Result<Response, Problem> {
     let viewer = &submitted.viewer;
     viewer.needs(Right::Admin)?;
-    let path = format!("/accounts/{name}/password");
+    let path = format!("/users/{name}/password");
     if let Some(question) = confirm::ask(&app, &path, &submitted).await? {
         return Ok(question);
     }
@@ -148,7 +148,7 @@ pub async fn password(
         .await?
         .ok_or_else(|| users::no_user(&name))?;
     if typed.is_some() {
-        let target = format!("/accounts/{name}?notice=password");
+        let target = format!("/users/{name}?notice=password");
         return Ok(go(&submitted.headers, &target));
     }
     let mut page = view(&app, viewer, &name).await?;
@@ -156,7 +156,7 @@ pub async fn password(
     Ok(respond::page(StatusCode::OK, &page))
 }
 
-/// `POST /accounts/{name}/delete`.
+/// `POST /users/{name}/delete`.
 pub async fn delete(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -165,13 +165,13 @@ pub async fn delete(
     submitted.viewer.needs(Right::Admin)?;
     match app.store.delete_user(&name).await {
         Ok(true) if is_self(&submitted.viewer, &name) => Ok(go(&submitted.headers, "/login")),
-        Ok(true) => Ok(go(&submitted.headers, "/accounts?notice=deleted")),
+        Ok(true) => Ok(go(&submitted.headers, "/users?notice=deleted")),
         Ok(false) => Err(users::no_user(&name)),
         Err(error) => refused(&app, &submitted.viewer, &name, error).await,
     }
 }
 
-/// `POST /accounts/{name}/sessions/{id}/end`.
+/// `POST /users/{name}/sessions/{id}/end`.
 pub async fn end_session(
     State(app): State<App>,
     Path((name, id)): Path<(String, String)>,
@@ -183,7 +183,7 @@ pub async fn end_session(
     Ok(back(&submitted.headers, &name, "ended"))
 }
 
-/// `POST /accounts/{name}/sessions/end`: all of them except the current one.
+/// `POST /users/{name}/sessions/end`: all of them except the current one.
 pub async fn end_sessions(
     State(app): State<App>,
     Path(name): Path<String>,
@@ -225,7 +225,7 @@ async fn change(
 }
 
 fn back(headers: &HeaderMap, name: &str, notice: &str) -> Response {
-    go(headers, &format!("/accounts/{name}?notice={notice}"))
+    go(headers, &format!("/users/{name}?notice={notice}"))
 }
 
 fn is_self(viewer: &Viewer, name: &str) -> bool {

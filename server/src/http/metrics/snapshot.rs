@@ -35,7 +35,7 @@ const BOUNDS_US: [u64; 17] = [
 ];
 
 /// The order of [`Totals::by_start`].
-const RUNGS: [StartKind; 4] = [
+const KINDS: [StartKind; 4] = [
     StartKind::Warm,
     StartKind::Fork,
     StartKind::Restore,
@@ -231,7 +231,7 @@ impl Snapshot {
             MetricType::Counter,
         )?;
         for total in &self.totals {
-            for (start, count) in RUNGS.iter().zip(&total.by_start) {
+            for (start, count) in KINDS.iter().zip(&total.by_start) {
                 let labels = [
                     ("function", total.function.as_str()),
                     ("start", start_kind(*start)),

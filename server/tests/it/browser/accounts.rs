@@ -46,7 +46,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     admin.click("#setup-submit").await;
     admin.find("#logout").await;
 
-    open(&admin, &server, "/accounts").await;
+    open(&admin, &server, "/users").await;
     admin.click("#add-person summary").await;
     admin.fill("#name", "bob").await;
     admin.click("#role-viewer").await;
@@ -85,15 +85,15 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     viewer.wait_for_text("#account-name", "bob").await;
     look(&viewer, "account-phone-dark").await;
     // What a viewer may not do is not offered, and refused.
-    for offer in ["a[href='/accounts']", "a[href='/tokens']", "a[href='/new']"] {
+    for offer in ["a[href='/users']", "a[href='/tokens']", "a[href='/new']"] {
         assert!(!is_there(&viewer, offer).await, "{offer}");
     }
-    open(&viewer, &server, "/accounts").await;
+    open(&viewer, &server, "/users").await;
     viewer.wait_for_text("main", "lacks the right").await;
     look(&viewer, "forbidden-phone-dark").await;
 
     // The viewer's session is ended from elsewhere.
-    open(&admin, &server, "/accounts/bob").await;
+    open(&admin, &server, "/users/bob").await;
     look(&admin, "person-desktop-light").await;
     admin.click("#sessions .row-action button").await;
     admin.wait_for_text("#notice", "Session ended").await;
@@ -136,11 +136,11 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
         .await
         .problem(401, "unauthorized");
 
-    open(&admin, &server, "/accounts/bob").await;
+    open(&admin, &server, "/users/bob").await;
     admin.click("#ask-delete summary").await;
     admin.click("#delete-button").await;
     admin.wait_for_text("#notice", "User deleted").await;
-    open(&admin, &server, "/accounts/ada").await;
+    open(&admin, &server, "/users/ada").await;
     admin.click("#disable-button").await;
     admin.wait_for_text("#problem", "the last admin").await;
     look(&admin, "person-last-admin-desktop-light").await;
@@ -228,7 +228,7 @@ async fn what_outlasts_a_session_asks_for_the_password_again() {
     assert!(made[0]["rights"].to_string().contains("write"), "{tokens}");
 
     // Not again for ten minutes.
-    open(&admin, &server, "/accounts").await;
+    open(&admin, &server, "/users").await;
     admin.click("#add-person summary").await;
     admin.fill("#name", "bob").await;
     admin.click("#add-person-button").await;
@@ -236,7 +236,7 @@ async fn what_outlasts_a_session_asks_for_the_password_again() {
 
     // For a user it is the same, on a phone as well.
     let server = server.restart();
-    open(&admin, &server, "/accounts").await;
+    open(&admin, &server, "/users").await;
     admin.click("#add-person summary").await;
     admin.fill("#name", "eve").await;
     admin.click("#role-viewer").await;
@@ -310,11 +310,11 @@ async fn the_pages_about_people_are_sound_at_every_size_and_in_every_theme() {
             &server.url,
             &[
                 ("account", "/account"),
-                ("accounts", "/accounts"),
-                ("person", "/accounts/ada"),
+                ("accounts", "/users"),
+                ("person", "/users/ada"),
                 (
                     "person-other",
-                    "/accounts/a-user-with-quite-a-long-name@example.org",
+                    "/users/a-user-with-quite-a-long-name@example.org",
                 ),
                 ("tokens", "/tokens"),
                 ("audit", "/audit"),
@@ -325,7 +325,7 @@ async fn the_pages_about_people_are_sound_at_every_size_and_in_every_theme() {
     // What the pages open, on a phone in the dark.
     browser.resize(PHONE).await;
     browser.prefer(true).await;
-    open(&browser, &server, "/accounts").await;
+    open(&browser, &server, "/users").await;
     browser.click("#add-person summary").await;
     browser.click("#first-typed").await;
     look(&browser, "accounts-add-phone-dark").await;

@@ -21,7 +21,7 @@ const MOST_BROWSERS: usize = 2;
 static BROWSERS: Semaphore = Semaphore::const_new(MOST_BROWSERS);
 
 /// How long an element may take to appear: generous, it asserts nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A desktop and a phone, in CSS pixels.
 pub const DESKTOP: (u32, u32) = (1280, 900);
@@ -117,7 +117,7 @@ impl Browser {
         let found = self
             .client
             .wait()
-            .at_most(PATIENCE)
+            .at_most(TIMEOUT)
             .for_element(Locator::Css(css))
             .await;
         match found {
@@ -168,10 +168,7 @@ impl Browser {
             {
                 return;
             }
-            assert!(
-                started.elapsed() < PATIENCE,
-                "{css} never said {expected:?}"
-            );
+            assert!(started.elapsed() < TIMEOUT, "{css} never said {expected:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -182,8 +179,8 @@ impl Browser {
         // It may fail while a page is left for another.
         while self.client.execute(script, vec![]).await.ok() != Some(json!(true)) {
             assert!(
-                started.elapsed() < PATIENCE,
-                "{what}: not within {PATIENCE:?}"
+                started.elapsed() < TIMEOUT,
+                "{what}: not within {TIMEOUT:?}"
             );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -248,7 +245,7 @@ impl Drop for Browser {
         let _ = self.driver.kill();
         let _ = self.driver.wait();
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < TIMEOUT {
             pids.extend(mentioning(self.dir.path()));
             pids.retain(|pid| is_alive(*pid));
             if pids.is_empty() {

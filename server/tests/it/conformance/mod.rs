@@ -113,7 +113,7 @@ impl Subject {
     /// Has the function do something.
     async fn send(&self, what: &str, with: Value) -> Answer {
         let event = json!({"do": what, "with": with});
-        tokio::time::timeout(PATIENCE, self.client.invoke("all", &event))
+        tokio::time::timeout(TIMEOUT, self.client.invoke("all", &event))
             .await
             .unwrap_or_else(|_| panic!("no answer to {event}"))
     }
@@ -133,7 +133,7 @@ impl Subject {
 }
 
 /// Longest wait for any one answer: it only tells "late" from "never".
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Makes a test of each function for each language.
 macro_rules! for_every_language {

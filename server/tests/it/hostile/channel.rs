@@ -144,7 +144,7 @@ async fn bells_that_never_stop_and_bells_that_are_full_disturb_nobody_else() {
 async fn who_stops_reading_is_ended_at_the_deadline() {
     let arena = Arena::new(CODE, json!({"timeout_ms": 1500, "max_concurrency": 1})).await;
     assert_eq!(arena.report("stop_reading").await, "stopping");
-    eventually("it has stopped", super::PATIENCE, || async {
+    eventually("it has stopped", super::TIMEOUT, || async {
         host::processes_of(&arena.server, "attack")
             .iter()
             .any(|process| process.field("State").starts_with('T'))
@@ -177,7 +177,7 @@ async fn an_http_answer_that_makes_no_sense_or_never_ends_is_cut() {
     let mut response = request(&event).send().await.expect("the head is fine");
     assert_eq!(response.status(), 200);
     assert!(response.headers().get("content-length").is_none());
-    let cut = tokio::time::timeout(super::PATIENCE, async {
+    let cut = tokio::time::timeout(super::TIMEOUT, async {
         loop {
             match response.chunk().await {
                 Ok(Some(_)) => {}
@@ -230,7 +230,7 @@ async fn what_an_idle_instance_writes_ends_it_before_the_next_request() {
             .send(&json!({"attack": "answers_later", "half": half}))
             .await;
         assert_eq!(answer.json(), "first");
-        eventually("it is written", super::PATIENCE, || async {
+        eventually("it is written", super::TIMEOUT, || async {
             host::processes_of(&arena.server, "attack")
                 .iter()
                 .any(|process| {

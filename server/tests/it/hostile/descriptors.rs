@@ -84,7 +84,7 @@ async fn shared_by_all(arena: &Arena) -> (usize, Value) {
         answer.expect(200);
     }
     // The pre-forked instance is made when all is quiet.
-    let pids = crate::support::eventually("a pre-forked instance", super::PATIENCE, || async {
+    let pids = crate::support::eventually("a pre-forked instance", super::TIMEOUT, || async {
         let pids: Vec<String> = host::processes_of(&arena.server, "attack")
             .iter()
             .map(|process| process.pid.to_string())

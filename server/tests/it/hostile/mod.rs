@@ -63,7 +63,7 @@ use crate::support::{Answer, Client, Server};
 
 /// Longest wait for any one answer; no attack has a longer deadline of its own. Generous: it only tells "late" from
 /// "never".
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Printed and kept by the second function, looked for by the first.
 const SECRET: &str = "the-second-functions-secret";
 
@@ -137,7 +137,7 @@ impl Arena {
 
     /// Invokes the hostile function with an event.
     async fn send(&self, event: &Value) -> Answer {
-        tokio::time::timeout(PATIENCE, self.client.invoke("attack", event))
+        tokio::time::timeout(TIMEOUT, self.client.invoke("attack", event))
             .await
             .unwrap_or_else(|_| panic!("no answer to {event}"))
     }
@@ -204,7 +204,7 @@ impl Arena {
 async fn keep_calling(client: Client, stop: Arc<AtomicBool>) -> u32 {
     let mut count = 0_u32;
     while !stop.load(Ordering::Relaxed) {
-        let answer = tokio::time::timeout(PATIENCE, client.invoke("steady", &json!(count)))
+        let answer = tokio::time::timeout(TIMEOUT, client.invoke("steady", &json!(count)))
             .await
             .expect("the second function answers");
         assert_eq!(answer.expect(200).json(), json!(count));

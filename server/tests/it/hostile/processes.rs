@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Arena, PATIENCE, host};
+use super::{Arena, TIMEOUT, host};
 use crate::support::eventually;
 
 const CODE: &str = include_str!("processes.py");
@@ -32,7 +32,7 @@ by_fork_and_restore!(
 async fn processes_of_the_host_are_out_of_sight_and_out_of_reach(arena: Arena) {
     let event = json!({"attack": "visible", "host_pid": arena.server.pid()});
     // CRIU is stopped when it has restored, and taken away a moment later; a private copy runs under its loader's name.
-    let seen = eventually("CRIU's end", PATIENCE, || async {
+    let seen = eventually("CRIU's end", TIMEOUT, || async {
         let seen = arena.send(&event).await.expect(200).json();
         let processes = seen["processes"].as_object().expect("an object");
         let is_criu = |name: &&str| name.starts_with("criu") || name.starts_with("ld-linux");

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{
-    HELLO, PATIENCE, available, function, image_of, kill_template, prewarmed,
+    HELLO, TIMEOUT, available, function, image_of, kill_template, prewarmed,
     prewarmed_sandboxes_used,
 };
 use crate::support::{Client, Server, descendants, eventually};
@@ -28,7 +28,7 @@ async fn asleep() -> Option<(Server, Client)> {
 
 /// The builder and the PID 1 of the pre-warmed sandbox, once nothing is left of other sandboxes; the older first.
 async fn pair(server: &Server) -> [u32; 2] {
-    eventually("a builder and a PID 1", PATIENCE, || async {
+    eventually("a builder and a PID 1", TIMEOUT, || async {
         let mut pids: Vec<_> = keepers(server).into_iter().collect();
         pids.sort_unstable();
         pids.try_into().ok()
@@ -90,7 +90,7 @@ async fn each_restore_takes_one_and_another_is_made() {
 
     // Nobody needs one any more.
     client.delete("/api/v1/functions/hello").await.expect(204);
-    eventually("the pre-warmed sandbox's end", PATIENCE, || async {
+    eventually("the pre-warmed sandbox's end", TIMEOUT, || async {
         let node = client.get("/api/v1/node").await.expect(200).json();
         (node["prewarmed_sandboxes"] == json!(0)).then_some(())
     })
@@ -141,7 +141,7 @@ async fn a_restore_does_without_one_that_died() {
     for evictor in before {
         signal(evictor, Signal::KILL);
     }
-    eventually("another pre-warmed sandbox", PATIENCE, || async {
+    eventually("another pre-warmed sandbox", TIMEOUT, || async {
         let now = keepers(&server);
         (now.len() == 2 && now.is_disjoint(&before.into())).then_some(())
     })
@@ -172,7 +172,7 @@ async fn criu_waits_in_a_prewarmed_sandbox_and_is_gone_after_the_restore() {
             }
         }
         call(&client, "restore").await;
-        eventually("CRIU's end", PATIENCE, || async {
+        eventually("CRIU's end", TIMEOUT, || async {
             crius(&server).is_empty().then_some(())
         })
         .await;
@@ -200,7 +200,7 @@ async fn one_that_hangs_costs_the_restore_only() {
 #[tokio::test]
 async fn none_outlives_the_server() {
     let gone = |pids: HashSet<u32>| async move {
-        eventually("their end", PATIENCE, || async {
+        eventually("their end", TIMEOUT, || async {
             let left = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
             (!pids.iter().any(left)).then_some(())
         })

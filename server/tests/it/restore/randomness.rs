@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{PATIENCE, available, function, image_of, images, kill_template, prewarmed};
+use super::{TIMEOUT, available, function, image_of, images, kill_template, prewarmed};
 use crate::support::{Client, Server, descendants, eventually};
 
 const PYTHON: &str = include_str!("randomness.py");
@@ -219,7 +219,7 @@ async fn across_restores(code: &str, runtime: &str) {
     let mut drawn = draw(&client, None).await;
     for round in 0..RESTORES {
         // A start under way would restore the template at once.
-        eventually("no start under way", PATIENCE, || async {
+        eventually("no start under way", TIMEOUT, || async {
             (function(&client, "dice").await["instances"]["starting"] == 0).then_some(())
         })
         .await;
@@ -262,7 +262,7 @@ async fn a_function_with_more_wiped_mappings_than_can_be_restored_is_booted() {
         return;
     }
     client.deploy("patchwork", PATCHWORK, json!({})).await;
-    let note = eventually("a note", PATIENCE, || async {
+    let note = eventually("a note", TIMEOUT, || async {
         let image = function(&client, "patchwork").await["image"].clone();
         image["note"].as_str().map(str::to_owned)
     })

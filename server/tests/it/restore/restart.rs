@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{HELLO, PATIENCE, available, function, image_of, images, kill_template};
+use super::{HELLO, TIMEOUT, available, function, image_of, images, kill_template};
 use crate::support::{Server, eventually};
 
 #[tokio::test]
@@ -69,20 +69,20 @@ async fn after_a_restart_functions_are_asleep_until_they_are_called_or_nobody_ca
         let client = client.clone();
         async move { client.invoke("called", &json!(5)).await }
     });
-    eventually("the call", PATIENCE, || async {
+    eventually("the call", TIMEOUT, || async {
         let busy = function(&client, "called").await["instances"]["busy"].clone();
         (busy == json!(1)).then_some(())
     })
     .await;
     assert_eq!(function(&client, "uncalled").await["state"], "asleep");
-    eventually("what has to be up", PATIENCE, || async {
+    eventually("what has to be up", TIMEOUT, || async {
         let idle = function(&client, "kept").await["instances"]["idle"].clone();
         (idle == json!(1)).then_some(())
     })
     .await;
     let answer = call.await.unwrap().expect(200);
     assert_eq!(answer.header("x-hearth-start"), "restore");
-    eventually("nothing else to do", PATIENCE, || async {
+    eventually("nothing else to do", TIMEOUT, || async {
         (function(&client, "uncalled").await["state"] == "ready").then_some(())
     })
     .await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
-use super::{PATIENCE, connect, descriptors, drip, everything_is_free, innocent, server};
+use super::{TIMEOUT, connect, descriptors, drip, everything_is_free, innocent, server};
 use crate::support::{Server, TOKEN, exchange};
 
 /// The issue's own case: 261 silent connections, and descriptors for 300.
@@ -53,7 +53,7 @@ async fn connections_without_a_request_are_closed() {
                 .await
                 .expect("it reads");
             let mut said = Vec::new();
-            let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut said)).await;
+            let ended = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut said)).await;
             let _ = ended.unwrap_or_else(|_| panic!("{beginning:?} is kept"));
             let said = String::from_utf8_lossy(&said);
             // Who began a request is told; who did not, is not.
@@ -119,7 +119,7 @@ async fn a_head_that_does_not_end_is_told_after_the_answer_before_it() {
     let first = stream.read(&mut said).await.expect("an answer");
     said.truncate(first);
     stream.write_all(b"GET /hea").await.expect("it reads");
-    let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut said)).await;
+    let ended = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut said)).await;
     ended.expect("closed").expect("in order");
     let said = String::from_utf8_lossy(&said);
     let answers: Vec<_> = said.match_indices("HTTP/1.1 ").collect();

@@ -60,7 +60,7 @@ async fn hundreds_of_slow_clients_cost_little_memory() {
 async fn read_by_the_server(server: &Server) {
     let port = server.url.rsplit(':').next().expect("a port");
     let port = format!("{:04X}", port.parse::<u16>().expect("a number"));
-    eventually("all was read", super::PATIENCE, || async {
+    eventually("all was read", super::TIMEOUT, || async {
         let table = std::fs::read_to_string("/proc/net/tcp").expect("the table");
         let waiting = table.lines().skip(1).filter(|line| {
             let mut words = line.split_whitespace().skip(1);

@@ -21,7 +21,7 @@ use crate::support::{Client, Server, eventually};
 
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 /// How long something may take before a test fails: generous, it asserts nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server with these limits, and two functions: `echo`, and `open`, which is public.
 async fn server(limits: &str) -> (Server, Client) {
@@ -61,12 +61,12 @@ fn peak(server: &Server) -> u64 {
 
 /// Waits until the server holds no more connections than the one that asks, and no instance is busy.
 async fn everything_is_free(server: &Server, client: &Client, descriptors_before: usize) {
-    eventually("the descriptors are free", PATIENCE, || async {
+    eventually("the descriptors are free", TIMEOUT, || async {
         // Instances that are kept have some, connections would have more.
         (descriptors(server) < descriptors_before + 40).then_some(())
     })
     .await;
-    eventually("no instance is busy", PATIENCE, || async {
+    eventually("no instance is busy", TIMEOUT, || async {
         let list = client.get("/api/v1/functions").await.expect(200).json();
         let items = list["items"].as_array().expect("functions").clone();
         items
@@ -96,7 +96,7 @@ async fn drip(
     }
     let mut said = Vec::new();
     let mut buffer = [0; 4096];
-    let ended = tokio::time::timeout(PATIENCE, async {
+    let ended = tokio::time::timeout(TIMEOUT, async {
         loop {
             tokio::select! {
                 read = stream.read(&mut buffer) => match read {
@@ -117,7 +117,7 @@ async fn drip(
 /// The newest invocation of a function that has this status, once there is one.
 async fn recorded(client: &Client, function: &str, status: &str) -> Value {
     let path = format!("/api/v1/functions/{function}/invocations?status={status}");
-    eventually(status, PATIENCE, || async {
+    eventually(status, TIMEOUT, || async {
         let list = client.get(&path).await.expect(200).json();
         let newest = list["items"][0]["id"].as_str()?.to_owned();
         Some(client.invocation(&newest).await)

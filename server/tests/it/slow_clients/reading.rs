@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpSocket;
 
-use super::{PATIENCE, descriptors, everything_is_free, innocent, recorded, server};
+use super::{TIMEOUT, descriptors, everything_is_free, innocent, recorded, server};
 use crate::support::{Client, Server, TOKEN, eventually};
 
 /// Streams as many MiB as its path says.
@@ -40,7 +40,7 @@ async fn an_instance_is_free_when_its_function_is_done_whoever_reads() {
     for _ in 0..8 {
         waiting.push(ask_and_not_read(&server, "GET /fn/stream/3").await);
     }
-    eventually("all are done", PATIENCE, || async {
+    eventually("all are done", TIMEOUT, || async {
         let list = client.get("/api/v1/functions/stream/invocations?status=succeeded");
         let list = list.await.expect(200).json();
         (list["items"].as_array().expect("a list").len() == 8).then_some(())
@@ -50,7 +50,7 @@ async fn an_instance_is_free_when_its_function_is_done_whoever_reads() {
     // And whoever reads late reads everything.
     let mut all = Vec::new();
     let mut late = waiting.pop().expect("eight of them");
-    let read = tokio::time::timeout(PATIENCE, async {
+    let read = tokio::time::timeout(TIMEOUT, async {
         let mut buffer = vec![0; 1 << 16];
         while all.len() < 3 << 20 || !all.ends_with(b"0\r\n\r\n") {
             let count = late.read(&mut buffer).await.expect("the answer");
@@ -77,7 +77,7 @@ async fn an_answer_that_nobody_reads_ends_with_the_functions_time() {
     everything_is_free(&server, &client, before).await;
     for mut cut in waiting {
         let mut all = Vec::new();
-        let read = tokio::time::timeout(PATIENCE, cut.read_to_end(&mut all)).await;
+        let read = tokio::time::timeout(TIMEOUT, cut.read_to_end(&mut all)).await;
         let _ = read.expect("the answer was cut");
         assert!(!all.ends_with(b"0\r\n\r\n"), "nobody takes it for whole");
     }
@@ -125,7 +125,7 @@ async fn streams_that_nobody_reads_are_cut() {
     for _ in 0..3 {
         others.push(ask_and_not_read(&server, "GET /api/v1/functions/talks/events").await);
     }
-    eventually("those that follow are cut", PATIENCE * 2, || async {
+    eventually("those that follow are cut", TIMEOUT * 2, || async {
         client.invoke("talks", &json!(0)).await.expect(200);
         // A cut connection is reset: what is left to write is thrown away.
         let cut = waiting

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 
-use super::{PATIENCE, connect, descriptors, drip, everything_is_free, innocent, recorded, server};
+use super::{TIMEOUT, connect, descriptors, drip, everything_is_free, innocent, recorded, server};
 use crate::support::{TOKEN, half_a_request};
 
 /// Every kind of route that takes a body: what comes before it, and its type.
@@ -133,7 +133,7 @@ async fn a_handlers_clock_is_the_hosts() {
         .await
         .expect("it reads");
     let mut said = String::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut said));
+    let read = tokio::time::timeout(TIMEOUT, stream.read_to_string(&mut said));
     read.await.expect("an answer").expect("whole");
     let left: u64 = said
         .split("\"left\": ")

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// How long a server may take to answer before a test fails: generous, it asserts nothing.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What came back, taken apart just enough to look at it.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub async fn exchange(url: &str, bytes: &[u8]) -> RawAnswer {
     // A server that refuses early may close while we still write: what it said counts.
     let _ = stream.write_all(bytes).await;
     let mut all = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, async {
+    let read = tokio::time::timeout(TIMEOUT, async {
         let mut buffer = [0; 8192];
         while !is_whole(&all) {
             match stream.read(&mut buffer).await {

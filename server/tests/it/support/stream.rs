@@ -6,7 +6,7 @@ use reqwest::{RequestBuilder, Response};
 use serde_json::Value;
 
 /// How long one line may take before a test fails: generous, it asserts nothing.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A streamed text answer, line by line. Dropping it hangs up.
 pub struct Lines {
@@ -32,7 +32,7 @@ impl Lines {
                 let line: Vec<u8> = self.buffer.drain(..=at).collect();
                 return Some(String::from_utf8_lossy(&line[..at]).into_owned());
             }
-            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk())
+            let chunk = tokio::time::timeout(TIMEOUT, self.response.chunk())
                 .await
                 .expect("a line in time")
                 .expect("the stream is whole");

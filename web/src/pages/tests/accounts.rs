@@ -1,4 +1,4 @@
-//! Log-in, set-up, account, people, tokens, audit: what they say, and that nothing typed becomes markup.
+//! Log-in, set-up, account, users, tokens, audit: what they say, and that nothing typed becomes markup.
 
 use super::*;
 
@@ -184,7 +184,7 @@ fn the_own_session_cannot_be_ended_from_its_list() {
         ..account()
     };
     assert!(!html(&alone).contains("id=\"end-others\""));
-    assert!(html(&person_page()).contains("/accounts/ada/sessions/7/end"));
+    assert!(html(&person_page()).contains("/users/ada/sessions/7/end"));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn only_admins_are_led_to_the_administration() {
             ..account()
         };
         let page = html(&page);
-        for address in ["/accounts", "/tokens", "/audit"] {
+        for address in ["/users", "/tokens", "/audit"] {
             let link = format!("href=\"{address}\"");
             assert_eq!(page.contains(&link), led, "{address}");
         }
