@@ -114,7 +114,7 @@ pub struct Server {
 }
 
 /// What switches pre-forked instances off, so that a start without one can be measured.
-pub const NO_SPARES: (&str, &str) = ("HEARTH_PREFORK", "off");
+pub const NO_PREFORK: (&str, &str) = ("HEARTH_PREFORK", "off");
 
 impl Server {
     /// Starts it with further settings, given as environment variables.
@@ -139,7 +139,7 @@ impl Server {
         Ok(Self {
             program,
             address: crate::peers::parse(address.trim_end_matches('/'))?,
-            has_preforked: !settings.contains(&NO_SPARES),
+            has_preforked: !settings.contains(&NO_PREFORK),
             data,
             _dir: None,
         })

@@ -21,6 +21,7 @@ use hearth::live::Sampler;
 use hearth::retention::Retainer;
 use hearth::runtimes::{Runtimes, UidRange};
 use hearth::sandbox::{self, Host};
+use hearth::scheduler::policy::controllers::Controllers;
 use hearth::scheduler::{self, Resources, StartGate};
 use hearth::serve::Connections;
 use hearth::store::Store;
@@ -144,6 +145,9 @@ async fn run(config: Config) -> anyhow::Result<()> {
         busy_poll: config.busy_poll(),
         images,
         prefork: config.prefork == Switch::On,
+        controllers: Controllers::without(&config.test_without)
+            .map_err(anyhow::Error::msg)
+            .context("HEARTH_TEST_WITHOUT")?,
         prewarm: config.prewarm == Switch::On,
         cores: system::cores(),
         traffic: scheduler::Traffic::default(),

@@ -1,5 +1,6 @@
 //! The suites, one result file each.
 
+pub mod ablation;
 pub mod bursts;
 pub mod busy;
 pub mod console;
@@ -29,7 +30,8 @@ pub const ALL: [(&str, Suite); 8] = [
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
-pub const PARTS: [(&str, Suite); 6] = [
+pub const PARTS: [(&str, Suite); 7] = [
+    ("ablation", ablation::run),
     ("starts-fork", starts::forks),
     ("starts-restore", starts::restores),
     ("starts-threads", starts::with_threads),

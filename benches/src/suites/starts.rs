@@ -24,8 +24,10 @@ use crate::scale::Scale;
 use crate::server::{Runtime, Server};
 
 pub use alive::run as alive;
+pub use asleep::fall_asleep;
 pub use deployed::run as deployed;
-pub use first::end_instances;
+pub use first::requests as first_requests;
+pub use first::{end_instances, kill_instances, request_one};
 pub use large::run as large;
 pub use threads::CATEGORY as WITH_THREADS;
 pub use threads::restored as restored_with_threads;

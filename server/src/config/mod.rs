@@ -94,6 +94,10 @@ pub struct Config {
     #[arg(long, env = "HEARTH_TEST_LIMITS", default_value = "", hide = true)]
     pub test_limits: String,
 
+    /// Controllers of the start policy to do without, for Hearth's own benchmarks: `burst,backlog,level,periodic`.
+    #[arg(long, env = "HEARTH_TEST_WITHOUT", default_value = "", hide = true)]
+    pub test_without: String,
+
     /// Log filter in `tracing` syntax, such as `info` or `hearth=debug`.
     #[arg(
         long,

@@ -13,6 +13,7 @@ use super::decisions::Decisions;
 use super::evictor::KeepValue;
 use super::gate::StartGate;
 use super::lease::{Handed, Origin};
+use super::policy::controllers::Controllers;
 use super::policy::level::PER_CORE;
 use super::pool::{Counts, Limits, Pool};
 use super::traffic::Traffic;
@@ -56,6 +57,8 @@ pub struct Resources {
     pub host_errors: HostErrors,
     /// Whether each template keeps a fork made ahead.
     pub prefork: bool,
+    /// What decides on starts and queues.
+    pub controllers: Controllers,
     /// Whether sandboxes are made ahead for restores.
     pub prewarm: bool,
     /// Processors of this host.
@@ -121,6 +124,7 @@ impl Deployment {
                 .max(QUEUE_MIN),
             level: resources.cores.saturating_mul(PER_CORE),
             idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
+            controllers: resources.controllers,
         };
         let learned = former.map(|former| former.pool.lock().learned());
         Arc::new(Self {

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use super::policy::backlog::Backlog;
 use super::policy::burst::Load;
+use super::policy::controllers::Controllers;
 use super::policy::level;
 use super::policy::periodic::Rhythm;
 
@@ -35,6 +36,8 @@ pub struct Limits {
     pub level: u32,
     /// How long an instance may be idle.
     pub idle_timeout: Duration,
+    /// What decides on starts and queues.
+    pub controllers: Controllers,
 }
 
 /// What a request gets at once.
@@ -220,7 +223,8 @@ impl<I, W> Pool<I, W> {
     /// Whether so many instances work that a request does better to wait for one of them than to take an idle one.
     #[inline]
     pub(super) fn is_crowded(&self) -> bool {
-        level::is_reached(
+        self.limits.controllers.level
+            && level::is_reached(
             self.limits.level,
             self.busy,
             self.load.run_uncrowded.get(),

@@ -18,7 +18,7 @@ pub const CATEGORY: &str = "first HTTP request to a function asleep, 1 KB";
 /// What switches images off, so that the start kind below can be measured.
 const NO_IMAGES: [(&str, &str); 1] = [("HEARTH_CRIU", "off")];
 /// What switches sandboxes made ahead off.
-const NO_STANDBYS: [(&str, &str); 1] = [("HEARTH_PREWARM", "off")];
+const NO_PREWARM: [(&str, &str); 1] = [("HEARTH_PREWARM", "off")];
 
 /// What a request finds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             measure(&with_images, Ahead::Sandbox, scale, document)?;
             measure(&with_images, Ahead::OnDisk, scale, document)?;
             drop(with_images);
-            measure(&Server::start(&NO_STANDBYS)?, Ahead::Image, scale, document)?;
+            measure(&Server::start(&NO_PREWARM)?, Ahead::Image, scale, document)?;
         }
         Err(reason) => document.skip("starts by restore", reason),
     }

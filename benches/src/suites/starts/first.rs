@@ -12,7 +12,7 @@ use crate::floor;
 use crate::processes::Workers;
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
-use crate::server::{NO_SPARES, Runtime, Server, event, invocation};
+use crate::server::{NO_PREFORK, Runtime, Server, event, invocation};
 
 /// Requests of each kind that are sent in turn, so that all see the same machine.
 const PER_ROUND: usize = 5;
@@ -22,7 +22,7 @@ const ROUNDS_PER_BOOT: usize = 4;
 const WARM_ONES: usize = 2;
 
 /// How long a pre-forked instance may take to come.
-const SPARE_COMES: Duration = Duration::from_millis(200);
+const PREFORK_COMES: Duration = Duration::from_millis(200);
 
 /// One request that met no instance, and the start kind that the server says it took.
 pub struct First {
@@ -75,13 +75,13 @@ pub fn kill_instances(server: &Server, name: &str) -> anyhow::Result<()> {
 /// Waits until each template has its pre-forked instance, as one that nobody has called for a moment has; but not for ever,
 /// because a pre-forked instance is not made while memory is short.
 fn wait_for_preforked(server: &Server) -> anyhow::Result<()> {
-    let deadline = Instant::now() + SPARE_COMES;
+    let deadline = Instant::now() + PREFORK_COMES;
     while Instant::now() < deadline {
         let workers = Workers::of(server.pid())?;
         if workers.preforked.len() >= workers.templates.len() {
             break;
         }
-        std::thread::sleep(SPARE_COMES / 100);
+        std::thread::sleep(PREFORK_COMES / 100);
     }
     Ok(())
 }
@@ -113,7 +113,7 @@ pub fn run(
     document: &mut Document,
 ) -> anyhow::Result<()> {
     let name = format!("first-{}", runtime.name());
-    let without = Server::start(&[NO_SPARES])?;
+    let without = Server::start(&[NO_PREFORK])?;
     for server in [server, &without] {
         server.deploy(&name, runtime, runtime.usual(), &json!({}))?;
     }

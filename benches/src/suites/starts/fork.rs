@@ -12,7 +12,7 @@ use crate::scale::Scale;
 use crate::server::Runtime;
 
 /// A pre-forked instance is made after ten quiet milliseconds, and a template does before what it does once.
-const SPARE_COMES: Duration = Duration::from_millis(200);
+const PREFORK_COMES: Duration = Duration::from_millis(200);
 
 /// Measures starts of each runtime that is there.
 pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
@@ -29,7 +29,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         let key = FunctionKey::new(1);
         // As the server's templates do that nobody calls for a moment.
         template.keep_preforked(&key, &workshop.logs);
-        tokio::time::sleep(SPARE_COMES).await;
+        tokio::time::sleep(PREFORK_COMES).await;
         template.end_preforked();
         for _ in 0..scale.pick(1112, 10) {
             let begun = Instant::now();

@@ -10,7 +10,7 @@ use crate::burst::burst;
 use crate::client::Connection;
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
-use crate::server::{NO_SPARES, Runtime, Server, event, invocation};
+use crate::server::{NO_PREFORK, Runtime, Server, event, invocation};
 
 /// The category of first requests.
 pub const CATEGORY: &str =
@@ -43,8 +43,8 @@ impl Ahead {
     fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Instance => &[],
-            Self::Sandbox => &[NO_SPARES],
-            Self::Nothing => &[NO_SPARES, NO_IMAGES],
+            Self::Sandbox => &[NO_PREFORK],
+            Self::Nothing => &[NO_PREFORK, NO_IMAGES],
         }
     }
 

@@ -7,12 +7,14 @@
 //! - [`level`]: how many of the instances that there are work at a time.
 //! - [`starts`]: how many starts of all functions may be under way, and whose turn it is.
 //! - [`periodic`]: when a function that is called at regular times will be called next.
+//! - [`controllers`]: which of these are on.
 //! - [`keep`]: what to let go when memory is short. [`pressure`]: how short it is.
 //!
 //! `server/docs/starts.md` tells the whole, with its sources.
 
 pub mod backlog;
 pub mod burst;
+pub mod controllers;
 pub mod estimate;
 pub mod keep;
 pub mod level;

@@ -26,7 +26,7 @@ impl<I, W> Pool<I, W> {
         };
         // Where there is a minimum, an instance waits anyway.
         let step = match self.limits.min {
-            0 => self.rhythm.step(now, lead),
+            0 if self.limits.controllers.periodic => self.rhythm.step(now, lead),
             _ => Step::None,
         };
         match step {

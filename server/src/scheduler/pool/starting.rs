@@ -44,15 +44,17 @@ impl<I, W> Pool<I, W> {
 
     /// Starts that pay for who waits now. None do while an idle instance is there that nobody is given.
     fn wanted_now(&self) -> u32 {
-        match self.idle.is_empty() {
-            true => starts_wanted(&self.load, self.queue()),
-            false => 0,
+        match (self.idle.is_empty(), self.limits.controllers.burst) {
+            (true, true) => starts_wanted(&self.load, self.queue()),
+            (true, false) => self.queue().waiting,
+            (false, _) => 0,
         }
     }
 
     /// The same, with the one that a queue which lasts is worth.
     fn wanted(&self) -> u32 {
-        let lasts = self.idle.is_empty()
+        let lasts = self.limits.controllers.backlog
+            && self.idle.is_empty()
             && !self.waiting.is_empty()
             && self.backlog.wants_one_more(self.busy, self.limits.level);
         self.wanted_now().max(u32::from(lasts))

@@ -26,6 +26,7 @@ fn limits(max: u32, min: u32, queue: u32) -> Limits {
         queue,
         level: u32::MAX,
         idle_timeout: Duration::from_secs(10),
+        controllers: Controllers::default(),
     }
 }
 
