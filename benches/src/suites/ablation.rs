@@ -99,17 +99,20 @@ fn prepare(server: &Server) -> anyhow::Result<()> {
 fn one_round(variant: &Variant, scale: Scale, rows: &mut Rows) -> anyhow::Result<()> {
     let Variant { name, server } = variant;
     let first = first_requests(server, "first", scale.pick(10, 1))?;
-    rows.of("first request without an instance", name).extend(&first);
+    rows.of("first request without an instance", name)
+        .extend(&first);
     let turn = Duration::from_millis(scale.pick(500, 20));
     let warm = drive(server.address, &invocation("echo", &event(1024)), 1, turn)?;
-    rows.of("warm request, 1 connection", name).extend(&warm.samples);
+    rows.of("warm request, 1 connection", name)
+        .extend(&warm.samples);
     for seconds in scale.pick(vec![0, 1], vec![0]) {
         let call = invocation("sleeper", json!({ "s": seconds }).to_string().as_bytes());
         kill_instances(server, "sleeper")?;
         let found = burst(server.address, &call, BURST)?;
         let row = format!("burst of {BURST} without an instance, run time {seconds} s");
         rows.of(&row, name).extend(&found.samples);
-        rows.of(&format!("{row}, last answer"), name).push(found.took);
+        rows.of(&format!("{row}, last answer"), name)
+            .push(found.took);
     }
     for (connections, seconds) in LOADS {
         let call = invocation("sleeper", json!({ "s": seconds }).to_string().as_bytes());
@@ -137,7 +140,8 @@ fn asleep(variants: &[Variant], rows: &mut Rows) -> anyhow::Result<()> {
         if let Some(first) = request_one(&mut connection, &call)?
             && first.start_kind == "restore"
         {
-            rows.of("request to a function asleep, restored", name).push(first.took);
+            rows.of("request to a function asleep, restored", name)
+                .push(first.took);
         }
     }
     Ok(())
@@ -155,7 +159,8 @@ fn periodic(variants: &[Variant], scale: Scale, rows: &mut Rows) -> anyhow::Resu
             connection.exchange(&call)?.good()?;
             let took = called.elapsed();
             if number >= taught {
-                rows.of("call every 3 s, instances end after 1 s", name).push(took);
+                rows.of("call every 3 s, instances end after 1 s", name)
+                    .push(took);
             }
         }
         sleep(PERIOD.saturating_sub(begun.elapsed()));

@@ -225,11 +225,12 @@ impl<I, W> Pool<I, W> {
     pub(super) fn is_crowded(&self) -> bool {
         self.limits.controllers.level
             && level::is_reached(
-            self.limits.level,
-            self.busy,
-            self.load.run_uncrowded.get(),
-            self.queue().seen,
-        ) && self.waiting.len() < self.limits.queue as usize
+                self.limits.level,
+                self.busy,
+                self.load.run_uncrowded.get(),
+                self.queue().seen,
+            )
+            && self.waiting.len() < self.limits.queue as usize
     }
 
     /// Gives an idle instance to who waits longest, when it turns out that waiting does not pay: instances at work were

@@ -331,17 +331,17 @@ mod tests {
     #[test]
     fn one_network_has_a_share_and_makes_room_for_itself() {
         let all = connections(8, 2);
-        let stranger = all.admit(from("192.0.2.1")).expect("room");
+        let other = all.admit(from("192.0.2.1")).expect("room");
         std::thread::sleep(Duration::from_millis(1));
         let first = all.admit(from("2001:db8::1")).expect("room");
         let second = all.admit(from("2001:db8::2")).expect("room");
         second.0.enter(Phase::Busy);
         let third = all.admit(from("2001:db8::3")).expect("the first goes");
-        assert!(first.0.should_end() && !stranger.0.should_end());
+        assert!(first.0.should_end() && !other.0.should_end());
         third.0.enter(Phase::Busy);
         assert!(all.admit(from("2001:db8::4")).is_none());
         assert!(all.admit(from("2001:db8:0:1::4")).is_some());
-        drop((first, second, third, stranger));
+        drop((first, second, third, other));
         assert!(all.0.table.lock().by_network.is_empty());
         assert_eq!(all.0.table.lock().closing, 0);
     }

@@ -296,7 +296,8 @@ async fn the_log_is_filtered_and_paged() {
         .expect(200)
         .text();
     assert_eq!(
-        page.matches("<td data-label=\"Action\">token.create").count(),
+        page.matches("<td data-label=\"Action\">token.create")
+            .count(),
         3
     );
     assert!(!page.contains(">user.create</td>"));

@@ -245,8 +245,8 @@ async fn a_pages_stream_sends_what_changed_and_ends_with_its_session_and_with_th
     other.submit("/logout", &[]).await.expect(303);
     while ended.event().await.is_some() {}
 
-    let stranger = Browser::new(&server);
-    stranger.get(path).await.expect(303);
+    let anonymous = Browser::new(&server);
+    anonymous.get(path).await.expect(303);
     browser.get("/live?latency=nope").await.expect(404);
     browser.get("/live?function=nope").await.expect(404);
     browser.get("/live?latency=one&window=9y").await.expect(422);

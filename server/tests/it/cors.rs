@@ -64,8 +64,8 @@ async fn a_private_functions_preflight_is_answered_and_the_call_that_follows_too
             ]
         );
         assert!(answer.header("vary").contains("origin") && answer.bytes.is_empty());
-        let stranger = preflight(who, path, "https://stranger.example").await;
-        assert_eq!(family(&stranger.expect(204)), []);
+        let foreign = preflight(who, path, "https://stranger.example").await;
+        assert_eq!(family(&foreign.expect(204)), []);
     }
     let put = client.request(Method::PUT, "/fn/f").header("origin", PAGE);
     let answer = client.send(put).await.expect(200);
@@ -87,10 +87,10 @@ async fn a_private_functions_preflight_is_answered_and_the_call_that_follows_too
         .await;
     assert_eq!(refused.header("access-control-allow-origin"), PAGE);
     refused.problem(401, "unauthorized");
-    let stranger = client
+    let foreign = client
         .request(Method::PUT, "/fn/f")
         .header("origin", "https://stranger.example");
-    assert_eq!(family(&client.send(stranger).await.expect(200)), []);
+    assert_eq!(family(&client.send(foreign).await.expect(200)), []);
     // A preflight is no invocation.
     let history = client.get("/api/v1/functions/f/invocations").await.json();
     assert_eq!(

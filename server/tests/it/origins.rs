@@ -50,7 +50,7 @@ async fn every_answer_of_a_function_on_the_consoles_host_is_isolated() {
         )
         .await;
     client.deploy("private", EVALUATE, json!({})).await;
-    let stranger = server.client_with(None);
+    let anonymous = server.client_with(None);
     let page = "{'statusCode': 200, 'headers': {'content-type': 'text/html', 'x-content-type-options': 'none', \
         'content-security-policy': \"sandbox allow-scripts allow-same-origin\"}, 'body': 'x'}";
     for (method, path, expression, status) in [
@@ -85,7 +85,7 @@ async fn every_answer_of_a_function_on_the_consoles_host_is_isolated() {
         (Method::GET, "/fn/nobody", page, 401),
         (Method::GET, "/fn/%ff", page, 401),
     ] {
-        let answer = ask(&stranger, method.clone(), path, expression).await;
+        let answer = ask(&anonymous, method.clone(), path, expression).await;
         assert_eq!(
             answer.status.as_u16(),
             status,
@@ -102,10 +102,10 @@ async fn every_answer_of_a_function_on_the_consoles_host_is_isolated() {
     isolated(&client.get("/fn/nobody").await.expect(404));
     isolated(&client.send(client.request(Method::HEAD, "/fn/eval")).await);
     for cookie in ["hearth_session=x", "__Host-hearth_session=x"] {
-        let request = stranger.request(Method::POST, "/fn/eval").body(page);
+        let request = anonymous.request(Method::POST, "/fn/eval").body(page);
         let request = request.header("content-type", "text/plain");
         isolated(
-            &stranger
+            &anonymous
                 .send(request.header("cookie", cookie))
                 .await
                 .expect(200),
@@ -127,11 +127,11 @@ async fn every_answer_of_a_function_on_the_consoles_host_is_isolated() {
             ("sec-fetch-dest", "empty"),
         ],
     ] {
-        let request = stranger.request(Method::POST, "/fn/eval").body(page);
+        let request = anonymous.request(Method::POST, "/fn/eval").body(page);
         let request = headers.iter().fold(request, |request, (name, value)| {
             request.header(*name, *value)
         });
-        let answer = stranger.send(request).await;
+        let answer = anonymous.send(request).await;
         isolated(&answer);
         answer.problem(403, "forbidden");
     }

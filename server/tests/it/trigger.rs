@@ -220,20 +220,20 @@ async fn only_a_public_function_answers_without_a_token() {
     client.deploy("closed", MIRROR, json!({})).await;
     client.deploy("open", MIRROR, json!({"public": true})).await;
     let anonymous = server.client_with(None);
-    let stranger = server.client_with(Some("hth_of_somebody_else_entirely"));
+    let with_wrong_token = server.client_with(Some("hth_of_somebody_else_entirely"));
     for path in ["/fn/closed", "/fn/closed/deeper", "/fn/nobody"] {
         // Whether there is such a function is nobody's business.
         let problem = anonymous.get(path).await;
         assert!(problem.header("www-authenticate").starts_with("Bearer"));
         problem.problem(401, "unauthorized");
-        stranger.get(path).await.problem(401, "unauthorized");
+        with_wrong_token.get(path).await.problem(401, "unauthorized");
     }
     client.get("/fn/closed").await.expect(200);
     client.get("/fn/nobody").await.problem(404, "not_found");
 
     let event = anonymous.get("/fn/open").await.expect(200).json();
     assert!(event["headers"].get("authorization").is_none());
-    let event = stranger.get("/fn/open").await.expect(200).json();
+    let event = with_wrong_token.get("/fn/open").await.expect(200).json();
     assert_eq!(
         event["headers"]["authorization"], "Bearer hth_of_somebody_else_entirely",
         "a public function may have logins of its own"

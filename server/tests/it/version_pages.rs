@@ -130,8 +130,8 @@ async fn a_download_can_be_deployed_again() {
         .get("/api/v1/functions/source/versions/9/code")
         .await
         .problem(404, "not_found");
-    let stranger = server.client_with(None);
-    stranger
+    let anonymous = server.client_with(None);
+    anonymous
         .get("/api/v1/functions/source/versions/1/code")
         .await
         .problem(401, "unauthorized");

@@ -131,7 +131,7 @@ pub fn router(app: App) -> Router<App> {
         .layer(from_fn(guard::unauthenticated));
     pages
         .merge(login_routes)
-        .layer(from_fn(packed::pack))
+        .layer(packed::layer())
         // Form fields have limits of their own, see `form`.
         .layer(DefaultBodyLimit::disable())
         .with_state(app)

@@ -153,9 +153,9 @@ mod tests {
         assert_eq!(headers["access-control-max-age"], "60");
         assert!(!headers.contains_key("access-control-allow-credentials"));
 
-        let stranger = preflight(&cors(&["https://b.example"]), &parts("OPTIONS", &ASKED));
-        let stranger = stranger.expect("an answer");
-        assert!(stranger.headers().keys().all(|name| *name == header::VARY));
+        let foreign = preflight(&cors(&["https://b.example"]), &parts("OPTIONS", &ASKED));
+        let foreign = foreign.expect("an answer");
+        assert!(foreign.headers().keys().all(|name| *name == header::VARY));
     }
 
     #[test]
@@ -170,9 +170,9 @@ mod tests {
         answer.insert(header::VARY, HeaderValue::from_static("accept"));
         let mut named = cors(&["https://a.example"]);
         named.allow_credentials = true;
-        let stranger = HeaderValue::from_static("https://x.example");
+        let foreign = HeaderValue::from_static("https://x.example");
         let mut refused = answer.clone();
-        apply(&named, Some(&stranger), &mut refused);
+        apply(&named, Some(&foreign), &mut refused);
         assert!(
             refused.keys().all(|name| *name == header::VARY),
             "{refused:?}"

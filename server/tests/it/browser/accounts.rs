@@ -1,4 +1,4 @@
-//! Set-up, log-in, people, sessions, tokens and the audit log, as an admin and a viewer meet them.
+//! Set-up, log-in, users, sessions, tokens and the audit log, as an admin and a viewer meet them.
 
 use fantoccini::Locator;
 

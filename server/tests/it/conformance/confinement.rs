@@ -66,13 +66,13 @@ async fn nobody_gains_privileges(language: Language) {
         "{status}"
     );
     let visible = shell(&subject, "cat /proc/[0-9]*/comm").await;
-    let strangers: Vec<&str> = visible
+    let unexpected: Vec<&str> = visible
         .lines()
         .filter(|name| {
             !["hearth-init", "python3", "node", "sh", "cat", "MainThread"].contains(name)
         })
         .collect();
-    assert!(strangers.is_empty(), "{visible}");
+    assert!(unexpected.is_empty(), "{visible}");
     assert_eq!(
         shell(&subject, "unshare -r true 2>/dev/null; echo $?")
             .await

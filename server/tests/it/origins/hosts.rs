@@ -277,7 +277,7 @@ async fn a_function_has_a_host_of_its_own_with_nothing_else_on_it() {
     let worker = at(own, Method::GET, "/sw.js").header("service-worker", "script");
     client.send(worker).await.expect(200);
 
-    let stranger = server.client_with(None);
+    let anonymous = server.client_with(None);
     for (host, status) in [
         ("private.fn.example.com", 401),
         ("nobody.fn.example.com", 401),
@@ -285,9 +285,9 @@ async fn a_function_has_a_host_of_its_own_with_nothing_else_on_it() {
         ("a.site.fn.example.com", 421),
         ("example.com", 421),
     ] {
-        let request = stranger.request(Method::GET, "/").header("host", host);
+        let request = anonymous.request(Method::GET, "/").header("host", host);
         assert_eq!(
-            stranger.send(request).await.status.as_u16(),
+            anonymous.send(request).await.status.as_u16(),
             status,
             "{host}"
         );
