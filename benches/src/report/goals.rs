@@ -274,6 +274,7 @@ fn holding(documents: &Documents, goals: &mut Vec<Goal>) {
     });
     goals.push(goal);
     goals.push(innocent(documents));
+    after_deploys(documents, goals);
     among_others(documents, goals);
     for (runtime, limit) in [(Runtime::Python, 2.0), (Runtime::Node, 8.0)] {
         let name = runtime.name();
@@ -317,6 +318,19 @@ fn innocent(documents: &Documents) -> Goal {
         });
     goal.floor = "the same alone".into();
     goal
+}
+
+/// What making images and pre-forked instances costs the first requests after a deploy.
+fn after_deploys(documents: &Documents, goals: &mut Vec<Goal>) {
+    let p90 = |name| documents.value("starts", starts::AFTER_DEPLOY, &starts::p90_of(name));
+    let mut goal = Goal::new(
+        "python3: first HTTP request within a second of its deploy",
+        "p90 ≤ 2 × the same half a minute later",
+    );
+    goal.measured = p90(starts::AT_ONCE)
+        .zip(p90(starts::HALF_A_MINUTE))
+        .map(|(soon, later)| (beside(soon * MS, later * MS), soon <= 2.0 * later));
+    goals.push(goal);
 }
 
 /// What other processes cost on a busy host, ours beside what people know.

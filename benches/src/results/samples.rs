@@ -66,19 +66,17 @@ impl Samples {
         self.nanos.len() * self.batch
     }
 
+    /// One percentile in ns, as [`Self::metrics`] has them: nearest rank, none of too few samples.
+    pub fn percentile(&self, per_mille: u64) -> Option<f64> {
+        let mut sorted = self.nanos.clone();
+        sorted.sort_by(f64::total_cmp);
+        percentile_of(&sorted, per_mille)
+    }
+
     /// Nearest-rank percentiles and moments, to a tenth of a ns. A percentile of too few samples is none.
     pub fn metrics(&self) -> Metrics {
         let mut sorted = self.nanos.clone();
         sorted.sort_by(f64::total_cmp);
-        let rank = |share: f64| {
-            let index = (share * sorted.len() as f64).ceil() as usize;
-            let index = index.clamp(1, sorted.len().max(1)) - 1;
-            tenth(sorted.get(index).copied().unwrap_or(0.0))
-        };
-        let percentile = |per_mille: u64| {
-            let enough = sorted.len() as u64 >= samples_needed(per_mille);
-            enough.then(|| rank(per_mille as f64 / 1000.0))
-        };
         let count = sorted.len().max(1) as f64;
         let mean = sorted.iter().sum::<f64>() / count;
         let variance = sorted
@@ -87,15 +85,27 @@ impl Samples {
             .sum::<f64>()
             / count;
         Metrics {
-            min_ns: rank(0.0),
-            max_ns: rank(1.0),
+            min_ns: rank(&sorted, 0.0),
+            max_ns: rank(&sorted, 1.0),
             mean_ns: tenth(mean),
-            median_ns: rank(0.5),
-            p95_ns: percentile(950),
-            p99_ns: percentile(990),
+            median_ns: rank(&sorted, 0.5),
+            p95_ns: percentile_of(&sorted, 950),
+            p99_ns: percentile_of(&sorted, 990),
             std_dev_ns: tenth(variance.sqrt()),
         }
     }
+}
+
+/// The sample at a share of a sorted list, by nearest rank.
+fn rank(sorted: &[f64], share: f64) -> f64 {
+    let index = (share * sorted.len() as f64).ceil() as usize;
+    let index = index.clamp(1, sorted.len().max(1)) - 1;
+    tenth(sorted.get(index).copied().unwrap_or(0.0))
+}
+
+fn percentile_of(sorted: &[f64], per_mille: u64) -> Option<f64> {
+    let enough = sorted.len() as u64 >= samples_needed(per_mille);
+    enough.then(|| rank(sorted, per_mille as f64 / 1000.0))
 }
 
 fn tenth(value: f64) -> f64 {

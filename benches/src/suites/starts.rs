@@ -26,6 +26,7 @@ use crate::server::{Runtime, Server};
 pub use alive::run as alive;
 pub use asleep::fall_asleep;
 pub use deployed::run as deployed;
+pub use deployed::{AT_ONCE, CATEGORY as AFTER_DEPLOY, HALF_A_MINUTE, p90_of};
 pub use first::requests as first_requests;
 pub use first::{end_instances, kill_instances, request_one};
 pub use large::run as large;

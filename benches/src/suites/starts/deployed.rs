@@ -25,6 +25,11 @@ pub const AT_ONCE: &str = "within a second";
 /// And those that come when all has been made.
 pub const HALF_A_MINUTE: &str = "half a minute later";
 
+/// The figure of the 90th percentile of either.
+pub fn p90_of(name: &str) -> String {
+    format!("{name}: p90")
+}
+
 /// Measures rounds of deploys.
 pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let server = Server::start(&[])?;
@@ -45,8 +50,12 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             server.delete(name)?;
         }
     }
-    document.add(CATEGORY, AT_ONCE, at_once);
-    document.add(CATEGORY, HALF_A_MINUTE, later);
+    for (name, samples) in [(AT_ONCE, at_once), (HALF_A_MINUTE, later)] {
+        if let Some(p90) = samples.clone().without_warm_up().percentile(900) {
+            document.figure(CATEGORY, &p90_of(name), p90 / 1e6, "ms");
+        }
+        document.add(CATEGORY, name, samples);
+    }
     Ok(())
 }
 
