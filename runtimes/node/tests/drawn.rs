@@ -1,10 +1,7 @@
 //! Random bytes that the import draws: what siblings share of them, and what they do not.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
-use harness::check_siblings;
+use hearth_testkit::worker::check_siblings;
 use serde_json::json;
 
 #[test]

@@ -1,14 +1,11 @@
 //! An instance: handlers of every kind, context, errors, the event loop, logs, large payloads.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
-use harness::{Answer, boot};
 use hearth_abi::Trigger;
+use hearth_testkit::worker::{Answer, boot};
 use serde_json::{Value, json};
 
-fn handler(body: &str) -> harness::Template {
+fn handler(body: &str) -> hearth_testkit::worker::Template {
     boot(&format!(
         "export const handler = async (event, context) => {{ {body} }};\n"
     ))

@@ -1,16 +1,13 @@
 //! Runs the unit tests of the JavaScript half with the interpreter that functions run on.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
 use std::path::Path;
 use std::process::Command;
 
 #[test]
 fn the_javascript_suite_passes() {
     let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/javascript");
-    let output = Command::new(harness::language::LANGUAGE.program())
+    let output = Command::new(hearth_testkit::worker::language::language().program())
         .arg("--test")
         .arg(&suite)
         .output()

@@ -1,10 +1,7 @@
 //! What functions written for Lambda rely on: streamed answers, and a layer's directories.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
-use harness::{Answer, Template, boot};
+use hearth_testkit::worker::{Answer, Template, boot};
 use serde_json::{Value, json};
 
 /// Does what its event says with the stream.

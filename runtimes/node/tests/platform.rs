@@ -1,10 +1,7 @@
 //! What Node.js offers, tried out in forks: timers, streams, the thread pool, programs, and what is refused.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
-use harness::boot;
+use hearth_testkit::worker::boot;
 use serde_json::{Value, json};
 
 /// A module whose handler looks up `event[0]` in `does` and calls it with `event[1]`.

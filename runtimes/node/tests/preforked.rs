@@ -1,12 +1,9 @@
 //! Where Node cannot be forked: instances that have booted ahead of time.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
 use std::collections::HashSet;
 
-use harness::Template;
+use hearth_testkit::worker::Template;
 use rustix::process::Signal;
 use serde_json::json;
 

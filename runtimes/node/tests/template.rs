@@ -1,12 +1,9 @@
 //! The template: boots, reports import errors of every kind, forks, reaps, ends.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
 use std::os::fd::AsFd;
 
-use harness::{Template, boot, boot_error};
+use hearth_testkit::worker::{Template, boot, boot_error};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 

@@ -1,10 +1,7 @@
 //! What the import draws at random: what siblings share of it, and what they do not.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
-use harness::check_siblings;
+use hearth_testkit::worker::check_siblings;
 use serde_json::{Value, json};
 
 fn check_main(source: &str) -> Value {

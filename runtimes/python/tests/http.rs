@@ -1,10 +1,7 @@
 //! The HTTP trigger through the channel: events with bodies, responses whole and streamed.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
-use harness::{Answer, Instance, boot};
+use hearth_testkit::worker::{Answer, Instance, boot};
 use serde_json::{Value, json};
 
 fn exchange(instance: &mut Instance, event: &Value, body: &[u8]) -> (Value, Vec<u8>) {

@@ -1,14 +1,11 @@
 //! An instance: handlers of every kind, context, errors, logs, large payloads.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
-use harness::{Answer, boot};
 use hearth_abi::Trigger;
+use hearth_testkit::worker::{Answer, boot};
 use serde_json::{Value, json};
 
-fn handler(body: &str) -> harness::Template {
+fn handler(body: &str) -> hearth_testkit::worker::Template {
     boot(&format!("def handler(event, context):\n    {body}\n"))
 }
 

@@ -1,10 +1,7 @@
 //! What functions written for Lambda rely on: the root logger, and a layer's directories.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
-use harness::{Template, boot};
+use hearth_testkit::worker::{Template, boot};
 use serde_json::{Value, json};
 
 /// The fields of a line that Lambda's root handler writes, but for its time, whose form is checked.
@@ -35,7 +32,7 @@ def handler(event, context):
 "#;
     let mut template = boot(source);
     let reply = template.fork().invoke(&json!("you"));
-    let harness::Answer::Result(Value::String(id)) = &reply.answer else {
+    let hearth_testkit::worker::Answer::Result(Value::String(id)) = &reply.answer else {
         panic!("{reply:?}");
     };
     let lines: Vec<&str> = reply.stdout.lines().collect();
@@ -71,13 +68,19 @@ def handler(event, context):
 "#;
     let mut template = boot(source);
     let reply = template.fork().invoke(&json!(false));
-    assert_eq!(reply.answer, harness::Answer::Result(json!("")));
+    assert_eq!(
+        reply.answer,
+        hearth_testkit::worker::Answer::Result(json!(""))
+    );
     let lines: Vec<_> = reply.stdout.lines().map(fields).collect();
     assert_eq!(lines.len(), 1, "{reply:?}");
     assert_eq!((lines[0].0, lines[0].2), ("[WARNING]", "warned"));
     let reply = template.fork().invoke(&json!(true));
     let expected = json!("mine said\nmine warned\n");
-    assert_eq!(reply.answer, harness::Answer::Result(expected));
+    assert_eq!(
+        reply.answer,
+        hearth_testkit::worker::Answer::Result(expected)
+    );
     assert_eq!(reply.stdout, "");
 }
 

@@ -1,13 +1,10 @@
 //! The template: boots, reports import errors of every kind, forks, reaps, ends.
 #![deny(unsafe_code)]
 
-#[path = "../../worker/tests/harness/mod.rs"]
-mod harness;
-
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use harness::{Template, boot, boot_error};
+use hearth_testkit::worker::{Template, boot, boot_error};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -403,7 +400,7 @@ def handler(event, context):
 "#;
     let mut template = Template::start(&[("main.py", SOURCE)], "main.handler");
     assert_eq!(template.message()["type"], "booted");
-    let call = |mut instance: harness::Instance| {
+    let call = |mut instance: hearth_testkit::worker::Instance| {
         let answer = instance.call(&json!(null));
         assert_eq!(answer["sum"], 4_999_950_000_u64);
         instance.kill(Signal::KILL);

@@ -226,7 +226,10 @@ async fn only_a_public_function_answers_without_a_token() {
         let problem = anonymous.get(path).await;
         assert!(problem.header("www-authenticate").starts_with("Bearer"));
         problem.problem(401, "unauthorized");
-        with_wrong_token.get(path).await.problem(401, "unauthorized");
+        with_wrong_token
+            .get(path)
+            .await
+            .problem(401, "unauthorized");
     }
     client.get("/fn/closed").await.expect(200);
     client.get("/fn/nobody").await.problem(404, "not_found");

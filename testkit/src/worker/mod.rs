@@ -1,10 +1,5 @@
-//! The server's side of a template and its instances, for the tests and examples of every runtime's crate, which include
-//! this file: boots the assembled runtime directory with the distribution's interpreter, outside of any sandbox.
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "every test binary uses its own part"
-)]
+//! The server's side of a template and its instances, for the tests and examples of every runtime's crate: boots the
+//! assembled runtime directory with the distribution's interpreter, outside of any sandbox.
 
 mod instance;
 pub mod language;
@@ -33,7 +28,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub use instance::{Answer, Instance, Reply};
-use language::LANGUAGE;
+use language::language;
 pub use siblings::check_siblings;
 
 /// Longest wait for anything: a hang fails the test instead of stopping the run.
@@ -54,10 +49,10 @@ pub fn runtime_dir() -> &'static Path {
         let built = profile_dir.join("deps");
         let dest = profile_dir.join(format!(
             "{}-test-{}",
-            env!("CARGO_PKG_NAME"),
+            language().package,
             std::process::id()
         ));
-        let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("package.sh");
+        let package = language().crate_dir().join("package.sh");
         let status = Command::new(package)
             .arg(&built)
             .arg(&dest)
@@ -88,13 +83,14 @@ pub struct Template {
     control: Option<OwnedFd>,
     stdout: File,
     stderr: File,
-    code: TempDir,
+    /// Removed with the template.
+    _code: TempDir,
     forks: u64,
 }
 
 /// Boots a template over one module, `main`.
 pub fn boot(source: &str) -> Template {
-    let mut template = Template::start(&[(LANGUAGE.main, source)], "main.handler");
+    let mut template = Template::start(&[(language().main, source)], "main.handler");
     let message = template.message();
     assert_eq!(message["type"], "booted", "{message}");
     template
@@ -135,10 +131,10 @@ impl Template {
         let (control, theirs) = seqpacket();
         let (stdout, stdout_end) = pipe();
         let (stderr, stderr_end) = pipe();
-        let mut command = Command::new(LANGUAGE.program());
+        let mut command = Command::new(language().program());
         command
-            .args(LANGUAGE.flags)
-            .arg(runtime_dir().join(LANGUAGE.bootstrap))
+            .args(language().flags)
+            .arg(runtime_dir().join(language().bootstrap))
             .args(mode)
             .current_dir(&task)
             .env_clear();
@@ -157,7 +153,7 @@ impl Template {
             control: Some(control),
             stdout: stdout.into(),
             stderr: stderr.into(),
-            code,
+            _code: code,
             forks: 0,
         }
     }

@@ -1,9 +1,11 @@
 //! What differs between the runtimes: how a template is started.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One runtime.
 pub struct Language {
+    /// Its crate.
+    pub package: &'static str,
     /// The distribution's interpreter.
     distributions: &'static str,
     /// Where set-up puts another one when that is too old, below the workspace's root.
@@ -19,27 +21,50 @@ pub struct Language {
 impl Language {
     /// The interpreter functions run on: scripts/lib.sh chooses the same.
     pub fn program(&self) -> PathBuf {
-        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
         self.fetched
-            .map(|path| PathBuf::from(root).join(path))
+            .map(|path| root().join(path))
             .filter(|path| path.is_file())
             .unwrap_or_else(|| self.distributions.into())
     }
+
+    /// Where its crate is.
+    pub fn crate_dir(&self) -> PathBuf {
+        let name = self.package.trim_start_matches("hearth-");
+        root().join("runtimes").join(name)
+    }
 }
 
-/// The runtime of the crate that includes this file.
-pub const LANGUAGE: Language = match env!("CARGO_PKG_NAME").as_bytes() {
-    b"hearth-python" => Language {
+fn root() -> &'static Path {
+    let testkit = Path::new(env!("CARGO_MANIFEST_DIR"));
+    testkit.parent().expect("the workspace")
+}
+
+/// The runtime whose crate's test or example this process is.
+///
+/// # Panics
+/// If cargo has not started it.
+pub fn language() -> &'static Language {
+    let package = std::env::var("CARGO_PKG_NAME").expect("cargo test or cargo run");
+    let found = LANGUAGES
+        .iter()
+        .find(|language| language.package == package);
+    found.unwrap_or_else(|| panic!("{package} is not a runtime's crate"))
+}
+
+static LANGUAGES: [Language; 2] = [
+    Language {
+        package: "hearth-python",
         distributions: "/usr/bin/python3",
         fetched: None,
         flags: &["-I"],
         bootstrap: "bootstrap.py",
         main: "main.py",
     },
-    b"hearth-node" => Language {
+    Language {
+        package: "hearth-node",
         distributions: "/usr/bin/node",
         fetched: Some(".tools/node/bin/node"),
-        // The same as the server's (server/src/engine/runtimes/node.rs).
+        // The same as the server's (server/src/runtimes/node.rs).
         flags: &[
             "--single-threaded",
             "--v8-pool-size=1",
@@ -49,5 +74,4 @@ pub const LANGUAGE: Language = match env!("CARGO_PKG_NAME").as_bytes() {
         bootstrap: "bootstrap.js",
         main: "main.mjs",
     },
-    _ => panic!("not a runtime's crate"),
-};
+];
