@@ -285,6 +285,28 @@ pub fn command(data_dir: &Path) -> Command {
 /// For restores that a test waits for: they fall to a boot otherwise.
 const RESTORE_TIMEOUT_MS: &str = "10000";
 
+/// Counts the test that calls it as skipped: `make test` reads the file that `HEARTH_TEST_SKIPPED` names, a line each.
+///
+/// # Panics
+/// Where nothing may be skipped (`HEARTH_TEST_COMPLETE`), as in CI.
+pub fn skip(reason: &str) {
+    use std::io::Write;
+    assert!(
+        std::env::var_os("HEARTH_TEST_COMPLETE").is_none(),
+        "nothing may be skipped here: {reason}"
+    );
+    let Some(path) = std::env::var_os("HEARTH_TEST_SKIPPED") else {
+        return;
+    };
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    let file = std::fs::File::options()
+        .create(true)
+        .append(true)
+        .open(path);
+    writeln!(file.expect("the list of skipped tests"), "{test}\t{reason}").expect("written");
+}
+
 /// Polls until `probe` answers, up to `limit`: for what the server does in its own time.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(
     what: &str,
