@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 
 use super::summary;
 use crate::instance::FunctionKey;
-use crate::model::{FunctionView, InstanceCounts, Revision, StartChoice, VersionView};
+use crate::model::{FunctionView, Revision, StartChoice, VersionView};
 use crate::scheduler::{Deployment, Lease, LeaseError};
 use crate::store::{StoredFunction, StoredVersion};
 
@@ -87,11 +87,7 @@ impl Function {
             active_version: stored.active.version,
             state,
             state_reason,
-            instances: InstanceCounts {
-                idle: counts.idle,
-                busy: counts.busy,
-                starting: counts.starting,
-            },
+            instances: summary::instances(counts),
             queued: counts.queued,
             template,
             image: deployment.image_view(),

@@ -4,6 +4,7 @@ use super::Engine;
 use super::registry::Function;
 use crate::model::{FunctionState, InstanceCounts, Runtime};
 use crate::scheduler::TemplateStatus;
+use crate::scheduler::pool::Counts;
 
 /// Summary of a function.
 #[derive(Debug, Clone)]
@@ -46,13 +47,18 @@ fn summary(function: &Function) -> Summary {
         runtime: spec.runtime,
         state,
         state_reason,
-        instances: InstanceCounts {
-            idle: counts.idle,
-            busy: counts.busy,
-            starting: counts.starting,
-        },
+        instances: instances(counts),
         queued: counts.queued,
         max_concurrency: spec.max_concurrency,
+    }
+}
+
+/// What the API shows of a pool's counts.
+pub(super) fn instances(counts: Counts) -> InstanceCounts {
+    InstanceCounts {
+        idle: counts.idle,
+        busy: counts.busy,
+        starting: counts.starting,
     }
 }
 

@@ -14,8 +14,10 @@ use tokio::sync::oneshot;
 use super::launch::TemplateEnds;
 use super::live::{LiveSandbox, Waiting};
 use super::mailbox::Key;
-use super::thread::{FIRST_CELL, Job, OTHER_CELLS, RETRIES, RETRY, SETUP_PATIENCE, Thread};
-use super::{CELL_POOL, Dumpable, RESTORE_STEP, Sandbox, SandboxError, SandboxSpec};
+use super::thread::{
+    FIRST_INSTANCE_CGROUP, Job, OTHER_INSTANCE_CGROUPS, RETRIES, RETRY, SETUP_TIMEOUT, Thread,
+};
+use super::{Dumpable, INSTANCE_CGROUP_POOL, RESTORE_STEP, Sandbox, SandboxError, SandboxSpec};
 
 /// The server waits for no template.
 fn unblocked(socket: OwnedFd) -> io::Result<OwnedFd> {
@@ -99,12 +101,12 @@ impl Thread {
         if unwatched {
             self.lose_init(key);
         } else {
-            self.later(SETUP_PATIENCE, 0, Job::GiveUpStarting(key));
+            self.later(SETUP_TIMEOUT, 0, Job::GiveUpStarting(key));
             if let Some(limit) = limit {
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
             }
             // While the sandbox is being created, so that its first start finds a cgroup.
-            self.later(FIRST_CELL, 0, Job::FillPool(key, 1));
+            self.later(FIRST_INSTANCE_CGROUP, 0, Job::FillPool(key, 1));
         }
     }
 
@@ -244,7 +246,11 @@ impl Thread {
         if let Some(builder) = builder {
             self.later(RETRY.0, 0, Job::Reap(builder));
         }
-        self.later(OTHER_CELLS, 0, Job::FillPool(key, CELL_POOL));
+        self.later(
+            OTHER_INSTANCE_CGROUPS,
+            0,
+            Job::FillPool(key, INSTANCE_CGROUP_POOL),
+        );
     }
 
     /// The sandbox cannot be created: reports it and removes what exists of it. If it was pre-warmed and the restore

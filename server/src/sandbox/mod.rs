@@ -18,6 +18,7 @@
 
 mod attach;
 mod cgroup;
+mod instance_cgroup;
 mod launch;
 mod lifecycle;
 mod limits;
@@ -37,22 +38,21 @@ use std::time::Duration;
 
 use hearth_init::criu::{CriuProgram, Outside};
 use parking_lot::Mutex;
-use rustix::process::Pid;
 use serde::Serialize;
 use tokio::sync::{oneshot, watch};
 
 use self::attach::Attach;
 use self::cgroup::{Leaf, Tag, Top};
+pub use self::instance_cgroup::InstanceCgroup;
 use self::live::Ended;
 use self::mailbox::{Key, Mailbox, Message};
 pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::probe::find_init;
-use crate::host_error::HostError;
 use crate::model::Network;
 
 /// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
 /// KiB.
-const CELL_POOL: usize = 4;
+const INSTANCE_CGROUP_POOL: usize = 4;
 /// The step of `hearth-init` in which CRIU is at work.
 const RESTORE_STEP: &str = "restore";
 
@@ -345,7 +345,7 @@ impl Sandbox {
 
     /// Prepares more instance cgroups when few are left.
     pub fn prepare_instance_cgroups(&self) {
-        if self.pool.lock().len() <= CELL_POOL / 2 {
+        if self.pool.lock().len() <= INSTANCE_CGROUP_POOL / 2 {
             self.mailbox.send(Message::FillPool(self.key));
         }
     }
@@ -441,69 +441,5 @@ impl Sandbox {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.mailbox.send(Message::Destroy(self.key, None));
-    }
-}
-
-/// The cgroup leaf of one instance. Dropping it kills what is in it and removes it (asynchronously).
-pub struct InstanceCgroup {
-    key: Key,
-    uid: u32,
-    leaf: Leaf,
-    mailbox: Mailbox,
-    attach: mpsc::Sender<Attach>,
-}
-
-impl InstanceCgroup {
-    /// Moves the instance (host pid, and its pidfd) into the leaf; done on a thread of its own, not waited for. When it
-    /// cannot be moved, the receiver says so: it has no limits of its own then, and must be ended.
-    pub fn attach(&self, pid: u32, pidfd: OwnedFd) -> oneshot::Receiver<HostError> {
-        let (refused, receiver) = oneshot::channel();
-        // The thread lives as long as this sender.
-        let _ = self.attach.send(Attach {
-            procs: self.leaf.procs(),
-            pid,
-            pidfd,
-            uid: self.uid,
-            refused,
-        });
-        receiver
-    }
-
-    /// Kills every process of the instance, including strays, without waiting for it. The caller, who has its pidfd,
-    /// kills the instance itself, which may not have been moved into its leaf yet.
-    pub fn kill(&self) {
-        self.mailbox
-            .send(Message::Kill(self.key, self.leaf.clone()));
-    }
-
-    /// Processes of the instance, whose own is `pid`. What that started before it was moved here is moved after it. Reads the
-    /// kernel's files.
-    pub fn processes(&self, pid: u32) -> usize {
-        if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
-            self.leaf.adopt(pid, self.uid);
-        }
-        self.leaf.processes(self.uid)
-    }
-
-    /// Stops them; returns how many there are. Reads the kernel's files.
-    pub fn freeze(&self) -> usize {
-        self.leaf.freeze(self.uid)
-    }
-
-    /// Resumes them. Reads the kernel's files.
-    pub fn thaw(&self) {
-        self.leaf.thaw(self.uid);
-    }
-
-    /// Whether a process in it was killed by the memory limit.
-    pub fn oom_killed(&self) -> bool {
-        self.leaf.oom_kills() > 0
-    }
-}
-
-impl Drop for InstanceCgroup {
-    fn drop(&mut self) {
-        self.mailbox
-            .send(Message::Release(self.key, self.leaf.clone()));
     }
 }

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::live::{LiveSandbox, Waiting};
 use super::mailbox::Key;
-use super::thread::{FIRST_CELL, Job, SETUP_PATIENCE, Thread};
+use super::thread::{FIRST_INSTANCE_CGROUP, Job, SETUP_TIMEOUT, Thread};
 use super::{Sandbox, SandboxError, SandboxSpec};
 
 /// After one could not be made, none is for this long: what fails is likely to fail again, and each costs CPU time.
@@ -145,7 +145,7 @@ impl Thread {
                 };
                 self.prewarmed.kept.insert(spec.runtime_name, kept);
                 self.prewarmed.show();
-                self.later(SETUP_PATIENCE, 0, Job::GiveUpPrewarmed(key));
+                self.later(SETUP_TIMEOUT, 0, Job::GiveUpPrewarmed(key));
                 self.later(MAX_AGE, 0, Job::ReplacePrewarmed(key));
             }
             Err(error) => self.prewarm_failed(&error),
@@ -171,7 +171,7 @@ impl Thread {
     pub(super) fn give_up_prewarmed(&mut self, key: Key) {
         let mut kept = self.prewarmed.kept.values();
         if kept.any(|kept| kept.key == key && !kept.ready) {
-            let late = format!("not ready after {} s", SETUP_PATIENCE.as_secs());
+            let late = format!("not ready after {} s", SETUP_TIMEOUT.as_secs());
             self.fail(key, SandboxError::step("start", late));
         }
     }
@@ -226,7 +226,7 @@ impl Thread {
                 self.prewarmed.forget(key);
                 self.prewarmed.board.0.used.fetch_add(1, Ordering::Relaxed);
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
-                self.later(FIRST_CELL, 0, Job::FillPool(key, 1));
+                self.later(FIRST_INSTANCE_CGROUP, 0, Job::FillPool(key, 1));
                 None
             }
             Err(error) => {

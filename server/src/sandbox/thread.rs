@@ -22,11 +22,11 @@ use super::cgroup::{Leaf, Top};
 use super::live::LiveSandbox;
 use super::mailbox::{Key, Mailbox, Message};
 use super::prewarmed::{PrewarmedBoard, PrewarmedSandboxes};
-use super::{CELL_POOL, SandboxError};
+use super::{INSTANCE_CGROUP_POOL, SandboxError};
 
 /// A sandbox that is not ready after this long is given up. Building one takes milliseconds; protects callers from a
 /// file system that hangs.
-pub(super) const SETUP_PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const SETUP_TIMEOUT: Duration = Duration::from_secs(30);
 /// First and longest pause before something is tried again.
 pub(super) const RETRY: (Duration, Duration) =
     (Duration::from_millis(2), Duration::from_millis(250));
@@ -34,10 +34,10 @@ pub(super) const RETRY: (Duration, Duration) =
 pub(super) const RETRIES: u32 = 48;
 /// Delay between ordering a sandbox and creating its first instance cgroup. Doing it immediately would delay the
 /// sandbox, which the kernel wakes on this thread's CPU.
-pub(super) const FIRST_CELL: Duration = Duration::from_millis(3);
+pub(super) const FIRST_INSTANCE_CGROUP: Duration = Duration::from_millis(3);
 /// Delay between a sandbox becoming ready and creating its other instance cgroups: the template's first fork goes
 /// first.
-pub(super) const OTHER_CELLS: Duration = Duration::from_millis(5);
+pub(super) const OTHER_INSTANCE_CGROUPS: Duration = Duration::from_millis(5);
 /// Events taken at once.
 const EVENTS: usize = 64;
 /// The mailbox's event; sandboxes' are twice their key, plus one for PID 1's end.
@@ -187,7 +187,7 @@ impl Thread {
                     leaf.remove();
                 }
             }
-            Message::FillPool(key) => self.fill_pool(key, CELL_POOL),
+            Message::FillPool(key) => self.fill_pool(key, INSTANCE_CGROUP_POOL),
             Message::Kill(key, leaf) => {
                 leaf.kill();
                 self.sweep(key);
@@ -301,7 +301,7 @@ impl Thread {
                         && (live.waiting.is_some() || live.builder.is_some())
                     {
                         live.kill_builder();
-                        let detail = format!("not ready after {} s", SETUP_PATIENCE.as_secs());
+                        let detail = format!("not ready after {} s", SETUP_TIMEOUT.as_secs());
                         self.fail(key, SandboxError::step("start", detail));
                     }
                 }

@@ -14,7 +14,7 @@ const PREFIX: &str = "hearth-";
 /// File in a server's directory that says where its cgroups are, a path a line.
 const RECORD: &str = "cgroups";
 /// How long the processes of a dead server get to end after they were killed; protects the start of this one.
-const CLEARING_PATIENCE: Duration = Duration::from_secs(3);
+const CLEARING_TIMEOUT: Duration = Duration::from_secs(3);
 const RETRY: Duration = Duration::from_millis(10);
 
 /// Names one host thread's cgroup and directory: `hearth-<pid>-<start>-<pid namespace>-<n>`. From the pid and its start
@@ -77,7 +77,7 @@ pub fn clear_stale_cgroups(parent: &Path) {
 
 /// Kills what is in a cgroup and removes it.
 fn clear(cgroup: &Path) {
-    let deadline = Instant::now() + CLEARING_PATIENCE;
+    let deadline = Instant::now() + CLEARING_TIMEOUT;
     loop {
         kill_tree(cgroup);
         match remove_tree(cgroup) {
