@@ -101,3 +101,60 @@ pub fn spliced(message: &[u8], place: Range<usize>, push: impl FnOnce(&mut Vec<u
 fn bad(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("message: {what}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_length_are_read_as_written() {
+        let edges = (0..64).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit]);
+        for value in edges.chain([u64::MAX]) {
+            let mut bytes = Vec::new();
+            write_number(&mut bytes, value);
+            let mut at = 0;
+            assert_eq!(number(&bytes, &mut at).unwrap(), value);
+            assert_eq!(at, bytes.len(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_field_is_found_behind_others_with_its_place() {
+        let mut message = Vec::new();
+        push_number(&mut message, (1, 300));
+        message.extend([2 << 3 | 1, 0, 0, 0, 0, 0, 0, 0, 0]); // fixed64
+        message.extend([3 << 3 | 5, 0, 0, 0, 0]); // fixed32
+        let start = message.len();
+        push_bytes(&mut message, 4, b"text");
+        let end = message.len();
+        push_number(&mut message, (5, 1));
+
+        let (value, place) = find(&message, 4).unwrap().unwrap();
+        assert!(matches!(value, Value::Bytes(b"text")));
+        assert_eq!(place, start..end);
+        assert!(find(&message, 6).unwrap().is_none());
+        let without = spliced(&message, place, |_| {});
+        assert_eq!(without, [&message[..start], &message[end..]].concat());
+    }
+
+    #[test]
+    fn malformed_fields_are_errors() {
+        let cases: [(&[u8], &str); 7] = [
+            (b"\x80", "a tag that is cut off"),
+            (b"\x08", "no number"),
+            (b"\x09\0\0\0\0\0\0\0", "seven bytes of eight"),
+            (b"\x0d\0\0\0", "three bytes of four"),
+            (b"\x0a\x02x", "one byte of two"),
+            (
+                b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+                "a length past the address space",
+            ),
+            (b"\x0b", "the start of a group"),
+        ];
+        for (message, what) in cases {
+            assert!(find(message, 99).is_err(), "{what}");
+        }
+        let endless = [&[0x08][..], &[0xff; 11]].concat();
+        assert!(find(&endless, 99).is_err());
+    }
+}
