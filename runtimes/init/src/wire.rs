@@ -55,3 +55,55 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Vec<O
     }
     Ok((message.bytes, fds))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use rustix::io::{FdFlags, fcntl_getfd};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap()
+    }
+
+    #[test]
+    fn descriptors_arrive_with_their_datagram_and_close_on_exec() {
+        let (ours, theirs) = pair();
+        let null = File::open("/dev/null").unwrap();
+        send(&ours, b"one", &[null.as_fd(); MAX_FDS]).unwrap();
+        send(&ours, b"two", &[]).unwrap();
+
+        let mut buffer = [0; 16];
+        let (length, fds) = receive(&theirs, &mut buffer).unwrap();
+        assert_eq!((&buffer[..length], fds.len()), (&b"one"[..], MAX_FDS));
+        for fd in &fds {
+            assert!(fcntl_getfd(fd).unwrap().contains(FdFlags::CLOEXEC));
+        }
+        let (length, fds) = receive(&theirs, &mut buffer).unwrap();
+        assert_eq!((&buffer[..length], fds.len()), (&b"two"[..], 0));
+    }
+
+    #[test]
+    fn more_descriptors_than_fit_are_refused_before_anything_is_sent() {
+        let (ours, theirs) = pair();
+        let null = File::open("/dev/null").unwrap();
+        let error = send(&ours, b"x", &[null.as_fd(); 2 * MAX_FDS]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        let error = receive(&theirs, &mut [0; 16]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_peer_that_is_gone_is_a_length_of_zero() {
+        let (ours, theirs) = pair();
+        drop(ours);
+        let (length, fds) = receive(&theirs, &mut [0; 16]).unwrap();
+        assert_eq!((length, fds.len()), (0, 0));
+        let error = send(&theirs, b"x", &[]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}
