@@ -147,10 +147,15 @@ fn sweep(template: Pid) -> bool {
     found
 }
 
-/// Parent of a process, from `/proc/PID/stat`: the second field after the name, which is in parentheses and may hold
-/// any character.
+/// Parent of a process, from `/proc/PID/stat`.
 fn parent(pid: Pid) -> Option<i32> {
     let stat = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    parent_in(&stat)
+}
+
+/// Parent in the text of a `stat` file: the second field after the name, which is in parentheses and may hold any
+/// character.
+fn parent_in(stat: &[u8]) -> Option<i32> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
     rest.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -158,4 +163,47 @@ fn parent(pid: Pid) -> Option<i32> {
 
 fn timespec(duration: Duration) -> io::Result<Timespec> {
     Timespec::try_from(duration).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_feign_another_parent() {
+        let stats: [&[u8]; 5] = [
+            b"12 (python3) S 7 12 12 0 -1 4194560",
+            b"12 (a b) S 7 12 12 0",
+            b"12 (x) S 1 1 () S 7 12 12 0",
+            b"12 (\n) S 1\n) S 7 12 12 0",
+            b"12 (\xff\xfe) S 7 12 12 0",
+        ];
+        for stat in stats {
+            let text = String::from_utf8_lossy(stat);
+            assert_eq!(parent_in(stat), Some(7), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cut_stat_names_no_parent() {
+        let stats: [&[u8]; 6] = [
+            b"",
+            b"12 (python3",
+            b"12 (python3)",
+            b"12 (python3) S",
+            b"12 (python3) S x 12",
+            b"12 (python3) \xff 7 12",
+        ];
+        for stat in stats {
+            let text = String::from_utf8_lossy(stat);
+            assert_eq!(parent_in(stat), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_kernels_own_stat_is_read() {
+        let own = rustix::process::getpid();
+        let expected = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+        assert_eq!(parent(own), expected);
+    }
 }
