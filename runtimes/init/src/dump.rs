@@ -171,11 +171,7 @@ fn refuse_what_an_image_would_lose() -> Result<(), String> {
     }
     let status = fs::read_to_string(format!("/proc/{TEMPLATE_PID}/status"))
         .map_err(|error| format!("the template's status: {error}"))?;
-    let filters = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Seccomp_filters:"));
-    // Kernels before 5.9 do not count them.
-    if filters.is_some_and(|count| count.trim() != FILTERS) {
+    if has_own_filter(&status) {
         return Err("the import installs its own system call filter".to_owned());
     }
     let connected = sockets::has_connections(TEMPLATE_PID);
@@ -185,6 +181,31 @@ fn refuse_what_an_image_would_lose() -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a process's status counts other filters than the sandbox's.
+fn has_own_filter(status: &str) -> bool {
+    let filters = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    // Kernels before 5.9 do not count them.
+    filters.is_some_and(|count| count.trim() != FILTERS)
+}
+
 fn enter(sandbox: &OwnedFd) -> Result<(), String> {
     sys::enter_namespaces(sandbox).map_err(|error| format!("entering the sandbox: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_own_filter;
+
+    #[test]
+    fn only_the_sandboxs_filters_pass() {
+        let status = |count: &str| format!("Name:\tpython3\nSeccomp:\t2\n{count}Threads:\t1\n");
+        assert!(!has_own_filter(&status("Seccomp_filters:\t2\n")));
+        assert!(!has_own_filter(&status("")));
+        for count in ["0", "1", "3", "20", ""] {
+            let line = format!("Seccomp_filters:\t{count}\n");
+            assert!(has_own_filter(&status(&line)), "{count}");
+        }
+    }
 }
