@@ -160,3 +160,40 @@ impl JailError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_fits_one_datagram_whatever_its_detail() {
+        // A byte that JSON writes as six, and characters that a cut may go through.
+        for (filler, offset) in [
+            ("\u{1}", ""),
+            ("\u{20ac}", ""),
+            ("\u{20ac}", "a"),
+            ("\u{20ac}", "aa"),
+        ] {
+            let detail = offset.to_owned() + &filler.repeat(MAX_REPORT);
+            let report = JailError::Restore(detail.clone()).report();
+            assert!(serde_json::to_vec(&report).unwrap().len() <= MAX_REPORT);
+            let Report::Failed { step, detail: cut } = report else {
+                panic!("{report:?}");
+            };
+            assert_eq!(step, "restore");
+            assert!(!cut.is_empty() && detail.starts_with(&cut));
+        }
+    }
+
+    #[test]
+    fn what_failed_in_the_template_keeps_its_step() {
+        let error = JailError::Template {
+            step: "exec".to_owned(),
+            detail: "not found".to_owned(),
+        };
+        let Report::Failed { step, detail } = error.report() else {
+            panic!("not a failure");
+        };
+        assert_eq!((step.as_str(), detail.as_str()), ("exec", "not found"));
+    }
+}
