@@ -213,3 +213,68 @@ impl<'a> Run<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::imagefile::tests::{PAGE, file, message};
+
+    #[test]
+    fn a_mapping_that_makes_no_sense_is_an_error() {
+        let good = [(START, PAGE), (END, 3 * PAGE), (PROTECTION, 3), (FLAGS, 0)];
+        let mapping = Mapping::read(&message(&good)).unwrap();
+        assert_eq!(mapping.range, PAGE..3 * PAGE);
+        assert_eq!((mapping.protection, mapping.size()), (3, 2 * PAGE));
+        assert!(Mapping::read(&message(&good[..3])).is_err(), "no flags");
+        let reversed = [(START, 3 * PAGE), (END, PAGE), (FLAGS, 0)];
+        assert!(Mapping::read(&message(&reversed)).is_err(), "reversed");
+    }
+
+    #[test]
+    fn only_pages_that_are_present_and_here_are_stored() {
+        let stored = |place: u64, parent: u64| {
+            let fields = [
+                (ADDRESS, PAGE),
+                (PAGES[0], 2),
+                (PARENT, parent),
+                (PLACE, place),
+            ];
+            Run::read(&message(&fields), PAGE).unwrap().stored
+        };
+        assert!(stored(PRESENT, 0) && stored(PRESENT | LAZY, 0));
+        assert!(!stored(PRESENT, 1), "in an earlier image");
+        assert!(!stored(0, 0) && !stored(LAZY, 0), "not present");
+        assert!(!stored(PRESENT | 1, 0), "a flag that is not known");
+    }
+
+    #[test]
+    fn a_run_past_the_last_address_is_an_error() {
+        let read = |address, pages| {
+            let fields = message(&[(ADDRESS, address), (PAGES[1], pages)]);
+            Run::read(&fields, PAGE).map(|run| run.range)
+        };
+        let last = u64::MAX - 2 * PAGE + 1;
+        assert_eq!(read(last, 1).unwrap(), last..last + PAGE);
+        assert!(read(last, 2).is_err(), "the sum");
+        assert!(read(0, u64::MAX / PAGE + 1).is_err(), "the product");
+    }
+
+    #[test]
+    fn what_runs_share_with_a_range_is_covered() {
+        let run = |first: u64, pages| message(&[(ADDRESS, first * PAGE), (PAGES[0], pages)]);
+        let pagemap = file(&[message(&[(PAGES_FILE, 5)]), run(1, 4), run(8, 2)]);
+        let pagemap = Pagemap::read(&pagemap, PAGE).unwrap();
+        assert_eq!(pagemap.pages_file, 5);
+        for (range, pages) in [(0..20, 6), (3..9, 3), (5..8, 0), (4..5, 1), (10..20, 0)] {
+            let bytes = range.start * PAGE..range.end * PAGE;
+            assert_eq!(pagemap.covered(&bytes), pages * PAGE, "{range:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_change_in_fields_that_are_there() {
+        let before = message(&[(START, 1), (END, 2), (FLAGS, 3)]);
+        let after = with_numbers(&before, &[(END, 300), (STATUS, 9)]).unwrap();
+        assert_eq!(after, message(&[(START, 1), (END, 300), (FLAGS, 3)]));
+    }
+}
