@@ -13,8 +13,8 @@ use super::decisions::Decisions;
 use super::evictor::KeepValue;
 use super::gate::StartGate;
 use super::lease::{Handed, Origin};
+use super::policy::backlog::PER_CORE;
 use super::policy::controllers::Controllers;
-use super::policy::level::PER_CORE;
 use super::pool::{Counts, Limits, Pool};
 use super::traffic::Traffic;
 use crate::criu::Images;
@@ -122,7 +122,7 @@ impl Deployment {
                 .max_concurrency
                 .saturating_mul(QUEUE_PER_INSTANCE)
                 .max(QUEUE_MIN),
-            level: resources.cores.saturating_mul(PER_CORE),
+            enough: resources.cores.saturating_mul(PER_CORE),
             idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
             controllers: resources.controllers,
         };

@@ -219,13 +219,13 @@ impl Lease {
         if let Some(instance) = self.instance.take() {
             let now = Instant::now();
             let took = now.saturating_duration_since(self.since);
-            let (given, may_help) = {
+            let (given, may_start) = {
                 let mut pool = self.deployment.pool.lock();
                 let given = pool.release(instance, now, took);
-                (given, pool.may_help())
+                (given, pool.may_start())
             };
             self.deployment.hand(given, None);
-            if may_help {
+            if may_start {
                 // How long it ran may have changed what the queue is worth.
                 self.deployment.start_due();
             }

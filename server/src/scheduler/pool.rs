@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use super::policy::backlog::Backlog;
 use super::policy::burst::Load;
 use super::policy::controllers::Controllers;
-use super::policy::level;
 use super::policy::periodic::Rhythm;
 
 pub use ending::Tick;
@@ -32,8 +31,8 @@ pub struct Limits {
     pub min: u32,
     /// Most waiting requests.
     pub queue: u32,
-    /// Instances at work that are enough for a function that is short; see [`level`].
-    pub level: u32,
+    /// Instances at work beyond which a lasting queue is worth no further one: those that keep the cores busy.
+    pub enough: u32,
     /// How long an instance may be idle.
     pub idle_timeout: Duration,
     /// What decides on starts and queues.
@@ -201,13 +200,9 @@ impl<I, W> Pool<I, W> {
         awaited
     }
 
-    /// Leases the most recently used idle instance, unless the request does better to wait. Those who wait already are not
-    /// overtaken.
+    /// Leases the most recently used idle instance. There is none while anybody waits.
     #[inline]
     pub fn acquire(&mut self, now: Instant) -> Acquired<I> {
-        if !self.waiting.is_empty() || self.is_crowded() {
-            return Acquired::Wait;
-        }
         match self.idle.pop() {
             Some(idle) => {
                 if self.busy == 0 {
@@ -218,30 +213,6 @@ impl<I, W> Pool<I, W> {
             }
             None => Acquired::Wait,
         }
-    }
-
-    /// Whether so many instances work that a request does better to wait for one of them than to take an idle one.
-    #[inline]
-    pub(super) fn is_crowded(&self) -> bool {
-        self.limits.controllers.level
-            && level::is_reached(
-                self.limits.level,
-                self.busy,
-                self.load.run_uncrowded.get(),
-                self.queue().seen,
-            )
-            && self.waiting.len() < self.limits.queue as usize
-    }
-
-    /// Gives an idle instance to who waits longest, when it turns out that waiting does not pay: instances at work were
-    /// lost, or nothing ends, or the queue is long. The caller asks again until there is none.
-    pub fn lend_idle(&mut self, now: Instant) -> Option<(W, I)> {
-        if self.idle.is_empty() || self.waiting.is_empty() || self.is_crowded() {
-            return None;
-        }
-        let given = self.waiting.pop_front().zip(self.idle.pop());
-        self.lend(now);
-        given.map(|(waiter, idle)| (waiter, idle.instance))
     }
 
     #[inline]
@@ -277,9 +248,6 @@ impl<I, W> Pool<I, W> {
     #[inline]
     pub fn release(&mut self, instance: I, now: Instant, took: Duration) -> Option<(W, I)> {
         self.load.run.sample(took);
-        if self.busy <= self.limits.level {
-            self.load.run_uncrowded.sample(took);
-        }
         self.progress = now;
         self.backlog
             .ended(now, self.counts().queued, self.load.start_cost());
@@ -292,7 +260,6 @@ impl<I, W> Pool<I, W> {
         debug_assert!(self.busy > 0, "a lease ended that did not begin");
         self.busy = self.busy.saturating_sub(1);
         self.load.run.at_least(took);
-        self.load.run_uncrowded.at_least(took);
         self.progress = now;
     }
 

@@ -84,17 +84,10 @@ impl Deployment {
         }
     }
 
-    /// Gives away idle instances that somebody should have, begins the starts that are due and returns how many that were.
-    /// Sees to it that the queue is looked at again when nothing ends for too long.
+    /// Begins the starts that are due and returns how many that were. Sees to it that the queue is looked at again when
+    /// nothing ends for too long.
     pub(super) fn start_due(self: &Arc<Self>) -> u32 {
         let now = Instant::now();
-        loop {
-            let given = self.pool.lock().lend_idle(now);
-            if given.is_none() {
-                break;
-            }
-            self.hand(given, None);
-        }
         let (due, alarm) = {
             let mut pool = self.pool.lock();
             (pool.starts_due(now), pool.alarm(now))

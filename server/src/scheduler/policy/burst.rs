@@ -33,8 +33,6 @@ const START_BOUNDS: (Duration, Duration) = (Duration::from_micros(100), Duration
 pub struct Load {
     /// From lease to release.
     pub run: Mean,
-    /// The same of those that ended while no more instances were at work than [`super::level`] asks for.
-    pub run_uncrowded: Mean,
     /// FORK to READY, divided by the starts that shared the template meanwhile.
     pub start: Mean,
 }

@@ -7,8 +7,6 @@ pub struct Controllers {
     pub burst: bool,
     /// [`backlog`](super::backlog): one more instance for a queue that lasts.
     pub backlog: bool,
-    /// [`level`](super::level): requests wait although an instance is idle, if the cores are busy with short calls.
-    pub level: bool,
     /// [`periodic`](super::periodic): an instance is ready ahead of an expected call.
     pub periodic: bool,
 }
@@ -18,7 +16,6 @@ impl Default for Controllers {
         Self {
             burst: true,
             backlog: true,
-            level: true,
             periodic: true,
         }
     }
@@ -35,11 +32,10 @@ impl Controllers {
             let switch = match name {
                 "burst" => &mut all.burst,
                 "backlog" => &mut all.backlog,
-                "level" => &mut all.level,
                 "periodic" => &mut all.periodic,
                 _ => {
                     return Err(format!(
-                        "no controller {name:?}; expected burst, backlog, level or periodic"
+                        "no controller {name:?}; expected burst, backlog or periodic"
                     ));
                 }
             };
@@ -56,7 +52,7 @@ mod tests {
     #[test]
     fn those_named_are_off() {
         let some = Controllers::without("burst,periodic").expect("two of them");
-        assert!(!some.burst && some.backlog && some.level && !some.periodic);
+        assert!(!some.burst && some.backlog && !some.periodic);
         assert_eq!(Controllers::without(""), Ok(Controllers::default()));
         let error = Controllers::without("burst,bursts").expect_err("there is no such");
         assert!(error.contains("\"bursts\""), "{error}");

@@ -4,7 +4,6 @@
 //! - [`estimate`]: what is learned of a function: how long it runs, what its starts cost, how often it is called.
 //! - [`burst`]: how many instances to start for those who wait.
 //! - [`backlog`]: when a queue that never ends is worth one more.
-//! - [`level`]: how many of the instances that there are work at a time.
 //! - [`starts`]: how many starts of all functions may be under way, and whose turn it is.
 //! - [`periodic`]: when a function that is called at regular times will be called next.
 //! - [`controllers`]: which of these are on.
@@ -17,7 +16,6 @@ pub mod burst;
 pub mod controllers;
 pub mod estimate;
 pub mod keep;
-pub mod level;
 pub mod periodic;
 pub mod pressure;
 pub mod starts;

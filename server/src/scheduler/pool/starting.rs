@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use super::Pool;
 use crate::scheduler::policy::backlog::Backlog;
 use crate::scheduler::policy::burst::{Queue, pays_after, starts_wanted};
-use crate::scheduler::policy::level::STALL;
 
 /// Shortest pause before the queue is looked at again: the resolution of the runtime's timers.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
@@ -42,21 +41,19 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// Starts that pay for who waits now. None do while an idle instance is there that nobody is given.
+    /// Starts that pay for who waits now.
     fn wanted_now(&self) -> u32 {
-        match (self.idle.is_empty(), self.limits.controllers.burst) {
-            (true, true) => starts_wanted(&self.load, self.queue()),
-            (true, false) => self.queue().waiting,
-            (false, _) => 0,
+        match self.limits.controllers.burst {
+            true => starts_wanted(&self.load, self.queue()),
+            false => self.queue().waiting,
         }
     }
 
     /// The same, with the one that a queue which lasts is worth.
     fn wanted(&self) -> u32 {
         let lasts = self.limits.controllers.backlog
-            && self.idle.is_empty()
             && !self.waiting.is_empty()
-            && self.backlog.wants_one_more(self.busy, self.limits.level);
+            && self.backlog.wants_one_more(self.busy, self.limits.enough);
         self.wanted_now().max(u32::from(lasts))
     }
 
@@ -92,17 +89,10 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// Whether requests wait that one start more might serve, or an instance that is idle.
+    /// Whether requests wait that one start more might serve.
     #[inline]
     pub fn may_start(&self) -> bool {
-        !self.waiting.is_empty() && (self.total() < self.limits.max || !self.idle.is_empty())
-    }
-
-    /// Whether the end of a call may have changed what is to be done for those who wait. While they do best to wait for
-    /// instances at work, it has not, and the alarm that is set looks after them.
-    #[inline]
-    pub fn may_help(&self) -> bool {
-        self.may_start() && (self.idle.is_empty() || !self.is_crowded())
+        !self.waiting.is_empty() && self.total() < self.limits.max
     }
 
     /// Whether requests wait that no start is under way for.
@@ -110,16 +100,13 @@ impl<I, W> Pool<I, W> {
         self.waiting.len() > self.starting as usize
     }
 
-    /// When to call [`Self::look_again`], if that has to be arranged: when nothing has ended by then, one start more, or
-    /// one that is idle, pays. `None` when it is arranged already, or cannot bring anything.
+    /// When to call [`Self::look_again`], if that has to be arranged: when nothing has ended by then, one start more pays.
+    /// `None` when it is arranged already, or cannot bring anything.
     pub fn alarm(&mut self, now: Instant) -> Option<Instant> {
         if !self.may_start() || self.busy == 0 {
             return None;
         }
-        let pays = match self.idle.is_empty() {
-            true => self.progress + pays_after(&self.load, self.queue(), self.starting)?,
-            false => self.progress + STALL,
-        };
+        let pays = self.progress + pays_after(&self.load, self.queue(), self.starting)?;
         let at = pays
             .max(self.retry_at.unwrap_or(now))
             .max(now + LEAST_PAUSE);
