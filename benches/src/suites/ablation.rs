@@ -43,7 +43,7 @@ struct Variant {
     server: Server,
 }
 
-/// Measures all rows, in rounds.
+/// Measures all rows, in rounds: as many as there are variants, so that each comes once in each place of the order.
 pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let mut variants = VARIANTS
         .into_iter()
@@ -53,15 +53,19 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             Ok(Variant { name, server })
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    if let Err(reason) = variants[0].server.capability("criu")? {
-        document.skip(ASLEEP, reason);
+    let images = variants[0].server.capability("criu")?;
+    match &images {
+        Ok(()) => wait_for_images(&variants)?,
+        Err(reason) => document.skip(ASLEEP, reason),
     }
     let mut rows = Rows::default();
-    for _ in 0..scale.pick(8, 1) {
+    for _ in 0..scale.pick(VARIANTS.len(), 1) {
         for variant in &variants {
             one_round(variant, scale, &mut rows)?;
         }
-        asleep(&variants, &mut rows)?;
+        if images.is_ok() {
+            asleep(&variants, &mut rows)?;
+        }
         variants.rotate_left(1);
     }
     periodic(&mut variants, scale, &mut rows)?;
@@ -98,9 +102,12 @@ fn prepare(server: &Server) -> anyhow::Result<()> {
     let short = json!({ "idle_timeout_s": 1, "template_idle_timeout_s": 1 });
     server.deploy("asleep", python, python.usual(), &short)?;
     let brief = json!({ "idle_timeout_s": 1 });
-    server.deploy("periodic", python, python.usual(), &brief)?;
-    if server.capability("criu")?.is_ok() {
-        // Images are made while there is nothing else to do, which is hardly ever once the rounds have begun.
+    server.deploy("periodic", python, python.usual(), &brief)
+}
+
+/// Images are made when a server has nothing else to do, which is hardly ever once the rounds have begun.
+fn wait_for_images(variants: &[Variant]) -> anyhow::Result<()> {
+    for Variant { server, .. } in variants {
         server.wait("asleep", |function| function["image"]["bytes"].is_u64())?;
     }
     Ok(())
@@ -156,8 +163,8 @@ fn asleep(variants: &[Variant], rows: &mut Rows) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A caller that comes at regular times, after the instances have ended. The first calls teach the rhythm. Which variant is
-/// called first changes, because the first call after a pause is slower, whatever it meets.
+/// Calls at regular times, after the instances have ended. The first calls teach the rhythm. Each variant in turn is called
+/// first, because the first call after a pause is slower, whichever server it goes to.
 fn periodic(variants: &mut [Variant], scale: Scale, rows: &mut Rows) -> anyhow::Result<()> {
     let call = invocation("periodic", &event(1024));
     let (taught, counted) = scale.pick((6, 24), (1, 1));
