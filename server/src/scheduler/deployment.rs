@@ -13,7 +13,7 @@ use super::decisions::Decisions;
 use super::evictor::KeepValue;
 use super::gate::StartGate;
 use super::lease::{Handed, Origin};
-use super::policy::backlog::PER_CORE;
+use super::policy::backlog::BUSY_PER_CORE;
 use super::policy::controllers::Controllers;
 use super::pool::{Counts, Limits, Pool};
 use super::traffic::Traffic;
@@ -122,7 +122,7 @@ impl Deployment {
                 .max_concurrency
                 .saturating_mul(QUEUE_PER_INSTANCE)
                 .max(QUEUE_MIN),
-            enough: resources.cores.saturating_mul(PER_CORE),
+            backlog_limit: resources.cores.saturating_mul(BUSY_PER_CORE),
             idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
             controllers: resources.controllers,
         };

@@ -31,8 +31,8 @@ pub struct Limits {
     pub min: u32,
     /// Most waiting requests.
     pub queue: u32,
-    /// Instances at work beyond which a lasting queue is worth no further one: those that keep the cores busy.
-    pub enough: u32,
+    /// Busy instances at which a persistent backlog starts no more: enough to keep the cores busy.
+    pub backlog_limit: u32,
     /// How long an instance may be idle.
     pub idle_timeout: Duration,
     /// What decides on starts and queues.
@@ -200,9 +200,14 @@ impl<I, W> Pool<I, W> {
         awaited
     }
 
-    /// Leases the most recently used idle instance. There is none while anybody waits.
+    /// Leases the most recently used idle instance. Nobody who waits is overtaken: an instance becomes idle only if the queue
+    /// is empty, and a request joins the queue only if no instance is idle.
     #[inline]
     pub fn acquire(&mut self, now: Instant) -> Acquired<I> {
+        debug_assert!(
+            self.idle.is_empty() || self.waiting.is_empty(),
+            "an idle instance beside a queue"
+        );
         match self.idle.pop() {
             Some(idle) => {
                 if self.busy == 0 {

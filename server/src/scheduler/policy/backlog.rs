@@ -7,14 +7,14 @@
 //! mean length at the end of a call is taken. Is it one or more, then what was waited in sum (Little's law) is more than ten
 //! times what a start costs, and one is made: the rent has been more than the price (the ski-rental argument, as in
 //! [`burst`](super::burst)). One at a time, so that starts never take more than a tenth of the time, and only as long as
-//! there are fewer instances at work than keep the cores busy: two for each, one of which computes while the other's request
-//! or answer is under way. More would only take turns, each with cold caches (Schroeder, Harchol-Balter, Iyengar, Nahum,
-//! Wierman, "How to Determine a Good Multi-Programming Level for External Scheduling", ICDE 2006).
+//! fewer instances are busy than it takes to keep the cores busy: two per core, so that one computes while the other's request
+//! or answer is in transit. Further ones would share the same cores and run with cold caches (Schroeder, Harchol-Balter,
+//! Iyengar, Nahum, Wierman, "How to Determine a Good Multi-Programming Level for External Scheduling", ICDE 2006).
 
 use std::time::{Duration, Instant};
 
-/// Instances at work for each core that a lasting queue is worth.
-pub const PER_CORE: u32 = 2;
+/// Busy instances per core at which a persistent backlog starts no more.
+pub const BUSY_PER_CORE: u32 = 2;
 /// For how long the queue is watched, in starts.
 const STARTS: u32 = 10;
 
@@ -61,8 +61,8 @@ impl Backlog {
 
     /// Whether a start should be under way beside `busy` instances.
     #[inline]
-    pub fn wants_one_more(&self, busy: u32, enough: u32) -> bool {
-        self.lasts && busy < enough
+    pub fn wants_one_more(&self, busy: u32, limit: u32) -> bool {
+        self.lasts && busy < limit
     }
 }
 

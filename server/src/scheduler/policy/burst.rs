@@ -90,8 +90,8 @@ pub fn starts_wanted(load: &Load, queue: Queue) -> u32 {
     (m as u32).max(least)
 }
 
-/// How long nothing must have ended for one start more than `starting` to pay; `None` when no pays_after will lead to one,
-/// since everybody who waits has a start of their own.
+/// How long nothing must have ended for one start more than `starting` to pay; `None` when no wait will lead to one, since
+/// every waiting request has a start of its own.
 pub fn pays_after(load: &Load, queue: Queue, starting: u32) -> Option<Duration> {
     if queue.waiting <= starting {
         return None;

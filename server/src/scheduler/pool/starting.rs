@@ -53,7 +53,9 @@ impl<I, W> Pool<I, W> {
     fn wanted(&self) -> u32 {
         let lasts = self.limits.controllers.backlog
             && !self.waiting.is_empty()
-            && self.backlog.wants_one_more(self.busy, self.limits.enough);
+            && self
+                .backlog
+                .wants_one_more(self.busy, self.limits.backlog_limit);
         self.wanted_now().max(u32::from(lasts))
     }
 

@@ -24,7 +24,7 @@ fn limits(max: u32, min: u32, queue: u32) -> Limits {
         max,
         min,
         queue,
-        enough: u32::MAX,
+        backlog_limit: u32::MAX,
         idle_timeout: Duration::from_secs(10),
         controllers: Controllers::default(),
     }
@@ -327,11 +327,11 @@ proptest! {
         max in 1_u32..5,
         min in 0_u32..3,
         queue in 0_u32..5,
-        enough in 1_u32..5,
+        backlog_limit in 1_u32..5,
         steps in steps(),
     ) {
         let start = Instant::now();
-        let limits = Limits { enough, ..limits(max, min.min(max), queue) };
+        let limits = Limits { backlog_limit, ..limits(max, min.min(max), queue) };
         let mut pool: Pool<u32, u32> = Pool::new(limits, start, None);
         let (mut clock, mut instances, mut requests) = (start, 0, 0);
         let mut busy = Vec::new();

@@ -6,7 +6,7 @@ use super::*;
 fn a_queue_that_lasts_is_given_instances_one_by_one_until_the_cores_are_busy() {
     let mut now = Instant::now();
     let limits = Limits {
-        enough: 3,
+        backlog_limit: 3,
         ..limits(8, 0, 100)
     };
     let mut pool: Pool<u32, u32> = Pool::new(limits, now, learned(SHORT, now));
