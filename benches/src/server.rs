@@ -1,7 +1,7 @@
 //! The server under test, as its users start it.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -119,16 +119,25 @@ pub const NO_PREFORK: (&str, &str) = ("HEARTH_PREFORK", "off");
 impl Server {
     /// Starts it with further settings, given as environment variables.
     pub fn start(settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        Self::start_program(&executable()?, settings)
+    }
+
+    /// The same with another build of the server, which has its runtimes and `hearth-init` beside it.
+    pub fn start_program(program: &Path, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
         let data = dir.path().join("data");
-        let mut server = Self::start_in(data, settings)?;
+        let mut server = Self::launch(program, data, settings)?;
         server._dir = Some(dir);
         Ok(server)
     }
 
     /// Starts it with a data directory that outlives it.
     pub fn start_in(data: PathBuf, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
-        let mut command = bound(executable()?)?;
+        Self::launch(&executable()?, data, settings)
+    }
+
+    fn launch(program: &Path, data: PathBuf, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let mut command = bound(program)?;
         command
             .env("HEARTH_DATA_DIR", &data)
             .env("HEARTH_LISTEN", "127.0.0.1:0")

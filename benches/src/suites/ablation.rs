@@ -69,28 +69,56 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         variants.rotate_left(1);
     }
     periodic(&mut variants, scale, &mut rows)?;
-    for (row, variant, samples) in rows.0 {
+    for (row, variant, samples) in rows.times {
         document.add(&row, variant, samples);
+    }
+    for (row, variant, (sum, count)) in rows.instances {
+        document.figure(&row, variant, sum / count, "instances");
     }
     Ok(())
 }
 
 /// Samples by row and variant, in the order in which they came up first.
 #[derive(Default)]
-struct Rows(Vec<(String, &'static str, Samples)>);
+struct Rows {
+    times: Vec<(String, &'static str, Samples)>,
+    /// Sum and count of the instances that there were after a load.
+    instances: Vec<(String, &'static str, (f64, f64))>,
+}
 
 impl Rows {
     fn of(&mut self, row: &str, variant: &'static str) -> &mut Samples {
-        let at = self
-            .0
-            .iter()
-            .position(|(known, name, _)| known == row && *name == variant);
-        let at = at.unwrap_or_else(|| {
-            self.0.push((row.to_owned(), variant, Samples::default()));
-            self.0.len() - 1
-        });
-        &mut self.0[at].2
+        entry(&mut self.times, row, variant)
     }
+
+    fn count(&mut self, row: &str, variant: &'static str, instances: f64) {
+        let (sum, count) = entry(&mut self.instances, row, variant);
+        *sum += instances;
+        *count += 1.0;
+    }
+}
+
+/// What belongs to a row and a variant, made when it is not there.
+fn entry<'a, T: Default>(
+    list: &'a mut Vec<(String, &'static str, T)>,
+    row: &str,
+    variant: &'static str,
+) -> &'a mut T {
+    let at = list
+        .iter()
+        .position(|(known, name, _)| known == row && *name == variant);
+    let at = at.unwrap_or_else(|| {
+        list.push((row.to_owned(), variant, T::default()));
+        list.len() - 1
+    });
+    &mut list[at].2
+}
+
+/// Instances of a function that there are or will be in a moment.
+fn instances(server: &Server, name: &str) -> anyhow::Result<f64> {
+    let instances = &server.function(name)?["instances"];
+    let of = |state: &str| instances[state].as_f64().unwrap_or_default();
+    Ok(of("idle") + of("busy") + of("starting"))
 }
 
 fn prepare(server: &Server) -> anyhow::Result<()> {
@@ -130,6 +158,7 @@ fn one_round(variant: &Variant, scale: Scale, rows: &mut Rows) -> anyhow::Result
         rows.of(&row, name).extend(&found.samples);
         rows.of(&format!("{row}, last answer"), name)
             .push(found.took);
+        rows.count(&row, name, instances(server, "sleeper")?);
     }
     for (connections, seconds) in LOADS {
         let call = invocation("sleeper", json!({ "s": seconds }).to_string().as_bytes());
@@ -140,6 +169,7 @@ fn one_round(variant: &Variant, scale: Scale, rows: &mut Rows) -> anyhow::Result
             seconds * 1e3
         );
         rows.of(&row, name).extend(&found.samples);
+        rows.count(&row, name, instances(server, "sleeper")?);
     }
     kill_instances(server, "sleeper")
 }

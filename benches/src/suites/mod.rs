@@ -3,6 +3,7 @@
 pub mod ablation;
 pub mod bursts;
 pub mod busy;
+pub mod compare;
 pub mod console;
 pub mod memory;
 pub mod ring;
@@ -30,8 +31,9 @@ pub const ALL: [(&str, Suite); 8] = [
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
-pub const PARTS: [(&str, Suite); 7] = [
+pub const PARTS: [(&str, Suite); 8] = [
     ("ablation", ablation::run),
+    ("compare", compare::run),
     ("starts-fork", starts::forks),
     ("starts-restore", starts::restores),
     ("starts-threads", starts::with_threads),

@@ -1,0 +1,256 @@
+//! Two builds of the server, called in turns: whether a change costs anything, `make bench SUITE=compare BEFORE=…`.
+//!
+//! A machine's speed drifts by more within a minute than most changes cost, so each round measures both builds one right
+//! after the other, and a row is the median of the rounds' ratios. Its interval is that of the sign test: by order
+//! statistics, without an assumption on how ratios are spread (Conover, "Practical Nonparametric Statistics", 3rd ed.,
+//! 3.2).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::json;
+
+use super::starts::{fall_asleep, first_requests, kill_instances, request_one};
+use crate::burst::burst;
+use crate::client::Connection;
+use crate::load::drive;
+use crate::results::{Document, Samples};
+use crate::scale::Scale;
+use crate::server::{Runtime, Server, event, invocation};
+
+/// The variable that names the other build's `hearth`.
+pub const OTHER: &str = "HEARTH_BENCH_BEFORE";
+
+/// Rounds; in every second one the other build comes first.
+const ROUNDS: usize = 24;
+/// How long each load of a round lasts.
+const TURN: Duration = Duration::from_millis(500);
+const QUICK_TURN: Duration = Duration::from_millis(20);
+/// First requests of a round.
+const FIRSTS: usize = 8;
+/// Requests of a burst.
+const BURST: usize = 100;
+/// Bytes of an event, and of a large one.
+const EVENT_BYTES: usize = 1 << 10;
+const LARGE_EVENT_BYTES: usize = 1 << 20;
+
+/// Both builds, in the order of the figures.
+const NAMES: [&str; 2] = ["before", "now"];
+
+/// Takes samples of a server.
+type Measure = dyn Fn(&Server) -> anyhow::Result<Samples>;
+
+/// One thing to measure of both.
+struct Row {
+    name: String,
+    measure: Box<Measure>,
+}
+
+/// Measures every row with both builds.
+pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let Some(before) = std::env::var_os(OTHER)
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from)
+    else {
+        document.skip(
+            "another build",
+            "name one: make bench SUITE=compare BEFORE=REVISION",
+        );
+        return Ok(());
+    };
+    let servers = [
+        Server::start_program(&before, &[]).with_context(|| before.display().to_string())?,
+        Server::start(&[])?,
+    ];
+    let mut runtimes = Vec::new();
+    for runtime in Runtime::ALL {
+        match servers[1].runtime(runtime)? {
+            Ok(()) => runtimes.push(runtime),
+            Err(reason) => document.skip(runtime.name(), reason),
+        }
+    }
+    for server in &servers {
+        for runtime in &runtimes {
+            deploy(server, *runtime)?;
+        }
+    }
+    let mut rows = rows(&runtimes, scale);
+    match servers[1].capability("criu")? {
+        Ok(()) => rows.push(restore(&servers)?),
+        Err(reason) => document.skip("restore", reason),
+    }
+    println!(
+        "| what | before, p50 | now, p50 | now / before | 95 % interval |\n| --- | ---: | ---: | ---: | --- |"
+    );
+    for row in rows {
+        let mut all = [Samples::default(), Samples::default()];
+        let mut ratios = Vec::new();
+        for round in 0..scale.pick(ROUNDS, 2) {
+            let mut medians = [0.0; 2];
+            for turn in 0..2 {
+                let which = (round + turn) % 2;
+                let samples = (row.measure)(&servers[which])?;
+                medians[which] = samples.metrics().median_ns;
+                all[which].extend(&samples);
+            }
+            ratios.push(medians[1] / medians[0]);
+        }
+        conclude(&row.name, all, ratios, document);
+    }
+    Ok(())
+}
+
+/// Adds a row's samples and the ratio of its medians, and shows them.
+fn conclude(row: &str, all: [Samples; 2], mut ratios: Vec<f64>, document: &mut Document) {
+    let mut medians = Vec::new();
+    for (name, samples) in NAMES.into_iter().zip(all) {
+        medians.push(document.add(row, name, samples) / 1e3);
+    }
+    ratios.sort_by(f64::total_cmp);
+    let ratio = middle(&ratios);
+    document.figure(row, "now / before", ratio, "×");
+    let mut interval = String::from("too few rounds");
+    if let Some((low, high)) = interval_of_median(&ratios) {
+        document.figure(row, "now / before, from", low, "×");
+        document.figure(row, "now / before, to", high, "×");
+        interval = format!("{low:.3} to {high:.3}");
+    }
+    println!(
+        "| {row} | {:.1} µs | {:.1} µs | {ratio:.3} | {interval} |",
+        medians[0], medians[1]
+    );
+}
+
+/// Median of sorted values.
+fn middle(sorted: &[f64]) -> f64 {
+    let half = sorted.len() / 2;
+    match sorted.len() % 2 {
+        1 => sorted[half],
+        _ => f64::midpoint(sorted[half - 1], sorted[half]),
+    }
+}
+
+/// Interval that holds the median of what sorted values were drawn from with at least 95 % confidence; none for fewer than
+/// six values.
+fn interval_of_median(sorted: &[f64]) -> Option<(f64, f64)> {
+    let count = sorted.len();
+    // The chance that at most `skipped` of the values lie below the median, each by the toss of a coin.
+    let mut chance = 0.5_f64.powi(i32::try_from(count).ok()?);
+    let (mut sum, mut skipped) = (0.0, None);
+    for below in 0..count {
+        sum += chance;
+        if sum > 0.025 {
+            break;
+        }
+        skipped = Some(below);
+        chance *= (count - below) as f64 / (below + 1) as f64;
+    }
+    let skipped = skipped?;
+    Some((sorted[skipped], sorted[count - 1 - skipped]))
+}
+
+fn echo(runtime: Runtime) -> String {
+    format!("echo-{}", runtime.name())
+}
+
+fn first(runtime: Runtime) -> String {
+    format!("first-{}", runtime.name())
+}
+
+fn deploy(server: &Server, runtime: Runtime) -> anyhow::Result<()> {
+    server.deploy(&echo(runtime), runtime, runtime.echo(), &json!({}))?;
+    server.deploy(&first(runtime), runtime, runtime.usual(), &json!({}))?;
+    if runtime == Runtime::Python {
+        let many = json!({ "max_concurrency": 200, "memory_mb": 64 });
+        server.deploy("sleeper", runtime, runtime.sleeper(), &many)?;
+    }
+    Ok(())
+}
+
+fn rows(runtimes: &[Runtime], scale: Scale) -> Vec<Row> {
+    let turn = scale.pick(TURN, QUICK_TURN);
+    let mut rows = Vec::new();
+    for runtime in runtimes.iter().copied() {
+        let loads = [
+            (EVENT_BYTES, "1 KB", 1),
+            (EVENT_BYTES, "1 KB", 16),
+            (EVENT_BYTES, "1 KB", 64),
+            (LARGE_EVENT_BYTES, "1 MB", 1),
+        ];
+        for (bytes, size, connections) in loads {
+            let call = invocation(&echo(runtime), &event(bytes));
+            rows.push(Row {
+                name: format!(
+                    "{}: warm, {size}, {connections} connections",
+                    runtime.name()
+                ),
+                measure: Box::new(move |server| {
+                    Ok(drive(server.address, &call, connections, turn)?.samples)
+                }),
+            });
+        }
+        let count = scale.pick(FIRSTS, 1);
+        rows.push(Row {
+            name: format!("{}: first request without an instance", runtime.name()),
+            measure: Box::new(move |server| first_requests(server, &first(runtime), count)),
+        });
+    }
+    if runtimes.contains(&Runtime::Python) {
+        let call = invocation("sleeper", br#"{"s":0}"#);
+        rows.push(Row {
+            name: format!("burst of {BURST} without an instance"),
+            measure: Box::new(move |server| {
+                kill_instances(server, "sleeper")?;
+                Ok(burst(server.address, &call, BURST)?.samples)
+            }),
+        });
+    }
+    rows
+}
+
+/// First requests to a function asleep. Images are made when a server has nothing else to do, so they are waited for
+/// before the other rows begin.
+fn restore(servers: &[Server]) -> anyhow::Result<Row> {
+    let short = json!({ "idle_timeout_s": 1, "template_idle_timeout_s": 1 });
+    for server in servers {
+        server.deploy("asleep", Runtime::Python, Runtime::Python.usual(), &short)?;
+        server.wait("asleep", |function| function["image"]["bytes"].is_u64())?;
+    }
+    let call = invocation("asleep", &event(EVENT_BYTES));
+    Ok(Row {
+        name: "first request to a function asleep".to_owned(),
+        measure: Box::new(move |server| {
+            let mut samples = Samples::default();
+            while samples.len() == 0 {
+                fall_asleep(server, "asleep")?;
+                let first = request_one(&mut Connection::open(server.address)?, &call)?;
+                if let Some(first) = first.filter(|first| first.start_kind == "restore") {
+                    samples.push(first.took);
+                }
+            }
+            Ok(samples)
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Conover's table A3 and any textbook: of 10 values the 2nd and the 9th, of 24 the 7th and the 18th.
+    #[test]
+    fn the_interval_is_that_of_the_sign_test() {
+        let values = |count: i32| (1..=count).map(f64::from).collect::<Vec<_>>();
+        assert_eq!(interval_of_median(&values(5)), None);
+        assert_eq!(interval_of_median(&values(6)), Some((1.0, 6.0)));
+        assert_eq!(interval_of_median(&values(10)), Some((2.0, 9.0)));
+        assert_eq!(interval_of_median(&values(24)), Some((7.0, 18.0)));
+    }
+
+    #[test]
+    fn the_middle_of_an_even_count_is_between_two() {
+        assert_eq!(middle(&[1.0, 3.0]), 2.0);
+        assert_eq!(middle(&[1.0, 2.0, 30.0]), 2.0);
+    }
+}
