@@ -31,7 +31,11 @@ const NAME: &str = "aside-";
 const ORDINARY: u64 = 1 << 0 | 1 << 9;
 const HEAP: u64 = 1 << 5;
 const ANONYMOUS: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
+/// Memory that is not counted before it is used, as V8's heap is: how it is filled does not depend on it.
+const UNCOUNTED: u64 = libc::MAP_NORESERVE as u64;
 const SMALL_PAGES: u64 = 1 << libc::MADV_NOHUGEPAGE;
+/// V8 keeps its heap from children, which changes nothing of how it is filled.
+const NOT_FOR_CHILDREN: u64 = 1 << libc::MADV_DONTFORK;
 const READ_WRITE: u64 = (libc::PROT_READ | libc::PROT_WRITE) as u64;
 
 /// Name of the file of a process.
@@ -116,10 +120,10 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
 }
 
 fn is_plain(mapping: &Mapping) -> bool {
-    mapping.flags == ANONYMOUS
+    mapping.flags & !UNCOUNTED == ANONYMOUS
         && mapping.protection == READ_WRITE
         && mapping.status & !HEAP == ORDINARY
-        && mapping.advice & !SMALL_PAGES == 0
+        && mapping.advice & !(SMALL_PAGES | NOT_FOR_CHILDREN) == 0
 }
 
 impl Split {
