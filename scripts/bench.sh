@@ -4,7 +4,8 @@
 #   SUITE="ring warm"  only these; without it all, and the report goes to docs/benchmarks
 #   QUICK=1            takes few samples of an unoptimised build: it shows that every suite works and that its result file
 #                      is a good one, and yields no figure to quote
-#   BEFORE=REVISION    with SUITE=compare: builds that revision, too, below target/before, and measures both in turns
+#   BEFORE=REVISION    with SUITE=compare: builds that revision, too, below target/before, and measures both in turns; or
+#                      the path of another build's `hearth`, which has hearth-init and runtimes beside it
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 if [[ -n ${QUICK:-} ]]; then
@@ -37,7 +38,9 @@ build_before() {
 }
 
 before=
-if [[ -n ${BEFORE:-} ]]; then
+if [[ -x ${BEFORE:-} && -f ${BEFORE:-} ]]; then
+  before=$(realpath "$BEFORE")
+elif [[ -n ${BEFORE:-} ]]; then
   [[ -z ${QUICK:-} ]] || die "BEFORE=$BEFORE: a quick run compares no builds; leave QUICK out"
   before=$(build_before "$BEFORE")
 fi
