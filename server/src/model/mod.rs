@@ -9,6 +9,7 @@ mod cors;
 mod decisions;
 mod failure;
 mod function;
+mod function_view;
 mod host_name;
 mod invocation;
 mod latency;
@@ -28,9 +29,10 @@ pub use cors::Cors;
 pub use decisions::DecisionCounts;
 pub use failure::Failure;
 pub use function::{
-    BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, FunctionState, FunctionView, ImageView,
-    InstanceCounts, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S, VersionView,
+    BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, InvalidField, Network, Runtime,
+    TEMPLATE_IDLE_TIMEOUT_S,
 };
+pub use function_view::{FunctionState, FunctionView, ImageView, InstanceCounts, VersionView};
 pub use host_name::normal_host_name;
 pub use invocation::{
     FunctionError, InvocationFilter, InvocationId, InvocationRecord, LogLine, LogStream, Stages,
