@@ -3,13 +3,17 @@
 //! A filter uses the most selective index that fits. The rest of it is tested row by row, newest first, on a bounded
 //! number of rows: see [`PIECES`].
 
+mod by;
+mod row;
+
 use uuid::Uuid;
 
-use super::codes::{StoredCode, decode_error, narrow, signed, timestamp, unsigned};
+use by::{By, Columns, Piece};
+use row::InvocationRow;
+
+use super::codes::decode_error;
 use super::{During, Store, StoreError};
-use crate::model::{
-    InvocationFilter, InvocationId, InvocationRecord, Stages, StartKind, Status, Trigger,
-};
+use crate::model::{InvocationFilter, InvocationId, InvocationRecord};
 
 /// How many rows are tried against what no index answers, piece after piece until the page is full. Together they bound
 /// what one request costs: some 10 ms. Small pieces first, because most filters are not that rare.
@@ -17,64 +21,6 @@ const PIECES: [u32; 3] = [500, 1_500, 4_000];
 
 /// The same where rows are read in the order of the table, which costs an eighth of finding each by an index.
 const PIECES_IN_ORDER: [u32; 4] = [500, 2_500, 12_000, 65_000];
-
-/// From here on an invocation is in the index of slow ones, µs. The same number is in the migration and in the queries below.
-const SLOW_US: u64 = 1_000_000;
-
-/// An invocation as its columns hold it, with its function's name.
-struct InvocationRow {
-    function: String,
-    id: Vec<u8>,
-    version: i64,
-    trigger_code: i64,
-    status: i64,
-    start_code: Option<i64>,
-    received_us: i64,
-    finished_us: Option<i64>,
-    queue_us: i64,
-    start_us: i64,
-    send_us: i64,
-    run_us: i64,
-    recv_us: i64,
-    total_us: i64,
-    request_bytes: i64,
-    response_bytes: i64,
-    attempts: i64,
-    error: Option<String>,
-}
-
-impl InvocationRow {
-    fn read(self) -> Result<InvocationRecord, sqlx::Error> {
-        Ok(InvocationRecord {
-            id: InvocationId(Uuid::from_slice(&self.id).map_err(decode_error)?),
-            function: self.function,
-            version: narrow("version number", self.version)?,
-            trigger: Trigger::from_code(self.trigger_code)?,
-            status: Status::from_code(self.status)?,
-            start: self.start_code.map(StartKind::from_code).transpose()?,
-            received_at: timestamp(self.received_us)?,
-            finished_at: self.finished_us.map(timestamp).transpose()?,
-            stages_us: Stages {
-                queue: unsigned(self.queue_us),
-                start: unsigned(self.start_us),
-                send: unsigned(self.send_us),
-                run: unsigned(self.run_us),
-                recv: unsigned(self.recv_us),
-                total: unsigned(self.total_us),
-            },
-            request_bytes: unsigned(self.request_bytes),
-            response_bytes: unsigned(self.response_bytes),
-            attempts: narrow("number of attempts", self.attempts)?,
-            error: self
-                .error
-                .as_deref()
-                .map(serde_json::from_str)
-                .transpose()
-                .map_err(decode_error)?,
-            logs: Vec::new(),
-        })
-    }
-}
 
 /// The columns of [`InvocationRow`], followed by the rest of a query. A macro, because the checked queries take literals
 /// only. The history of a deleted function is not seen, because every query joins its function.
@@ -133,81 +79,6 @@ macro_rules! end {
         .fetch_all($store.readers())
         .await
     }};
-}
-
-/// A filter as the columns hold it.
-#[derive(Debug, Clone, Copy)]
-struct Columns {
-    status: Option<i64>,
-    start: Option<i64>,
-    version: Option<i64>,
-    trigger: Option<i64>,
-    min_us: Option<i64>,
-    max_us: Option<i64>,
-}
-
-impl Columns {
-    fn of(filter: &InvocationFilter) -> Self {
-        Self {
-            status: filter.status.map(StoredCode::code),
-            start: filter.start.map(StoredCode::code),
-            version: filter.version.map(i64::from),
-            trigger: filter.trigger.map(StoredCode::code),
-            min_us: filter.min_us.map(signed),
-            max_us: filter.max_us.map(signed),
-        }
-    }
-}
-
-/// Some of a function's rows.
-#[derive(Debug, Clone)]
-struct Piece {
-    function: i64,
-    filter: Columns,
-    /// Ids less than this one …
-    before: Vec<u8>,
-    /// … and not less than this one.
-    from: Vec<u8>,
-    limit: u32,
-}
-
-/// What rows are found by, rarest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
-    Unsuccessful,
-    Slow,
-    Cold,
-    Version,
-    Time,
-}
-
-impl By {
-    /// The index for a filter, and whether it answers all of it.
-    fn best(filter: &InvocationFilter) -> (Self, bool) {
-        let by = if filter
-            .status
-            .is_some_and(|status| status != Status::Succeeded)
-        {
-            Self::Unsuccessful
-        } else if filter.min_us.is_some_and(|least| least >= SLOW_US) {
-            Self::Slow
-        } else if filter.start.is_some_and(|start| start != StartKind::Warm) {
-            Self::Cold
-        } else if filter.version.is_some() {
-            Self::Version
-        } else {
-            Self::Time
-        };
-        let mut rest = filter.clone();
-        match by {
-            Self::Unsuccessful => rest.status = None,
-            Self::Slow => rest.min_us = rest.min_us.filter(|least| *least != SLOW_US),
-            Self::Cold => rest.start = None,
-            Self::Version => rest.version = None,
-            Self::Time => {}
-        }
-        (by, rest == InvocationFilter::default())
-    }
 }
 
 /// A page of invocations.

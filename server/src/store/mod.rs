@@ -29,6 +29,7 @@ mod token_use;
 mod tokens;
 mod totals;
 mod users;
+mod versions;
 
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,16 @@
-//! Removes history in batches: a deleted function's, or the oldest of all.
+//! Removes history in batches: the oldest of all, or a [deleted function's](deleted).
 //!
 //! A batch is one transaction of a few milliseconds. The write connection is released after it, so that neither the
 //! history nor a deploy waits for long. What belongs to a row (event and result, search index entries, counts) is
 //! removed in the same transaction.
 
-use sqlx::{Sqlite, Transaction};
+pub(super) mod deleted;
+
+use jiff::Timestamp;
 
 use super::codes::{timestamp, unsigned};
 use super::sizes::{self, Size, Sizes};
 use super::{During, QUARTER, Store, StoreError};
-use jiff::Timestamp;
 
 /// Rows removed in one transaction. Removing an invocation touches five indexes, removing a line the search's.
 pub(crate) const PIECE: u32 = 1_000;
@@ -21,94 +22,6 @@ pub(super) fn first_id_at(at: Timestamp) -> [u8; 16] {
     // A UUIDv7 begins with 48 bits of milliseconds.
     id[..6].copy_from_slice(&millis.to_be_bytes()[2..]);
     id
-}
-
-/// Removes invocations of a deleted function, with their events and results.
-pub(super) async fn invocations_of(
-    transaction: &mut Transaction<'static, Sqlite>,
-    function: i64,
-) -> Result<u64, sqlx::Error> {
-    let last = sqlx::query_scalar!(
-        "SELECT max(id) FROM (SELECT id FROM invocations WHERE function_id = ?1 ORDER BY id LIMIT ?2)",
-        function,
-        PIECE
-    )
-    .fetch_one(&mut **transaction)
-    .await?;
-    let Some(last) = last else {
-        return Ok(0);
-    };
-    let payloads = sqlx::query!(
-        r#"SELECT count(*) AS "rows!: i64",
-                  coalesce(sum(octet_length(event)), 0) + coalesce(sum(octet_length(result)), 0) AS "text!: i64"
-           FROM invocation_payloads
-           WHERE invocation IN (SELECT id FROM invocations WHERE function_id = ?1 AND id <= ?2)"#,
-        function,
-        last
-    )
-    .fetch_one(&mut **transaction)
-    .await?;
-    sqlx::query!(
-        "DELETE FROM invocation_payloads \
-         WHERE invocation IN (SELECT id FROM invocations WHERE function_id = ?1 AND id <= ?2)",
-        function,
-        last
-    )
-    .execute(&mut **transaction)
-    .await?;
-    let text = sqlx::query_scalar!(
-        r#"SELECT coalesce(sum(octet_length(error)), 0) AS "text!: i64" FROM invocations
-           WHERE function_id = ?1 AND id <= ?2"#,
-        function,
-        last
-    )
-    .fetch_one(&mut **transaction)
-    .await?;
-    let removed = sqlx::query!(
-        "DELETE FROM invocations WHERE function_id = ?1 AND id <= ?2",
-        function,
-        last
-    )
-    .execute(&mut **transaction)
-    .await?
-    .rows_affected();
-    let sizes = Sizes {
-        invocations: size(removed, text),
-        payloads: size(unsigned(payloads.rows), payloads.text),
-        logs: Size::default(),
-    };
-    sizes::subtract(transaction, &sizes).await?;
-    Ok(removed)
-}
-
-/// Removes log lines of a deleted function.
-pub(super) async fn lines_of(
-    transaction: &mut Transaction<'static, Sqlite>,
-    function: i64,
-) -> Result<u64, sqlx::Error> {
-    let text = sqlx::query_scalar!(
-        r#"SELECT coalesce(sum(octet_length(text)), 0) AS "text!: i64" FROM
-           (SELECT text FROM logs WHERE function_id = ?1 ORDER BY time_us, seq LIMIT ?2)"#,
-        function,
-        PIECE
-    )
-    .fetch_one(&mut **transaction)
-    .await?;
-    let removed = sqlx::query!(
-        "DELETE FROM logs WHERE seq IN \
-         (SELECT seq FROM logs WHERE function_id = ?1 ORDER BY time_us, seq LIMIT ?2)",
-        function,
-        PIECE
-    )
-    .execute(&mut **transaction)
-    .await?
-    .rows_affected();
-    let sizes = Sizes {
-        logs: size(removed, text),
-        ..Sizes::default()
-    };
-    sizes::subtract(transaction, &sizes).await?;
-    Ok(removed)
 }
 
 fn size(rows: u64, text: i64) -> Size {

@@ -3,7 +3,7 @@
 //! Deleting a function leaves a row in `deleted_functions`; this removes what belongs to it and then that row. Nothing
 //! is added meanwhile: the history's writes skip functions without a row.
 
-use super::removal::{self, PIECE};
+use super::removal::{PIECE, deleted};
 use super::{During, Store, StoreError};
 
 impl Store {
@@ -45,9 +45,9 @@ impl Store {
     /// Removes one piece; false when the function's history is gone.
     async fn sweep_piece(&self, function: i64) -> Result<bool, sqlx::Error> {
         let mut transaction = self.write().await?;
-        let mut removed = removal::invocations_of(&mut transaction, function).await?;
+        let mut removed = deleted::invocations_of(&mut transaction, function).await?;
         if removed == 0 {
-            removed = removal::lines_of(&mut transaction, function).await?;
+            removed = deleted::lines_of(&mut transaction, function).await?;
         }
         if removed == 0 {
             removed = sqlx::query!(
