@@ -3,19 +3,20 @@
 //! The worker is not trusted: [`hearth_abi`] bounds, copies and checks everything it sends before this module sees it,
 //! and any violation ends the instance.
 
+mod hangup;
+
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hearth_abi::spin::{AdaptiveSpin, look};
 use hearth_abi::{AbiError, Bell, Endpoint, Flags, Kind, Region, Stamps, Violation};
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::io::Interest;
-use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::watched::Watched;
+
+pub use hangup::Hangup;
 
 /// Bytes of each ring. Large enough that a typical request and its answer never wait for space, small enough that a
 /// thousand instances' rings stay below half a gigabyte even when all of their pages have been touched.
@@ -56,29 +57,6 @@ pub struct PeerEnds {
     pub worker_bell: OwnedFd,
     /// What the worker rings.
     pub host_bell: OwnedFd,
-}
-
-/// Tells a channel's owner that the worker is gone, from any task.
-#[derive(Debug, Clone, Default)]
-pub struct Hangup(Arc<HangupState>);
-
-#[derive(Debug, Default)]
-struct HangupState {
-    gone: AtomicBool,
-    wake: Notify,
-}
-
-impl Hangup {
-    /// Marks the worker as gone and wakes everyone waiting on the channel.
-    pub fn signal(&self) {
-        self.0.gone.store(true, Ordering::Release);
-        // Kept for whoever is about to wait.
-        self.0.wake.notify_one();
-    }
-
-    fn is_signalled(&self) -> bool {
-        self.0.gone.load(Ordering::Acquire)
-    }
 }
 
 /// One received frame.
@@ -293,7 +271,7 @@ impl HostChannel {
         tokio::select! {
             biased;
             ready = self.host_bell.readable() => ready?.clear_ready(),
-            () = self.hangup.0.wake.notified() => {}
+            () = self.hangup.signalled() => {}
         }
         if self.hangup.is_signalled() {
             Err(ChannelError::Gone)
