@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::boot::{BootFailure, TemplateSlot};
+use super::boot::TemplateSlot;
+use super::boot_failure::BootFailure;
 use super::deployment::{Deployment, Resources};
 use super::snapshot;
 use crate::instance::{Instance, StartError, Template, Way};

@@ -2,90 +2,17 @@
 //! again on demand.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
+use super::boot_failure::BootFailure;
 use super::deployment::{Deployment, Resources};
 use super::environment::environment;
-use crate::instance::{BootError, Imported, StartError, Template, TemplateConfig};
-use crate::model::{FunctionError, LogLine, StartKind};
+use crate::instance::{BootError, Imported, Template, TemplateConfig};
+use crate::model::StartKind;
 use crate::sandbox::SandboxSpec;
-
-/// After a failed boot, further requests are refused for this long instead of booting again: a function whose import
-/// takes seconds to fail must not keep the machine busy.
-const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(2);
-
-/// After a shortage of the host's. It may be over at any moment; a try costs next to nothing, since it fails early.
-const RETRY_AFTER_SHORTAGE: Duration = Duration::from_millis(50);
-
-/// Why there is no template.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BootFailure {
-    /// One line.
-    pub reason: String,
-    /// Whose doing it is.
-    pub cause: Cause,
-}
-
-/// Whose doing a failure is, which decides what follows from it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
-    /// The host's: nothing is wrong with the function, and it is tried again.
-    Host,
-    /// The function's code does not import: the exception, and what the import printed.
-    Import(FunctionError, Vec<LogLine>),
-    /// The function's processes ended, or spoke nonsense.
-    Function,
-}
-
-impl BootFailure {
-    /// Nobody needed it any more.
-    pub(super) fn withdrawn() -> Self {
-        Self {
-            reason: "the start was withdrawn".into(),
-            cause: Cause::Host,
-        }
-    }
-
-    /// For how long further requests are told the same.
-    fn stands_for(&self) -> Duration {
-        match self.cause {
-            Cause::Host => RETRY_AFTER_SHORTAGE,
-            _ => RETRY_AFTER_FAILURE,
-        }
-    }
-
-    /// Whether it says nothing of the function.
-    pub fn is_of_host(&self) -> bool {
-        self.cause == Cause::Host
-    }
-}
-
-impl From<BootError> for BootFailure {
-    fn from(error: BootError) -> Self {
-        let reason = error.to_string();
-        let cause = match error {
-            BootError::Import { error, logs } => Cause::Import(error, logs),
-            BootError::Host(_) => Cause::Host,
-            BootError::Restore(_) => Cause::Function,
-        };
-        Self { reason, cause }
-    }
-}
-
-impl From<StartError> for BootFailure {
-    fn from(error: StartError) -> Self {
-        Self {
-            reason: error.to_string(),
-            cause: match error {
-                StartError::Host(_) => Cause::Host,
-                _ => Cause::Function,
-            },
-        }
-    }
-}
 
 /// How a deployment's template stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::becoming::Ahead;
-use super::boot::{BootFailure, TemplateSlot, TemplateStatus};
+use super::boot::{TemplateSlot, TemplateStatus};
+use super::boot_failure::BootFailure;
 use super::decisions::Decisions;
 use super::evictor::KeepValue;
 use super::gate::StartGate;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::boot::{BootFailure, Cause};
+use super::boot_failure::{BootFailure, Cause};
 use super::deployment::Deployment;
 use super::pool::{Acquired, Full};
 use crate::instance::Instance;

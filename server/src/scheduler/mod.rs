@@ -6,6 +6,7 @@
 
 mod becoming;
 mod boot;
+mod boot_failure;
 mod decisions;
 mod deployment;
 mod environment;
@@ -20,7 +21,8 @@ mod snapshot;
 mod starting;
 mod traffic;
 
-pub use boot::{BootFailure, Cause, TemplateStatus};
+pub use boot::TemplateStatus;
+pub use boot_failure::{BootFailure, Cause};
 pub use deployment::{Deployment, Resources};
 pub use evictor::{Evictor, MemoryStatus};
 pub use gate::StartGate;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Deployment;
-use super::boot::{BootFailure, TemplateSlot};
+use super::boot::TemplateSlot;
+use super::boot_failure::BootFailure;
 use super::lease::Origin;
 use super::snapshot;
 use crate::instance::{Instance, StartError, Template, Way};

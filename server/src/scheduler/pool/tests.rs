@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
+use super::super::policy::controllers::Controllers;
 use super::*;
 
 impl Due {
