@@ -3,20 +3,20 @@
 //!
 //! A change runs on its own task, so that a client that disconnects cannot leave it half done.
 
+mod rules;
+mod version;
+
 use std::collections::HashSet;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use self::rules::{Claim, merged, still_edits};
+use self::version::refusal;
 use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
-use crate::model::{
-    Code, FunctionPatch, FunctionSpec, FunctionView, InvalidField, Meant, Network, Runtime, Threads,
-};
-use crate::package::{Package, Unpacked};
-use crate::scheduler::{BootFailure, Cause, Deployment};
-use crate::store::{StoredFunction, StoredVersion};
+use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, Meant};
+use crate::store::StoredVersion;
 
 impl Engine {
     /// Deploys a new function. Answers when its template is up.
@@ -89,23 +89,6 @@ impl Engine {
         let changed = task.await;
         traffic.note();
         changed.map_err(|error| EngineError::Internal(error.to_string()))?
-    }
-
-    /// Unpacks an upload, compiles what is new and puts it in its place.
-    async fn install(
-        &self,
-        code: Code,
-        base: Option<&Package>,
-        spec: &FunctionSpec,
-    ) -> Result<(Unpacked, Package), EngineError> {
-        let packages = &self.inner.packages;
-        let staged = packages
-            .stage(code, base, &spec.handler, spec.runtime)
-            .await?;
-        if spec.runtime == Runtime::Python3 && staged.is_new {
-            self.inner.compiler.compile(&staged.dir).await;
-        }
-        Ok(packages.install(staged).await?)
     }
 
     async fn create_now(self, spec: FunctionSpec, code: Code) -> Result<FunctionView, EngineError> {
@@ -285,171 +268,5 @@ impl Engine {
         }
         tracing::info!(function = name, "deleted");
         Ok(())
-    }
-
-    /// The new version with what its import found. Should that not be stored, the version serves all the same.
-    async fn noted(&self, mut stored: StoredFunction, deployment: &Deployment) -> StoredFunction {
-        let notes = deployment.notes();
-        if !notes.is_empty() {
-            let version = stored.active.version;
-            if let Err(error) = self.inner.store.set_notes(stored.id, version, &notes).await {
-                tracing::warn!(%error, "cannot store a version's notes");
-            }
-            stored.active.notes = notes;
-        }
-        stored
-    }
-
-    /// Rules that need more than one field, or this node's capabilities.
-    fn check(&self, spec: &FunctionSpec) -> Result<(), InvalidField> {
-        if spec.min_instances > spec.max_concurrency {
-            return Err(InvalidField {
-                field: "min_instances".into(),
-                value: spec.min_instances.to_string(),
-                rule: format!(
-                    "must not be larger than max_concurrency, which is {}",
-                    spec.max_concurrency
-                ),
-            });
-        }
-        let outbound = self.inner.resources.host.capability("network_outbound");
-        if spec.network == Network::Outbound
-            && let Some(reason) = outbound.and_then(|capability| capability.reason.as_deref())
-        {
-            return Err(InvalidField {
-                field: "network".into(),
-                value: "\"outbound\"".into(),
-                rule: format!("must be \"none\" on this node: {reason}"),
-            });
-        }
-        Ok(())
-    }
-
-    pub(super) fn deployment(
-        &self,
-        key: FunctionKey,
-        version: u32,
-        spec: &FunctionSpec,
-        package: Package,
-        former: Option<&Deployment>,
-        threads: Option<Threads>,
-    ) -> Arc<Deployment> {
-        Deployment::new(
-            key,
-            version,
-            spec.clone(),
-            package,
-            self.inner.resources.clone(),
-            former,
-            threads,
-        )
-    }
-
-    /// Stores the threads that a version's import left running: after a restart, a restored version has no boot that
-    /// could tell.
-    pub(super) async fn note_threads(&self, deployment: &Deployment) {
-        let Some(threads) = deployment.threads() else {
-            return;
-        };
-        let noted =
-            self.inner
-                .store
-                .note_threads(deployment.function.get(), deployment.version, &threads);
-        if let Err(error) = noted.await {
-            tracing::warn!(function = %deployment.name, %error, "cannot store a version's threads");
-        }
-    }
-
-    /// A change that waited for its turn may find that the one before it deleted the function.
-    fn still_there(&self, name: &str, function: &Arc<Function>) -> Result<(), EngineError> {
-        let current = self.function(name)?;
-        if Arc::ptr_eq(&current, function) {
-            Ok(())
-        } else {
-            Err(EngineError::NotFound(format!(
-                "function \"{name}\" any more; it was replaced in the meantime"
-            )))
-        }
-    }
-}
-
-/// Reserves a name while a function is being created.
-struct Claim {
-    engine: Engine,
-    name: String,
-}
-
-impl Claim {
-    fn take(engine: &Engine, name: &str) -> Result<Self, EngineError> {
-        let mut creating = engine.inner.creating.lock();
-        if engine.inner.registry.get(name).is_some() || !creating.insert(name.to_owned()) {
-            return Err(EngineError::AlreadyExists(name.to_owned()));
-        }
-        Ok(Self {
-            engine: engine.clone(),
-            name: name.to_owned(),
-        })
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.engine.inner.creating.lock().remove(&self.name);
-    }
-}
-
-/// Edits of a version that is not the active one any more would undo what was deployed meanwhile.
-fn still_edits(code: &Code, active: u32) -> Result<(), InvalidField> {
-    match code {
-        Code::Edits { base, .. } if *base != active => Err(InvalidField {
-            field: "base".into(),
-            value: base.to_string(),
-            rule: format!("must be the active version, which is {active} now"),
-        }),
-        _ => Ok(()),
-    }
-}
-
-fn refusal(failure: Arc<BootFailure>) -> EngineError {
-    match &failure.cause {
-        Cause::Import(error, logs) => EngineError::Import {
-            error: error.clone(),
-            logs: logs.clone(),
-        },
-        Cause::Host => EngineError::HostExhausted(failure.reason.clone()),
-        Cause::Function => EngineError::Internal(failure.reason.clone()),
-    }
-}
-
-fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec {
-    let mut env = spec.env.clone();
-    for (name, value) in patch.env.unwrap_or_default() {
-        match value {
-            Some(value) => drop(env.insert(name, value)),
-            None => drop(env.remove(&name)),
-        }
-    }
-    FunctionSpec {
-        name: spec.name.clone(),
-        runtime: spec.runtime,
-        handler: patch.handler.unwrap_or_else(|| spec.handler.clone()),
-        memory_mb: patch.memory_mb.unwrap_or(spec.memory_mb),
-        timeout_ms: patch.timeout_ms.unwrap_or(spec.timeout_ms),
-        max_concurrency: patch.max_concurrency.unwrap_or(spec.max_concurrency),
-        idle_timeout_s: patch.idle_timeout_s.unwrap_or(spec.idle_timeout_s),
-        min_instances: patch.min_instances.unwrap_or(spec.min_instances),
-        keep_warm: patch.keep_warm.unwrap_or(spec.keep_warm),
-        template_idle_timeout_s: patch
-            .template_idle_timeout_s
-            .unwrap_or(spec.template_idle_timeout_s),
-        start: patch.start.unwrap_or(spec.start),
-        network: patch.network.unwrap_or(spec.network),
-        body: patch.body.unwrap_or(spec.body),
-        public: patch.public.unwrap_or(spec.public),
-        cors: match patch.cors {
-            Some(cors) => cors.map(Arc::new),
-            None => spec.cors.clone(),
-        },
-        env,
     }
 }

@@ -3,6 +3,7 @@
 
 mod answers;
 mod ending;
+mod failing;
 mod streaming;
 
 use std::mem;
@@ -11,20 +12,15 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, stream};
 use hearth_abi::{Kind, RequestHead, monotonic_ns};
 
-use self::answers::MAX_RESULT;
 use super::bodies::ReadAhead;
 use super::invocation::{Invocation, Receipt, micros};
 use super::running::Running;
 use super::stages::{HostInstants, checked, spans};
-use crate::channel::{ChannelError, Received};
+use crate::channel::Received;
 use crate::engine::InvokeError;
 use crate::history::{Captured, History};
-use crate::instance::Death;
-use crate::model::{FunctionError, Status, Trigger};
+use crate::model::{Status, Trigger};
 use crate::scheduler::Lease;
-
-/// Largest error a runtime may report.
-const MAX_ERROR: usize = 1024 * 1024;
 
 /// One invocation under way.
 pub(super) struct Exchange {
@@ -221,84 +217,6 @@ impl Exchange {
         stages.run = micros(spans.run);
         stages.recv = micros(spans.recv);
     }
-
-    /// Kills the instance; what the caller is told.
-    fn timed_out(&mut self) -> Result<InvokeError, InvokeError> {
-        self.lease()?.kill();
-        Ok(InvokeError::Timeout(self.timeout_ms))
-    }
-
-    /// Turns a failure of the channel, or the deadline's passing, into what the caller is told.
-    async fn settle<T>(
-        &mut self,
-        result: Result<Result<T, ChannelError>, tokio::time::error::Elapsed>,
-    ) -> Result<T, InvokeError> {
-        match result {
-            Ok(Ok(value)) => Ok(value),
-            Err(_) => Err(self.timed_out()?),
-            Ok(Err(ChannelError::Gone)) if self.running.is_cut_off() => {
-                Err(InvokeError::ShuttingDown)
-            }
-            Ok(Err(ChannelError::Gone)) => {
-                let lease = self.lease()?;
-                let memory_mb = lease.deployment().spec.memory_mb;
-                Err(match lease.vitals.clone().died().await {
-                    Death::OutOfMemory => InvokeError::OutOfMemory(memory_mb),
-                    Death::Crashed(how) => InvokeError::Crashed(how.clone()),
-                    Death::Unlimited(error) => InvokeError::HostExhausted(error.to_string()),
-                })
-            }
-            Ok(Err(other)) => Err(InvokeError::Crashed(other.to_string())),
-        }
-    }
-
-    /// The rest of a RESPONSE_ERROR message.
-    async fn error(&mut self, mut bytes: Vec<u8>, mut more: bool) -> InvokeError {
-        while more {
-            match self.receive(&mut bytes).await {
-                Ok(received)
-                    if received.kind == Kind::ResponseError && bytes.len() <= MAX_ERROR =>
-                {
-                    more = received.more
-                }
-                Ok(received) => return self.out_of_turn(received.kind),
-                Err(error) => return error,
-            }
-        }
-        InvokeError::Function(parse_error(&bytes))
-    }
-
-    /// Reads a result that is over the limit to its end, so that the instance can go on serving.
-    async fn too_large(&mut self, mut more: bool) -> InvokeError {
-        let mut scratch = Vec::new();
-        while more {
-            scratch.clear();
-            match self.receive(&mut scratch).await {
-                Ok(received) => more = received.more,
-                Err(error) => return error,
-            }
-        }
-        InvokeError::ResultTooLarge { limit: MAX_RESULT }
-    }
-
-    /// The worker sent a kind of frame that has no place here.
-    fn out_of_turn(&self, kind: Kind) -> InvokeError {
-        self.broken(format!("a frame of kind {kind:?} came out of turn"))
-    }
-
-    /// The worker broke the protocol above the frames.
-    fn broken(&self, how: String) -> InvokeError {
-        InvokeError::Crashed(format!("it broke the channel's protocol: {how}"))
-    }
-}
-
-/// Parses RESPONSE_ERROR; a runtime that sends nonsense still ends in one clear error.
-fn parse_error(bytes: &[u8]) -> FunctionError {
-    serde_json::from_slice(bytes).unwrap_or_else(|error| FunctionError {
-        error_type: "Runtime.ProtocolError".into(),
-        error_message: format!("the runtime reported an error that makes no sense: {error}"),
-        stack_trace: Vec::new(),
-    })
 }
 
 fn trigger_code(trigger: Trigger) -> hearth_abi::Trigger {

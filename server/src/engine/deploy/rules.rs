@@ -1,0 +1,121 @@
+//! What a change must obey beyond the rules of its fields: this node, the other fields, the changes before it.
+
+use std::sync::Arc;
+
+use crate::engine::registry::Function;
+use crate::engine::{Engine, EngineError};
+use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField, Network};
+
+impl Engine {
+    /// Rules that need more than one field, or this node's capabilities.
+    pub(super) fn check(&self, spec: &FunctionSpec) -> Result<(), InvalidField> {
+        if spec.min_instances > spec.max_concurrency {
+            return Err(InvalidField {
+                field: "min_instances".into(),
+                value: spec.min_instances.to_string(),
+                rule: format!(
+                    "must not be larger than max_concurrency, which is {}",
+                    spec.max_concurrency
+                ),
+            });
+        }
+        let outbound = self.inner.resources.host.capability("network_outbound");
+        if spec.network == Network::Outbound
+            && let Some(reason) = outbound.and_then(|capability| capability.reason.as_deref())
+        {
+            return Err(InvalidField {
+                field: "network".into(),
+                value: "\"outbound\"".into(),
+                rule: format!("must be \"none\" on this node: {reason}"),
+            });
+        }
+        Ok(())
+    }
+
+    /// A change that waited for its turn may find that the one before it deleted the function.
+    pub(super) fn still_there(
+        &self,
+        name: &str,
+        function: &Arc<Function>,
+    ) -> Result<(), EngineError> {
+        let current = self.function(name)?;
+        if Arc::ptr_eq(&current, function) {
+            Ok(())
+        } else {
+            Err(EngineError::NotFound(format!(
+                "function \"{name}\" any more; it was replaced in the meantime"
+            )))
+        }
+    }
+}
+
+/// Reserves a name while a function is being created.
+pub(super) struct Claim {
+    engine: Engine,
+    name: String,
+}
+
+impl Claim {
+    pub(super) fn take(engine: &Engine, name: &str) -> Result<Self, EngineError> {
+        let mut creating = engine.inner.creating.lock();
+        if engine.inner.registry.get(name).is_some() || !creating.insert(name.to_owned()) {
+            return Err(EngineError::AlreadyExists(name.to_owned()));
+        }
+        Ok(Self {
+            engine: engine.clone(),
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.engine.inner.creating.lock().remove(&self.name);
+    }
+}
+
+/// Edits of a version that is not the active one any more would undo what was deployed meanwhile.
+pub(super) fn still_edits(code: &Code, active: u32) -> Result<(), InvalidField> {
+    match code {
+        Code::Edits { base, .. } if *base != active => Err(InvalidField {
+            field: "base".into(),
+            value: base.to_string(),
+            rule: format!("must be the active version, which is {active} now"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The settings with a patch applied.
+pub(super) fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec {
+    let mut env = spec.env.clone();
+    for (name, value) in patch.env.unwrap_or_default() {
+        match value {
+            Some(value) => drop(env.insert(name, value)),
+            None => drop(env.remove(&name)),
+        }
+    }
+    FunctionSpec {
+        name: spec.name.clone(),
+        runtime: spec.runtime,
+        handler: patch.handler.unwrap_or_else(|| spec.handler.clone()),
+        memory_mb: patch.memory_mb.unwrap_or(spec.memory_mb),
+        timeout_ms: patch.timeout_ms.unwrap_or(spec.timeout_ms),
+        max_concurrency: patch.max_concurrency.unwrap_or(spec.max_concurrency),
+        idle_timeout_s: patch.idle_timeout_s.unwrap_or(spec.idle_timeout_s),
+        min_instances: patch.min_instances.unwrap_or(spec.min_instances),
+        keep_warm: patch.keep_warm.unwrap_or(spec.keep_warm),
+        template_idle_timeout_s: patch
+            .template_idle_timeout_s
+            .unwrap_or(spec.template_idle_timeout_s),
+        start: patch.start.unwrap_or(spec.start),
+        network: patch.network.unwrap_or(spec.network),
+        body: patch.body.unwrap_or(spec.body),
+        public: patch.public.unwrap_or(spec.public),
+        cors: match patch.cors {
+            Some(cors) => cors.map(Arc::new),
+            None => spec.cors.clone(),
+        },
+        env,
+    }
+}

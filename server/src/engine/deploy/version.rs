@@ -1,0 +1,93 @@
+//! A version on its way: its code unpacked and compiled, its deployment, and what its first boot finds.
+
+use std::sync::Arc;
+
+use crate::engine::{Engine, EngineError};
+use crate::instance::FunctionKey;
+use crate::model::{Code, FunctionSpec, Runtime, Threads};
+use crate::package::{Package, Unpacked};
+use crate::scheduler::{BootFailure, Cause, Deployment};
+use crate::store::StoredFunction;
+
+impl Engine {
+    /// Unpacks an upload, compiles what is new and puts it in its place.
+    pub(super) async fn install(
+        &self,
+        code: Code,
+        base: Option<&Package>,
+        spec: &FunctionSpec,
+    ) -> Result<(Unpacked, Package), EngineError> {
+        let packages = &self.inner.packages;
+        let staged = packages
+            .stage(code, base, &spec.handler, spec.runtime)
+            .await?;
+        if spec.runtime == Runtime::Python3 && staged.is_new {
+            self.inner.compiler.compile(&staged.dir).await;
+        }
+        Ok(packages.install(staged).await?)
+    }
+
+    /// The new version with what its import found. Should that not be stored, the version serves all the same.
+    pub(super) async fn noted(
+        &self,
+        mut stored: StoredFunction,
+        deployment: &Deployment,
+    ) -> StoredFunction {
+        let notes = deployment.notes();
+        if !notes.is_empty() {
+            let version = stored.active.version;
+            if let Err(error) = self.inner.store.set_notes(stored.id, version, &notes).await {
+                tracing::warn!(%error, "cannot store a version's notes");
+            }
+            stored.active.notes = notes;
+        }
+        stored
+    }
+
+    pub(in crate::engine) fn deployment(
+        &self,
+        key: FunctionKey,
+        version: u32,
+        spec: &FunctionSpec,
+        package: Package,
+        former: Option<&Deployment>,
+        threads: Option<Threads>,
+    ) -> Arc<Deployment> {
+        Deployment::new(
+            key,
+            version,
+            spec.clone(),
+            package,
+            self.inner.resources.clone(),
+            former,
+            threads,
+        )
+    }
+
+    /// Stores the threads that a version's import left running: after a restart, a restored version has no boot that
+    /// could tell.
+    pub(in crate::engine) async fn note_threads(&self, deployment: &Deployment) {
+        let Some(threads) = deployment.threads() else {
+            return;
+        };
+        let noted =
+            self.inner
+                .store
+                .note_threads(deployment.function.get(), deployment.version, &threads);
+        if let Err(error) = noted.await {
+            tracing::warn!(function = %deployment.name, %error, "cannot store a version's threads");
+        }
+    }
+}
+
+/// What a client is told of a version whose template did not come up.
+pub(super) fn refusal(failure: Arc<BootFailure>) -> EngineError {
+    match &failure.cause {
+        Cause::Import(error, logs) => EngineError::Import {
+            error: error.clone(),
+            logs: logs.clone(),
+        },
+        Cause::Host => EngineError::HostExhausted(failure.reason.clone()),
+        Cause::Function => EngineError::Internal(failure.reason.clone()),
+    }
+}
