@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Inner;
 use super::counters::minute_at;
+use super::{Inner, unreadable};
+use crate::store::{RollupRow, StoreError};
 
 /// How long after a minute's end it is stored: time for what finished in it to be recorded. What comes later is stored as
 /// a further row of that minute.
@@ -30,6 +31,38 @@ pub(super) async fn run(history: Weak<Inner>) {
                 }
             }
         }
+    }
+}
+
+impl Inner {
+    /// Moves the minutes before this one from memory into the database. What cannot be stored stays in memory.
+    pub(super) async fn store_minutes_before(&self, minute: i64) -> Result<(), StoreError> {
+        let _moving = self.moving.write().await;
+        let functions = self.functions.load_full();
+        let mut taken = Vec::new();
+        let mut rows: Vec<RollupRow> = Vec::new();
+        for (id, function) in functions.iter() {
+            let minutes = function.counters.lock().take_before(minute);
+            for (minute, slice) in &minutes {
+                rows.push(slice.to_row(*id, *minute, 1).map_err(unreadable)?);
+            }
+            taken.push((function, minutes));
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let stored = self.store.insert_rollups(&rows).await;
+        self.changed();
+        if stored.is_err() {
+            for (function, minutes) in taken {
+                function
+                    .counters
+                    .lock()
+                    .put_back(minutes)
+                    .map_err(unreadable)?;
+            }
+        }
+        stored
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::merge;
 use super::super::slice::Slice;
 use super::*;
 use crate::model::Latency;
-use crate::store::QUARTER;
+use crate::store::{QUARTER, RollupRow};
 
 /// Longer than the tests' records are ago.
 const AGES: Duration = Duration::from_secs(100 * 366 * 86_400);

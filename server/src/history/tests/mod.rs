@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::model::{
-    FunctionSpec, LogLine, LogStream, Network, Runtime, Stages, StartKind, Status, Trigger,
+    FunctionSpec, InvocationFilter, InvocationId, LogLine, LogStream, Network, Runtime, Stages,
+    StartKind, Stats, Status, Trigger,
 };
 
 /// 2023-11-14T22:13:20Z: 20 s into a minute.

@@ -1,6 +1,7 @@
 //! Reading what was recorded: pages, lines, listeners.
 
 use proptest::prelude::*;
+use uuid::Uuid;
 
 use super::*;
 
