@@ -1,5 +1,7 @@
 //! Submitted forms, URL-encoded or multipart, and the check that the session's own page submitted them.
 
+mod shape;
+
 use std::marker::PhantomData;
 
 use axum::extract::multipart::{Multipart, MultipartError};
@@ -10,81 +12,16 @@ use crate::http::App;
 use crate::http::auth::X_CSRF_TOKEN;
 use crate::http::csrf;
 use crate::http::problem::{self, Problem};
-use crate::http::spec::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
 use crate::http::{body, query};
 use crate::uploads::{Upload, UploadSpace, Uploads};
 
+use self::shape::SETTINGS;
 use super::session::Viewer;
 
-/// Limits of a form, enforced while it is read, to protect the server's memory.
-#[derive(Debug, Clone, Copy)]
-pub struct Shape {
-    /// Bytes of the whole body. What is left of it beside the largest file bounds all text, which is held in memory.
-    total: usize,
-    /// Bytes of one text field.
-    text: usize,
-    /// Fields.
-    fields: usize,
-    /// Bytes of a file; 0 where the form has none.
-    file: usize,
-}
+pub use self::shape::{CodeFields, Event, Kind, LOGIN, Settings, Shape};
 
-/// A name, a password, a code, and where to go next.
-pub const LOGIN: Shape = Shape {
-    total: 16 << 10,
-    text: 4 << 10,
-    fields: 16,
-    file: 0,
-};
-/// Settings with the whole environment, twice: in one-letter variables, of which each row is a name and a value.
-const SETTINGS: Shape = Shape {
-    total: 256 << 10,
-    text: 64 << 10,
-    fields: 4096,
-    file: 0,
-};
-/// An event of 6 MiB with the carriage returns that browsers put in, or a request.
-const EVENT: Shape = Shape {
-    total: 9 << 20,
-    text: 8 << 20,
-    fields: 64,
-    file: 0,
-};
-/// Settings, and code as text or as a file.
-const CODE: Shape = Shape {
-    total: MAX_CODE_BYTES + (16 << 20),
-    text: MAX_SOURCE_BYTES,
-    fields: 4096,
-    file: MAX_CODE_BYTES,
-};
 /// Bytes of a field before the session's token has come: it stands first in every form.
 const UNPROVEN_BYTES: usize = 4 << 10;
-
-/// The form that a handler takes, as a type.
-pub trait Kind {
-    /// What it may have.
-    const SHAPE: Shape;
-}
-
-/// [`SETTINGS`].
-#[derive(Debug)]
-pub struct Settings;
-/// [`EVENT`].
-#[derive(Debug)]
-pub struct Event;
-/// [`CODE`].
-#[derive(Debug)]
-pub struct CodeFields;
-
-impl Kind for Settings {
-    const SHAPE: Shape = SETTINGS;
-}
-impl Kind for Event {
-    const SHAPE: Shape = EVENT;
-}
-impl Kind for CodeFields {
-    const SHAPE: Shape = CODE;
-}
 
 /// The hidden field with the session's CSRF token, for browsers without scripts.
 pub(super) const CSRF_FIELD: &str = "csrf";
@@ -334,6 +271,7 @@ mod tests {
     use axum::body::Body;
     use jiff::Timestamp;
 
+    use super::shape::{CODE, EVENT};
     use super::*;
     use crate::http::audit::Audit;
     use crate::model::{Caller, Right, TokenView};

@@ -10,6 +10,7 @@ mod accounts;
 mod audit;
 mod call;
 mod code;
+mod code_deploy;
 mod code_edits;
 mod code_files;
 mod commands;
@@ -40,6 +41,7 @@ mod place;
 mod retention;
 mod session;
 mod settings;
+mod settings_form;
 mod setup;
 mod theme;
 mod tokens;
@@ -82,10 +84,13 @@ pub fn router(app: App) -> Router<App> {
         .route("/functions/{name}/events/pick", post(events::pick))
         .route("/functions/{name}/events/delete", post(events::delete))
         .route("/functions/{name}/logs", get(logs::page))
-        .route("/functions/{name}/code", get(code::page).post(code::submit))
+        .route(
+            "/functions/{name}/code",
+            get(code::page).post(code_deploy::submit),
+        )
         .route("/functions/{name}/code/files", get(code_files::list))
         .route("/functions/{name}/code/file", get(code_files::file))
-        .route("/functions/{name}/code/review", post(code::review))
+        .route("/functions/{name}/code/review", post(code_deploy::review))
         .route("/functions/{name}/versions", get(versions::page))
         .route("/functions/{name}/versions/compare", get(versions::compare))
         .route(
