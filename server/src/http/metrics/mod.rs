@@ -1,5 +1,6 @@
 //! `GET /metrics`: OpenMetrics text, rendered for each scrape from the modules' counters.
 
+mod histogram;
 mod process;
 mod snapshot;
 

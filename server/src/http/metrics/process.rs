@@ -1,5 +1,9 @@
 //! Metrics of the server process from `/proc/self`.
 
+use std::fmt::Error;
+
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use rustix::param;
 
 /// Figures of the process; 0 for what cannot be read.
@@ -13,6 +17,44 @@ pub(super) struct Process {
     pub threads: u64,
     /// Open descriptors.
     pub open_fds: u64,
+}
+
+impl Process {
+    /// Encodes them.
+    pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let Process {
+            cpu_seconds,
+            resident_bytes,
+            threads,
+            open_fds,
+        } = *self;
+        encoder
+            .encode_descriptor(
+                "process_cpu_seconds",
+                "User and system time of the server",
+                None,
+                MetricType::Counter,
+            )?
+            .encode_counter::<NoLabelSet, _, f64>(&cpu_seconds, None)?;
+        for (name, help, value) in [
+            (
+                "process_resident_memory_bytes",
+                "Resident memory of the server",
+                resident_bytes,
+            ),
+            ("process_threads", "Threads of the server", threads),
+            (
+                "process_open_fds",
+                "Open descriptors of the server",
+                open_fds,
+            ),
+        ] {
+            encoder
+                .encode_descriptor(name, help, None, MetricType::Gauge)?
+                .encode_gauge(&value)?;
+        }
+        Ok(())
+    }
 }
 
 /// Reads them.

@@ -7,32 +7,12 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
+use super::histogram;
 use super::process::Process;
-use crate::history::{LiveHistogram, Totals};
+use crate::history::Totals;
 use crate::http::answer::start_kind;
 use crate::model::{FunctionState, FunctionView, ImageView, StartKind, Status};
 use crate::scheduler::MemoryStatus;
-
-/// Upper bounds of the latency buckets in µs. Fixed, whatever was measured: `le` must not change between scrapes.
-const BOUNDS_US: [u64; 17] = [
-    100,
-    250,
-    500,
-    1_000,
-    2_500,
-    5_000,
-    10_000,
-    25_000,
-    50_000,
-    100_000,
-    250_000,
-    500_000,
-    1_000_000,
-    2_500_000,
-    10_000_000,
-    60_000_000,
-    900_000_000,
-];
 
 /// The order of [`Totals::by_start`].
 const KINDS: [StartKind; 4] = [
@@ -63,8 +43,16 @@ impl Collector for Snapshot {
         self.functions(&mut encoder)?;
         self.images(&mut encoder)?;
         self.invocations(&mut encoder)?;
-        self.latency(&mut encoder)?;
-        self.process(&mut encoder)
+        histogram::encode(&self.totals, &mut encoder)?;
+        self.process.encode(&mut encoder)?;
+        encoder
+            .encode_descriptor(
+                "hearth_uptime_seconds",
+                "Time since the server started",
+                None,
+                MetricType::Gauge,
+            )?
+            .encode_gauge(&self.uptime.as_secs_f64())
     }
 }
 
@@ -251,83 +239,6 @@ impl Snapshot {
             .encode_counter::<NoLabelSet, _, u64>(&self.refused_stamps, None)?;
         Ok(())
     }
-
-    fn latency(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let mut latency = encoder.encode_descriptor(
-            "hearth_invocation_duration_seconds",
-            "Time from admission to the end of the response",
-            None,
-            MetricType::Histogram,
-        )?;
-        for total in &self.totals {
-            let buckets = buckets(&total.histogram);
-            latency
-                .encode_family(&[("function", total.function.as_str())])?
-                .encode_histogram::<NoLabelSet>(
-                    total.total_us as f64 / 1e6,
-                    buckets.iter().map(|(_, count)| count).sum(),
-                    &buckets,
-                    None,
-                )?;
-        }
-        Ok(())
-    }
-
-    fn process(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-        let Process {
-            cpu_seconds,
-            resident_bytes,
-            threads,
-            open_fds,
-        } = self.process;
-        encoder
-            .encode_descriptor(
-                "process_cpu_seconds",
-                "User and system time of the server",
-                None,
-                MetricType::Counter,
-            )?
-            .encode_counter::<NoLabelSet, _, f64>(&cpu_seconds, None)?;
-        for (name, help, value) in [
-            (
-                "process_resident_memory_bytes",
-                "Resident memory of the server",
-                resident_bytes,
-            ),
-            ("process_threads", "Threads of the server", threads),
-            (
-                "process_open_fds",
-                "Open descriptors of the server",
-                open_fds,
-            ),
-        ] {
-            encoder
-                .encode_descriptor(name, help, None, MetricType::Gauge)?
-                .encode_gauge(&value)?;
-        }
-        encoder
-            .encode_descriptor(
-                "hearth_uptime_seconds",
-                "Time since the server started",
-                None,
-                MetricType::Gauge,
-            )?
-            .encode_gauge(&self.uptime.as_secs_f64())
-    }
-}
-
-/// The live histogram in the fixed bounds, in seconds, not cumulative. A live bucket goes where its upper bound lies.
-fn buckets(live: &LiveHistogram) -> Vec<(f64, u64)> {
-    let mut counts = [0u64; BOUNDS_US.len() + 1];
-    for (upper, count) in &live.buckets {
-        counts[BOUNDS_US.partition_point(|bound| bound < upper)] += count;
-    }
-    BOUNDS_US
-        .iter()
-        .map(|bound| *bound as f64 / 1e6)
-        .chain([f64::INFINITY])
-        .zip(counts)
-        .collect()
 }
 
 fn state_name(state: FunctionState) -> &'static str {
@@ -356,6 +267,7 @@ fn status_name(status: Status) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::LiveHistogram;
 
     #[test]
     fn the_text_is_open_metrics() {
