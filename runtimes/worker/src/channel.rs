@@ -1,17 +1,18 @@
 //! An instance's end of its channel: receive a request, answer it. Every call blocks the thread.
 
+mod answer;
+
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use hearth_abi::time_slice::take_short_time_slices;
-use hearth_abi::{AbiError, Bell, Blocking, Flags, HeadError, Kind, Region, RequestHead, Trigger};
+use hearth_abi::{AbiError, Bell, Blocking, HeadError, Kind, Region, RequestHead, Trigger};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, getpid};
 
 use crate::message;
 use crate::parts::Parts;
-use crate::sys;
 
 /// Buffers larger than this are given back: an idle instance keeps little memory.
 const KEPT_BUFFER_BYTES: usize = 64 * 1024;
@@ -228,80 +229,6 @@ impl Channel {
         }
         self.blocking.endpoint().stamps.taken();
         Ok(head)
-    }
-
-    /// The handler is called now: everything before was delivery.
-    pub fn handler_begins(&mut self) {
-        self.blocking.endpoint().stamps.began();
-    }
-
-    /// The handler is done: everything from here on is the answer's way back. A streamed answer's begins with its head, and
-    /// one that nobody announced with its first frame.
-    pub fn handler_ended(&mut self) {
-        self.blocking.endpoint().stamps.ended();
-    }
-
-    /// Sends the message that ends a response. What C code has printed goes out before it, so that the server finds the
-    /// invocation's whole log in the pipes.
-    ///
-    /// # Errors
-    /// The channel broke.
-    pub fn finish(&mut self, kind: Kind, payload: &[u8]) -> Result<(), ChannelError> {
-        self.check_owner()?;
-        self.handler_ended();
-        sys::flush_c_streams();
-        Ok(self.blocking.send_message(kind, &self.id, payload)?)
-    }
-
-    /// Answers an HTTP request: the head as JSON text, and the whole body.
-    ///
-    /// # Errors
-    /// The channel broke.
-    pub fn respond(&mut self, head: &[u8], body: &[u8]) -> Result<(), ChannelError> {
-        self.check_owner()?;
-        self.handler_ended();
-        // Left for the body's frame to ring for, so that the server wakes once.
-        let sent = self.blocking.endpoint().tx.try_send(
-            Kind::ResponseHead,
-            Flags::NONE,
-            &self.id,
-            head,
-        )?;
-        if !sent {
-            self.head(head)?;
-        }
-        self.finish(Kind::ResponseBody, body)
-    }
-
-    /// Begins a streamed HTTP response: the head as JSON text.
-    ///
-    /// # Errors
-    /// The channel broke.
-    pub fn head(&mut self, head: &[u8]) -> Result<(), ChannelError> {
-        self.check_owner()?;
-        self.handler_ended();
-        Ok(self
-            .blocking
-            .send_message(Kind::ResponseHead, &self.id, head)?)
-    }
-
-    /// Sends a piece of a streamed body; waits while the server takes no more.
-    ///
-    /// # Errors
-    /// The channel broke.
-    pub fn piece(&mut self, piece: &[u8]) -> Result<(), ChannelError> {
-        self.check_owner()?;
-        Ok(self
-            .blocking
-            .send_part(Kind::ResponseBody, &self.id, piece, true)?)
-    }
-
-    fn check_owner(&self) -> Result<(), ChannelError> {
-        if getpid() == self.owner {
-            Ok(())
-        } else {
-            Err(ChannelError::ForeignProcess)
-        }
     }
 }
 
