@@ -7,6 +7,8 @@
 
 #![allow(unsafe_code)]
 
+mod arch;
+
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -24,55 +26,6 @@ const SCRATCH: u64 = 2 * 4096 * 8 + 4096;
 
 /// `MAP_DROPPABLE` (Linux 6.11 and later).
 const MAP_DROPPABLE: libc::c_int = 0x08;
-
-#[cfg(target_arch = "x86_64")]
-mod arch {
-    /// `syscall`, then `int3`.
-    pub const CODE: &[u8] = &[0x0f, 0x05, 0xcc];
-    pub type Registers = libc::user_regs_struct;
-
-    pub fn code_address(registers: &Registers) -> u64 {
-        registers.rip
-    }
-
-    pub fn prepare(registers: &mut Registers, number: i64, arguments: [u64; 6]) {
-        registers.rax = number as u64;
-        // Not in a system call: nothing to be restarted.
-        registers.orig_rax = u64::MAX;
-        [
-            registers.rdi,
-            registers.rsi,
-            registers.rdx,
-            registers.r10,
-            registers.r8,
-            registers.r9,
-        ] = arguments;
-    }
-
-    pub fn result(registers: &Registers) -> i64 {
-        registers.rax as i64
-    }
-}
-
-#[cfg(target_arch = "aarch64")]
-mod arch {
-    /// `svc #0`, then `brk #0`.
-    pub const CODE: &[u8] = &[0x01, 0x00, 0x00, 0xd4, 0x00, 0x00, 0x20, 0xd4];
-    pub type Registers = libc::user_regs_struct;
-
-    pub fn code_address(registers: &Registers) -> u64 {
-        registers.pc
-    }
-
-    pub fn prepare(registers: &mut Registers, number: i64, arguments: [u64; 6]) {
-        registers.regs[8] = number as u64;
-        registers.regs[..6].copy_from_slice(&arguments);
-    }
-
-    pub fn result(registers: &Registers) -> i64 {
-        registers.regs[0] as i64
-    }
-}
 
 /// Has `work` done to a stopped process, which stays stopped.
 pub fn with_stopped(pid: Pid, work: impl FnOnce(&Stopped<'_>) -> io::Result<()>) -> io::Result<()> {

@@ -1,6 +1,8 @@
 //! The jail, read top to bottom: from the host's root to an unprivileged template. `server/docs/sandbox.md` has the
 //! same steps as a list.
 //!
+//! One file: whoever reviews the sandbox reads every step in the order in which privileges go, without leaving it.
+//!
 //! Three processes take part, each made by the one before it:
 //! - *stage 0* is what the server started: root on the host, in the host's namespaces. It builds the root and goes.
 //! - *PID 1* is root inside the sandbox only, in namespaces of its own, a child of the server.

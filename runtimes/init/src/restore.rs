@@ -4,9 +4,11 @@
 //! host's, and under the template's Landlock rules, which restored processes inherit. An image crafted by a hostile
 //! template to exploit CRIU gains nothing beyond the sandbox.
 
+mod restored;
+
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -17,7 +19,7 @@ use hearth_init::{JailSpec, TEMPLATE_PID, wire};
 use rustix::fs::{Gid, Uid};
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions};
+use rustix::process::{Pid, PidfdFlags, WaitOptions};
 
 use crate::error::JailError;
 use crate::fill::Fillings;
@@ -26,6 +28,10 @@ use crate::remark::Marks;
 use crate::run_criu::{Criu, pipes, socket as socket_name};
 use crate::sys::{self, Fork};
 use crate::{confine, inject, inspect, rpc};
+
+use restored::processes_but;
+
+pub use restored::{Restored, SpentCriu};
 
 /// What CRIU found out about the kernel, in its work directory.
 const NOTES: &str = "criu.kdat";
@@ -63,56 +69,6 @@ pub struct Started {
     pub socket: OwnedFd,
     /// What it waits at, if it does.
     gate: Option<RestoreGate>,
-}
-
-/// What came out of an image.
-pub struct Restored {
-    /// The template.
-    pub template: Pid,
-    /// All processes, the template among them.
-    processes: Vec<Pid>,
-    /// Of no more use.
-    pub spent: SpentCriu,
-}
-
-impl Restored {
-    /// Lets it run.
-    pub fn resume(&self) {
-        for pid in &self.processes {
-            // Killed meanwhile is as good.
-            let _ = rustix::process::kill_process(*pid, Signal::CONT);
-        }
-    }
-}
-
-/// A CRIU that has restored. All that it would still do is to end, for which the kernel takes half a millisecond: it is
-/// stopped, and killed when this is dropped. It has rights that nothing else in the sandbox may have, and nothing in there
-/// may signal or trace it.
-pub struct SpentCriu(OwnedFd);
-
-impl SpentCriu {
-    fn stop(pidfd: OwnedFd) -> Result<Self, JailError> {
-        rustix::process::pidfd_send_signal(&pidfd, Signal::STOP)
-            .map_err(|errno| JailError::restore(errno.into()))?;
-        Ok(Self(pidfd))
-    }
-
-    /// Waits until it has stopped, or has ended before it could.
-    fn wait_until_still(&self) -> Result<(), JailError> {
-        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        rustix::io::retry_on_intr(|| {
-            rustix::process::waitid(WaitId::PidFd(self.0.as_fd()), options)
-        })
-        .map_err(|errno| JailError::restore(errno.into()))?;
-        Ok(())
-    }
-}
-
-impl Drop for SpentCriu {
-    fn drop(&mut self) {
-        // It may have ended before it could be stopped.
-        let _ = rustix::process::pidfd_send_signal(&self.0, Signal::KILL);
-    }
 }
 
 impl Restorer {
@@ -319,17 +275,4 @@ fn criu_of(spec: &JailSpec) -> Result<(&CriuProgram, &Path), JailError> {
         (Some(program), Some(dir)) => Ok((program, dir)),
         _ => Err(JailError::Spec("something to restore and no CRIU".into())),
     }
-}
-
-/// Everything in the sandbox but PID 1 and a child of it.
-fn processes_but(child: Pid) -> Vec<Pid> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(Pid::from_raw)
-        .filter(|pid| *pid != Pid::INIT && *pid != child)
-        .collect()
 }
