@@ -8,6 +8,7 @@ mod version;
 
 use std::collections::HashSet;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use self::rules::{Claim, merged, still_edits};
@@ -16,7 +17,8 @@ use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
 use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, Meant};
-use crate::store::StoredVersion;
+use crate::scheduler::Deployment;
+use crate::store::{StoredFunction, StoredVersion};
 
 impl Engine {
     /// Deploys a new function. Answers when its template is up.
@@ -165,28 +167,19 @@ impl Engine {
             Some(&function.active()),
             None,
         );
-        let deployed = async {
-            deployment.warm_up().await.map_err(refusal)?;
+        let store = async {
             let store = &self.inner.store;
             let stored = store
                 .add_version(function.id(), &spec, &sha256, bytes)
                 .await?;
             Ok(self.noted(stored, &deployment).await)
         };
-        match deployed.await {
-            Ok(stored) => {
-                deployment.store_import_lines().await;
-                self.note_threads(&deployment).await;
-                function.switch(stored, deployment);
-                tracing::info!(function = name, version = number, "deployed");
-                Ok(function.view())
-            }
-            Err(error) => {
-                deployment.retire();
-                packages.drop_unused(&sha256).await;
-                Err(error)
-            }
+        if let Err(error) = self.take_over(&function, &deployment, store).await {
+            packages.drop_unused(&sha256).await;
+            return Err(error);
         }
+        tracing::info!(function = name, version = number, "deployed");
+        Ok(function.view())
     }
 
     async fn activate_now(
@@ -225,21 +218,33 @@ impl Engine {
             Some(&function.active()),
             threads,
         );
-        let deployed = async {
-            deployment.warm_up().await.map_err(refusal)?;
-            self.inner
-                .store
-                .activate(function.id(), version)
-                .await?
-                .ok_or_else(missing)
+        let store = async {
+            let stored = self.inner.store.activate(function.id(), version);
+            stored.await?.ok_or_else(missing)
         };
-        match deployed.await {
+        self.take_over(&function, &deployment, store).await?;
+        tracing::info!(function = name, version, "activated");
+        Ok(function.view())
+    }
+
+    /// Boots a deployment, stores that it is the active one, and has it take over. If it does not boot or is not stored, it is
+    /// retired and the active one stays.
+    async fn take_over(
+        &self,
+        function: &Function,
+        deployment: &Arc<Deployment>,
+        store: impl Future<Output = Result<StoredFunction, EngineError>>,
+    ) -> Result<(), EngineError> {
+        let stored = async {
+            deployment.warm_up().await.map_err(refusal)?;
+            store.await
+        };
+        match stored.await {
             Ok(stored) => {
                 deployment.store_import_lines().await;
-                self.note_threads(&deployment).await;
-                function.switch(stored, deployment);
-                tracing::info!(function = name, version, "activated");
-                Ok(function.view())
+                self.note_threads(deployment).await;
+                function.switch(stored, deployment.clone());
+                Ok(())
             }
             Err(error) => {
                 deployment.retire();
