@@ -134,6 +134,25 @@ pub fn encode(text: &str) -> String {
     out
 }
 
+/// A path with the fields of a query that are not empty. The names need no encoding.
+pub(crate) fn address<'a>(
+    path: String,
+    fields: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let mut address = path;
+    let mut separator = '?';
+    for (name, value) in fields {
+        if !value.is_empty() {
+            address.push(separator);
+            address.push_str(name);
+            address.push('=');
+            address.push_str(&encode(value));
+            separator = '&';
+        }
+    }
+    address
+}
+
 /// A rate: `0`, `0.4`, `12.3`, `1,234`, so that it says little where little is known.
 pub fn rate(per_second: f64) -> String {
     if per_second < 0.05 {

@@ -158,19 +158,11 @@ impl InvocationsView {
 
     /// Address of this filter on the page that starts before `before`.
     pub fn address(&self, before: Option<&str>) -> String {
-        let mut address = format!("{}/invocations", self.base());
-        let mut separator = '?';
         let before = before.map(|before| ("before", before));
-        for (name, value) in self.filter.fields().into_iter().chain(before) {
-            if !value.is_empty() {
-                address.push(separator);
-                address.push_str(name);
-                address.push('=');
-                address.push_str(&encode(value));
-                separator = '&';
-            }
-        }
-        address
+        format::address(
+            format!("{}/invocations", self.base()),
+            self.filter.fields().into_iter().chain(before),
+        )
     }
 
     /// Address of the newest page.

@@ -3,7 +3,7 @@
 use askama::Template;
 
 use crate::chrome::Chrome;
-use crate::format::encode;
+use crate::format;
 use crate::pages::invocations::base;
 use crate::pages::{FunctionHead, LogRow, Tab};
 
@@ -62,25 +62,14 @@ impl LogsView {
 
     /// Address of this search on the page that starts before `before`.
     pub fn address(&self, before: Option<&str>) -> String {
-        let mut address = format!("{}/logs", self.base());
-        let mut separator = '?';
-        for (name, value) in [
-            (
-                "q",
-                Some(self.query.as_str()).filter(|query| !query.is_empty()),
-            ),
-            ("invocation", self.invocation.as_deref()),
-            ("before", before),
-        ] {
-            if let Some(value) = value {
-                address.push(separator);
-                address.push_str(name);
-                address.push('=');
-                address.push_str(&encode(value));
-                separator = '&';
-            }
-        }
-        address
+        format::address(
+            format!("{}/logs", self.base()),
+            [
+                ("q", self.query.as_str()),
+                ("invocation", self.invocation.as_deref().unwrap_or_default()),
+                ("before", before.unwrap_or_default()),
+            ],
+        )
     }
 
     pub(super) fn older(&self) -> Option<String> {
