@@ -1,5 +1,5 @@
-//! The layout that `lib.rs` and README promise: modules use only those below them, and README's walk leads to what it
-//! names.
+//! The layout that `lib.rs` and README promise: modules use only those below them, README's walk leads to what it names,
+//! and files are short.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,12 +19,18 @@ fn declared(root: &Path) -> Vec<String> {
         .collect()
 }
 
-/// All Rust sources below a directory.
+/// All Rust sources below a directory but those that were built or fetched.
 fn sources(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
+        let entry = entry.expect("an entry");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_fetched = name.starts_with('.') || name == "target" || name == "node_modules";
+        let path = entry.path();
+        if entry.file_type().expect("its type").is_dir() {
+            if is_fetched {
+                continue;
+            }
             found.extend(sources(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
@@ -217,5 +223,83 @@ fn the_walk_in_the_readme_leads_to_what_it_names() {
         steps.len() > 12 && checked > 20,
         "{} steps, {checked} names",
         steps.len()
+    );
+}
+
+/// Most lines of a source, its tests left out: about what a reader keeps in mind at once.
+const LONGEST: usize = 300;
+
+/// How the line of a longer source's header begins that says why it is one file all the same.
+const ARGUED: &str = "//! One file: ";
+
+/// Lines of a source without the items that only tests compile.
+fn production_lines(text: &str) -> usize {
+    let mut count = 0;
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test") {
+            // The item ends where it is closed at the margin.
+            lines.find(|line| {
+                line.starts_with('}') || (line.ends_with(';') && !line.starts_with(' '))
+            });
+        } else {
+            count += 1;
+        }
+    }
+    count
+}
+
+/// The sources below a directory that are too long and do not say why.
+fn too_long(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in sources(root) {
+        let relative = path.strip_prefix(root).expect("below the root");
+        if is_test(relative) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a source");
+        let mut header = text.lines().take_while(|line| line.starts_with("//!"));
+        let count = production_lines(&text);
+        if count > LONGEST && !header.any(|line| line.starts_with(ARGUED)) {
+            found.push(format!("{}: {count} lines", relative.display()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn files_are_short_or_say_why_not() {
+    let found = too_long(&repository());
+    assert!(
+        found.is_empty(),
+        "split these, or give the reason in a line `{ARGUED}…` of the header: {found:#?}"
+    );
+}
+
+#[test]
+fn a_file_that_grew_too_long_is_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: String| fs::write(dir.path().join(name), text).expect("written");
+    let lines = |count: usize| "fn f() {}\n".repeat(count);
+    write("full.rs", lines(LONGEST));
+    write("long.rs", lines(LONGEST + 1));
+    write("argued.rs", format!("{ARGUED}a list.\n{}", lines(LONGEST)));
+    write("late.rs", format!("{}{ARGUED}a list.\n", lines(LONGEST)));
+    let tests = "#[cfg(test)]\nmod tests {\n    use super::*;\n}\n";
+    write("tested.rs", tests.to_owned() + &lines(LONGEST));
+    write(
+        "declared.rs",
+        format!("#[cfg(test)]\nmod t;\n{}", lines(LONGEST + 1)),
+    );
+    fs::create_dir(dir.path().join("target")).expect("made");
+    write("target/built.rs", lines(LONGEST + 1));
+    assert_eq!(
+        too_long(dir.path()),
+        [
+            "declared.rs: 301 lines",
+            "late.rs: 301 lines",
+            "long.rs: 301 lines"
+        ]
     );
 }
