@@ -2,6 +2,7 @@
 //! of statistics. One client, one request after the other, as a person's browser asks.
 
 mod database;
+mod filling;
 mod pages;
 
 use std::net::SocketAddr;

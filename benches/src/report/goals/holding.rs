@@ -1,0 +1,134 @@
+//! The goals that hold while others want the host: bursts, slow clients, deploys, busy processors, idle instances.
+
+use super::{Goal, MS};
+use crate::baselines::Baseline;
+use crate::report::Documents;
+use crate::report::format::{number, time};
+use crate::server::Runtime;
+use crate::suites::{bursts, busy, memory, slow, starts};
+
+pub(super) fn holding(documents: &Documents, goals: &mut Vec<Goal>) {
+    let size = bursts::title(100);
+    let burst = |cold| {
+        let category = bursts::category(Runtime::Python, cold, 0);
+        documents.timed("bursts", &category, &size)
+    };
+    let mut goal = Goal::new(
+        "burst of 100 cold, Python, run time 0",
+        "p99 ≤ 100 ms, tail-to-median ≤ 3",
+    )
+    .floor(
+        "the same burst with an idle instance for each, p50",
+        burst(true),
+        burst(false).map(|warm| warm.median_ns),
+    );
+    goal.measured = burst(true).and_then(|found| {
+        let p99 = found.p99_ns?;
+        let ratio = p99 / found.median_ns;
+        let text = format!("p99 {}, ratio {}", time(p99), number(ratio));
+        Some((text, p99 <= 100.0 * MS && ratio <= 3.0))
+    });
+    goals.push(goal);
+    goals.push(innocent(documents));
+    after_deploys(documents, goals);
+    among_others(documents, goals);
+    for (runtime, limit) in [(Runtime::Python, 2.0), (Runtime::Node, 8.0)] {
+        let name = runtime.name();
+        let mut goal = Goal::new(
+            format!("{name}: further idle instance"),
+            format!("≤ {limit} MiB PSS, no CPU"),
+        );
+        let value = |what: &str| documents.value("memory", name, what);
+        if let (Some(extra), Some(cpu), Some(seconds)) = (
+            value(memory::EXTRA),
+            value(memory::CPU),
+            value(memory::OBSERVED),
+        ) {
+            let text = format!(
+                "{} MiB; all together {} ms of CPU in {} s",
+                number(extra),
+                number(cpu),
+                number(seconds)
+            );
+            // A hundredth of a percent of one core is what the clock of the kernel may do on its own.
+            goal.measured = Some((text, extra <= limit && cpu <= seconds / 10.0));
+        }
+        goal.floor = "the pages that a fork must write, and its page tables (not in PSS)".into();
+        goals.push(goal);
+    }
+}
+
+/// What slow clients cost one that is not.
+fn innocent(documents: &Documents) -> Goal {
+    let p99 = |who: &str| documents.timed("slow", slow::CATEGORY, who)?.p99_ns;
+    let mut goal = Goal::new(
+        "warm invoke, 1 connection, beside 500 slow clients",
+        "p99 ≤ 3 × that alone",
+    );
+    goal.measured = p99(slow::BESIDE)
+        .zip(p99(slow::ALONE))
+        .map(|(beside, alone)| {
+            let ratio = beside / alone;
+            let text = format!("{} / {} = {} ×", time(beside), time(alone), number(ratio));
+            (text, ratio <= 3.0)
+        });
+    goal.floor = "the same alone".into();
+    goal
+}
+
+/// What making images and pre-forked instances costs the first requests after a deploy.
+fn after_deploys(documents: &Documents, goals: &mut Vec<Goal>) {
+    let p90 = |name| documents.value("starts", starts::AFTER_DEPLOY, &starts::p90_of(name));
+    let mut goal = Goal::new(
+        "python3: first HTTP request within a second of its deploy",
+        "p90 ≤ 2 × the same half a minute later",
+    );
+    goal.measured = p90(starts::AT_ONCE)
+        .zip(p90(starts::HALF_A_MINUTE))
+        .map(|(soon, later)| (beside(soon * MS, later * MS), soon <= 2.0 * later));
+    goals.push(goal);
+}
+
+/// What other processes cost on a busy host, ours beside what people know.
+fn among_others(documents: &Documents, goals: &mut Vec<Goal>) {
+    let echo = busy::warm(busy::Work::Echo, busy::Host::Busy);
+    let p99 = |category: &str, who: &str| documents.timed("busy", category, who)?.p99_ns;
+    let uvicorn = p99(&echo, Baseline::Uvicorn.name());
+    for runtime in Runtime::ALL {
+        let mut goal = Goal::new(
+            format!("{}: warm invoke on a busy host", runtime.name()),
+            "p99 ≤ 1.5 × uvicorn's",
+        );
+        goal.measured = p99(&echo, &busy::hearth(runtime))
+            .zip(uvicorn)
+            .map(|(ours, theirs)| (beside(ours, theirs), ours <= 1.5 * theirs));
+        goals.push(goal);
+    }
+    for host in [busy::Host::Quiet, busy::Host::Busy] {
+        let category = busy::reads(host);
+        let found = |who: &str| documents.timed("busy", &category, who);
+        let mut goal = Goal::new(
+            format!("node: first file that an instance reads, {}", host.name()),
+            "p50 and p99 ≤ 1.5 × those of a plain Node.js",
+        );
+        goal.measured = found(busy::FIRST)
+            .zip(found(busy::PLAIN))
+            .and_then(|(ours, plain)| {
+                let (ours99, plain99) = (ours.p99_ns?, plain.p99_ns?);
+                let text = format!(
+                    "p50 {}; p99 {}",
+                    beside(ours.median_ns, plain.median_ns),
+                    beside(ours99, plain99)
+                );
+                let good = ours.median_ns <= 1.5 * plain.median_ns && ours99 <= 1.5 * plain99;
+                Some((text, good))
+            });
+        goals.push(goal);
+    }
+}
+
+/// Ours beside theirs.
+fn beside(ours: f64, theirs: f64) -> String {
+    let ratio = number(ours / theirs);
+    format!("{} / {} = {ratio} ×", time(ours), time(theirs))
+}
