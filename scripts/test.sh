@@ -38,7 +38,7 @@ count() {
 }
 
 # suite NAME COMMAND...: a suite that counts no tests of its own counts as one. Tests that cargo counts as passed but that
-# found the host lacking something (`skip` in server/tests/it/support) are counted as skipped.
+# found the host lacking something (testkit/src/skipped.rs) are counted as skipped.
 suite() {
   local name=$1 status=0 began=$SECONDS ok bad skip lacking
   local log=$LOGS/$name.log

@@ -22,8 +22,8 @@ export const handler = async (event) => {
 fn it_waits_and_nothing_of_the_functions_runs() {
     let mut template = boot(SOURCE);
     let mut instances: Vec<_> = (0..2).map(|_| template.prefork()).collect();
-    for instance in &mut instances {
-        instance.assert_waiting();
+    template.assert_waiting(&instances.iter().collect::<Vec<_>>());
+    for instance in &instances {
         assert_eq!(instance.drain_stdout(), "", "no hook has run");
     }
     let wanted = std::time::SystemTime::now()
@@ -49,7 +49,7 @@ fn it_waits_and_nothing_of_the_functions_runs() {
 fn one_that_nobody_wants_ends_with_its_server() {
     let mut template = boot(SOURCE);
     let unwanted = template.prefork();
-    unwanted.assert_waiting();
+    template.assert_waiting(&[&unwanted]);
     drop(unwanted);
     let ended = template.message();
     assert_eq!(

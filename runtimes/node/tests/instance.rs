@@ -211,6 +211,7 @@ export const handler = async (event) => {
     let mut template = boot(source);
     let mut instance = template.fork();
     instance.call(&json!("leave"));
+    // Only time makes a timer due, and a frozen instance does nothing that tells when.
     std::thread::sleep(std::time::Duration::from_millis(100));
     assert_eq!(instance.call(&json!(null)), json!([1, true]));
 }

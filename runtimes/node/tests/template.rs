@@ -3,6 +3,7 @@
 
 use std::os::fd::AsFd;
 
+use hearth_testkit::figures::{self, Mapping};
 use hearth_testkit::worker::{Template, boot, boot_error};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -31,20 +32,14 @@ fn boots_with_version_and_time() {
 #[test]
 fn when_it_says_that_it_is_up_all_of_its_memory_can_be_forked() {
     let template = boot(ECHO);
-    let smaps = std::fs::read_to_string(format!("/proc/{}/smaps", template.pid())).expect("smaps");
-    let left_out = |line: &&str| {
-        line.strip_prefix("VmFlags:").is_some_and(|flags| {
-            let mut flags = flags.split_ascii_whitespace();
-            flags.clone().any(|flag| flag == "dc") && flags.all(|flag| flag != "io")
-        })
+    let mappings = figures::mappings(template.pid()).expect("its mappings");
+    let left_out = |mapping: &&Mapping| {
+        let has = |wanted: &str| mapping.flags.iter().any(|flag| flag == wanted);
+        has("dc") && !has("io")
     };
-    assert_eq!(smaps.lines().filter(left_out).count(), 0);
-    let fds = std::fs::read_dir(format!("/proc/{}/fd", template.pid())).expect("descriptors");
-    let files: Vec<_> = fds
-        .flatten()
-        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
-        .filter(|path| path.starts_with("/proc"))
-        .collect();
+    assert_eq!(mappings.iter().filter(left_out).count(), 0);
+    let mut files = figures::descriptors(template.pid()).expect("its descriptors");
+    files.retain(|path| path.starts_with("/proc"));
     assert!(files.is_empty(), "{files:?}");
 }
 
@@ -436,7 +431,7 @@ fn a_preforked_instance_runs_no_function_code_until_it_is_wanted() {
          export const handler = () => [calls, process.pid, Math.random(), crypto.randomUUID()];\n",
     );
     let (mut preforked, mut other) = (template.prefork(), template.fork());
-    preforked.assert_waiting();
+    template.assert_waiting(&[&preforked]);
     assert_eq!(preforked.drain_stdout(), "", "no hook has run");
     preforked.go();
     preforked.wait_ready().expect("ready");
@@ -457,7 +452,7 @@ fn a_preforked_instance_runs_no_function_code_until_it_is_wanted() {
 fn a_preforked_instance_that_is_not_wanted_ends_quietly() {
     let mut template = boot(ECHO);
     let preforked = template.prefork();
-    preforked.assert_waiting();
+    template.assert_waiting(&[&preforked]);
     drop(preforked);
     let news = template.message();
     assert_eq!(

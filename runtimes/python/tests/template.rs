@@ -2,7 +2,6 @@
 #![deny(unsafe_code)]
 
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
 
 use hearth_testkit::worker::{Template, boot, boot_error};
 use rustix::process::Signal;
@@ -166,8 +165,8 @@ def handler(event, context):
     let mut template = boot(source);
     let mut instance = template.fork();
     assert_eq!(instance.call(&json!(null)), json!(["at import\n", 5]));
-    // The import's own child ends unreported; the instance's end is still seen, thread or not.
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    // The import's own child ends unreported, so that only the instance runs; its end is still seen, thread or not.
+    template.wait_for_children(1);
     instance.kill(Signal::TERM);
     assert_eq!(
         template.message(),
@@ -314,7 +313,7 @@ fn a_preforked_instance_runs_no_function_code_until_it_is_wanted() {
          def handler(event, context): return [len(calls), random.random()]\n",
     );
     let (mut preforked, mut other) = (template.prefork(), template.fork());
-    preforked.assert_waiting();
+    template.assert_waiting(&[&preforked]);
     assert_eq!(preforked.drain_stdout(), "", "no hook has run");
     preforked.go();
     preforked.wait_ready().expect("ready");
@@ -327,7 +326,7 @@ fn a_preforked_instance_runs_no_function_code_until_it_is_wanted() {
 fn a_preforked_instance_that_is_not_wanted_ends_quietly() {
     let mut template = boot("def handler(event, context): return event\n");
     let preforked = template.prefork();
-    preforked.assert_waiting();
+    template.assert_waiting(&[&preforked]);
     drop(preforked);
     let news = template.message();
     assert_eq!(
@@ -411,25 +410,12 @@ def handler(event, context):
     assert_eq!(template.message()["signal"], 9);
     let mut preforked = template.prefork();
     // A pre-forked instance that is wanted before the template has looked is a start like any other.
-    wait_for_child(template.pid());
+    template.wait_for_children(1);
     preforked.go();
     preforked.wait_ready().expect("ready");
     assert_eq!(call(preforked), huge_pages_are_to_be_had());
     assert_eq!(template.message()["signal"], 9);
     assert_eq!(template.close().code(), Some(0));
-}
-
-/// Waits until a process has a child.
-fn wait_for_child(pid: u32) {
-    let children = format!("/proc/{pid}/task/{pid}/children");
-    let until = Instant::now() + Duration::from_secs(20);
-    while std::fs::read_to_string(&children)
-        .expect("its children")
-        .is_empty()
-    {
-        assert!(Instant::now() < until, "it does not fork");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Whether the kernel gives huge pages to who asks for them.

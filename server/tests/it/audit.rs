@@ -129,7 +129,7 @@ async fn changes_by_the_api_are_recorded() {
 #[tokio::test]
 async fn changes_in_the_console_and_log_ins_are_recorded() {
     let server = Server::start();
-    let code = server.setup_code().await.expect("a code");
+    let code = server.setup_code().expect("a code");
     let mut ada = Browser::new(&server);
     let fields = [
         ("code", "wrong"),

@@ -45,7 +45,7 @@ async fn a_private_functions_preflight_is_answered_and_the_call_that_follows_too
     let server = Server::start_with(&[("HEARTH_FUNCTIONS_LISTEN", "127.0.0.1:0")]);
     let (client, nobody) = (server.client(), server.client_with(None));
     client.deploy("f", CODE, json!({"cors": cors()})).await;
-    let elsewhere = Client::at(&server.functions_url().await, None);
+    let elsewhere = Client::at(&server.functions_url(), None);
     for (who, path) in [
         (&nobody, "/fn/f"),
         (&nobody, "/fn/f/a?b=c"),

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use hearth_testkit::cgroups;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
 
-use crate::hostile::cgroups;
 use crate::restore;
 use crate::support::{Answer, Client, Server, descendants, eventually};
 
@@ -134,18 +134,7 @@ async fn without_descriptors_starts_are_put_off_and_nothing_is_lost() {
 
 /// The cgroup of a template's sandbox in the hierarchy that limits memory.
 fn sandbox_cgroup(template: u32) -> PathBuf {
-    let all = cgroups(template);
-    let (_, path) = all
-        .iter()
-        .find(|(names, _)| names.split(',').any(|name| name == "memory"))
-        .or_else(|| all.iter().find(|(names, _)| names.is_empty()))
-        .expect("a hierarchy");
-    let below = path.strip_prefix("/").expect("an absolute path");
-    let leaf = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"]
-        .map(|mount| PathBuf::from(mount).join(below))
-        .into_iter()
-        .find(|leaf| leaf.is_dir())
-        .expect("the template's leaf");
+    let leaf = cgroups::directory(template, "memory").expect("the template's leaf");
     leaf.parent().expect("the sandbox's").to_owned()
 }
 

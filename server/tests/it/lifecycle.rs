@@ -5,9 +5,10 @@ use std::io::Read;
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::support::{Server, command, descendants, eventually, is_alive};
+use crate::support::{Server, command, descendants, eventually, is_alive, signal};
 
 #[tokio::test]
 async fn what_was_deployed_serves_again_after_kill_9() {
@@ -106,8 +107,7 @@ async fn an_idle_instance_that_just_died_is_not_given_to_a_request() {
             .collect();
         assert!(!forks.is_empty(), "the instance");
         for fork in forks {
-            let process = rustix::process::Pid::from_raw(fork.pid.cast_signed()).unwrap();
-            rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+            signal(fork.pid, Signal::KILL).unwrap();
             // No pause: the next request is to come before the server has heard of it.
             while is_alive(fork.pid) {}
         }
@@ -426,8 +426,7 @@ fn first_record(through: &[&str], no_color: &str) -> String {
         assert!(count > 0, "it ended without a record: {seen}");
         seen.push_str(&String::from_utf8_lossy(&piece[..count]));
     }
-    let pid = rustix::process::Pid::from_child(&process);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    signal(process.id(), Signal::TERM).unwrap();
     // What else it says must not fill the pipe.
     let _ = std::io::copy(&mut reader, &mut std::io::sink());
     process.wait().unwrap();

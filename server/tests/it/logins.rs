@@ -30,9 +30,9 @@ async fn set_up(browser: &Browser, code: &str, password: &str) -> crate::support
 #[tokio::test]
 async fn the_first_admin_is_made_with_the_code_from_the_log_and_no_other() {
     let server = Server::start();
-    let first_code = server.setup_code().await.expect("a code");
+    let first_code = server.setup_code().expect("a code");
     let server = server.restart();
-    let code = server.setup_code().await.expect("a code");
+    let code = server.setup_code().expect("a code");
     assert_ne!(code, first_code, "another one at each start");
     let mut browser = Browser::new(&server);
     let login = browser.get("/login").await.expect(200).text();
@@ -80,7 +80,7 @@ async fn the_first_admin_is_made_with_the_code_from_the_log_and_no_other() {
     assert!(again.contains("id=\"setup-done\""));
 
     let server = server.restart();
-    assert_eq!(server.setup_code().await, None);
+    assert_eq!(server.setup_code(), None);
     let browser = Browser::new(&server);
     let done = browser.get("/setup").await.expect(200).text();
     assert!(done.contains("id=\"setup-done\"") && !done.contains("<form"));
@@ -93,7 +93,7 @@ async fn the_first_admin_is_made_with_the_code_from_the_log_and_no_other() {
 #[tokio::test]
 async fn a_user_made_by_the_api_closes_the_setup() {
     let server = Server::start();
-    let code = server.setup_code().await.expect("a code");
+    let code = server.setup_code().expect("a code");
     user(&server, "bob", "admin").await;
     let browser = Browser::new(&server);
     let page = browser.get("/setup").await.expect(200).text();

@@ -10,9 +10,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hearth_testkit::wait::poll;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Server, descendants, eventually, skip};
+use crate::support::{Client, Server, descendants, eventually, signal, skip};
 
 /// Longest wait for the server to make an image in its own time.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -98,9 +100,8 @@ pub(crate) async fn kill_template(server: &Server, client: &Client, name: &str) 
         .filter(|process| process.is_template(name));
     let mut killed = 0;
     for template in templates {
-        let pid = rustix::process::Pid::from_raw(template.pid.cast_signed()).unwrap();
         // It may have ended by itself.
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        let _ = signal(template.pid, Signal::KILL);
         killed += 1;
     }
     assert!(killed > 0, "a template");
@@ -360,10 +361,8 @@ async fn slow_imports_do_not_hold_up_restores() {
         let importing = templates
             .iter()
             .filter(|process| {
-                process
-                    .function
-                    .as_deref()
-                    .is_some_and(|name| name.starts_with("slow-"))
+                let function = process.function();
+                function.is_some_and(|name| name.starts_with("slow-"))
             })
             .count();
         (importing >= places).then_some(())
@@ -472,11 +471,9 @@ async fn a_function_that_is_deleted_while_its_image_is_made_leaves_none() {
         let name = format!("gone-{number}");
         let settings = json!({"env": {"SECRET": "of the deleted function"}, "memory_mb": 256});
         client.deploy(&name, code, settings).await;
-        let begun = std::time::Instant::now();
-        while entries().is_empty() {
-            assert!(begun.elapsed() < TIMEOUT, "the dump does not begin");
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
+        // Looks often: the dump is to be met while it is made.
+        let begun = || (!entries().is_empty()).then_some(());
+        poll(TIMEOUT, Duration::from_millis(1), begun).expect("the dump begins");
         client
             .delete(&format!("/api/v1/functions/{name}"))
             .await

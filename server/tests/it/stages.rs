@@ -5,7 +5,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::json;
 
 use crate::restore;
-use crate::support::{Answer, Client, Server, descendants};
+use crate::support::{Answer, Client, Server, descendants, figures};
 
 /// Calls of each kind. On one processor some 7 to 14 % of the calls were told wrong by the server's clock alone.
 const CALLS: usize = 200;
@@ -58,13 +58,8 @@ fn pin(server: &Server) {
     let family = descendants(server.pid()).into_iter().map(|p| p.pid);
     for pid in family.chain([server.pid()]) {
         // A process, or a thread, may end meanwhile.
-        let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-            continue;
-        };
-        for thread in threads.flatten() {
-            let name = thread.file_name();
-            let id = name.to_str().and_then(|name| name.parse().ok());
-            let _ = sched_setaffinity(id.and_then(Pid::from_raw), &one);
+        for thread in figures::threads(pid).unwrap_or_default() {
+            let _ = sched_setaffinity(Pid::from_raw(thread.cast_signed()), &one);
         }
     }
 }

@@ -13,7 +13,9 @@ use serde_json::json;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use crate::support::{Browser, Client, Server, TOKEN, eventually, exchange, half_a_request};
+use crate::support::{
+    Browser, Client, Server, TOKEN, eventually, exchange, figures, half_a_request,
+};
 
 const HANDLER: &str = "def handler(event, context):\n    return 1\n";
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -49,9 +51,8 @@ fn pieces(bytes: &Bytes) -> Body {
 /// Files without a name that the server has open in its data directory: uploads on their way in.
 fn spooled(server: &Server) -> usize {
     let dir = server.data_dir().canonicalize().expect("it is there");
-    std::fs::read_dir(format!("/proc/{}/fd", server.pid()))
-        .expect("the server runs")
-        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+    let open = figures::descriptors(server.pid()).expect("the server runs");
+    open.iter()
         .filter(|link| link.parent() == Some(&dir))
         .filter(|link| link.to_string_lossy().ends_with(" (deleted)"))
         .count()
@@ -76,7 +77,8 @@ async fn large_uploads_at_a_time_cost_little_memory() {
     let part = || Part::stream(pieces(&zip)).file_name("code.zip");
     let text = base64::engine::general_purpose::STANDARD.encode(&zip);
     let text = Bytes::from(format!("{{\"code\": {{\"zip_base64\": \"{text}\"}}}}"));
-    let before = server.status("VmHWM");
+    let peak = || figures::status(server.pid(), "VmHWM").expect("the server runs");
+    let before = peak();
     let raw = put(&client, "raw").header("content-type", "application/zip");
     let json = put(&client, "text").header("content-type", "application/json");
     let page = Form::new()
@@ -89,7 +91,7 @@ async fn large_uploads_at_a_time_cost_little_memory() {
         client.send(json.body(pieces(&text))),
         visitor.send(visitor.post("/functions/page/code").multipart(page)),
     );
-    let gained = server.status("VmHWM") - before;
+    let gained = peak() - before;
     for answer in [raw, form, json] {
         answer.expect(200);
     }

@@ -4,10 +4,11 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hearth::model::Network;
 use hearth::sandbox::{Host, Sandbox, SandboxSpec, find_init};
+use hearth_testkit::{cgroups, processes, wait};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
 
@@ -135,7 +136,7 @@ impl Harness {
         assert_eq!(names(&run), [""; 0]);
         assert_eq!(
             cgroups_named(|name| tags.iter().any(|tag| tag == name)),
-            [""; 0]
+            [PathBuf::new(); 0]
         );
     }
 }
@@ -177,50 +178,22 @@ impl Running {
 
 /// Waits until something is so; fails with its description.
 pub async fn until(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < TIMEOUT, "not so: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    wait::until(what, TIMEOUT, condition).await;
 }
 
 /// Host pids of the processes of a user, zombies included.
 pub fn processes_of(uid: u32) -> Vec<u32> {
-    status_lines()
-        .filter(|(_, status)| owner(status) == Some(uid))
-        .map(|(pid, _)| pid)
-        .collect()
+    let all = processes::all().into_iter();
+    let own = all.filter(|process| process.uid == uid);
+    own.map(|process| process.pid).collect()
 }
 
 /// Host pid of a user's process from its pid inside.
 pub fn host_pid(uid: u32, inner: i64) -> Option<u32> {
-    status_lines()
-        .find(|(_, status)| {
-            owner(status) == Some(uid)
-                && field(status, "NSpid:")
-                    .and_then(|pids| pids.split_whitespace().last()?.parse().ok())
-                    == Some(inner)
-        })
-        .map(|(pid, _)| pid)
-}
-
-fn owner(status: &str) -> Option<u32> {
-    field(status, "Uid:")?
-        .split_whitespace()
-        .next()?
-        .parse()
-        .ok()
-}
-
-fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(name))
-}
-
-fn status_lines() -> impl Iterator<Item = (u32, String)> {
-    names(Path::new("/proc"))
-        .into_iter()
-        .filter_map(|name| name.parse().ok())
-        .filter_map(|pid: u32| Some((pid, fs::read_to_string(format!("/proc/{pid}/status")).ok()?)))
+    let all = processes::all();
+    all.iter()
+        .find(|process| process.uid == uid && i64::from(process.number_inside()) == inner)
+        .map(|process| process.pid)
 }
 
 /// Names in a directory.
@@ -234,18 +207,9 @@ pub fn names(dir: &Path) -> Vec<String> {
 }
 
 /// Directories in any cgroup hierarchy with such a name.
-pub fn cgroups_named(wanted: impl Fn(&str) -> bool) -> Vec<String> {
-    fn walk(dir: &Path, wanted: &dyn Fn(&str) -> bool, found: &mut Vec<String>) {
-        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                if wanted(&entry.file_name().to_string_lossy()) {
-                    found.push(entry.path().display().to_string());
-                }
-                walk(&entry.path(), wanted, found);
-            }
-        }
-    }
-    let mut found = Vec::new();
-    walk(Path::new("/sys/fs/cgroup"), &wanted, &mut found);
-    found
+pub fn cgroups_named(wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    cgroups::directories(|path| {
+        let name = path.file_name();
+        name.is_some_and(|name| wanted(&name.to_string_lossy()))
+    })
 }

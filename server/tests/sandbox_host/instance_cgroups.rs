@@ -2,8 +2,10 @@
 
 use std::os::fd::OwnedFd;
 
-use crate::harness::{Harness, cgroups_named, host_pid, processes_of, until};
+use hearth_testkit::cgroups::is_of_an_instance;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::harness::{Harness, cgroups_named, host_pid, processes_of, until};
 
 /// A template that forks on command, as the real one does, and instances that wait for a byte before they go on.
 const FORKING: &str = "import ctypes, os, time
@@ -29,11 +31,7 @@ while True:
 
 /// Waits until a process is in its instance cgroup.
 async fn attached(pid: u32) {
-    until("it is in its instance cgroup", || {
-        std::fs::read_to_string(format!("/proc/{pid}/cgroup"))
-            .is_ok_and(|cgroups| cgroups.contains("/instance-"))
-    })
-    .await;
+    until("it is in its instance cgroup", || is_of_an_instance(pid)).await;
 }
 
 fn pidfd(pid: u32) -> OwnedFd {

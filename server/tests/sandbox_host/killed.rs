@@ -65,6 +65,6 @@ async fn nothing_outlives_a_killed_server() {
         Err(error) => panic!("{error}"),
     };
     assert!(!left(&run));
-    assert_eq!(cgroups_named(|name| name.starts_with(&prefix)), [""; 0]);
+    assert!(cgroups_named(|name| name.starts_with(&prefix)).is_empty());
     host.shutdown().await;
 }

@@ -1,10 +1,11 @@
 //! How a sandbox ends, and what is told of it.
 
-use std::process::Command;
 use std::time::Duration;
 
 use hearth::model::Network;
 use hearth::sandbox::SandboxError;
+use hearth_testkit::processes::signal;
+use rustix::process::Signal;
 
 use crate::harness::{Harness, processes_of, until};
 
@@ -102,10 +103,7 @@ async fn pid_1_can_be_killed_from_outside() {
     sandbox.hear().await;
     let init = processes_of(harness.uid() - 1);
     assert_eq!(init.len(), 1);
-    let status = Command::new("/bin/kill")
-        .args(["-9", &init[0].to_string()])
-        .status();
-    assert!(status.expect("kill").success());
+    signal(init[0], Signal::KILL).expect("kill");
     assert_eq!(
         sandbox.live.exited().await,
         "PID 1 of the sandbox was killed by signal 9"

@@ -4,13 +4,15 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, SystemTime};
 
-use hearth_abi::{Blocking, Kind, RequestHead, Trigger};
+use hearth_abi::{Bell, Blocking, Kind, Region, RequestHead, Trigger};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{drain, wait_readable};
+use super::sockets::{drain, pipe, seqpacket, wait_readable};
+
+const RING_BYTES: u32 = 256 * 1024;
 
 /// A whole response.
 #[derive(Debug, PartialEq)]
@@ -48,25 +50,40 @@ pub struct Instance {
     requests: u8,
 }
 
-impl Instance {
-    pub(super) fn new(
-        channel: Blocking,
-        bell: OwnedFd,
-        ready: OwnedFd,
-        stdout: OwnedFd,
-        stderr: OwnedFd,
-    ) -> Self {
-        Self {
+/// The server's ends of an instance to come, and the descriptors for its FORK message.
+pub fn prepare_instance() -> (Instance, [OwnedFd; 6]) {
+    let (region, channel) = Region::create(RING_BYTES).expect("region");
+    let (ring_worker, worker_bell) = Bell::pair().expect("bell");
+    let (host_bell, sleep_host) = Bell::pair().expect("bell");
+    let (ready, their_ready) = seqpacket();
+    let (stdout, their_stdout) = pipe();
+    let (stderr, their_stderr) = pipe();
+    // The harness waits on the bell itself, with a limit.
+    let bell = sleep_host.as_fd().try_clone_to_owned().expect("dup");
+    let blocking = Blocking::new(region.host(), sleep_host, ring_worker);
+    let instance = Instance {
+        channel: blocking,
+        bell,
+        ready,
+        stdout: stdout.into(),
+        stderr: stderr.into(),
+        pid: 0,
+        requests: 0,
+    };
+    (
+        instance,
+        [
             channel,
-            bell,
-            ready,
-            stdout: stdout.into(),
-            stderr: stderr.into(),
-            pid: 0,
-            requests: 0,
-        }
-    }
+            worker_bell.into(),
+            host_bell.into(),
+            their_ready,
+            their_stdout,
+            their_stderr,
+        ],
+    )
+}
 
+impl Instance {
     /// Tells it that it is wanted.
     pub fn go(&self) {
         send(&self.ready, b"G", SendFlags::NOSIGNAL).expect("GO");
@@ -77,14 +94,11 @@ impl Instance {
         drain(&self.stdout)
     }
 
-    /// Asserts that it says nothing for a while.
-    pub fn assert_waiting(&self) {
+    /// Asserts that it has said nothing, and lives.
+    pub(super) fn assert_silent(&self) {
         let mut ready = [PollFd::new(&self.ready, PollFlags::IN)];
-        let a_while = Timespec {
-            tv_sec: 0,
-            tv_nsec: 100_000_000,
-        };
-        assert_eq!(poll(&mut ready, Some(&a_while)), Ok(0), "it waits for GO");
+        let no_time = Timespec::default();
+        assert_eq!(poll(&mut ready, Some(&no_time)), Ok(0), "it waits for GO");
     }
 
     /// Waits for READY. An error: the instance ended instead, with this on its stderr.
@@ -112,7 +126,7 @@ impl Instance {
 
     /// Sends a signal.
     pub fn kill(&self, signal: Signal) {
-        kill_process(Pid::from_raw(self.pid as i32).expect("ready"), signal).expect("kill");
+        crate::processes::signal(self.pid, signal).expect("it is ready and runs");
     }
 
     /// Invokes it; the result must be one.

@@ -1,12 +1,13 @@
 //! Measures a worker outside of any sandbox: fork to READY, the processor time of an echo, memory.
 #![allow(clippy::print_stdout, reason = "for people")]
 
-use std::fs;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
+
+use crate::figures::{children, cpu_time, private_kib, pss_kib};
 
 /// Requests of one measurement of the echo.
 const REQUESTS: u32 = 20_000;
@@ -62,10 +63,11 @@ fn echo(source: &str) {
         }
     };
     run(1000);
-    let pid = template_child(template.pid());
-    let (begin, before) = (Instant::now(), cpu_time(pid));
+    let pid = children(template.pid()).expect("it runs")[0];
+    let cpu = || cpu_time(pid).expect("it runs");
+    let (begin, before) = (Instant::now(), cpu());
     run(REQUESTS);
-    let (wall, cpu) = (begin.elapsed(), cpu_time(pid) - before);
+    let (wall, cpu) = (begin.elapsed(), cpu() - before);
     println!(
         "echo of 1 KB, {REQUESTS} requests one after the other: {:.1} µs each, {:.1} µs of the worker's processor time",
         wall.as_secs_f64() * 1e6 / f64::from(REQUESTS),
@@ -79,55 +81,14 @@ fn memory(source: &str) {
     for instance in &mut instances {
         instance.call(&json!({"a": 1}));
     }
-    let pss: u64 = instances.iter().map(|instance| pss_kib(instance.pid)).sum();
-    let private: u64 = instances
-        .iter()
-        .map(|instance| private_kib(instance.pid))
-        .sum();
+    let sum = |figure: fn(u32) -> std::io::Result<u64>| -> u64 {
+        let figures = instances.iter().map(|instance| figure(instance.pid));
+        figures.map(|figure| figure.expect("it runs")).sum()
+    };
+    let (pss, private) = (sum(pss_kib), sum(private_kib));
     println!(
         "100 instances after a request: {} KiB PSS, {} KiB private each",
         pss / 100,
         private / 100
     );
-}
-
-fn template_child(pid: u32) -> u32 {
-    let path = format!("/proc/{pid}/task/{pid}/children");
-    let children = fs::read_to_string(path).expect("children");
-    children
-        .split_whitespace()
-        .next()
-        .expect("an instance")
-        .parse()
-        .expect("a process id")
-}
-
-/// User and system time of a process, from its first thread's scheduler statistics (nanoseconds).
-fn cpu_time(pid: u32) -> Duration {
-    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("schedstat");
-    Duration::from_nanos(
-        text.split_whitespace()
-            .next()
-            .expect("a figure")
-            .parse()
-            .expect("a number"),
-    )
-}
-
-fn smaps(pid: u32, names: &[&str]) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("smaps_rollup");
-    let lines = text
-        .lines()
-        .filter(|line| names.iter().any(|name| line.starts_with(name)));
-    lines
-        .filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok())
-        .sum()
-}
-
-fn pss_kib(pid: u32) -> u64 {
-    smaps(pid, &["Pss:"])
-}
-
-fn private_kib(pid: u32) -> u64 {
-    smaps(pid, &["Private_Clean:", "Private_Dirty:"])
 }

@@ -28,7 +28,7 @@ async fn is_there(browser: &Browser, css: &str) -> bool {
 #[tokio::test]
 async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     let server = Server::start();
-    let code = server.setup_code().await.expect("a code");
+    let code = server.setup_code().expect("a code");
     let admin = Browser::start(DESKTOP, false).await;
     open(&admin, &server, "/").await;
     look(&admin, "login-fresh-desktop-light").await;

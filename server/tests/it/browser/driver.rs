@@ -1,18 +1,20 @@
 //! Headless Chromium, driven over WebDriver.
 
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use base64::Engine as _;
 use fantoccini::{Client, ClientBuilder, Locator};
+use hearth_testkit::program::Program;
+use hearth_testkit::wait::poll;
+use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::support::{descendants, is_alive, mentioning};
+use crate::support::{descendants, eventually, is_alive, mentioning, signal};
 
 /// Browsers at one time in one test process: each is several processes, and more of them only wait for each other.
 const MOST_BROWSERS: usize = 2;
@@ -30,7 +32,7 @@ pub const PHONE: (u32, u32) = (360, 740);
 
 /// A browser with a directory of its own; both end with it.
 pub struct Browser {
-    driver: Child,
+    driver: Program,
     /// The WebDriver session.
     pub client: Client,
     /// Its profile and its temporary files.
@@ -47,26 +49,15 @@ impl Browser {
             .prefix("hearth-browser-")
             .tempdir()
             .expect("a directory");
-        let mut driver = Command::new("chromedriver")
+        let mut command = Command::new("chromedriver");
+        command
             .arg("--port=0")
             // Chromium leaves directories there whenever it is killed.
             .env("TMPDIR", dir.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
+            .stderr(Stdio::null());
+        let (driver, port) = Program::start_and_hear(&mut command, "successfully on port ")
             .expect("chromedriver; `make setup` and `make test` install Debian's chromium and chromium-driver");
-        let mut lines = BufReader::new(driver.stdout.take().expect("its stdout"));
-        let port = loop {
-            let mut line = String::new();
-            assert!(
-                lines.read_line(&mut line).expect("text") > 0,
-                "chromedriver did not start"
-            );
-            if let Some((_, rest)) = line.split_once("successfully on port ") {
-                break rest.trim().trim_end_matches('.').to_owned();
-            }
-        };
-        std::thread::spawn(move || drop(lines.read_to_end(&mut Vec::new())));
+        let port = port.trim_end_matches('.');
         let mut args = vec![
             "--headless=new".to_owned(),
             // The tests run as root, where Chromium has no sandbox of its own; it opens nothing but our pages.
@@ -159,31 +150,25 @@ impl Browser {
 
     /// Waits until an element has one of these texts.
     pub async fn wait_for_any_text(&self, css: &str, expected: &[&str]) {
-        let started = std::time::Instant::now();
-        loop {
+        let what = format!("{css} says one of {expected:?}");
+        eventually(&what, TIMEOUT, || async {
             // The element may be swapped while it is read.
-            if let Ok(element) = self.client.find(Locator::Css(css)).await
-                && let Ok(text) = element.text().await
-                && expected.iter().any(|expected| text.contains(expected))
-            {
-                return;
-            }
-            assert!(started.elapsed() < TIMEOUT, "{css} never said {expected:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            let element = self.client.find(Locator::Css(css)).await.ok()?;
+            let text = element.text().await.ok()?;
+            let said = expected.iter().any(|expected| text.contains(expected));
+            said.then_some(())
+        })
+        .await;
     }
 
     /// Waits until a script's result is true. The script is the body of a function.
     pub async fn wait_until(&self, what: &str, script: &str) {
-        let started = std::time::Instant::now();
-        // It may fail while a page is left for another.
-        while self.client.execute(script, vec![]).await.ok() != Some(json!(true)) {
-            assert!(
-                started.elapsed() < TIMEOUT,
-                "{what}: not within {TIMEOUT:?}"
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        eventually(what, TIMEOUT, || async {
+            // It may fail while a page is left for another.
+            let result = self.client.execute(script, vec![]).await.ok()?;
+            (result == json!(true)).then_some(())
+        })
+        .await;
     }
 
     /// Opens an address of the server and waits for its page.
@@ -238,25 +223,19 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // A test that failed has not closed its browser, a browser outlives a chromedriver that is killed, and some of
         // its processes outlive it. What still writes into the directory would keep it from being removed.
-        let mut pids: HashSet<u32> = descendants(self.driver.id())
+        let mut pids: HashSet<u32> = descendants(self.driver.pid())
             .iter()
             .map(|process| process.pid)
             .collect();
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
-        let begun = Instant::now();
-        while begun.elapsed() < TIMEOUT {
+        self.driver.kill();
+        let _ = poll(TIMEOUT, Duration::from_millis(10), || {
             pids.extend(mentioning(self.dir.path()));
             pids.retain(|pid| is_alive(*pid));
-            if pids.is_empty() {
-                return;
-            }
             for pid in &pids {
-                let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("a pid");
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                let _ = signal(*pid, Signal::KILL);
             }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            pids.is_empty().then_some(())
+        });
     }
 }
 

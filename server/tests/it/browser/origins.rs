@@ -368,7 +368,7 @@ async fn on_its_own_host_a_page_is_ordinary_and_still_no_console() {
 #[tokio::test]
 async fn on_the_second_listener_a_page_is_ordinary_and_still_no_console() {
     let server = Server::start_with(&[("HEARTH_FUNCTIONS_LISTEN", "127.0.0.1:0")]);
-    let functions = server.functions_url().await;
+    let functions = server.functions_url();
     let client = server.client();
     // Its paths are below its name here.
     let ordinary = ORDINARY

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hearth_testkit::cgroups;
+
 use crate::support::{Process, Server, descendants, eventually};
 
 /// Host uids of sandboxes begin here.
@@ -16,7 +18,7 @@ pub fn processes_of(server: &Server, function: &str) -> Vec<Process> {
     all.retain(|process| !process.is_zombie());
     let uids: HashSet<u32> = all
         .iter()
-        .filter(|process| process.function.as_deref() == Some(function))
+        .filter(|process| process.function().as_deref() == Some(function))
         .map(|process| process.uid)
         .collect();
     all.into_iter()
@@ -26,16 +28,11 @@ pub fn processes_of(server: &Server, function: &str) -> Vec<Process> {
 
 /// The processes of a function that has no instances: its template and a pre-forked instance.
 const WITHOUT_INSTANCES: usize = 2;
-/// Part of the path of every instance's cgroup.
-const INSTANCE_CGROUP: &str = "/instance-";
 
 /// Waits until a function has no instance and nothing that one left behind: no process in a cgroup of an instance, and
 /// elsewhere no more than its template and a pre-forked instance.
 pub async fn without_instances(server: &Server, function: &str) {
-    let is_in_an_instance_cgroup = |process: &Process| {
-        let text = fs::read_to_string(format!("/proc/{}/cgroup", process.pid));
-        text.is_ok_and(|text| text.contains(INSTANCE_CGROUP))
-    };
+    let is_in_an_instance_cgroup = |process: &Process| cgroups::is_of_an_instance(process.pid);
     eventually(
         "no stray process remains",
         Duration::from_secs(20),
@@ -48,34 +45,9 @@ pub async fn without_instances(server: &Server, function: &str) {
     .await;
 }
 
-/// The cgroups of a process, one for each hierarchy: (controllers, directory below `/sys/fs/cgroup`).
-pub fn cgroups(pid: u32) -> Vec<(String, PathBuf)> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("alive");
-    text.lines()
-        .filter_map(|line| {
-            let mut fields = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (fields.next()?, fields.next()?);
-            Some((controllers.to_owned(), PathBuf::from(path)))
-        })
-        .collect()
-}
-
 /// Directories of all cgroups whose path contains `part`.
 pub fn cgroup_directories(part: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![PathBuf::from("/sys/fs/cgroup")];
-    while let Some(dir) = open.pop() {
-        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                let path = entry.path();
-                if path.to_string_lossy().contains(part) {
-                    found.push(path.clone());
-                }
-                open.push(path);
-            }
-        }
-    }
-    found
+    cgroups::directories(|path| path.to_string_lossy().contains(part))
 }
 
 /// Names of the directories in a directory of the server's data; none when it is not there.

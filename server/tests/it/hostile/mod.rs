@@ -43,7 +43,6 @@ mod control;
 mod descriptors;
 mod files;
 mod host;
-pub(crate) use host::cgroups;
 mod kernel;
 mod memory;
 mod network;

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use hearth_testkit::cgroups;
+use hearth_testkit::processes::namespace;
 use serde_json::json;
 
 use super::{Arena, host};
@@ -19,8 +21,7 @@ async fn workers_are_nobody_in_namespaces_of_their_own() {
     let server = std::process::id();
     let mut namespaces: HashSet<String> = HashSet::new();
     for name in NAMESPACES {
-        let link = std::fs::read_link(format!("/proc/{}/ns/{name}", arena.server.pid()));
-        namespaces.insert(link.expect("root may look").display().to_string());
+        namespaces.insert(namespace(arena.server.pid(), name));
     }
     assert_ne!(server, arena.server.pid());
     let mut uids = Vec::new();
@@ -96,10 +97,8 @@ async fn every_process_is_in_its_cgroups_with_its_limits() {
         "the instance is in its instance cgroup",
         std::time::Duration::from_secs(5),
         || async {
-            read(instance, "memory", &tag)
-                .0
-                .contains("/instance-")
-                .then_some(())
+            let dir = directory(instance, "memory", &tag);
+            dir.to_string_lossy().contains("/instance-").then_some(())
         },
     )
     .await;
@@ -107,8 +106,8 @@ async fn every_process_is_in_its_cgroups_with_its_limits() {
         (template, "/template", 132 * MIB),
         (instance, "/instance-", 64 * MIB),
     ] {
-        let (path, dir) = read(pid, "memory", &tag);
-        assert!(path.contains(leaf), "{path}");
+        let dir = directory(pid, "memory", &tag);
+        assert!(dir.to_string_lossy().contains(leaf), "{dir:?}");
         assert_eq!(
             value(&dir, &["memory.limit_in_bytes", "memory.max"]),
             limit.to_string()
@@ -118,9 +117,9 @@ async fn every_process_is_in_its_cgroups_with_its_limits() {
             value(&sandbox, &["memory.limit_in_bytes", "memory.max"]),
             (196 * MIB).to_string()
         );
-        let (_, pids) = read(pid, "pids", &tag);
+        let pids = directory(pid, "pids", &tag);
         assert!(["96", "64"].contains(&value(&pids, &["pids.max"]).as_str()));
-        let (_, cpu) = read(pid, "cpu", &tag);
+        let cpu = directory(pid, "cpu", &tag);
         assert!(cpu.starts_with("/sys/fs/cgroup"), "{cpu:?}");
         if cpu.join("cpu.cfs_quota_us").exists() {
             let quota: i64 = value(&cpu, &["cpu.cfs_quota_us"])
@@ -139,31 +138,15 @@ async fn every_process_is_in_its_cgroups_with_its_limits() {
     arena.finish().await;
 }
 
-/// The cgroup of a process in the hierarchy of a controller: its path, which must be below the server's, and its
-/// directory.
-fn read(pid: u32, controller: &str, tag: &str) -> (String, PathBuf) {
-    let all = host::cgroups(pid);
-    let (_, path) = all
-        .iter()
-        .find(|(names, _)| names.split(',').any(|name| name == controller))
-        .or_else(|| all.iter().find(|(names, _)| names.is_empty()))
-        .expect("a hierarchy");
-    let text = path.display().to_string();
+/// The cgroup of a process in the hierarchy of a controller: its directory, which must be below the server's.
+fn directory(pid: u32, controller: &str, tag: &str) -> PathBuf {
+    let dir = cgroups::directory(pid, controller).expect("a hierarchy");
+    let path = dir.display();
     assert!(
-        text.contains(tag),
-        "{controller}: {text} is not below {tag}"
+        path.to_string().contains(tag),
+        "{controller}: {path} is not below {tag}"
     );
-    let below = text.trim_start_matches('/').to_owned();
-    // The hierarchy's mount, or the only one.
-    let dir = [
-        format!("/sys/fs/cgroup/{controller}"),
-        "/sys/fs/cgroup".to_owned(),
-    ]
-    .iter()
-    .map(|mount| PathBuf::from(mount).join(&below))
-    .find(|dir| dir.is_dir())
-    .unwrap_or_else(|| panic!("{controller}: no directory {below}"));
-    (text, dir)
+    dir
 }
 
 /// The content of the first of these files that is there.

@@ -299,7 +299,7 @@ async fn a_function_has_a_host_of_its_own_with_nothing_else_on_it() {
 #[tokio::test]
 async fn the_second_listener_has_functions_and_nothing_else() {
     let server = Server::start_with(&[("HEARTH_FUNCTIONS_LISTEN", "127.0.0.1:0")]);
-    let functions = server.functions_url().await;
+    let functions = server.functions_url();
     let code = "def handler(event, context):\n    \
         return {'statusCode': 200, 'headers': {'content-type': 'text/html', 'nel': '{}', 'strict-transport-security': 'max-age=1'}, \
         'cookies': ['a=1; Path=/', 'hearth_session=x'], 'body': str(event.get('cookies')) + event['rawPath']}\n";

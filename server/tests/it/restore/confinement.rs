@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use hearth_testkit::cgroups::{self, Cgroup};
 use serde_json::{Value, json};
 
 use super::{available, image_of, kill_template, prewarmed, prewarmed_sandboxes_used};
@@ -242,17 +243,15 @@ fn limits_of(pid: u32) -> BTreeMap<String, String> {
         "cpu.cfs_quota_us",
         "cpu.cfs_period_us",
     ];
-    let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("its cgroups");
+    let all = cgroups::of(pid).expect("its cgroups");
     let mut limits = BTreeMap::new();
-    for line in text.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (fields.next().unwrap(), fields.next().unwrap());
+    for Cgroup { controllers, path } in &all {
         for mount in ["", "unified"]
             .into_iter()
-            .chain([controllers])
+            .chain([controllers.as_str()])
             .chain(controllers.split(','))
         {
-            let dir = Path::new("/sys/fs/cgroup")
+            let dir = Path::new(cgroups::ROOT)
                 .join(mount)
                 .join(path.trim_start_matches('/'));
             for (level, dir) in [("leaf", dir.as_path()), ("sandbox", dir.parent().unwrap())] {
@@ -264,6 +263,6 @@ fn limits_of(pid: u32) -> BTreeMap<String, String> {
             }
         }
     }
-    assert!(!limits.is_empty(), "{text}");
+    assert!(!limits.is_empty(), "{all:?}");
     limits
 }

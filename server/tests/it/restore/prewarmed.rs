@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
+use hearth_testkit::processes::is_gone;
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::{
@@ -44,17 +45,14 @@ fn pids(server: &Server) -> HashSet<u32> {
 
 /// What runs `hearth-init`: builders and PID 1s.
 fn keepers(server: &Server) -> HashSet<u32> {
-    let uses_init = |pid: &u32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        name.trim() == "hearth-init"
-    };
-    pids(server).into_iter().filter(uses_init).collect()
+    let all = descendants(server.pid());
+    let keepers = all.iter().filter(|process| process.name() == "hearth-init");
+    keepers.map(|process| process.pid).collect()
 }
 
+/// It may be gone by itself.
 fn signal(pid: u32, signal: Signal) {
-    let pid = Pid::from_raw(pid.cast_signed()).unwrap();
-    // It may be gone by itself.
-    let _ = kill_process(pid, signal);
+    let _ = crate::support::signal(pid, signal);
 }
 
 async fn call(client: &Client, start_kind: &str) {
@@ -201,8 +199,7 @@ async fn one_that_hangs_costs_the_restore_only() {
 async fn none_outlives_the_server() {
     let gone = |pids: HashSet<u32>| async move {
         eventually("their end", TIMEOUT, || async {
-            let left = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
-            (!pids.iter().any(left)).then_some(())
+            pids.iter().all(|pid| is_gone(*pid)).then_some(())
         })
         .await;
     };

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
+use hearth_testkit::figures::{self, Mapping};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -38,20 +39,11 @@ fn flags_of<'a>(flags: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
 
 /// A process's mappings by first address, with the end and the flags.
 fn mappings(pid: u32) -> BTreeMap<u64, (u64, BTreeSet<String>)> {
-    let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
-    let (mut found, mut last) = (BTreeMap::new(), 0);
-    for line in smaps.lines() {
-        let first = line.split_whitespace().next().unwrap_or_default();
-        if let Some(flags) = line.strip_prefix("VmFlags:") {
-            let (_, kept): &mut (u64, BTreeSet<String>) = found.get_mut(&last).unwrap();
-            *kept = flags_of(flags.split_whitespace());
-        } else if let Some((start, end)) = first.split_once('-') {
-            last = u64::from_str_radix(start, 16).unwrap();
-            let end = u64::from_str_radix(end, 16).unwrap();
-            found.insert(last, (end, BTreeSet::new()));
-        }
-    }
-    found
+    let all = figures::mappings(pid).unwrap();
+    let flags = |mapping: &Mapping| flags_of(mapping.flags.iter().map(String::as_str));
+    all.iter()
+        .map(|mapping| (mapping.range.start, (mapping.range.end, flags(mapping))))
+        .collect()
 }
 
 /// The flags of everything that is mapped in a range, if all of it is mapped.

@@ -43,15 +43,8 @@ async fn a_drain_ends_in_time_and_records_what_it_cut_off() {
 
     server.terminate();
     // The 100 s of the handler are far beyond what this test waits for.
-    let status = tokio::time::timeout(Duration::from_secs(40), async {
-        loop {
-            if let Some(status) = server.try_wait() {
-                return status;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    });
-    assert!(status.await.expect("it ends").success());
+    let status = server.ended(Duration::from_secs(40)).await;
+    assert!(status.success(), "{status}");
     for call in calls {
         call.await.expect("no panic").problem(503, "shutting_down");
     }
@@ -87,10 +80,6 @@ async fn a_drain_without_requests_waits_for_nothing() {
     server.terminate();
     // The stream ends by itself, and with it the last that the drain could wait for.
     while events.event().await.is_some() {}
-    eventually("it ends", Duration::from_secs(60), || {
-        let ended = server.try_wait();
-        async move { ended.map(|status| assert!(status.success())) }
-    })
-    .await;
+    assert!(server.ended(Duration::from_secs(60)).await.success());
     drop(silent);
 }

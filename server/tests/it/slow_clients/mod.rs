@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{Client, Server, eventually};
+use crate::support::{Client, Server, eventually, figures};
 
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 /// How long something may take before a test fails: generous, it asserts nothing.
@@ -49,14 +49,13 @@ async fn innocent(server: &Server) {
 
 /// Descriptors that the server has open.
 fn descriptors(server: &Server) -> usize {
-    std::fs::read_dir(format!("/proc/{}/fd", server.pid()))
-        .expect("the server runs")
-        .count()
+    let open = figures::descriptors(server.pid());
+    open.expect("the server runs").len()
 }
 
 /// The most memory that the server had so far, in KiB.
 fn peak(server: &Server) -> u64 {
-    server.status("VmHWM")
+    figures::status(server.pid(), "VmHWM").expect("the server runs")
 }
 
 /// Waits until the server holds no more connections than the one that asks, and no instance is busy.

@@ -1,0 +1,173 @@
+//! Finds processes as the host sees them.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The number that a template has in its sandbox; what it forks comes after.
+const TEMPLATE: u32 = 1000;
+
+/// A process at the moment when it was looked at.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// Its number on the host.
+    pub pid: u32,
+    /// Its parent's.
+    pub parent: u32,
+    /// Its real user on the host.
+    pub uid: u32,
+    /// `/proc/PID/status`.
+    status: String,
+}
+
+impl Process {
+    /// The one with this number; none when it is gone. One that nobody has waited for is still there.
+    pub fn of(pid: u32) -> Option<Self> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let mut process = Self {
+            pid,
+            parent: 0,
+            uid: 0,
+            status,
+        };
+        process.parent = process.field("PPid").parse().ok()?;
+        process.uid = process
+            .field("Uid")
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()?;
+        Some(process)
+    }
+
+    /// A field of its status, or "".
+    pub fn field(&self, name: &str) -> &str {
+        self.status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .unwrap_or_default()
+            .trim()
+    }
+
+    /// What the kernel calls it: the first 15 bytes of its executable's name, unless it has chosen another one.
+    pub fn name(&self) -> &str {
+        self.field("Name")
+    }
+
+    /// Whether it has ended and nobody has waited for it.
+    pub fn is_zombie(&self) -> bool {
+        self.field("State").starts_with('Z')
+    }
+
+    /// Its pid in its own namespace: the last of them.
+    pub fn number_inside(&self) -> u32 {
+        let numbers = self.field("NSpid").split_whitespace().last();
+        numbers.and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
+    /// Identity of one of its namespaces.
+    ///
+    /// # Panics
+    /// If it is gone, or its namespaces are not for this user to see.
+    pub fn namespace(&self, name: &str) -> String {
+        namespace(self.pid, name)
+    }
+
+    /// The function that it was started for; none for PID 1 of a sandbox. Reads its environment, which lies in its own
+    /// memory, so it is no question to ask while memory is measured.
+    pub fn function(&self) -> Option<String> {
+        let environment = fs::read(format!("/proc/{}/environ", self.pid)).ok()?;
+        let mut entries = environment.split(|byte| *byte == 0);
+        let name = entries.find_map(|entry| entry.strip_prefix(b"HEARTH_FUNCTION="))?;
+        Some(String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// Whether it is a template of this function.
+    pub fn is_template(&self, function: &str) -> bool {
+        self.number_inside() == TEMPLATE && self.function().as_deref() == Some(function)
+    }
+
+    /// Whether a template of this function forked it: an instance, or a fork made ahead.
+    pub fn is_fork(&self, function: &str) -> bool {
+        self.number_inside() > TEMPLATE && self.function().as_deref() == Some(function)
+    }
+}
+
+/// Identity of a namespace of a process.
+///
+/// # Panics
+/// If it is gone, or its namespaces are not for this user to see.
+pub fn namespace(pid: u32, name: &str) -> String {
+    let link = fs::read_link(format!("/proc/{pid}/ns/{name}"));
+    link.expect("root may look").display().to_string()
+}
+
+/// All processes of the host, those included that nobody has waited for.
+///
+/// # Panics
+/// Without `/proc`.
+pub fn all() -> Vec<Process> {
+    numbers().filter_map(Process::of).collect()
+}
+
+/// Every descendant of a process, those included that nobody has waited for.
+pub fn descendants(root: u32) -> Vec<Process> {
+    let all = all();
+    let mut family = HashSet::from([root]);
+    loop {
+        let before = family.len();
+        let children = all
+            .iter()
+            .filter(|process| family.contains(&process.parent))
+            .map(|process| process.pid);
+        let children: Vec<u32> = children.collect();
+        family.extend(children);
+        if family.len() == before {
+            break;
+        }
+    }
+    all.into_iter()
+        .filter(|process| process.pid != root && family.contains(&process.pid))
+        .collect()
+}
+
+/// The processes that have a path in their command line or environment, whoever their parent is by now.
+pub fn mentioning(path: &Path) -> Vec<u32> {
+    let path = path.as_os_str().as_bytes();
+    let mentions = |pid: &u32| {
+        ["cmdline", "environ"].iter().any(|file| {
+            let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            text.windows(path.len()).any(|window| window == path)
+        })
+    };
+    numbers().filter(mentions).collect()
+}
+
+/// Whether the process runs: it is there, and no zombie.
+pub fn is_alive(pid: u32) -> bool {
+    Process::of(pid).is_some_and(|process| !process.is_zombie())
+}
+
+/// Whether nothing is left of the process: it has ended, and its parent has waited for it.
+pub fn is_gone(pid: u32) -> bool {
+    !Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// Sends a signal.
+///
+/// # Errors
+/// What `kill` says: there may be no such process any more.
+pub fn signal(pid: u32, signal: Signal) -> rustix::io::Result<()> {
+    let pid = Pid::from_raw(pid.cast_signed()).ok_or(rustix::io::Errno::SRCH)?;
+    kill_process(pid, signal)
+}
+
+fn numbers() -> impl Iterator<Item = u32> {
+    fs::read_dir("/proc")
+        .expect("/proc")
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
