@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use anyhow::ensure;
 
-use crate::process::{Program, bound, free_address};
+use crate::process::{Program, bound, free_address, wait_for};
 
 /// The interpreter of the distribution, which functions run on, too.
 pub const PYTHON: &str = "/usr/bin/python3";
@@ -73,7 +73,7 @@ impl Baseline {
         };
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut program = Program::start(&mut command)?;
-        program.wait_for(address)?;
+        wait_for(&mut program, address)?;
         Ok((program, address))
     }
 }

@@ -22,6 +22,7 @@ mod suites;
 
 mod floor;
 
+mod runtime;
 mod server;
 
 mod baselines;

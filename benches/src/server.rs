@@ -2,115 +2,29 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use hearth_testkit::server::Launch;
+use hearth_testkit::wait::poll;
 use serde_json::{Value, json};
 
 use crate::client::{Connection, TOKEN, request, request_of};
-use crate::process::{Program, bound};
+use crate::process::binding;
+pub use crate::runtime::Runtime;
 
 /// How long to wait for what the server does in its own time.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// How often to look meanwhile.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The languages that functions are written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Runtime {
-    /// CPython.
-    Python,
-    /// Node.js.
-    Node,
-}
-
-impl Runtime {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Python, Self::Node];
-
-    /// As the API calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Python => "python3",
-            Self::Node => "node",
-        }
-    }
-
-    /// Name of the file that a zip holds.
-    pub fn file(self) -> &'static str {
-        match self {
-            Self::Python => "main.py",
-            Self::Node => "main.mjs",
-        }
-    }
-
-    /// A function that answers with its event.
-    pub fn echo(self) -> &'static str {
-        match self {
-            Self::Python => "def handler(event, context):\n    return event\n",
-            Self::Node => "export const handler = async (event) => event;\n",
-        }
-    }
-
-    /// The same with what a function of its language usually imports.
-    pub fn usual(self) -> &'static str {
-        match self {
-            Self::Python => {
-                "import json, asyncio, http.client, http.server\n\
-                 def handler(event, context):\n    return event\n"
-            }
-            Self::Node => {
-                "import http from 'node:http';\nimport crypto from 'node:crypto';\n\
-                 import fs from 'node:fs/promises';\n\
-                 export const handler = async (event) => event;\n"
-            }
-        }
-    }
-
-    /// A function that reads a file off its thread, as its language does, and answers with the milliseconds that took.
-    pub fn reader(self) -> &'static str {
-        match self {
-            Self::Python => {
-                "import asyncio, pathlib, time\n\
-                 async def handler(event, context):\n\
-                 \x20   begun = time.perf_counter()\n\
-                 \x20   await asyncio.to_thread(pathlib.Path('/proc/self/status').read_bytes)\n\
-                 \x20   return {'ms': (time.perf_counter() - begun) * 1e3}\n"
-            }
-            Self::Node => {
-                "import fs from 'node:fs';\n\
-                 export const handler = async () => {\n\
-                 \x20 const begun = performance.now();\n\
-                 \x20 await fs.promises.readFile('/proc/self/status');\n\
-                 \x20 return { ms: performance.now() - begun };\n};\n"
-            }
-        }
-    }
-
-    /// A function that takes as many seconds as its event says.
-    pub fn sleeper(self) -> &'static str {
-        match self {
-            Self::Python => {
-                "import time\ndef handler(event, context):\n    time.sleep(event['s'])\n    return event\n"
-            }
-            Self::Node => {
-                "export const handler = async (event) => {\n\
-                 await new Promise((done) => setTimeout(done, event.s * 1000));\n  return event;\n};\n"
-            }
-        }
-    }
-}
-
 /// A running server, with an empty data directory unless it is given one.
 pub struct Server {
-    program: Program,
+    server: hearth_testkit::server::Server,
     /// Where it listens.
     pub address: SocketAddr,
     /// Whether each template keeps a fork made ahead.
     pub has_preforked: bool,
-    data: PathBuf,
-    /// Removed with the server, when it is its own.
-    _dir: Option<tempfile::TempDir>,
 }
 
 /// What switches pre-forked instances off, so that a start without one can be measured.
@@ -119,54 +33,46 @@ pub const NO_PREFORK: (&str, &str) = ("HEARTH_PREFORK", "off");
 impl Server {
     /// Starts it with further settings, given as environment variables.
     pub fn start(settings: &[(&str, &str)]) -> anyhow::Result<Self> {
-        Self::start_program(&executable()?, settings)
+        Self::launch(Launch::of(executable()?), settings)
     }
 
     /// The same with another build of the server, which has its runtimes and `hearth-init` beside it.
     pub fn start_program(program: &Path, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
-        let dir = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
-        let data = dir.path().join("data");
-        let mut server = Self::launch(program, data, settings)?;
-        server._dir = Some(dir);
-        Ok(server)
+        Self::launch(Launch::of(program.to_owned()), settings)
     }
 
     /// Starts it with a data directory that outlives it.
     pub fn start_in(data: PathBuf, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
-        Self::launch(&executable()?, data, settings)
+        Self::launch(Launch::of(executable()?).in_directory(data), settings)
     }
 
-    fn launch(program: &Path, data: PathBuf, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
-        let mut command = bound(program)?;
-        command
-            .env("HEARTH_DATA_DIR", &data)
-            .env("HEARTH_LISTEN", "127.0.0.1:0")
-            .env("HEARTH_ADMIN_TOKEN", TOKEN)
-            .env("HEARTH_LOG", "error")
-            .envs(settings.iter().copied());
-        let (program, address) = Program::start_and_hear(&mut command, "http://")?;
+    fn launch(launch: Launch, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let server = launch
+            .through(binding()?)
+            .settings(&[("HEARTH_ADMIN_TOKEN", TOKEN)])
+            .settings(settings)
+            .start()?;
         Ok(Self {
-            program,
-            address: crate::peers::parse(address.trim_end_matches('/'))?,
+            address: server.address(),
             has_preforked: !settings.contains(&NO_PREFORK),
-            data,
-            _dir: None,
+            server,
         })
     }
 
     /// Its process id.
     pub fn pid(&self) -> u32 {
-        self.program.pid()
+        self.server.pid()
     }
 
     /// Its data directory.
-    pub fn data(&self) -> PathBuf {
-        self.data.clone()
+    pub fn data(&self) -> &Path {
+        self.server.data_dir()
     }
 
     /// Stops it as a service manager does, so that it writes all it has in memory.
-    pub fn stop(mut self) -> anyhow::Result<()> {
-        self.program.terminate()
+    pub fn stop(mut self) {
+        self.server.terminate();
+        self.server.wait();
     }
 
     /// A call of the API with a JSON answer.
@@ -200,14 +106,16 @@ impl Server {
             let function = self.function(name)?;
             Ok(function["state"] == "asleep" && function["image"]["bytes"].is_u64())
         };
-        let deadline = Instant::now() + TIMEOUT;
-        while is_asleep()? && self.call("GET", "/node", &Value::Null)?["prewarmed_sandboxes"] == 0 {
-            if Instant::now() > deadline {
-                bail!("no sandbox was made ahead");
-            }
-            std::thread::sleep(LOOK);
-        }
-        Ok(())
+        let is_there = || -> anyhow::Result<bool> {
+            let node = self.call("GET", "/node", &Value::Null)?;
+            Ok(!is_asleep()? || node["prewarmed_sandboxes"] != 0)
+        };
+        let made = poll(TIMEOUT, LOOK, || {
+            is_there()
+                .map(|is_there| is_there.then_some(()))
+                .transpose()
+        });
+        made.context("no sandbox was made ahead")?
     }
 
     /// Deploys a function with further settings.
@@ -270,16 +178,18 @@ impl Server {
 
     /// Waits until the function is as `wanted` says.
     pub fn wait(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
-        let deadline = Instant::now() + TIMEOUT;
-        loop {
-            let function = self.function(name)?;
-            if wanted(&function) {
-                return Ok(function);
-            }
-            if Instant::now() > deadline {
-                bail!("{name} does not come to what is waited for: {function}");
-            }
-            std::thread::sleep(LOOK);
+        let found = poll(TIMEOUT, LOOK, || {
+            let function = self.function(name);
+            function
+                .map(|function| wanted(&function).then_some(function))
+                .transpose()
+        });
+        match found {
+            Some(found) => found,
+            None => anyhow::bail!(
+                "{name} does not come to what is waited for: {}",
+                self.function(name)?
+            ),
         }
     }
 }

@@ -59,7 +59,7 @@ impl Peer {
             .iter()
             .find(|(peer, _)| std::mem::discriminant(peer) == std::mem::discriminant(&self))
             .map_or("", |(_, name)| *name);
-        Program::start_and_hear(&mut command(name)?, MARK)
+        Ok(Program::start_and_hear(&mut command(name)?, MARK)?)
     }
 }
 
@@ -67,7 +67,7 @@ impl Peer {
 pub fn spinners() -> anyhow::Result<Vec<Program>> {
     let processors = std::thread::available_parallelism()?.get();
     (0..processors)
-        .map(|_| Program::start(&mut command(SPIN)?))
+        .map(|_| Ok(Program::start(&mut command(SPIN)?)?))
         .collect()
 }
 

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use hearth_testkit::wait::poll;
 
 use crate::client::{Connection, TOKEN};
 use crate::results::{Document, Samples};
@@ -116,18 +117,15 @@ fn wait_until(
     request: &[u8],
     mut is_good: impl FnMut(&str) -> bool,
 ) -> anyhow::Result<()> {
-    let deadline = Instant::now() + BROUGHT_UP;
-    loop {
+    let mut look = || -> anyhow::Result<bool> {
         let mut connection = Connection::open(address)?;
         let answer = connection.exchange(request)?;
-        if answer.status == 200 && is_good(&String::from_utf8_lossy(answer.body)) {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            bail!("the server is not {what} after {} s", BROUGHT_UP.as_secs());
-        }
-        std::thread::sleep(Duration::from_millis(200));
-    }
+        Ok(answer.status == 200 && is_good(&String::from_utf8_lossy(answer.body)))
+    };
+    let good = poll(BROUGHT_UP, Duration::from_millis(200), || {
+        look().map(|is_good| is_good.then_some(())).transpose()
+    });
+    good.with_context(|| format!("the server is not {what} after {} s", BROUGHT_UP.as_secs()))?
 }
 
 /// Opens a session with the token; what to send as `Cookie`.

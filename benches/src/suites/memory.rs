@@ -1,19 +1,25 @@
 //! What functions cost while nobody calls them: memory of a template and of each further instance, images on disk, and
 //! processor time.
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::Context;
+use hearth_testkit::figures::{cpu_time, pss_kib};
+use hearth_testkit::processes::Process;
+use hearth_testkit::wait::poll;
 use serde_json::json;
 
-use crate::processes::{Process, Workers, sum};
+use crate::processes::{Workers, sum};
 use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Runtime, Server};
 
 /// How long a new version may take to replace the one before.
 const REPLACING: Duration = Duration::from_secs(60);
+/// How often to look meanwhile.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What the report calls the growth with each instance.
 pub const EXTRA: &str = "PSS of each further idle instance";
@@ -46,7 +52,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let after = cpu(&idle)?;
     for (idle, (before, after)) in idle.iter().zip(before.into_iter().zip(after)) {
         let category = idle.runtime.name();
-        let millis = |nanos: u64| nanos as f64 / 1e6;
+        let millis = |time: Duration| time.as_secs_f64() * 1e3;
         document.figure(category, OBSERVED, observed.as_secs_f64(), "s");
         document.figure(category, CPU, millis(after.0 - before.0), "ms");
         let name = "CPU time of the server meanwhile";
@@ -55,12 +61,14 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// CPU time so far of the instances and of the server, in ns.
-fn cpu(idle: &[Idle]) -> anyhow::Result<Vec<(u64, u64)>> {
+/// CPU time so far of the instances and of the server.
+fn cpu(idle: &[Idle]) -> io::Result<Vec<(Duration, Duration)>> {
     idle.iter()
         .map(|idle| {
-            let server = Process::of(idle.server.pid());
-            Ok((sum(&idle.instances, Process::cpu_ns)?, server.cpu_ns()?))
+            Ok((
+                sum(&idle.instances, cpu_time)?,
+                cpu_time(idle.server.pid())?,
+            ))
         })
         .collect()
 }
@@ -76,14 +84,14 @@ fn measure(
     let settings = json!({ "max_concurrency": many, "idle_timeout_s": 3600 });
     server.deploy("idle", runtime, runtime.usual(), &settings)?;
     let alone = with_instances(&server, 0)?;
-    let template = sum(&alone.templates, Process::pss_kb)?;
-    let preforked = sum(&alone.preforked, Process::pss_kb)?;
-    let sandbox = sum(&alone.all(), Process::pss_kb)?;
+    let template = sum(&alone.templates, pss_kib)?;
+    let preforked = sum(&alone.preforked, pss_kib)?;
+    let sandbox = sum(&alone.all(), pss_kib)?;
     let one = with_instances(&server, 1)?.all();
-    let one = sum(&one, Process::pss_kb)?;
+    let one = sum(&one, pss_kib)?;
     let workers = with_instances(&server, many)?;
     let instances = workers.instances.clone();
-    let all = sum(&workers.all(), Process::pss_kb)?;
+    let all = sum(&workers.all(), pss_kib)?;
 
     let mib = |kib: u64| kib as f64 / 1024.0;
     document.figure(category, "PSS of a template", mib(template), "MiB");
@@ -124,23 +132,20 @@ fn with_instances(server: &Server, count: usize) -> anyhow::Result<Workers> {
     }
     server.wait("idle", |function| function["instances"]["idle"] == count)?;
     // The version before is gone once its template is; an image may be in the making, too.
-    let deadline = std::time::Instant::now() + REPLACING;
-    loop {
-        let workers = Workers::of(server.pid())?;
+    let settled = poll(REPLACING, LOOK, || {
+        let workers = Workers::of(server.pid());
         let is_settled = workers.templates.len() == 1 && workers.preforked.len() == 1;
-        if is_settled && workers.instances.len() == count {
-            return Ok(workers);
-        }
-        if std::time::Instant::now() > deadline {
-            bail!(
-                "{} templates, {} pre-forked instances and {} instances instead of 1, 1 and {count}",
-                workers.templates.len(),
-                workers.preforked.len(),
-                workers.instances.len()
-            );
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
+        (is_settled && workers.instances.len() == count).then_some(workers)
+    });
+    settled.with_context(|| {
+        let workers = Workers::of(server.pid());
+        format!(
+            "{} templates, {} pre-forked instances and {} instances instead of 1, 1 and {count}",
+            workers.templates.len(),
+            workers.preforked.len(),
+            workers.instances.len()
+        )
+    })
 }
 
 /// Size of the image that the server keeps of the function, where it does.
@@ -151,13 +156,12 @@ fn images(server: &Server, runtime: Runtime, document: &mut Document) -> anyhow:
         return Ok(());
     }
     let dir = server.data().join("images");
-    let deadline = std::time::Instant::now() + REPLACING;
-    while complete_images(&dir) == 0 {
-        if std::time::Instant::now() > deadline {
-            document.skip(&name, "the server made none");
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(100));
+    let made = poll(REPLACING, LOOK, || {
+        (complete_images(&dir) > 0).then_some(())
+    });
+    if made.is_none() {
+        document.skip(&name, "the server made none");
+        return Ok(());
     }
     let bytes = size(&dir)? as f64 / complete_images(&dir) as f64;
     let mib = bytes / f64::from(1 << 20);

@@ -2,9 +2,10 @@
 //! Hearth hands the event to a handler in another process as an object, takes its result, and writes the history.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+use hearth_testkit::wait::poll;
 use serde_json::{Value, json};
 
 use crate::baselines::Baseline;
@@ -12,7 +13,7 @@ use crate::client::request;
 use crate::load::{Observed, drive};
 use crate::peers::{Peer, parse};
 use crate::process::Program;
-use crate::processes::family_cpu_ns;
+use crate::processes::family_cpu_time;
 use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Runtime, Server, event, invocation};
@@ -75,14 +76,14 @@ struct Target<'a> {
 #[derive(Default)]
 struct Found {
     observed: Observed,
-    cpu_ns: u64,
+    cpu_time: Duration,
     /// What that time was spent on: those count as well that opened the connections.
     requests: u64,
 }
 
 impl Found {
     fn cpu_us(&self) -> f64 {
-        self.cpu_ns as f64 / 1e3 / self.requests.max(1) as f64
+        self.cpu_time.as_secs_f64() * 1e6 / self.requests.max(1) as f64
     }
 }
 
@@ -96,9 +97,9 @@ impl Target<'_> {
         turn: Duration,
     ) -> anyhow::Result<()> {
         let request = self.request(payload);
-        let before = family_cpu_ns(self.pid)?;
+        let before = family_cpu_time(self.pid)?;
         let observed = drive(self.address, &request, connections, turn)?;
-        found.cpu_ns += family_cpu_ns(self.pid)?.saturating_sub(before);
+        found.cpu_time += family_cpu_time(self.pid)?.saturating_sub(before);
         // One request at each connection went before.
         let requests = (observed.samples.len() + connections) as u64;
         self.sent += requests;
@@ -204,19 +205,22 @@ fn history(targets: &[Target<'_>], document: &mut Document) -> anyhow::Result<()
         let Some((server, function)) = target.function else {
             continue;
         };
-        let deadline = Instant::now() + HISTORY;
         let path = format!("/functions/{function}/stats?window=1h");
-        let recorded = loop {
+        let count = || -> anyhow::Result<u64> {
             let stats = server.call("GET", &path, &Value::Null)?;
-            let recorded = stats["count"].as_u64().context("stats without a count")?;
-            if recorded >= target.sent {
-                break recorded;
-            }
-            if Instant::now() > deadline {
-                bail!("the history has {recorded} of {} invocations", target.sent);
-            }
-            std::thread::sleep(Duration::from_millis(50));
+            stats["count"].as_u64().context("stats without a count")
         };
+        let all = poll(HISTORY, Duration::from_millis(50), || {
+            let count = count().map(|count| (count >= target.sent).then_some(count));
+            count.transpose()
+        });
+        let recorded = all.unwrap_or_else(|| {
+            bail!(
+                "the history has {} of {} invocations",
+                count()?,
+                target.sent
+            )
+        })?;
         let name = format!("{}: invocations in the history", target.name);
         document.figure(
             HISTORY_ROWS,

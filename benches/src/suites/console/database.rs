@@ -127,7 +127,8 @@ fn deploy(data: &Path) -> anyhow::Result<()> {
     server.deploy(BUSY, Runtime::Python, Runtime::Python.echo(), &json!({}))?;
     server.call("POST", &format!("/functions/{BUSY}/invoke"), &json!({}))?;
     // The minute's statistics, for their form, are stored when the server stops.
-    server.stop()
+    server.stop();
+    Ok(())
 }
 
 pub(super) async fn open(data: &Path) -> anyhow::Result<SqliteConnection> {

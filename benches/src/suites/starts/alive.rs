@@ -3,10 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use hearth_testkit::figures::pss_kib;
 use serde_json::json;
 
 use crate::load::drive;
-use crate::processes::{Process, Workers, sum};
+use crate::processes::{Workers, sum};
 use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Runtime, Server, event, invocation};
@@ -53,8 +54,8 @@ fn alive(
     server.call("PATCH", &format!("/functions/{NAME}"), &wanted)?;
     server.wait(NAME, |function| function["instances"]["idle"] == count)?;
     let took = begun.elapsed().as_secs_f64();
-    let workers = Workers::of(server.pid())?;
-    let pss = sum(&workers.instances, Process::pss_kb)? as f64 / 1024.0;
+    let workers = Workers::of(server.pid());
+    let pss = sum(&workers.instances, pss_kib)? as f64 / 1024.0;
     let mut figure = |what: &str, value: f64, unit: &str| {
         document.figure(
             &category,

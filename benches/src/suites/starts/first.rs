@@ -1,9 +1,9 @@
 //! Requests over HTTP to a function that has no instance: each is killed from outside when it has answered.
 
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use hearth_testkit::wait::poll;
 use serde_json::json;
 
 use super::{FIRST, STARTS, first, fork_floor, plain_boot, plain_boot_name};
@@ -50,14 +50,13 @@ pub fn request_one(connection: &mut Connection, call: &[u8]) -> anyhow::Result<O
 pub fn end_instances(server: &Server, name: &str) -> anyhow::Result<()> {
     kill_instances(server, name)?;
     if server.has_preforked {
-        wait_for_preforked(server)?;
+        wait_for_preforked(server);
     }
     Ok(())
 }
 
 /// The same, with no wait for what is made ahead.
 pub fn kill_instances(server: &Server, name: &str) -> anyhow::Result<()> {
-    let killed = Cell::new(Ok(()));
     server.wait(name, |function| {
         let instances = &function["instances"];
         if instances["starting"] != 0 {
@@ -65,25 +64,20 @@ pub fn kill_instances(server: &Server, name: &str) -> anyhow::Result<()> {
         }
         let none = instances["idle"] == 0 && instances["busy"] == 0;
         if !none {
-            killed.set(Workers::kill_instances(server.pid()));
+            Workers::kill_instances(server.pid());
         }
         none
     })?;
-    killed.into_inner()
+    Ok(())
 }
 
 /// Waits until each template has its pre-forked instance, as one that nobody has called for a moment has; but not for ever,
 /// because a pre-forked instance is not made while memory is short.
-fn wait_for_preforked(server: &Server) -> anyhow::Result<()> {
-    let deadline = Instant::now() + PREFORK_COMES;
-    while Instant::now() < deadline {
-        let workers = Workers::of(server.pid())?;
-        if workers.preforked.len() >= workers.templates.len() {
-            break;
-        }
-        std::thread::sleep(PREFORK_COMES / 100);
-    }
-    Ok(())
+fn wait_for_preforked(server: &Server) {
+    let _ = poll(PREFORK_COMES, PREFORK_COMES / 100, || {
+        let workers = Workers::of(server.pid());
+        (workers.preforked.len() >= workers.templates.len()).then_some(())
+    });
 }
 
 /// As many first requests, all by the start kind `fork`.
