@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Client, Server};
 
-/// Longer than an instance is let run on, by far.
+/// Longer than an instance is let run on, by far. How long nothing beats is what is measured: no event could take its place.
 const PAUSE: Duration = Duration::from_secs(4);
 /// In seconds: what runs is never away for that long, and what is stopped during the pause is.
 const GAP: f64 = 1.5;
@@ -167,6 +167,7 @@ async fn what_stands_still_can_be_ended() {
     });
     client.deploy("ended", PYTHON, settings).await;
     call(&client, "ended", json!({})).await;
+    // What waits ahead is stopped a second after it came; its end, a second later, is waited for.
     tokio::time::sleep(Duration::from_secs(2)).await;
     crate::threads::asleep(&client, "ended").await;
     let again = call(&client, "ended", json!({})).await;

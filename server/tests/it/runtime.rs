@@ -286,6 +286,7 @@ async fn an_instance_does_not_begin_by_collecting_its_templates_garbage() {
         };\n";
     let settings = json!({"runtime": "node", "handler": "main.handler"});
     client.deploy("quiet", code, settings).await;
+    // V8's own timer, which nothing tells of.
     tokio::time::sleep(Duration::from_secs(9)).await;
     let first = client
         .invoke("quiet", &json!(false))

@@ -95,6 +95,16 @@ async fn each_restore_takes_one_and_another_is_made() {
     .await;
 }
 
+/// Waits for a round of the evictor that begins after this call: idle instances end right before one.
+async fn round_of_the_evictor(client: &Client) {
+    client.invoke("brief", &json!(0)).await.expect(200);
+    eventually("the instance's end", TIMEOUT, || async {
+        let instances = function(client, "brief").await["instances"].clone();
+        (instances["idle"] == 0 && instances["busy"] == 0).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn there_is_none_without_a_function_that_sleeps_or_when_switched_off() {
     for ahead in [false, true] {
@@ -104,12 +114,17 @@ async fn there_is_none_without_a_function_that_sleeps_or_when_switched_off() {
             return;
         }
         client.deploy("hello", HELLO, json!({})).await;
+        client
+            .deploy("brief", HELLO, json!({"idle_timeout_s": 1}))
+            .await;
         image_of(&client, "hello").await;
         if !ahead {
             kill_template(&server, &client, "hello").await;
         }
-        // The evictor has been round since, twice or so.
-        tokio::time::sleep(std::time::Duration::from_millis(1200)).await;
+        // The evictor has been round since, and what it may have begun was done by its next round.
+        for _ in 0..2 {
+            round_of_the_evictor(&client).await;
+        }
         let node = client.get("/api/v1/node").await.expect(200).json();
         assert_eq!(
             (

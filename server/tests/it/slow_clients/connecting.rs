@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 use super::{TIMEOUT, connect, descriptors, drip, everything_is_free, innocent, server};
-use crate::support::{Server, TOKEN, exchange};
+use crate::support::{Server, TOKEN, eventually, exchange};
 
 /// The issue's own case: 261 silent connections, and descriptors for 300.
 #[tokio::test]
@@ -137,7 +137,11 @@ async fn the_oldest_idle_connection_makes_room_and_busy_ones_stay() {
         let client = server.client();
         async move { client.invoke("slow", &serde_json::json!(0)).await }
     });
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    eventually("the call runs", TIMEOUT, || async {
+        let function = client.get("/api/v1/functions/slow").await.json();
+        (function["instances"]["busy"] == 1).then_some(())
+    })
+    .await;
     let mut silent = Vec::new();
     for _ in 0..40 {
         silent.push(connect(&server).await);

@@ -128,6 +128,7 @@ async fn a_handlers_clock_is_the_hosts() {
     let mut first = head.into_bytes();
     first.extend(vec![b'x'; length - 1]);
     let mut stream = half_a_request(&server.url, &first).await;
+    // Time itself is what is measured: the host counts it as sending, and the handler has it less.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     tokio::io::AsyncWriteExt::write_all(&mut stream, b"x")
         .await
