@@ -136,7 +136,7 @@ impl Harness {
         assert_eq!(names(&run), [""; 0]);
         assert_eq!(
             cgroups_named(|name| tags.iter().any(|tag| tag == name)),
-            [PathBuf::new(); 0]
+            [] as [PathBuf; 0]
         );
     }
 }
