@@ -1,5 +1,7 @@
 //! "Did you mean …?"
 
+use strsim::levenshtein;
+
 /// More edits than this are another word.
 const MAX_DISTANCE: usize = 2;
 /// Names longer than this are no misspelling of a field.
@@ -14,7 +16,7 @@ pub fn closest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let wanted = plain(name);
     known
         .iter()
-        .map(|candidate| (distance(&wanted, &plain(candidate)), *candidate))
+        .map(|candidate| (levenshtein(&wanted, &plain(candidate)), *candidate))
         .filter(|(edits, candidate)| *edits <= MAX_DISTANCE && *edits < candidate.len() / 2)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, candidate)| candidate)
@@ -31,22 +33,6 @@ fn is_stem(name: &str, candidate: &str) -> bool {
     candidate
         .strip_prefix(name)
         .is_some_and(|unit| unit.starts_with('_'))
-}
-
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
