@@ -13,16 +13,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use super::App;
 use super::audit::Audit;
+use super::cookies;
 use super::csrf;
-use super::edge::is_https;
 use super::problem::{Problem, ProblemCode};
 use crate::model::{Caller, Right};
 
-/// The console's session cookie over plain HTTP. It opens the API too, for the console's own scripts.
-const SESSION_COOKIE: &str = "hearth_session";
-/// The same over TLS. Browsers take a cookie of this name from its own host only, over TLS, for all paths: no other host
-/// of the same site can slip in one of its own.
-const SECURE_SESSION_COOKIE: &str = "__Host-hearth_session";
 /// Header in which a session's changing requests carry its CSRF token.
 pub const X_CSRF_TOKEN: HeaderName = HeaderName::from_static("x-csrf-token");
 
@@ -143,7 +138,7 @@ impl Proof {
     fn of(headers: &HeaderMap, right: Right) -> Self {
         let secret = match headers.get(header::AUTHORIZATION) {
             Some(value) => Secret::Token(bearer(value).unwrap_or_default().to_owned()),
-            None => Secret::Session(session_cookie(headers).unwrap_or_default().to_owned()),
+            None => Secret::Session(cookies::session(headers).unwrap_or_default().to_owned()),
         };
         Self { secret, right }
     }
@@ -222,7 +217,7 @@ pub async fn require(
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         return require_bearer(app, value, right);
     }
-    let Some(secret) = session_cookie(headers) else {
+    let Some(secret) = cookies::session(headers) else {
         return Err(unauthorized("send Authorization: Bearer TOKEN", false));
     };
     let caller = of_session(app, secret, method, headers)
@@ -309,36 +304,6 @@ pub fn bearer(value: &HeaderValue) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !secret.is_empty()).then_some(secret)
 }
 
-/// What the session's cookie is called on the connection a request came by.
-pub fn session_cookie_name(headers: &HeaderMap) -> &'static str {
-    match is_https(headers) {
-        true => SECURE_SESSION_COOKIE,
-        false => SESSION_COOKIE,
-    }
-}
-
-/// The session's cookie. If there are several with different values, none is accepted, because at most one is ours.
-pub fn session_cookie(headers: &HeaderMap) -> Option<&str> {
-    let mut all = cookies(headers, session_cookie_name(headers));
-    let first = all.next()?;
-    all.all(|other| other == first).then_some(first)
-}
-
-/// The value of a cookie.
-pub fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    cookies(headers, name).next()
-}
-
-fn cookies<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h str> {
-    headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .filter_map(move |(key, value)| (key == name).then_some(value))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -358,38 +323,6 @@ mod tests {
         for wrong in ["Basic abc", "Bearer", "Bearer ", "abc", ""] {
             assert_eq!(secret(wrong), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn cookies_are_found_among_others() {
-        let mut headers = HeaderMap::new();
-        headers.append(
-            "cookie",
-            HeaderValue::from_static("a=1; hearth_session=s=x"),
-        );
-        assert_eq!(cookie(&headers, "hearth_session"), Some("s=x"));
-        assert_eq!(cookie(&headers, "session"), None);
-    }
-
-    #[test]
-    fn a_session_has_one_cookie_and_over_tls_only_the_one_that_no_other_host_can_set() {
-        let found = |scheme: &str, line: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert("x-forwarded-proto", HeaderValue::try_from(scheme).unwrap());
-            headers.insert("cookie", HeaderValue::try_from(line).unwrap());
-            session_cookie(&headers).map(str::to_owned)
-        };
-        let both = "hearth_session=plain; __Host-hearth_session=secure";
-        assert_eq!(found("https", both).as_deref(), Some("secure"));
-        assert_eq!(found("http", both).as_deref(), Some("plain"));
-        assert_eq!(found("https", "hearth_session=plain"), None);
-        assert_eq!(found("https", "__host-hearth_session=x"), None);
-        assert_eq!(found("http", "__Host-hearth_session=secure"), None);
-        // A page of a neighbouring host or port can add one, with a longer path so that it comes first.
-        let two = "hearth_session=theirs; hearth_session=mine";
-        assert_eq!(found("http", two), None);
-        let same = "hearth_session=mine; hearth_session=mine";
-        assert_eq!(found("http", same).as_deref(), Some("mine"));
     }
 
     fn token(scope: Option<&[&str]>) -> Caller {

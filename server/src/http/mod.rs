@@ -8,6 +8,7 @@ pub mod audit;
 pub mod auth;
 mod body;
 pub mod console;
+mod cookies;
 mod csrf;
 pub mod edge;
 mod etag;

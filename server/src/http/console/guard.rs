@@ -10,7 +10,7 @@ use hearth_web::respond;
 
 use crate::http::App;
 use crate::http::audit::Audit;
-use crate::http::auth::session_cookie;
+use crate::http::cookies;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::request_id::RequestId;
 
@@ -65,7 +65,7 @@ pub async fn sessions(State(app): State<App>, mut request: Request, next: Next) 
     if let Err(problem) = same_origin(&request) {
         return present(problem, None, htmx, &id);
     }
-    let found = match session_cookie(request.headers()) {
+    let found = match cookies::session(request.headers()) {
         Some(secret) => app.store.find_session(secret).await,
         None => Ok(None),
     };

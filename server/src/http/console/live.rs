@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use crate::history::LatencyReader;
 use crate::http::App;
-use crate::http::auth::session_cookie;
+use crate::http::cookies;
 use crate::http::functions::no_function;
 use crate::http::functions::stats::{DEFAULT_WINDOW, window};
 use crate::http::problem::Problem;
@@ -83,7 +83,7 @@ pub async fn stream(
         .map(|_| Followed::new(&app.live.board_now(), &list));
     let feed = Feed {
         samples,
-        secret: session_cookie(&headers).unwrap_or_default().to_owned(),
+        secret: cookies::session(&headers).unwrap_or_default().to_owned(),
         overview: topics.overview.is_some(),
         followed,
         function: topics.function,

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::accounts::{PasswordError, rules};
 use crate::http::App;
 use crate::http::audit::Audit;
-use crate::http::auth::session_cookie;
+use crate::http::cookies;
 use crate::http::problem::Problem;
 use crate::model::{Caller, UserView};
 use crate::store::StoreError;
@@ -44,7 +44,7 @@ pub async fn page(
     Query(query): Query<Next>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if let Some(secret) = session_cookie(&headers)
+    if let Some(secret) = cookies::session(&headers)
         && app.store.find_session(secret).await?.is_some()
     {
         return Ok(Redirect::to(local_path(&query.next)).into_response());

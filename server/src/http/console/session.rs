@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use hearth_web::chrome::{Chrome, Section, Theme};
 
 use crate::http::App;
 use crate::http::audit::Audit;
-use crate::http::auth::{self, cookie, session_cookie, session_cookie_name};
+use crate::http::auth;
+use crate::http::cookies;
 use crate::http::csrf;
-use crate::http::edge::is_https;
 use crate::http::problem::Problem;
 use crate::model::{Caller, Right, SESSION_ABSOLUTE};
 use crate::store::Session;
@@ -51,7 +51,7 @@ impl Viewer {
     /// The same viewer, looking at this page with these headers: what the frame follows.
     pub fn at(mut self, path: &str, headers: &HeaderMap) -> Self {
         self.section = Section::of(path);
-        self.theme = Theme::named(cookie(headers, Theme::COOKIE).unwrap_or_default());
+        self.theme = Theme::named(cookies::value(headers, Theme::COOKIE).unwrap_or_default());
         self
     }
 
@@ -115,7 +115,7 @@ pub async fn open(
     headers: &HeaderMap,
     next: &str,
 ) -> Result<Response, Problem> {
-    if let Some(old) = session_cookie(headers) {
+    if let Some(old) = cookies::session(headers) {
         app.store.delete_session(old).await?;
     }
     let origin = audit.origin();
@@ -129,7 +129,7 @@ pub async fn open(
     if let Some(session) = &session {
         app.accounts.proved(session.id);
     }
-    let cookie = set_cookie(&secret, SESSION_ABSOLUTE, headers)?;
+    let cookie = cookies::set_session(&secret, SESSION_ABSOLUTE, headers)?;
     if !is_htmx(headers) {
         return Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response());
     }
@@ -145,25 +145,11 @@ pub async fn logout(
     headers: HeaderMap,
     _: Submitted,
 ) -> Result<Response, Problem> {
-    if let Some(secret) = session_cookie(&headers) {
+    if let Some(secret) = cookies::session(&headers) {
         app.store.delete_session(secret).await?;
     }
-    let cookie = set_cookie("", Duration::ZERO, &headers)?;
+    let cookie = cookies::set_session("", Duration::ZERO, &headers)?;
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to("/login?bye=1")).into_response())
-}
-
-fn set_cookie(
-    secret: &str,
-    lifetime: Duration,
-    headers: &HeaderMap,
-) -> Result<HeaderValue, Problem> {
-    let secure = if is_https(headers) { "; Secure" } else { "" };
-    HeaderValue::try_from(format!(
-        "{}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}",
-        session_cookie_name(headers),
-        lifetime.as_secs()
-    ))
-    .map_err(Problem::internal)
 }
 
 /// `next` if it is a path of this server, else `/`: a login must not lead to another site.
@@ -215,21 +201,5 @@ mod tests {
             assert_eq!(local_path(bad), "/", "{bad}");
         }
         assert_eq!(local_path(&format!("/{}", "a".repeat(3000))), "/");
-    }
-
-    #[test]
-    fn cookies_are_hidden_from_scripts_and_other_sites() {
-        let mut headers = HeaderMap::new();
-        let plain = set_cookie("s", SESSION_ABSOLUTE, &headers).expect("a cookie");
-        assert_eq!(
-            plain,
-            "hearth_session=s; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200"
-        );
-        headers.insert("x-forwarded-proto", HeaderValue::from_static("https"));
-        let secure = set_cookie("", Duration::ZERO, &headers).expect("a cookie");
-        assert_eq!(
-            secure,
-            "__Host-hearth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0; Secure"
-        );
     }
 }

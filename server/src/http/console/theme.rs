@@ -1,32 +1,24 @@
 //! `POST /theme`: the theme switch for browsers without scripts.
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use std::time::Duration;
+
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use hearth_web::chrome::Theme;
 
-use crate::http::edge::is_https;
+use crate::http::cookies;
 use crate::http::problem::Problem;
 
 use super::form::Submitted;
 use super::session::local_path;
 
-/// How long the choice is remembered, seconds: a year.
-const REMEMBERED_S: u32 = 365 * 24 * 3600;
+/// How long the choice is remembered: a year.
+const REMEMBERED: Duration = Duration::from_hours(365 * 24);
 
 /// Remembers the choice and goes back to the page it was made on.
 pub async fn submit(submitted: Submitted) -> Result<Response, Problem> {
     let theme = Theme::named(submitted.form.text("theme"));
-    let secure = if is_https(&submitted.headers) {
-        "; Secure"
-    } else {
-        ""
-    };
-    let cookie = HeaderValue::try_from(format!(
-        "{}={}; Path=/; SameSite=Strict; Max-Age={REMEMBERED_S}{secure}",
-        Theme::COOKIE,
-        theme.name()
-    ))
-    .map_err(Problem::internal)?;
+    let cookie = cookies::set(Theme::COOKIE, theme.name(), REMEMBERED, &submitted.headers)?;
     let back = Redirect::to(&came_from(&submitted.headers));
     Ok(([(header::SET_COOKIE, cookie)], back).into_response())
 }
@@ -43,6 +35,8 @@ fn came_from(headers: &HeaderMap) -> String {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     #[test]

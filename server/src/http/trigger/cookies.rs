@@ -2,6 +2,9 @@
 //!
 //! Cookies are scoped by host and path, not by origin or port. On a host that a function shares with the console or
 //! other functions, its cookies are therefore confined to its own path.
+//!
+//! Lines are edited as bytes, not parsed into `cookie::Cookie`: that drops attributes it does not know, rewrites dates and
+//! refuses what is nameless or not UTF-8, and a function's cookies are to pass unchanged.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
