@@ -161,12 +161,8 @@ static RELEASE: LazyLock<String> = LazyLock::new(|| {
         hasher.update((bytes.len() as u64).to_le_bytes());
         hasher.update(bytes);
     }
-    hex(&hasher.finalize()[..8])
+    hex::encode(&hasher.finalize()[..8])
 });
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// URL of a file that is served.
 pub fn url(name: &str) -> String {
@@ -327,7 +323,7 @@ mod tests {
                 .lines()
                 .find(|line| line.starts_with(&format!("| `{file}`")))
                 .unwrap_or_else(|| panic!("{file} is missing from static/vendor/README.md"));
-            let hash = hex(&Sha256::digest(bytes));
+            let hash = hex::encode(Sha256::digest(bytes));
             assert!(
                 row.contains(&hash),
                 "{file} is {hash}, the table says: {row}"

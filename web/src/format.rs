@@ -1,6 +1,7 @@
 //! Numbers and times as a person reads them. The exact value stands beside or in the tooltip.
 
 use jiff::{Timestamp, Unit};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// A duration in µs with three significant digits: `742 µs`, `1.23 ms`, `45.6 ms`, `1.23 s`, `2 min 5 s`.
 pub fn duration_us(us: u64) -> String {
@@ -120,18 +121,16 @@ pub fn plural(count: u64, word: &str) -> String {
     }
 }
 
+/// All but the unreserved characters of a URL (RFC 3986, 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
 /// Percent-encodes all but unreserved characters.
 pub fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 /// A path with the fields of a query that are not empty. The names need no encoding.

@@ -1,6 +1,5 @@
 //! What an image depends on. An image is restored only if all of it is unchanged.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -45,7 +44,7 @@ impl HostFingerprint {
         for path in files {
             add_files(&mut hash, path);
         }
-        Self(hex(hash))
+        Self(hex::encode(hash.finalize()))
     }
 
     /// As text.
@@ -79,7 +78,7 @@ impl Key {
         Self {
             function: function.to_owned(),
             version,
-            fingerprint: hex(hash),
+            fingerprint: hex::encode(hash.finalize()),
         }
     }
 
@@ -122,16 +121,6 @@ fn add_files(hash: &mut Sha256, path: &Path) {
     }
 }
 
-fn hex(hash: Sha256) -> String {
-    hash.finalize()
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,7 +155,7 @@ mod tests {
         let fingerprint = |path: &Path| {
             let mut hash = Sha256::new();
             add_files(&mut hash, path);
-            hex(hash)
+            hex::encode(hash.finalize())
         };
         let empty = fingerprint(dir.path());
         fs::write(&file, "one").unwrap();

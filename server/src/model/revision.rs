@@ -10,11 +10,7 @@ const DIGEST_BYTES: usize = 8;
 
 /// A short digest of some content.
 pub fn digest(content: &[u8]) -> String {
-    let digest = Sha256::digest(content);
-    digest[..DIGEST_BYTES]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(&Sha256::digest(content)[..DIGEST_BYTES])
 }
 
 /// Names one state of what was asked for: the same after two changes that cancel each other out.

@@ -129,7 +129,7 @@ impl<'a> Tree<'a> {
         }
         fs::set_permissions(self.dest, Permissions::from_mode(SEALED_DIRECTORY))?;
         Ok(Unpacked {
-            sha256: hex(&hash.finalize()),
+            sha256: hex::encode(hash.finalize()),
             bytes,
         })
     }
@@ -189,13 +189,4 @@ fn duplicate(path: &str) -> PackageError {
     PackageError::Duplicate {
         entry: quoted(path.as_bytes()),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

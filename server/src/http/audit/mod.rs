@@ -26,6 +26,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
+use percent_encoding::percent_decode_str;
 
 use super::App;
 use super::console::HX_REDIRECT;
@@ -183,7 +184,7 @@ impl Route {
             .split('/')
             .zip(request.uri().path().split('/'))
             .find(|(part, _)| part.starts_with('{'))
-            .map(|(_, value)| super::query::decode(value));
+            .map(|(_, value)| percent_decode_str(value).decode_utf8_lossy().into_owned());
         Self {
             described: format!("{} {pattern}", request.method()),
             target: named,

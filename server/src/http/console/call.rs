@@ -12,6 +12,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 use hearth_web::json::JsonText;
 use hearth_web::pages::{HttpForm, InvokeOutcome};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::engine::{Invocation, InvokeError, InvokeReply};
 use crate::http::App;
@@ -81,9 +82,10 @@ fn request(name: &str, typed: &HttpForm, page: &HeaderMap) -> Result<Request<()>
         "" => String::new(),
         query => format!("?{query}"),
     };
+    let address = format!("/fn/{name}{path}{query}");
     let mut request = Request::builder()
         .method(method)
-        .uri(encoded(&format!("/fn/{name}{path}{query}")))
+        .uri(utf8_percent_encode(&address, NOT_IN_URLS).to_string())
         .body(())
         .map_err(|_| invalid("path", &typed.path, "must be a URL path"))?;
     let headers = request.headers_mut();
@@ -115,16 +117,19 @@ fn request(name: &str, typed: &HttpForm, page: &HeaderMap) -> Result<Request<()>
     Ok(request)
 }
 
-/// Percent-encodes characters not allowed in a URL, as a browser's address bar does.
-fn encoded(address: &str) -> String {
-    address
-        .bytes()
-        .map(|byte| match byte {
-            b'!'..=b'~' if !b"\"<>`{}|\\^#".contains(&byte) => char::from(byte).to_string(),
-            byte => format!("%{byte:02X}"),
-        })
-        .collect()
-}
+/// Characters not allowed in a URL, which a browser's address bar encodes.
+const NOT_IN_URLS: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 async fn run(
     app: &App,

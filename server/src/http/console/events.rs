@@ -4,6 +4,7 @@ use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use hearth_web::format::encode;
 use hearth_web::pages::{EventPicker, SavedEventRow};
 use hearth_web::{respond, samples};
 use serde::Deserialize;
@@ -54,7 +55,7 @@ pub async fn pick(
     submitted: Submitted<form::Event>,
 ) -> Result<Response, Problem> {
     submitted.viewer.needs(Right::Read)?;
-    let pick = super::session::encode_next(submitted.form.text("pick"));
+    let pick = encode(submitted.form.text("pick"));
     Ok(Redirect::to(&format!("/functions/{name}?pick={pick}")).into_response())
 }
 

@@ -10,9 +10,9 @@ use axum::http::HeaderMap;
 
 use crate::http::App;
 use crate::http::auth::X_CSRF_TOKEN;
+use crate::http::body;
 use crate::http::csrf;
 use crate::http::problem::{self, Problem};
-use crate::http::{body, query};
 use crate::uploads::{Upload, UploadSpace, Uploads};
 
 use self::shape::SETTINGS;
@@ -157,7 +157,7 @@ async fn read_proving(
         "application/x-www-form-urlencoded" => {
             let limit = shape.total.min(SETTINGS.total);
             let bytes = body::read(request.into_body(), limit).await?;
-            let fields: Vec<_> = query::pairs(&String::from_utf8_lossy(&bytes)).collect();
+            let fields: Vec<_> = form_urlencoded::parse(&bytes).into_owned().collect();
             if fields.len() > shape.fields {
                 return Err(too_many(shape));
             }

@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use hearth_web::chrome::Chrome;
+use hearth_web::format::encode;
 use hearth_web::pages::ErrorPage;
 use hearth_web::respond;
 
@@ -14,7 +15,7 @@ use crate::http::cookies;
 use crate::http::problem::{Problem, ProblemCode};
 use crate::http::request_id::RequestId;
 
-use super::session::{Viewer, encode_next, local_path};
+use super::session::{Viewer, local_path};
 
 /// Set by htmx on each of its requests.
 const HX_REQUEST: HeaderName = HeaderName::from_static("hx-request");
@@ -192,7 +193,7 @@ fn to_login(request: &Request) -> Response {
     };
     match next {
         "/" => Redirect::to("/login").into_response(),
-        next => Redirect::to(&format!("/login?next={}", encode_next(next))).into_response(),
+        next => Redirect::to(&format!("/login?next={}", encode(next))).into_response(),
     }
 }
 

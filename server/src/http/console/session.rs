@@ -1,6 +1,5 @@
 //! The session's user, its cookie, and log-out.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use axum::Json;
@@ -161,23 +160,6 @@ pub fn local_path(next: &str) -> &str {
             .bytes()
             .all(|b| (b'!'..=b'~').contains(&b) && b != b'\\');
     if local { next } else { "/" }
-}
-
-/// Percent-encodes a path for a query string.
-pub fn encode_next(path: &str) -> String {
-    let mut out = String::with_capacity(path.len() * 3);
-    for byte in path.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                out.push(char::from(byte));
-            }
-            _ => {
-                // Writing to a String cannot fail.
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::http::query;
 use crate::http::request_id::RequestId;
 
 #[derive(Serialize)]
@@ -152,13 +151,13 @@ fn joined(headers: &HeaderMap) -> BTreeMap<&str, String> {
 /// Query parameters, decoded, several values joined by commas.
 fn parameters(query: &str) -> BTreeMap<String, String> {
     let mut all = BTreeMap::<String, String>::new();
-    for (name, value) in query::pairs(query) {
-        all.entry(name)
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        all.entry(name.into_owned())
             .and_modify(|line| {
                 line.push(',');
                 line.push_str(&value);
             })
-            .or_insert(value);
+            .or_insert_with(|| value.into_owned());
     }
     all
 }
@@ -255,6 +254,23 @@ mod tests {
         assert!(event.get("cookies").is_none());
         assert!(event.get("queryStringParameters").is_none());
         assert_eq!(event["headers"], json!({}));
+    }
+
+    #[test]
+    fn parameters_are_decoded_as_far_as_they_are_escaped() {
+        let all = parameters("a=1&b=x%20y+z&c&=v&d=%zz%4&e=%C3%A4&f=%ff&&g=1=2&a=");
+        let expected = [
+            ("", "v"),
+            ("a", "1,"),
+            ("b", "x y z"),
+            ("c", ""),
+            ("d", "%zz%4"),
+            ("e", "ä"),
+            ("f", "\u{fffd}"),
+            ("g", "1=2"),
+        ];
+        let found: Vec<_> = all.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(found, expected);
     }
 
     #[test]
