@@ -1,5 +1,7 @@
 //! What this host has: processors and memory.
 
+use procfs_core::{FromRead as _, Meminfo, MemoryPressure};
+
 /// Processors that this process may use.
 #[must_use]
 pub fn cores() -> u32 {
@@ -19,25 +21,21 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// Reads `/proc/meminfo` and `/proc/pressure/memory`, either of which may be empty.
-    pub fn parse(meminfo: &str, pressure: &str) -> Self {
-        let field = |name: &str| {
-            meminfo
-                .lines()
-                .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-                .find_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
-                .map_or(0, |kib| kib * 1024)
-        };
-        let stalled_percent = pressure
-            .lines()
-            .filter_map(|line| line.strip_prefix("full "))
-            .flat_map(str::split_whitespace)
-            .find_map(|field| field.strip_prefix("avg10=")?.parse().ok())
-            .unwrap_or(0.0);
+    /// Reads `/proc/meminfo` and `/proc/pressure/memory`.
+    #[must_use]
+    pub fn read() -> Self {
+        let text = |path| std::fs::read_to_string(path).unwrap_or_default();
+        Self::parse(&text("/proc/meminfo"), &text("/proc/pressure/memory"))
+    }
+
+    /// What both files say, either of which may be empty.
+    fn parse(meminfo: &str, pressure: &str) -> Self {
+        let memory = Meminfo::from_read(meminfo.as_bytes()).ok();
+        let pressure = MemoryPressure::from_read(pressure.as_bytes());
         Self {
-            total: field("MemTotal"),
-            available: field("MemAvailable"),
-            stalled_percent,
+            total: memory.as_ref().map_or(0, |memory| memory.mem_total),
+            available: memory.and_then(|memory| memory.mem_available).unwrap_or(0),
+            stalled_percent: pressure.map_or(0.0, |pressure| pressure.full.avg10.into()),
         }
     }
 }
@@ -48,14 +46,23 @@ mod tests {
 
     #[test]
     fn the_kernels_files_are_read() {
-        let meminfo = "MemTotal:       24000 kB\nMemFree: 1 kB\nMemAvailable:   12000 kB\n";
+        let others = "Buffers Cached SwapCached Active Inactive SwapTotal SwapFree Dirty Writeback Mapped Slab \
+                      Committed_AS VmallocTotal VmallocUsed VmallocChunk HugePages_Free";
+        let others: String = others
+            .split(' ')
+            .map(|name| format!("{name}: 7 kB\n"))
+            .collect();
+        let meminfo =
+            format!("MemTotal:       24000 kB\nMemFree: 1 kB\nMemAvailable:   12000 kB\n{others}");
         let pressure = "some avg10=9.00 avg60=1.00 avg300=0.00 total=3\nfull avg10=2.50 avg60=0.00 avg300=0.00 total=1\n";
         let expected = HostMemory {
             total: 24_000 * 1024,
             available: 12_000 * 1024,
             stalled_percent: 2.5,
         };
-        assert_eq!(HostMemory::parse(meminfo, pressure), expected);
+        assert_eq!(HostMemory::parse(&meminfo, pressure), expected);
         assert_eq!(HostMemory::parse("", ""), HostMemory::default());
+        let here = HostMemory::read();
+        assert!(here.total > here.available && here.available > 0);
     }
 }

@@ -232,13 +232,10 @@ impl Config {
     pub fn memory_budget(&self) -> u64 {
         match self.memory_budget_mb {
             Some(mib) => mib * 1024 * 1024,
-            None => {
-                let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-                match HostMemory::parse(&meminfo, "").total {
-                    0 => FALLBACK_BUDGET,
-                    total => total / 2,
-                }
-            }
+            None => match HostMemory::read().total {
+                0 => FALLBACK_BUDGET,
+                total => total / 2,
+            },
         }
     }
 

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::auth::{Allowed, Read};
+use crate::system::HostMemory;
 
 /// The node.
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,7 +61,7 @@ pub struct Node {
 )]
 pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
     let host = rustix::system::uname();
-    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let memory = HostMemory::read();
     let held = app.engine.held();
     let prewarmed_sandboxes = app.engine.prewarmed();
     let (host_errors, host_error) = app.engine.host_errors();
@@ -70,8 +71,8 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
         hostname: host.nodename().to_string_lossy().into_owned(),
         kernel: host.release().to_string_lossy().into_owned(),
         cpus: crate::system::cores() as usize,
-        memory_total_bytes: meminfo(&memory, "MemTotal"),
-        memory_available_bytes: meminfo(&memory, "MemAvailable"),
+        memory_total_bytes: memory.total,
+        memory_available_bytes: memory.available,
         memory_budget_bytes: held.budget,
         memory_kept_bytes: held.used,
         prewarmed_sandboxes: prewarmed_sandboxes.ready(),
@@ -80,25 +81,4 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
         host_error,
         capabilities: app.engine.capabilities(),
     })
-}
-
-/// A line of `/proc/meminfo` (kB) in bytes; 0 when it is not there.
-fn meminfo(text: &str, name: &str) -> u64 {
-    text.lines()
-        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        .filter_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
-        .next()
-        .map_or(0, |kib| kib * 1024)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn meminfo_is_read_by_name() {
-        let text = "MemTotal:       24000 kB\nMemAvailable:   12000 kB\n";
-        assert_eq!(meminfo(text, "MemTotal"), 24_576_000);
-        assert_eq!(meminfo(text, "Mem"), 0);
-    }
 }

@@ -8,6 +8,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use procfs_core::FromRead as _;
+use procfs_core::process::Stat;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::{Instance, Template};
@@ -105,13 +107,11 @@ impl Template {
 
 /// How many threads a process has. `None` when it has ended.
 fn threads(pid: u32) -> Option<u32> {
-    threads_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    threads_of(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The twentieth field of `/proc/PID/stat` (proc_pid_stat(5)). The second is a name that may hold anything.
-fn threads_of(stat: &str) -> Option<u32> {
-    let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(17)?.parse().ok()
+fn threads_of(stat: &[u8]) -> Option<u32> {
+    u32::try_from(Stat::from_read(stat).ok()?.num_threads).ok()
 }
 
 #[cfg(test)]
@@ -120,13 +120,16 @@ mod tests {
 
     #[test]
     fn threads_are_counted_whatever_the_name() {
-        let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 21 22";
-        // state, then ppid … as the manual numbers them: 3 to 20.
+        // state, then ppid … as the manual numbers them: 3 to 20, and the others.
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37";
         for name in ["python3", "a) S 9 9 9", ") "] {
-            assert_eq!(threads_of(&format!("1 ({name}) {rest}")), Some(17));
+            assert_eq!(
+                threads_of(format!("1 ({name}) {rest}\n").as_bytes()),
+                Some(17)
+            );
         }
-        assert_eq!(threads_of("1 (python3) S 1"), None);
-        assert_eq!(threads_of(""), None);
+        assert_eq!(threads_of(b"1 (python3) S 1"), None);
+        assert_eq!(threads_of(b""), None);
         let own = std::thread::spawn(|| threads(std::process::id()));
         assert!(
             own.join()

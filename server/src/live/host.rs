@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
+use procfs_core::process::StatM;
+use procfs_core::{FromRead as _, LoadAverage};
 use rustix::param;
+
+use crate::system::HostMemory;
 
 /// Figures of the host; 0 for what cannot be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -35,7 +39,7 @@ pub(super) struct Ticks {
 /// Reads everything. `before` is what the last reading returned.
 pub(super) fn read(data_dir: &Path, before: Option<Ticks>) -> (Host, Option<Ticks>) {
     let text = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let memory = text("/proc/meminfo");
+    let memory = HostMemory::read();
     let ticks = ticks(&text("/proc/stat"));
     let disk = rustix::fs::statvfs(data_dir).ok();
     let host = Host {
@@ -44,8 +48,8 @@ pub(super) fn read(data_dir: &Path, before: Option<Ticks>) -> (Host, Option<Tick
             .and_then(|(before, now)| busy(before, now)),
         cpus: crate::system::cores() as usize,
         load: load(&text("/proc/loadavg")),
-        memory_total: meminfo(&memory, "MemTotal"),
-        memory_available: meminfo(&memory, "MemAvailable"),
+        memory_total: memory.total,
+        memory_available: memory.available,
         disk_total: disk.as_ref().map_or(0, |d| d.f_blocks * d.f_frsize),
         disk_available: disk.as_ref().map_or(0, |d| d.f_bavail * d.f_frsize),
         resident: resident(&text("/proc/self/statm")),
@@ -54,7 +58,7 @@ pub(super) fn read(data_dir: &Path, before: Option<Ticks>) -> (Host, Option<Tick
 }
 
 /// The first line of `/proc/stat` (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal; what follows is
-/// in the first two already.
+/// in the first two already. procfs-core's `KernelStats` would parse every processor's line, and asks for the boot time.
 fn ticks(stat: &str) -> Option<Ticks> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let fields: Vec<u64> = line
@@ -77,27 +81,16 @@ fn busy(before: Ticks, now: Ticks) -> Option<f64> {
 }
 
 fn load(text: &str) -> [f64; 3] {
-    let mut load = [0.0; 3];
-    for (average, field) in load.iter_mut().zip(text.split_whitespace()) {
-        *average = field.parse().unwrap_or(0.0);
-    }
-    load
+    let load = LoadAverage::from_read(text.as_bytes());
+    load.map_or([0.0; 3], |load| {
+        [load.one, load.five, load.fifteen].map(f64::from)
+    })
 }
 
-/// The second field of `/proc/self/statm` is resident pages.
+/// Resident memory, bytes.
 fn resident(statm: &str) -> u64 {
-    let pages = statm.split_whitespace().nth(1);
-    let pages: u64 = pages.and_then(|field| field.parse().ok()).unwrap_or(0);
-    pages * param::page_size() as u64
-}
-
-/// A line of `/proc/meminfo` (kB) in bytes; 0 when it is not there.
-fn meminfo(text: &str, name: &str) -> u64 {
-    text.lines()
-        .filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        .filter_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
-        .next()
-        .map_or(0, |kib| kib * 1024)
+    let sizes = StatM::from_read(statm.as_bytes());
+    sizes.map_or(0, |sizes| sizes.resident) * param::page_size() as u64
 }
 
 #[cfg(test)]
@@ -136,6 +129,7 @@ mod tests {
     fn averages_and_pages_are_read_by_place() {
         assert_eq!(load("0.50 1.25 2.00 1/234 5678\n"), [0.5, 1.25, 2.0]);
         assert_eq!(load(""), [0.0; 3]);
-        assert_eq!(resident("100 7 3"), 7 * param::page_size() as u64);
+        assert_eq!(resident(""), 0);
+        assert_eq!(resident("100 7 3 1 0 9 0\n"), 7 * param::page_size() as u64);
     }
 }

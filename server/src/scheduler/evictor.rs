@@ -184,8 +184,7 @@ impl Evictor {
         due.sort_by_key(|(sampled, ..)| *sampled);
         due.truncate(SAMPLES_PER_ROUND);
         let read = move || {
-            let text = |path| std::fs::read_to_string(path).unwrap_or_default();
-            let host = HostMemory::parse(&text("/proc/meminfo"), &text("/proc/pressure/memory"));
+            let host = HostMemory::read();
             let sizes: Vec<_> = due
                 .into_iter()
                 .filter_map(|(_, index, template)| Some((index, template.memory()?)))

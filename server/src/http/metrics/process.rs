@@ -4,6 +4,8 @@ use std::fmt::Error;
 
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
+use procfs_core::FromRead as _;
+use procfs_core::process::Stat;
 use rustix::param;
 
 /// Figures of the process; 0 for what cannot be read.
@@ -71,22 +73,14 @@ pub(super) fn read() -> Process {
     }
 }
 
-/// Parses `/proc/[pid]/stat` (proc_pid_stat(5)): fields 14, 15, 20 and 24, counted after the name in parentheses, which
-/// may hold anything.
 fn parse(stat: &str, ticks: u64, page: u64) -> Process {
-    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let fields: Vec<&str> = after_name.split_whitespace().collect();
-    // The first field after the name is number 3.
-    let field = |number: usize| -> u64 {
-        fields
-            .get(number - 3)
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(0)
+    let Ok(stat) = Stat::from_read(stat.as_bytes()) else {
+        return Process::default();
     };
     Process {
-        cpu_seconds: (field(14) + field(15)) as f64 / ticks.max(1) as f64,
-        resident_bytes: field(24) * page,
-        threads: field(20),
+        cpu_seconds: (stat.utime + stat.stime) as f64 / ticks.max(1) as f64,
+        resident_bytes: stat.rss * page,
+        threads: u64::try_from(stat.num_threads).unwrap_or(0),
         open_fds: 0,
     }
 }
@@ -97,7 +91,7 @@ mod tests {
 
     #[test]
     fn stat_is_parsed_behind_a_hostile_name() {
-        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 1 0 0 0 150 50 0 0 20 0 9 0 100 1000 25 0";
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 1 0 0 0 150 50 0 0 20 0 9 0 100 1000 25 9 1 1 0 0 0 0 0 0 0 0 0 0 17";
         let process = parse(stat, 100, 4096);
         assert_eq!(process.cpu_seconds, 2.0);
         assert_eq!(process.threads, 9);
