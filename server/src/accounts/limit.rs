@@ -6,6 +6,9 @@
 //! failing in their name.
 //!
 //! The policy takes the time as a parameter and holds no lock.
+//!
+//! Not `governor`, which has the same algorithm: it takes no attempt back, counts in both quotas only by locking around
+//! them, and its map of keys has no bound that an attacker's many addresses could not pass.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
