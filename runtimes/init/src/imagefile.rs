@@ -6,53 +6,50 @@
 
 use std::io;
 
-use crate::protobuf::{Value, find, push_bytes, push_number, spliced};
+use prost::Message as _;
+
+use crate::protobuf::{Change, changed, with_numbers};
+use records::{Core, Inventory, ObjectIds};
 
 pub mod aside;
 pub mod marks;
 mod memory;
 mod outside;
 mod populate;
+mod records;
 
 pub use memory::{mappings, pages_file};
 pub use outside::renamed;
 pub use populate::populated;
 
-/// Field of `inventory_entry` that holds CRIU's own `task_kobj_ids_entry`.
-const ROOT_IDS: u64 = 3;
 /// Field of `task_kobj_ids_entry` that numbers the user namespace.
-const USER_NS_ID: u64 = 10;
+const USER_NS_ID: u32 = 10;
 /// Field of `core_entry` that holds a `thread_core_entry`.
-const THREAD_CORE: u64 = 5;
+const THREAD_CORE: u32 = 5;
 /// Fields of `thread_core_entry`: the mode of the system call filter, and which one it is.
-const SECCOMP: [u64; 2] = [11, 12];
-/// Field of `thread_core_entry` that holds an `rseq_entry`, and field of that with the address.
-const RSEQ: u64 = 15;
-const RSEQ_ADDRESS: u64 = 1;
+const SECCOMP: [u32; 2] = [11, 12];
 /// The first magic number of an image file that has a second one.
 const COMMON_MAGIC: [u32; 2] = [0x5456_4319, 0x5510_5940];
 
 /// The number of CRIU's own user namespace, from `inventory.img`.
 pub fn user_namespace_of_criu(inventory: &[u8]) -> io::Result<u64> {
     let (start, end) = entry(inventory)?;
-    let ids = find(&inventory[start..end], ROOT_IDS)?;
-    let Some((Value::Bytes(ids), _)) = ids else {
-        return Err(odd("no root_ids"));
-    };
-    match find(ids, USER_NS_ID)? {
-        Some((Value::Number(number), _)) => Ok(number),
-        _ => Err(odd("no user_ns_id of its own")),
-    }
+    let ids = Inventory::decode(&inventory[start..end])?.root_ids;
+    let ids = ids.ok_or_else(|| odd("no root_ids"))?;
+    let number = ids.user_ns_id;
+    Ok(number
+        .ok_or_else(|| odd("no user_ns_id of its own"))?
+        .into())
 }
 
 /// The file `ids-PID.img` with another user namespace.
 pub fn with_user_namespace(file: &[u8], number: u64) -> io::Result<Vec<u8>> {
     let (start, end) = entry(file)?;
     let message = &file[start..end];
-    let Some((Value::Number(_), place)) = find(message, USER_NS_ID)? else {
+    if ObjectIds::decode(message)?.user_ns_id.is_none() {
         return Err(odd("no user_ns_id"));
-    };
-    let changed = spliced(message, place, |out| push_number(out, (USER_NS_ID, number)));
+    }
+    let changed = with_numbers(message, &[(USER_NS_ID, number)])?;
     with_message(file, start, end, &changed)
 }
 
@@ -60,33 +57,33 @@ pub fn with_user_namespace(file: &[u8], number: u64) -> io::Result<Vec<u8>> {
 pub fn without_filter(file: &[u8]) -> io::Result<Vec<u8>> {
     let (start, end) = entry(file)?;
     let message = &file[start..end];
-    let Some((Value::Bytes(core), place)) = find(message, THREAD_CORE)? else {
-        return Err(odd("no thread_core"));
+    let mut found = false;
+    let without = |core: &[u8]| {
+        changed(core, |field, _| match SECCOMP.contains(&field) {
+            true => Ok(Change::Remove),
+            false => Ok(Change::Keep),
+        })
     };
-    let mut core = core.to_vec();
-    for field in SECCOMP {
-        // A number of 0 may be left out.
-        if let Some((_, place)) = find(&core, field)? {
-            core.drain(place);
+    let changed = changed(message, |field, core| match field {
+        THREAD_CORE => {
+            found = true;
+            Ok(Change::Bytes(without(core)?))
         }
+        _ => Ok(Change::Keep),
+    })?;
+    if !found {
+        return Err(odd("no thread_core"));
     }
-    let changed = spliced(message, place, |out| push_bytes(out, THREAD_CORE, &core));
     with_message(file, start, end, &changed)
 }
 
 /// Where the thread of `core-TID.img` has the kernel write which processor it is on (`rseq(2)`), each time it goes on.
 pub fn written_by_kernel(file: &[u8]) -> io::Result<Option<u64>> {
     let (start, end) = entry(file)?;
-    let Some((Value::Bytes(core), _)) = find(&file[start..end], THREAD_CORE)? else {
-        return Err(odd("no thread_core"));
-    };
-    let Some((Value::Bytes(rseq), _)) = find(core, RSEQ)? else {
-        return Ok(None);
-    };
-    match find(rseq, RSEQ_ADDRESS)? {
-        Some((Value::Number(address), _)) => Ok(Some(address).filter(|address| *address != 0)),
-        _ => Ok(None),
-    }
+    let core = Core::decode(&file[start..end])?.thread_core;
+    let rseq = core.ok_or_else(|| odd("no thread_core"))?.rseq;
+    let address = rseq.map_or(0, |rseq| rseq.abi_pointer);
+    Ok(Some(address).filter(|address| *address != 0))
 }
 
 /// The file with another message in its first entry.
@@ -140,9 +137,9 @@ fn odd(what: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use super::memory::{END, FLAGS, START, VMA};
+    use super::memory::{FLAGS, VMA};
     use super::*;
-    use crate::protobuf::write_number;
+    use prost::encoding::{bytes, uint64};
 
     pub const PAGE: u64 = 4096;
 
@@ -157,11 +154,10 @@ mod tests {
     }
 
     /// A message of these fields.
-    pub fn message(fields: &[(u64, u64)]) -> Vec<u8> {
+    pub fn message(fields: &[(u32, u64)]) -> Vec<u8> {
         let mut message = Vec::new();
         for (field, number) in fields {
-            write_number(&mut message, field << 3);
-            write_number(&mut message, *number);
+            uint64::encode(*field, number, &mut message);
         }
         message
     }
@@ -172,15 +168,13 @@ mod tests {
         for (index, flags) in (1..).zip(flags) {
             let start = index * 10 * PAGE;
             let vma = message(&[
-                (START, start),
-                (END, start + 10 * PAGE),
+                (1, start),
+                (2, start + 10 * PAGE),
                 (5, 3),
                 (FLAGS, *flags),
                 (7, 513),
             ]);
-            write_number(&mut mm, VMA << 3 | 2);
-            write_number(&mut mm, vma.len() as u64);
-            mm.extend_from_slice(&vma);
+            bytes::encode(VMA, &vma, &mut mm);
         }
         file(&[mm])
     }

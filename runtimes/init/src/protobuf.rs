@@ -1,145 +1,136 @@
-//! The wire format of protobuf messages, as far as CRIU's image files and requests need it
-//! (<https://protobuf.dev/programming-guides/encoding/>).
+//! Changes fields of a protobuf message and leaves the others as they are, byte for byte. To decode and encode the whole
+//! message would lose the fields that are not declared here, and each version of CRIU has more of them.
+//!
+//! The wire format is `prost::encoding`'s, which derived messages use too.
 
 use std::io;
-use std::ops::Range;
 
-/// The value of a field.
-pub enum Value<'a> {
-    /// Wire type 0.
+use prost::encoding::{
+    DecodeContext, WireType, bytes, decode_key, decode_varint, skip_field, uint64,
+};
+
+/// What becomes of a field.
+pub enum Change {
+    /// It stays.
+    Keep,
+    /// It is left out.
+    Remove,
+    /// It has this number.
     Number(u64),
-    /// Wire type 2.
-    Bytes(&'a [u8]),
-    /// Any other.
-    Other,
+    /// It has these bytes, of a string or of a message.
+    Bytes(Vec<u8>),
 }
 
-/// Finds a field of a message, with the bytes it takes, tag included.
-pub fn find(message: &[u8], wanted: u64) -> io::Result<Option<(Value<'_>, Range<usize>)>> {
-    let mut at = 0;
-    while at < message.len() {
-        let (number, value, place) = next_field(message, &mut at)?;
-        if number == wanted {
-            return Ok(Some((value, place)));
+/// The message with its fields changed. `change` gets the number of each field and its bytes, none if it is a number.
+pub fn changed(
+    message: &[u8],
+    mut change: impl FnMut(u32, &[u8]) -> io::Result<Change>,
+) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(message.len() + 64);
+    let mut rest = message;
+    while !rest.is_empty() {
+        let field = rest;
+        let (number, kind) = decode_key(&mut rest)?;
+        let mut value = rest;
+        skip_field(kind, number, &mut rest, DecodeContext::default())?;
+        let content = match kind {
+            WireType::LengthDelimited => {
+                decode_varint(&mut value)?;
+                &value[..value.len() - rest.len()]
+            }
+            _ => &[],
+        };
+        match change(number, content)? {
+            Change::Keep => out.extend_from_slice(&field[..field.len() - rest.len()]),
+            Change::Remove => {}
+            Change::Number(new) => uint64::encode(number, &new, &mut out),
+            Change::Bytes(new) => bytes::encode(number, &new, &mut out),
         }
     }
-    Ok(None)
+    Ok(out)
 }
 
-/// The field of a message that begins at `at`: its number, its value, and the bytes it takes, tag included.
-pub fn next_field<'a>(
-    message: &'a [u8],
-    at: &mut usize,
-) -> io::Result<(u64, Value<'a>, Range<usize>)> {
-    let begin = *at;
-    let tag = number(message, at)?;
-    let skip = |count: usize, at: &mut usize| -> io::Result<&'a [u8]> {
-        let end = at.checked_add(count).filter(|end| *end <= message.len());
-        let end = end.ok_or_else(|| bad("a field that is longer than its message"))?;
-        let bytes = &message[*at..end];
-        *at = end;
-        Ok(bytes)
-    };
-    let value = match tag & 7 {
-        0 => Value::Number(number(message, at)?),
-        1 => skip(8, at).map(|_| Value::Other)?,
-        2 => {
-            let length = usize::try_from(number(message, at)?)
-                .map_err(|_| bad("a field that is longer than its message"))?;
-            Value::Bytes(skip(length, at)?)
-        }
-        5 => skip(4, at).map(|_| Value::Other)?,
-        _ => return Err(bad("an unknown wire type")),
-    };
-    Ok((tag >> 3, value, begin..*at))
-}
-
-/// Reads a varint.
-fn number(bytes: &[u8], at: &mut usize) -> io::Result<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.get(*at).ok_or_else(|| bad("it ends early"))?;
-        *at += 1;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Ok(value);
-        }
-    }
-    Err(bad("a number of more than 64 bits"))
-}
-
-/// Writes a varint.
-pub fn write_number(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// A field of wire type 0: its number, and its value.
-pub fn push_number(out: &mut Vec<u8>, (field, value): (u64, u64)) {
-    write_number(out, field << 3);
-    write_number(out, value);
-}
-
-/// A field of wire type 2.
-pub fn push_bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
-    write_number(out, field << 3 | 2);
-    write_number(out, value.len() as u64);
-    out.extend_from_slice(value);
-}
-
-/// The message with what `push` writes in the place of a part.
-pub fn spliced(message: &[u8], place: Range<usize>, push: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut out = message[..place.start].to_vec();
-    push(&mut out);
-    out.extend_from_slice(&message[place.end..]);
-    out
-}
-
-fn bad(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("message: {what}"))
+/// A message with other numbers in these fields. A field that it has not is not added.
+pub fn with_numbers(message: &[u8], numbers: &[(u32, u64)]) -> io::Result<Vec<u8>> {
+    changed(message, |field, _| {
+        let new = numbers.iter().find(|(number, _)| *number == field);
+        Ok(new.map_or(Change::Keep, |(_, new)| Change::Number(*new)))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn numbers_of_every_length_are_read_as_written() {
-        let edges = (0..64).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit]);
-        for value in edges.chain([u64::MAX]) {
-            let mut bytes = Vec::new();
-            write_number(&mut bytes, value);
-            let mut at = 0;
-            assert_eq!(number(&bytes, &mut at).unwrap(), value);
-            assert_eq!(at, bytes.len(), "{value}");
-        }
-    }
-
-    #[test]
-    fn a_field_is_found_behind_others_with_its_place() {
+    /// Fields of all kinds, and where the text is.
+    fn message() -> (Vec<u8>, std::ops::Range<usize>) {
         let mut message = Vec::new();
-        push_number(&mut message, (1, 300));
+        uint64::encode(1, &300, &mut message);
         message.extend([2 << 3 | 1, 0, 0, 0, 0, 0, 0, 0, 0]); // fixed64
         message.extend([3 << 3 | 5, 0, 0, 0, 0]); // fixed32
         let start = message.len();
-        push_bytes(&mut message, 4, b"text");
+        message.extend(b"\x22\x04text");
         let end = message.len();
-        push_number(&mut message, (5, 1));
+        message.extend([5 << 3, 0x81, 0]); // a number that is longer than it need be
+        (message, start..end)
+    }
 
-        let (value, place) = find(&message, 4).unwrap().unwrap();
-        assert!(matches!(value, Value::Bytes(b"text")));
-        assert_eq!(place, start..end);
-        assert!(find(&message, 6).unwrap().is_none());
-        let without = spliced(&message, place, |_| {});
-        assert_eq!(without, [&message[..start], &message[end..]].concat());
+    #[test]
+    fn what_is_not_changed_stays_byte_for_byte() {
+        let (message, text) = message();
+        let mut fields = Vec::new();
+        let same = changed(&message, |number, bytes| {
+            fields.push((number, bytes.to_vec()));
+            Ok(Change::Keep)
+        });
+        assert_eq!(same.unwrap(), message);
+        let none = Vec::new;
+        let expected = [
+            (1, none()),
+            (2, none()),
+            (3, none()),
+            (4, b"text".to_vec()),
+            (5, none()),
+        ];
+        assert_eq!(fields, expected);
+
+        let only = |field, change: fn() -> Change| {
+            changed(&message, |number, _| {
+                Ok(if number == field {
+                    change()
+                } else {
+                    Change::Keep
+                })
+            })
+            .unwrap()
+        };
+        let (before, after) = (&message[..text.start], &message[text.end..]);
+        assert_eq!(only(4, || Change::Remove), [before, after].concat());
+        let longer = only(4, || Change::Bytes(vec![b'x'; 200]));
+        assert_eq!(
+            longer,
+            [before, b"\x22\xc8\x01", &[b'x'; 200], after].concat()
+        );
+        assert_eq!(only(9, || Change::Remove), message);
+        assert_eq!(
+            only(1, || Change::Number(7)),
+            [b"\x08\x07", &message[3..]].concat()
+        );
+    }
+
+    #[test]
+    fn numbers_change_in_fields_that_are_there() {
+        let (message, _) = message();
+        let after = with_numbers(&message, &[(5, 300), (6, 9)]).unwrap();
+        assert_eq!(
+            after,
+            [&message[..message.len() - 3], b"\x28\xac\x02"].concat()
+        );
     }
 
     #[test]
     fn malformed_fields_are_errors() {
-        let cases: [(&[u8], &str); 7] = [
+        let cases: [(&[u8], &str); 8] = [
             (b"\x80", "a tag that is cut off"),
             (b"\x08", "no number"),
             (b"\x09\0\0\0\0\0\0\0", "seven bytes of eight"),
@@ -150,11 +141,12 @@ mod tests {
                 "a length past the address space",
             ),
             (b"\x0b", "the start of a group"),
+            (b"\x00\x01", "a field without a number"),
         ];
         for (message, what) in cases {
-            assert!(find(message, 99).is_err(), "{what}");
+            assert!(with_numbers(message, &[]).is_err(), "{what}");
         }
         let endless = [&[0x08][..], &[0xff; 11]].concat();
-        assert!(find(&endless, 99).is_err());
+        assert!(with_numbers(&endless, &[]).is_err());
     }
 }

@@ -7,53 +7,85 @@
 use std::io;
 use std::os::fd::RawFd;
 
-use crate::protobuf::{Value, find, push_bytes, push_number};
+use prost::Message;
 
-/// `criu_req`: its type, here RESTORE, and options.
-const TYPE: (u64, u64) = (1, 2);
-const OPTIONS: u64 = 2;
-/// `criu_opts`: a required number of a descriptor, here -1 for none; the directory's path instead; how much is logged, here
-/// errors and warnings, which is all that is ever shown: a debug log costs milliseconds; where to.
-const IMAGES_FD: (u64, u64) = (1, u64::MAX);
-const IMAGES_PATH: u64 = 68;
-const LOG_LEVEL: (u64, u64) = (9, 2);
-const LOG_FILE: u64 = 10;
-/// `criu_opts`: what takes the place of a descriptor that led outside. Its name in the image, and the new one's number.
-const INHERIT: u64 = 27;
-const INHERIT_NAME: u64 = 1;
-const INHERIT_FD: u64 = 2;
+/// `criu_req`.
+#[derive(Clone, PartialEq, Message)]
+struct Request {
+    /// `criu_req_type`.
+    #[prost(int32, required, tag = "1")]
+    kind: i32,
+    #[prost(message, optional, tag = "2")]
+    options: Option<Options>,
+}
 
-/// `criu_resp`: whether it worked.
-const SUCCESS: u64 = 2;
+/// `criu_req_type::RESTORE`.
+const RESTORE: i32 = 2;
+
+/// `criu_opts`.
+#[derive(Clone, PartialEq, Message)]
+struct Options {
+    /// Number of a descriptor, -1 for none.
+    #[prost(int32, required, tag = "1")]
+    images_fd: i32,
+    #[prost(int32, tag = "9")]
+    log_level: i32,
+    #[prost(string, tag = "10")]
+    log_file: String,
+    /// What takes the place of descriptors that led outside.
+    #[prost(message, repeated, tag = "27")]
+    inherit: Vec<Inherit>,
+    /// Path of the directory.
+    #[prost(string, tag = "68")]
+    images_path: String,
+}
+
+/// `inherit_fd`.
+#[derive(Clone, PartialEq, Message)]
+struct Inherit {
+    /// Name in the image.
+    #[prost(string, required, tag = "1")]
+    name: String,
+    /// The new one's number.
+    #[prost(int32, required, tag = "2")]
+    fd: i32,
+}
+
+/// Errors and warnings, which is all that is ever shown: a debug log costs milliseconds.
+const LOG_LEVEL: i32 = 2;
+
+/// `criu_resp`.
+#[derive(Clone, PartialEq, Message)]
+struct Answer {
+    #[prost(bool, tag = "2")]
+    success: bool,
+}
 
 /// The request to restore from a directory, whose path has to be a symbolic link. Each of `inherit` is a descriptor of
 /// CRIU's and the name of what it takes the place of.
 pub fn restore_request(images: &str, log: &str, inherit: &[(RawFd, String)]) -> Vec<u8> {
-    let mut options = Vec::new();
-    push_number(&mut options, IMAGES_FD);
-    push_bytes(&mut options, IMAGES_PATH, images.as_bytes());
-    push_number(&mut options, LOG_LEVEL);
-    push_bytes(&mut options, LOG_FILE, log.as_bytes());
-    for (fd, name) in inherit {
-        let mut entry = Vec::new();
-        push_bytes(&mut entry, INHERIT_NAME, name.as_bytes());
-        // A number below 0 would be sent as its two's complement.
-        push_number(&mut entry, (INHERIT_FD, i64::from(*fd).cast_unsigned()));
-        push_bytes(&mut options, INHERIT, &entry);
-    }
-    let mut request = Vec::new();
-    push_number(&mut request, TYPE);
-    push_bytes(&mut request, OPTIONS, &options);
-    request
+    let inherit = inherit.iter().map(|(fd, name)| Inherit {
+        name: name.clone(),
+        fd: *fd,
+    });
+    let options = Options {
+        images_fd: -1,
+        log_level: LOG_LEVEL,
+        log_file: log.to_owned(),
+        inherit: inherit.collect(),
+        images_path: images.to_owned(),
+    };
+    let request = Request {
+        kind: RESTORE,
+        options: Some(options),
+    };
+    request.encode_to_vec()
 }
 
 /// Whether an answer says that the request was carried out. CRIU parses what is hostile, and its word is no more than
 /// that: what it has done is looked at afterwards.
 pub fn succeeded(answer: &[u8]) -> io::Result<bool> {
-    Ok(matches!(
-        find(answer, SUCCESS)?,
-        Some((Value::Number(1), _))
-    ))
+    Ok(Answer::decode(answer)?.success)
 }
 
 #[cfg(test)]
@@ -72,10 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn as_a_protobuf_library_writes_it() {
+    fn the_request_has_what_criu_requires() {
         let inherit = [(3, "socket:[7]".to_owned())];
-        let expected = b"\x08\x02\x12\x2c\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\xa2\x04\x04/img\x48\x02\x52\x05r.log\
-            \xda\x01\x0e\x0a\x0asocket:[7]\x10\x03";
+        let expected =
+            b"\x08\x02\x12\x2c\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x48\x02\x52\x05r.log\
+            \xda\x01\x0e\x0a\x0asocket:[7]\x10\x03\xa2\x04\x04/img";
         assert_eq!(restore_request("/img", "r.log", &inherit), expected);
     }
 }

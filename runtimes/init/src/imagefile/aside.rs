@@ -14,8 +14,9 @@ use std::io;
 use std::ops::Range;
 
 use super::marks::Mark;
-use super::memory::{ADDRESS, Mapping, PAGES, Pagemap, Run, mappings, with_numbers};
+use super::memory::{ADDRESS, Mapping, PAGES, Pagemap, Run, mappings};
 use super::odd;
+use crate::protobuf::with_numbers;
 
 /// First bytes of the file.
 const MAGIC: &[u8; 8] = b"HEARTHA1";

@@ -6,31 +6,24 @@
 use std::io;
 use std::ops::Range;
 
+use prost::Message as _;
+
+use super::records::{Mm, PagemapEntry, PagemapHead, Vma};
 use super::{entry, entry_at, odd, with_message};
-use crate::protobuf::{Value, next_field, push_bytes, push_number};
+use crate::protobuf::{Change, changed};
 
 /// Field of `mm_entry` that holds a `vma_entry`, one for each mapping.
-pub const VMA: u64 = 14;
-/// Fields of `vma_entry`: first address, the one after the last, protection, flags, what kind it is, advice.
-pub const START: u64 = 1;
-pub const END: u64 = 2;
-pub const PROTECTION: u64 = 5;
-pub const FLAGS: u64 = 6;
-pub const STATUS: u64 = 7;
-pub const ADVICE: u64 = 9;
-/// Field of `pagemap_head`: which file has the pages.
-pub const PAGES_FILE: u64 = 1;
-/// Fields of `pagemap_entry`: first address; number of pages, which newer versions write twice; whether and where the
-/// pages are stored.
-pub const ADDRESS: u64 = 1;
-pub const PAGES: [u64; 2] = [2, 5];
-pub const PARENT: u64 = 3;
-pub const PLACE: u64 = 4;
+pub const VMA: u32 = 14;
+/// Field of `vma_entry`.
+pub const FLAGS: u32 = 6;
+/// Fields of `pagemap_entry`: first address; number of pages, which newer versions write twice.
+pub const ADDRESS: u32 = 1;
+pub const PAGES: [u32; 2] = [2, 5];
 
-/// [`PLACE`] of pages that are in the pages file: this bit, and another where they could be sent later to a process that
+/// [`PagemapEntry::flags`] of pages that are in the pages file: this bit, and another where they could be sent later to a process that
 /// runs already, which no restore of ours does.
-const PRESENT: u64 = 1 << 2;
-const LAZY: u64 = 1 << 1;
+const PRESENT: u32 = 1 << 2;
+const LAZY: u32 = 1 << 1;
 
 /// A `vma_entry`, as far as it matters.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -50,26 +43,23 @@ pub struct Mapping {
 impl Mapping {
     /// Reads one.
     pub fn read(vma: &[u8]) -> io::Result<Self> {
-        let mut mapping = Self::default();
-        let (mut at, mut has_flags) = (0, false);
-        while at < vma.len() {
-            match next_field(vma, &mut at)? {
-                (START, Value::Number(number), _) => mapping.range.start = number,
-                (END, Value::Number(number), _) => mapping.range.end = number,
-                (PROTECTION, Value::Number(number), _) => mapping.protection = number,
-                (FLAGS, Value::Number(number), _) => (mapping.flags, has_flags) = (number, true),
-                (STATUS, Value::Number(number), _) => mapping.status = number,
-                (ADVICE, Value::Number(number), _) => mapping.advice = number,
-                _ => {}
-            }
-        }
-        if mapping.range.end < mapping.range.start {
+        Self::of(&Vma::decode(vma)?)
+    }
+
+    fn of(vma: &Vma) -> io::Result<Self> {
+        if vma.end < vma.start {
             return Err(odd("a mapping that ends before it begins"));
         }
-        if !has_flags {
-            return Err(odd("a mapping without flags"));
-        }
-        Ok(mapping)
+        Ok(Self {
+            range: vma.start..vma.end,
+            protection: vma.protection.into(),
+            flags: vma
+                .flags
+                .ok_or_else(|| odd("a mapping without flags"))?
+                .into(),
+            status: vma.status.into(),
+            advice: vma.advice,
+        })
     }
 
     /// Bytes.
@@ -80,12 +70,9 @@ impl Mapping {
 
 /// The mappings in `mm-PID.img`.
 pub fn mappings(mm: &[u8]) -> io::Result<Vec<Mapping>> {
-    let mut mappings = Vec::new();
-    with_mappings(mm, |vma| {
-        mappings.push(Mapping::read(vma)?);
-        Ok(Vec::new()) // the changed file is of no use
-    })?;
-    Ok(mappings)
+    let (start, end) = entry(mm)?;
+    let mm = Mm::decode(&mm[start..end])?;
+    mm.vmas.iter().map(Mapping::of).collect()
 }
 
 /// The file `mm-PID.img` with each `vma_entry` replaced by what `change` makes of it.
@@ -94,35 +81,11 @@ pub fn with_mappings(
     mut change: impl FnMut(&[u8]) -> io::Result<Vec<u8>>,
 ) -> io::Result<Vec<u8>> {
     let (start, end) = entry(mm)?;
-    let message = &mm[start..end];
-    let mut changed = Vec::with_capacity(message.len() + 64);
-    let mut at = 0;
-    while at < message.len() {
-        let (field, value, place) = next_field(message, &mut at)?;
-        match value {
-            Value::Bytes(vma) if field == VMA => {
-                push_bytes(&mut changed, VMA, &change(vma)?);
-            }
-            _ => changed.extend_from_slice(&message[place]),
-        }
-    }
+    let changed = changed(&mm[start..end], |field, vma| match field {
+        VMA => Ok(Change::Bytes(change(vma)?)),
+        _ => Ok(Change::Keep),
+    })?;
     with_message(mm, start, end, &changed)
-}
-
-/// A message with other numbers in these fields. A field that it has not is not added.
-pub fn with_numbers(message: &[u8], numbers: &[(u64, u64)]) -> io::Result<Vec<u8>> {
-    let mut changed = Vec::with_capacity(message.len() + 8);
-    let mut at = 0;
-    while at < message.len() {
-        let (field, value, place) = next_field(message, &mut at)?;
-        match (value, numbers.iter().find(|(number, _)| *number == field)) {
-            (Value::Number(_), Some((_, number))) => {
-                push_number(&mut changed, (field, *number));
-            }
-            _ => changed.extend_from_slice(&message[place]),
-        }
-    }
-    Ok(changed)
 }
 
 /// Number of the file with the pages of `pagemap-PID.img`.
@@ -156,13 +119,7 @@ impl<'a> Pagemap<'a> {
     /// Reads it.
     pub fn read(file: &'a [u8], page: u64) -> io::Result<Self> {
         let (start, mut next) = entry(file)?;
-        let (mut pages_file, mut at) = (0, 0);
-        let head = &file[start..next];
-        while at < head.len() {
-            if let (PAGES_FILE, Value::Number(number), _) = next_field(head, &mut at)? {
-                pages_file = number;
-            }
-        }
+        let pages_file = PagemapHead::decode(&file[start..next])?.pages_id.into();
         let head = &file[..next];
         let mut runs = Vec::new();
         while next < file.len() {
@@ -192,23 +149,17 @@ impl<'a> Pagemap<'a> {
 
 impl<'a> Run<'a> {
     fn read(message: &'a [u8], page: u64) -> io::Result<Self> {
-        let (mut address, mut pages, mut stored, mut at) = (0, 0, true, 0);
-        while at < message.len() {
-            match next_field(message, &mut at)? {
-                (ADDRESS, Value::Number(number), _) => address = number,
-                (PARENT, Value::Number(number), _) => stored &= number == 0,
-                (PLACE, Value::Number(number), _) => stored &= number & !LAZY == PRESENT,
-                (field, Value::Number(number), _) if PAGES.contains(&field) => pages = number,
-                _ => {}
-            }
-        }
-        let end = pages
+        let entry = PagemapEntry::decode(message)?;
+        let end = entry
+            .pages
+            .unwrap_or(entry.compat_pages.into())
             .checked_mul(page)
-            .and_then(|bytes| address.checked_add(bytes))
+            .and_then(|bytes| entry.address.checked_add(bytes))
             .ok_or_else(|| odd("more pages than addresses"))?;
+        let present = entry.flags.is_none_or(|flags| flags & !LAZY == PRESENT);
         Ok(Self {
-            range: address..end,
-            stored,
+            range: entry.address..end,
+            stored: present && !entry.in_parent,
             message,
         })
     }
@@ -221,23 +172,23 @@ mod tests {
 
     #[test]
     fn a_mapping_that_makes_no_sense_is_an_error() {
-        let good = [(START, PAGE), (END, 3 * PAGE), (PROTECTION, 3), (FLAGS, 0)];
+        let good = [(1, PAGE), (2, 3 * PAGE), (5, 3), (FLAGS, 0)];
         let mapping = Mapping::read(&message(&good)).unwrap();
         assert_eq!(mapping.range, PAGE..3 * PAGE);
         assert_eq!((mapping.protection, mapping.size()), (3, 2 * PAGE));
         assert!(Mapping::read(&message(&good[..3])).is_err(), "no flags");
-        let reversed = [(START, 3 * PAGE), (END, PAGE), (FLAGS, 0)];
+        let reversed = [(1, 3 * PAGE), (2, PAGE), (FLAGS, 0)];
         assert!(Mapping::read(&message(&reversed)).is_err(), "reversed");
     }
 
     #[test]
     fn only_pages_that_are_present_and_here_are_stored() {
-        let stored = |place: u64, parent: u64| {
+        let stored = |place: u32, parent: u64| {
             let fields = [
                 (ADDRESS, PAGE),
                 (PAGES[0], 2),
-                (PARENT, parent),
-                (PLACE, place),
+                (3, parent),
+                (4, place.into()),
             ];
             Run::read(&message(&fields), PAGE).unwrap().stored
         };
@@ -262,19 +213,12 @@ mod tests {
     #[test]
     fn what_runs_share_with_a_range_is_covered() {
         let run = |first: u64, pages| message(&[(ADDRESS, first * PAGE), (PAGES[0], pages)]);
-        let pagemap = file(&[message(&[(PAGES_FILE, 5)]), run(1, 4), run(8, 2)]);
+        let pagemap = file(&[message(&[(1, 5)]), run(1, 4), run(8, 2)]);
         let pagemap = Pagemap::read(&pagemap, PAGE).unwrap();
         assert_eq!(pagemap.pages_file, 5);
         for (range, pages) in [(0..20, 6), (3..9, 3), (5..8, 0), (4..5, 1), (10..20, 0)] {
             let bytes = range.start * PAGE..range.end * PAGE;
             assert_eq!(pagemap.covered(&bytes), pages * PAGE, "{range:?}");
         }
-    }
-
-    #[test]
-    fn numbers_change_in_fields_that_are_there() {
-        let before = message(&[(START, 1), (END, 2), (FLAGS, 3)]);
-        let after = with_numbers(&before, &[(END, 300), (STATUS, 9)]).unwrap();
-        assert_eq!(after, message(&[(START, 1), (END, 300), (FLAGS, 3)]));
     }
 }

@@ -8,15 +8,17 @@ use std::io;
 
 use hearth_init::criu::Outside;
 
-use super::memory::with_numbers;
+use prost::Message as _;
+
+use super::records::File;
 use super::{entry_at, header, odd, push_entry};
-use crate::protobuf::{Value, find, push_bytes, spliced};
+use crate::protobuf::{Change, changed, with_numbers};
 
 /// Fields of `file_entry` that hold a `unix_sk_entry` and a `pipe_entry`.
-const SOCKET: u64 = 16;
-const PIPE: u64 = 18;
+const SOCKET: u32 = 16;
+const PIPE: u32 = 18;
 /// Field of both that holds the inode.
-const INODE: u64 = 2;
+const INODE: u32 = 2;
 
 /// The file with other inodes for what led out of the sandbox.
 pub fn renamed(file: &[u8], from: &Outside, to: &Outside) -> io::Result<Vec<u8>> {
@@ -32,23 +34,30 @@ pub fn renamed(file: &[u8], from: &Outside, to: &Outside) -> io::Result<Vec<u8>>
 }
 
 fn renamed_entry(message: &[u8], from: &Outside, to: &Outside) -> io::Result<Vec<u8>> {
-    let kinds: [(u64, &[_]); 2] = [
-        (SOCKET, &[(from.control, to.control)]),
-        (PIPE, &[(from.stdout, to.stdout), (from.stderr, to.stderr)]),
+    let File { socket, pipe } = File::decode(message)?;
+    let kinds = [
+        (SOCKET, socket, &[(from.control, to.control)][..]),
+        (
+            PIPE,
+            pipe,
+            &[(from.stdout, to.stdout), (from.stderr, to.stderr)],
+        ),
     ];
-    for (kind, names) in kinds {
-        let Some((Value::Bytes(file), place)) = find(message, kind)? else {
+    for (kind, file, names) in kinds {
+        let Some(file) = file else {
             continue;
         };
-        let Some((Value::Number(inode), _)) = find(file, INODE)? else {
+        let Some(inode) = file.inode.map(u64::from) else {
             return Err(odd("a pipe or a socket without an inode"));
         };
         if names.iter().any(|(_, new)| *new == inode) {
             return Err(odd("a pipe or a socket with the number of another one"));
         }
         if let Some((_, new)) = names.iter().find(|(old, _)| *old == inode) {
-            let file = with_numbers(file, &[(INODE, *new)])?;
-            return Ok(spliced(message, place, |out| push_bytes(out, kind, &file)));
+            return changed(message, |field, file| match field == kind {
+                true => Ok(Change::Bytes(with_numbers(file, &[(INODE, *new)])?)),
+                false => Ok(Change::Keep),
+            });
         }
     }
     Ok(message.to_vec())
@@ -56,6 +65,8 @@ fn renamed_entry(message: &[u8], from: &Outside, to: &Outside) -> io::Result<Vec
 
 #[cfg(test)]
 mod tests {
+    use prost::encoding::bytes;
+
     use super::super::tests::{file, message};
     use super::*;
 
@@ -71,9 +82,9 @@ mod tests {
     };
 
     /// A `file_entry` with its type and number, and what describes it.
-    fn entry(kind: u64, described: &[(u64, u64)]) -> Vec<u8> {
+    fn entry(kind: u32, described: &[(u32, u64)]) -> Vec<u8> {
         let mut entry = message(&[(1, 2), (2, 23)]);
-        push_bytes(&mut entry, kind, &message(described));
+        bytes::encode(kind, &message(described), &mut entry);
         entry
     }
 

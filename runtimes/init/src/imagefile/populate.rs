@@ -5,7 +5,8 @@
 
 use std::io;
 
-use super::memory::{FLAGS, Mapping, Pagemap, with_mappings, with_numbers};
+use super::memory::{FLAGS, Mapping, Pagemap, with_mappings};
+use crate::protobuf::with_numbers;
 
 const POPULATE: u64 = libc::MAP_POPULATE as u64;
 const PRIVATE: u64 = libc::MAP_PRIVATE as u64;

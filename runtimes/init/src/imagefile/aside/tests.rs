@@ -1,7 +1,8 @@
+use prost::encoding::bytes;
+
 use super::*;
-use crate::imagefile::memory::{END, START};
+use crate::imagefile::memory::VMA;
 use crate::imagefile::tests::{PAGE, file, message};
-use crate::protobuf::write_number;
 
 const BASE: u64 = 0x7f00_0000_0000;
 
@@ -15,17 +16,15 @@ fn mm(mappings: &[(Range<u64>, u64, u64, u64, u64)]) -> Vec<u8> {
     let mut mm = message(&[(1, 7)]);
     for (range, flags, protection, status, advice) in mappings {
         let vma = message(&[
-            (START, pages(range.clone()).start),
-            (END, pages(range.clone()).end),
+            (1, pages(range.clone()).start),
+            (2, pages(range.clone()).end),
             (3, 0),
             (5, *protection),
             (6, *flags),
             (7, *status),
             (9, *advice),
         ]);
-        write_number(&mut mm, 14 << 3 | 2);
-        write_number(&mut mm, vma.len() as u64);
-        mm.extend_from_slice(&vma);
+        bytes::encode(VMA, &vma, &mut mm);
     }
     file(&[mm])
 }
