@@ -5,7 +5,8 @@
 #   QUICK=1            takes few samples of an unoptimised build: it shows that every suite works and that its result file
 #                      is a good one, and yields no figure to quote
 #   BEFORE=REVISION    with SUITE=compare: builds that revision, too, below target/before, and measures both in turns; or
-#                      the path of another build's `hearth`, which has hearth-init and runtimes beside it
+#                      the path of another build's `hearth`, which has hearth-init and runtimes beside it.
+#                      ROWS="first request" takes those rows only
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 if [[ -n ${QUICK:-} ]]; then
@@ -54,7 +55,8 @@ mkdir -p "$out"
 sync
 # Sandboxes need root. SUITE holds names without spaces, separated by some.
 # shellcheck disable=SC2086
-as_root env TMPDIR="${TMPDIR:-/tmp}" HEARTH_BENCH_NODE="$NODE" HEARTH_BENCH_BEFORE="$before" "$program" "${flags[@]}" --out "$out" ${SUITE:-}
+as_root env TMPDIR="${TMPDIR:-/tmp}" HEARTH_BENCH_NODE="$NODE" HEARTH_BENCH_BEFORE="$before" \
+  HEARTH_BENCH_ROWS="${ROWS:-}" "$program" "${flags[@]}" --out "$out" ${SUITE:-}
 "$program" check "$out"/*.json
 "$program" report "$out" "$report"
 say "report: $report/README.md"

@@ -2,10 +2,10 @@
 
 use std::fmt::Error;
 
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
 use procfs_core::FromRead as _;
 use procfs_core::process::Stat;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use rustix::param;
 
 /// Figures of the process; 0 for what cannot be read.
