@@ -22,8 +22,9 @@ mod suites;
 
 mod floor;
 
-mod runtime;
 mod server;
+
+mod runtime;
 
 mod baselines;
 mod peers;
