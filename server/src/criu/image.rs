@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
+use super::manifest::{FileNote, Manifest};
 use super::{CriuError, Key};
 
 /// Name of CRIU's directory.
@@ -38,33 +38,6 @@ const DIR_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 /// Piece in which files are read to sum them.
 const PIECE: usize = 256 * 1024;
-
-/// What is said of an image.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
-    format: u32,
-    pub(super) function: String,
-    pub(super) version: u32,
-    /// [`Key::fingerprint`].
-    pub(super) fingerprint: String,
-    /// [`super::HostFingerprint`], by which images of other circumstances are found without knowing the function.
-    pub(super) host: String,
-    /// Version of the language's runtime, "3.11.2".
-    runtime: String,
-    /// How long the boot took that it was made of, µs.
-    boot_us: u64,
-    created_at: Timestamp,
-    files: Vec<FileNote>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileNote {
-    name: String,
-    bytes: u64,
-    crc32: u32,
-}
 
 /// An image that is on disk, complete when it was looked at last.
 #[derive(Debug)]

@@ -7,8 +7,8 @@
 //! ```
 //! - [`locate`]: finds CRIU and tests it.
 //! - [`key`]: what an image depends on; when any of it changes, the image is discarded.
-//! - [`image`]: one image on disk: files, manifest, checksums. [`dump`]: creates one.
-//! - [`images`]: all of them, under a size budget. [`counters`]: counters.
+//! - [`image`]: one image on disk: files, checksums, and its [`manifest`]. [`dump`]: creates one.
+//! - [`images`]: all of them; [`keeping`]: which stay, under a size budget. [`counters`]: counters.
 //!
 //! `server/docs/restore.md` explains how a restore works and what it trusts.
 
@@ -16,8 +16,10 @@ mod counters;
 mod dump;
 mod image;
 mod images;
+mod keeping;
 mod key;
 mod locate;
+mod manifest;
 
 use std::path::PathBuf;
 

@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
-use tokio::sync::oneshot;
 
 use super::descriptors::{Forking, InstanceDescriptors, Worker};
 use super::freeze::Frozen;
-use super::template::{EXIT_NEWS_DEADLINE, Template};
-use super::{Death, FunctionKey, Instance, Logs, Vitals, Way};
+use super::template::Template;
+use super::watch::Watch;
+use super::{FunctionKey, Instance, Logs, Vitals, Way};
 use crate::channel::ChannelError;
 use crate::host_error::HostError;
 use crate::sandbox::{InstanceCgroup, SandboxError};
@@ -261,58 +261,5 @@ async fn receive_ready(socket: &Watched) -> Result<Ready, StartError> {
             inner_pid: u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]),
         }),
         _ => Err(StartError::BadReady),
-    }
-}
-
-/// The watch over one instance's process.
-struct Watch {
-    /// Kept open: the worker would see its closing as the server's end.
-    socket: Watched,
-    /// The process.
-    end: Watched,
-    /// Receives the error if it cannot be moved into its cgroup.
-    refused: oneshot::Receiver<HostError>,
-    vitals: Arc<Vitals>,
-    template: Arc<Template>,
-    inner_pid: u32,
-    way: Way,
-}
-
-impl Watch {
-    async fn run(self, instance_cgroup: Arc<InstanceCgroup>) {
-        // Of a fork the template says how it ended; of itself, PID 1.
-        let reported = (self.way == Way::Fork).then(|| self.template.exit_of(self.inner_pid));
-        let status = async {
-            match reported {
-                Some(reported) => reported.await.ok(),
-                None => self.template.end_of_itself().await,
-            }
-        };
-        let unlimited = tokio::select! {
-            // An error is the runtime's end, and everybody's.
-            _ = self.end.readable() => None,
-            Ok(error) = self.refused => Some(error),
-        };
-        if let Some(error) = unlimited {
-            let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
-            tracing::error!(pid = self.vitals.pid, %error, "an instance was ended");
-            self.vitals.record(Death::Unlimited(error));
-            instance_cgroup.kill();
-            return;
-        }
-        let status = tokio::time::timeout(EXIT_NEWS_DEADLINE, status).await;
-        let ran_out = self.way == Way::Become && self.template.ran_out_of_memory();
-        let death = if ran_out || instance_cgroup.oom_killed() {
-            Death::OutOfMemory
-        } else {
-            Death::Crashed(match status {
-                Ok(Some(status)) => status.to_string(),
-                _ => "it exited without a status report".into(),
-            })
-        };
-        self.vitals.record(death);
-        // What it left behind in its cgroup goes with it.
-        instance_cgroup.kill();
-        drop(self.socket);
     }
 }

@@ -18,6 +18,7 @@ mod logs;
 mod preforked;
 mod signs;
 mod template;
+mod watch;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -11,12 +11,11 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::sync::oneshot;
 
+use super::jobs::{Job, RETRY};
 use super::launch::TemplateEnds;
 use super::live::{LiveSandbox, Waiting};
 use super::mailbox::Key;
-use super::thread::{
-    FIRST_INSTANCE_CGROUP, Job, OTHER_INSTANCE_CGROUPS, RETRIES, RETRY, SETUP_TIMEOUT, Thread,
-};
+use super::thread::{FIRST_INSTANCE_CGROUP, OTHER_INSTANCE_CGROUPS, SETUP_TIMEOUT, Thread};
 use super::{Dumpable, INSTANCE_CGROUP_POOL, RESTORE_STEP, Sandbox, SandboxError, SandboxSpec};
 
 /// The server waits for no template.
@@ -55,7 +54,7 @@ impl Thread {
         }
     }
 
-    fn create_anew(
+    pub(super) fn create_anew(
         &mut self,
         spec: SandboxSpec,
         reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
@@ -251,128 +250,5 @@ impl Thread {
             0,
             Job::FillPool(key, INSTANCE_CGROUP_POOL),
         );
-    }
-
-    /// The sandbox cannot be created: reports it and removes what exists of it. If it was pre-warmed and the restore
-    /// itself has not failed, another one is created instead.
-    pub(super) fn fail(&mut self, key: Key, error: SandboxError) {
-        self.lose_prewarmed(key, Some(&error));
-        let live = self.live.get_mut(&key);
-        let waiting = live.and_then(|live| live.waiting.take());
-        self.destroy(key, None);
-        match waiting {
-            Some(Waiting {
-                reply,
-                anew: Some(spec),
-                ..
-            }) if !error.is_of_restore() => {
-                tracing::warn!(%error, "a pre-warmed sandbox failed");
-                self.create_anew(*spec, reply);
-            }
-            Some(Waiting { reply, .. }) => {
-                // It may not be waited for any more.
-                let _ = reply.send(Err(error));
-            }
-            None => {}
-        }
-    }
-
-    /// Init's socket has ended. PID 1's pidfd says when it is gone; without one there is only the builder.
-    pub(super) fn lose_init(&mut self, key: Key) {
-        let Some(live) = self.live.get_mut(&key) else {
-            return;
-        };
-        if live.init.is_none() && !live.gone {
-            live.gone = true;
-            if let Some(builder) = live.builder.take() {
-                self.later(Duration::ZERO, 0, Job::Reap(builder));
-            }
-            self.fail_silent_init(key);
-        } else if live.waiting.is_some() {
-            self.fail_silent_init(key);
-        }
-    }
-
-    pub(super) fn fail_silent_init(&mut self, key: Key) {
-        self.fail(
-            key,
-            SandboxError::step("start", "hearth-init exited without a status report"),
-        );
-    }
-
-    /// PID 1 is dead, and so is everything that was inside.
-    pub(super) fn on_exit(&mut self, key: Key) {
-        // What it said last may still be in the socket.
-        self.on_report(key);
-        let Some(live) = self.live.get_mut(&key) else {
-            return;
-        };
-        if live.init.is_none() {
-            return;
-        }
-        let how = live.reap();
-        live.ended.send_replace(Some(how));
-        live.gone = true;
-        live.control = None;
-        let destroying = live.destroying;
-        if live.waiting.is_some() {
-            // Its builder may live, and so its socket.
-            self.fail_silent_init(key);
-        }
-        // Nothing else refers to a pre-warmed sandbox.
-        if self.lose_prewarmed(key, None) {
-            self.destroy(key, None);
-        } else if destroying {
-            self.remove_sandbox(key, 0);
-        }
-    }
-
-    pub(super) fn destroy(&mut self, key: Key, reply: Option<oneshot::Sender<()>>) {
-        let Some(live) = self.live.get_mut(&key) else {
-            if let Some(reply) = reply {
-                // It may not be waited for any more.
-                let _ = reply.send(());
-            }
-            return;
-        };
-        live.destroyed.extend(reply);
-        let mut builder = None;
-        if !std::mem::replace(&mut live.destroying, true) {
-            live.kill();
-            // The builder of a pre-warmed sandbox still runs, and is useless without PID 1.
-            if live.init.is_some() || live.gone {
-                live.kill_builder();
-                builder = live.builder.take();
-            }
-            live.prewarmed = None;
-        }
-        let gone = live.gone;
-        self.lose_prewarmed(key, None);
-        if let Some(builder) = builder {
-            self.later(Duration::ZERO, 0, Job::Reap(builder));
-        }
-        if gone {
-            self.remove_sandbox(key, 0);
-        }
-    }
-
-    pub(super) fn remove_sandbox(&mut self, key: Key, tries: u32) {
-        let Some(live) = self.live.get(&key) else {
-            return;
-        };
-        match live.remove() {
-            Err(_) if tries < RETRIES => {
-                self.again(tries, Job::RemoveSandbox(key));
-                return;
-            }
-            Err(error) => tracing::warn!(%error, "cannot remove a sandbox"),
-            Ok(()) => {}
-        }
-        if let Some(live) = self.live.remove(&key) {
-            for reply in live.destroyed {
-                // It may not be waited for any more.
-                let _ = reply.send(());
-            }
-        }
     }
 }

@@ -18,9 +18,10 @@ use parking_lot::Mutex;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use tokio::sync::oneshot;
 
+use super::jobs::Job;
 use super::live::{LiveSandbox, Waiting};
 use super::mailbox::Key;
-use super::thread::{FIRST_INSTANCE_CGROUP, Job, SETUP_TIMEOUT, Thread};
+use super::thread::{FIRST_INSTANCE_CGROUP, SETUP_TIMEOUT, Thread};
 use super::{Sandbox, SandboxError, SandboxSpec};
 
 /// After one could not be made, none is for this long: what fails is likely to fail again, and each costs CPU time.

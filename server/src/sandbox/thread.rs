@@ -7,18 +7,16 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::Child;
 use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hearth_init::criu::CriuProgram;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::process::{Pid, WaitOptions, waitpid};
-use rustix::time::Timespec;
 use tokio::sync::oneshot;
 
 use super::attach::Attach;
 use super::cgroup::{Leaf, Top};
+use super::jobs::{Job, RETRIES, RETRY, Scheduled};
 use super::live::LiveSandbox;
 use super::mailbox::{Key, Mailbox, Message};
 use super::prewarmed::{PrewarmedBoard, PrewarmedSandboxes};
@@ -27,11 +25,6 @@ use super::{INSTANCE_CGROUP_POOL, SandboxError};
 /// A sandbox that is not ready after this long is given up. Building one takes milliseconds; protects callers from a
 /// file system that hangs.
 pub(super) const SETUP_TIMEOUT: Duration = Duration::from_secs(30);
-/// First and longest pause before something is tried again.
-pub(super) const RETRY: (Duration, Duration) =
-    (Duration::from_millis(2), Duration::from_millis(250));
-/// Times a removal is tried, about ten seconds in all. What is left then is cleared at the next start.
-pub(super) const RETRIES: u32 = 48;
 /// Delay between ordering a sandbox and creating its first instance cgroup. Doing it immediately would delay the
 /// sandbox, which the kernel wakes on this thread's CPU.
 pub(super) const FIRST_INSTANCE_CGROUP: Duration = Duration::from_millis(3);
@@ -42,29 +35,6 @@ pub(super) const OTHER_INSTANCE_CGROUPS: Duration = Duration::from_millis(5);
 const EVENTS: usize = 64;
 /// The mailbox's event; sandboxes' are twice their key, plus one for PID 1's end.
 const BELL: u64 = u64::MAX;
-
-/// Something to be done at a later time.
-pub(super) enum Job {
-    Reap(Child),
-    /// A PID 1 whose pidfd could not be received.
-    ReapUnheld(Pid),
-    Sweep(Key),
-    RemoveInstanceCgroup(Key, Leaf),
-    RemoveSandbox(Key),
-    /// Keep this many instance cgroups ready.
-    FillPool(Key, usize),
-    GiveUpStarting(Key),
-    GiveUpPrewarmed(Key),
-    ReplacePrewarmed(Key),
-    /// A restore had this long.
-    GiveUpRestoring(Key, Duration),
-}
-
-struct Scheduled {
-    at: Instant,
-    tries: u32,
-    job: Job,
-}
 
 /// The thread's state.
 pub(super) struct Thread {
@@ -80,7 +50,7 @@ pub(super) struct Thread {
     pub(super) live: HashMap<Key, LiveSandbox>,
     pub(super) next: Key,
     pub(super) prewarmed: PrewarmedSandboxes,
-    jobs: Vec<Scheduled>,
+    pub(super) jobs: Vec<Scheduled>,
     /// No sandbox will be asked for any more: the thread ends with the last one.
     pub(super) closing: bool,
     /// Who waits for that.
@@ -209,7 +179,7 @@ impl Thread {
         }
     }
 
-    fn remove_instance_cgroup(&mut self, key: Key, leaf: Leaf, tries: u32) {
+    pub(super) fn remove_instance_cgroup(&mut self, key: Key, leaf: Leaf, tries: u32) {
         if !self.live.contains_key(&key) {
             return; // removed with its sandbox
         }
@@ -230,7 +200,7 @@ impl Thread {
         }
     }
 
-    fn sweep(&mut self, key: Key) {
+    pub(super) fn sweep(&mut self, key: Key) {
         if self.live.get(&key).is_some_and(|live| !live.sweep()) {
             self.later(RETRY.0, 0, Job::Sweep(key));
         }
@@ -246,65 +216,6 @@ impl Thread {
                 Ok(leaf) => live.pool.lock().push(leaf),
                 // The next caller gets the error.
                 Err(_) => return,
-            }
-        }
-    }
-
-    pub(super) fn later(&mut self, after: Duration, tries: u32, job: Job) {
-        self.jobs.push(Scheduled {
-            at: Instant::now() + after,
-            tries,
-            job,
-        });
-    }
-
-    pub(super) fn again(&mut self, tries: u32, job: Job) {
-        let pause = RETRY.0.saturating_mul(1 << tries.min(16)).min(RETRY.1);
-        self.later(pause, tries + 1, job);
-    }
-
-    fn timeout(&self) -> Option<Timespec> {
-        let at = self.jobs.iter().map(|job| job.at).min()?;
-        let left = at.saturating_duration_since(Instant::now());
-        Timespec::try_from(left).ok()
-    }
-
-    fn run_due_jobs(&mut self) {
-        let now = Instant::now();
-        let (due, left) = std::mem::take(&mut self.jobs)
-            .into_iter()
-            .partition::<Vec<_>, _>(|job| job.at <= now);
-        self.jobs = left;
-        for Scheduled { tries, job, .. } in due {
-            match job {
-                Job::Reap(mut builder) => {
-                    if let Ok(None) = builder.try_wait() {
-                        self.again(tries, Job::Reap(builder));
-                    }
-                }
-                Job::ReapUnheld(pid) => {
-                    if let Ok(None) = waitpid(Some(pid), WaitOptions::NOHANG) {
-                        self.again(tries, Job::ReapUnheld(pid));
-                    }
-                }
-                Job::Sweep(key) => self.sweep(key),
-                Job::RemoveInstanceCgroup(key, leaf) => {
-                    self.remove_instance_cgroup(key, leaf, tries)
-                }
-                Job::FillPool(key, instance_cgroups) => self.fill_pool(key, instance_cgroups),
-                Job::RemoveSandbox(key) => self.remove_sandbox(key, tries),
-                Job::GiveUpRestoring(key, limit) => self.give_up_restoring(key, limit),
-                Job::GiveUpPrewarmed(key) => self.give_up_prewarmed(key),
-                Job::ReplacePrewarmed(key) => self.replace_prewarmed(key),
-                Job::GiveUpStarting(key) => {
-                    if let Some(live) = self.live.get_mut(&key)
-                        && (live.waiting.is_some() || live.builder.is_some())
-                    {
-                        live.kill_builder();
-                        let detail = format!("not ready after {} s", SETUP_TIMEOUT.as_secs());
-                        self.fail(key, SandboxError::step("start", detail));
-                    }
-                }
             }
         }
     }

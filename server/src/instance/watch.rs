@@ -1,0 +1,65 @@
+//! The watch over one instance: how its process ended.
+
+use std::sync::Arc;
+
+use rustix::process::{Signal, pidfd_send_signal};
+use tokio::sync::oneshot;
+
+use super::template::{EXIT_NEWS_DEADLINE, Template};
+use super::{Death, Vitals, Way};
+use crate::host_error::HostError;
+use crate::sandbox::InstanceCgroup;
+use crate::watched::Watched;
+
+/// The watch over one instance's process.
+pub(super) struct Watch {
+    /// Kept open: the worker would see its closing as the server's end.
+    pub socket: Watched,
+    /// The process.
+    pub end: Watched,
+    /// Receives the error if it cannot be moved into its cgroup.
+    pub refused: oneshot::Receiver<HostError>,
+    pub vitals: Arc<Vitals>,
+    pub template: Arc<Template>,
+    pub inner_pid: u32,
+    pub way: Way,
+}
+
+impl Watch {
+    pub(super) async fn run(self, instance_cgroup: Arc<InstanceCgroup>) {
+        // Of a fork the template says how it ended; of itself, PID 1.
+        let reported = (self.way == Way::Fork).then(|| self.template.exit_of(self.inner_pid));
+        let status = async {
+            match reported {
+                Some(reported) => reported.await.ok(),
+                None => self.template.end_of_itself().await,
+            }
+        };
+        let unlimited = tokio::select! {
+            // An error is the runtime's end, and everybody's.
+            _ = self.end.readable() => None,
+            Ok(error) = self.refused => Some(error),
+        };
+        if let Some(error) = unlimited {
+            let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
+            tracing::error!(pid = self.vitals.pid, %error, "an instance was ended");
+            self.vitals.record(Death::Unlimited(error));
+            instance_cgroup.kill();
+            return;
+        }
+        let status = tokio::time::timeout(EXIT_NEWS_DEADLINE, status).await;
+        let ran_out = self.way == Way::Become && self.template.ran_out_of_memory();
+        let death = if ran_out || instance_cgroup.oom_killed() {
+            Death::OutOfMemory
+        } else {
+            Death::Crashed(match status {
+                Ok(Some(status)) => status.to_string(),
+                _ => "it exited without a status report".into(),
+            })
+        };
+        self.vitals.record(death);
+        // What it left behind in its cgroup goes with it.
+        instance_cgroup.kill();
+        drop(self.socket);
+    }
+}
