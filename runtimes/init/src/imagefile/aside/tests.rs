@@ -118,6 +118,15 @@ fn what_is_not_plain_memory_stays() {
     assert!(of(plain(0..9), all).is_some());
     let small = (0..9, ANONYMOUS, READ_WRITE, ORDINARY, SMALL_PAGES);
     assert!(of(small, all).is_some());
+    // As V8 maps its heap.
+    let uncounted = (
+        0..9,
+        ANONYMOUS | UNCOUNTED,
+        READ_WRITE,
+        ORDINARY,
+        NOT_FOR_CHILDREN,
+    );
+    assert!(of(uncounted, all).is_some());
     assert_eq!(of(plain(0..9), &[]), None);
     let with = |flags: libc::c_int| (0..9, flags as u64, READ_WRITE, ORDINARY, 0);
     let anonymous = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -126,7 +135,6 @@ fn what_is_not_plain_memory_stays() {
         with(libc::MAP_SHARED | libc::MAP_ANONYMOUS),
         with(anonymous | libc::MAP_GROWSDOWN),
         with(anonymous | libc::MAP_LOCKED),
-        with(anonymous | libc::MAP_NORESERVE),
         (0..9, ANONYMOUS, libc::PROT_READ as u64, ORDINARY, 0),
         (0..9, ANONYMOUS, READ_WRITE | 4, ORDINARY, 0),
         (0..9, ANONYMOUS, READ_WRITE, ORDINARY | 1 << 3, 0),
