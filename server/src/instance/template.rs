@@ -46,6 +46,8 @@ pub struct Template {
     sequence: AtomicU64,
     /// Forks that it refused since the last that worked, for want of what the host has to give.
     refusals: AtomicU32,
+    /// Kills for want of memory in the template's cgroup that were told of forks.
+    oom_kills_told: AtomicU64,
     waiting: Mutex<Waiting>,
     watched: AtomicBool,
     /// Prepared for the next start.
@@ -88,6 +90,7 @@ impl Template {
             sandbox,
             sequence: AtomicU64::new(1),
             refusals: AtomicU32::new(0),
+            oom_kills_told: AtomicU64::new(0),
             waiting: Mutex::default(),
             watched: AtomicBool::new(false),
             descriptors: Mutex::default(),
@@ -237,6 +240,17 @@ impl Template {
     /// Whether it met the limit of its own cgroup, in which it was before it became an instance.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.sandbox.template_oom_killed()
+    }
+
+    /// Whether the memory limit of the template's cgroup killed a fork that nobody was told of yet: one that used up its memory
+    /// before it was moved into its own cgroup.
+    pub(super) fn take_oom_kill(&self) -> bool {
+        let kills = self.sandbox.oom_kills_of_template();
+        let one_more = |told| (told < kills).then_some(told + 1);
+        let taken =
+            self.oom_kills_told
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        taken.is_ok()
     }
 
     /// How it ended, when it has become an instance: by its own status, once that is known.

@@ -48,8 +48,15 @@ impl Watch {
             return;
         }
         let status = tokio::time::timeout(EXIT_NEWS_DEADLINE, status).await;
-        let ran_out = self.way == Way::Become && self.template.ran_out_of_memory();
-        let death = if ran_out || instance_cgroup.oom_killed() {
+        let ran_out = instance_cgroup.oom_killed()
+            || match self.way {
+                Way::Become => self.template.ran_out_of_memory(),
+                Way::Fork => {
+                    let killed = matches!(status, Ok(Some(status)) if status.is_kill());
+                    killed && self.template.take_oom_kill()
+                }
+            };
+        let death = if ran_out {
             Death::OutOfMemory
         } else {
             Death::Crashed(match status {

@@ -115,6 +115,12 @@ impl Sandbox {
         }
     }
 
+    /// Processes that the memory limit of the template's own leaf has killed: the template, or forks that were not moved into
+    /// their instance cgroups yet. 0 when it is gone. Reads a file of the kernel's.
+    pub fn oom_kills_of_template(&self) -> u64 {
+        self.template.oom_kills()
+    }
+
     /// The template's exit status or the signal that ended it, once the sandbox is gone.
     pub fn template_status(&self) -> Option<(Option<i32>, Option<i32>)> {
         self.ended

@@ -9,6 +9,13 @@ pub enum ExitStatus {
     Signal(i32),
 }
 
+impl ExitStatus {
+    /// Whether SIGKILL ended it, which is also how the kernel enforces memory limits.
+    pub(in crate::instance) fn is_kill(self) -> bool {
+        self == Self::Signal(rustix::process::Signal::KILL.as_raw())
+    }
+}
+
 impl std::fmt::Display for ExitStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
