@@ -8,6 +8,7 @@ use std::time::Duration;
 use hearth_testkit::cgroups::{self, Cgroup};
 use hearth_testkit::figures::cpu_ticks;
 use hearth_testkit::processes::{self, Process, signal};
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 /// What the kernel calls Hearth's init, whose children are the templates.
@@ -29,9 +30,15 @@ pub struct Workers {
     pub instances: Vec<Process>,
 }
 
-/// Sums a figure of processes.
+/// Sums a figure of processes. One that has ended meanwhile, as the instances of a version that was replaced do, has none.
 pub fn sum<T: Sum>(processes: &[Process], figure: fn(u32) -> io::Result<T>) -> io::Result<T> {
-    processes.iter().map(|process| figure(process.pid)).sum()
+    let has_ended = |error: &io::Error| {
+        error.kind() == io::ErrorKind::NotFound
+            || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+    };
+    let figures = processes.iter().map(|process| figure(process.pid));
+    let of_live = figures.filter(|figure| !figure.as_ref().is_err_and(has_ended));
+    of_live.sum()
 }
 
 /// User and system time of a process and of all that it and its children have started. What ends meanwhile is missing, so it
@@ -120,6 +127,27 @@ fn is_template(process: &Process) -> bool {
 mod tests {
     use super::*;
     use hearth_testkit::figures::cpu_time;
+
+    #[test]
+    fn a_process_that_has_ended_adds_nothing_to_a_sum() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat");
+        let both: Vec<_> = [std::process::id(), child.id()]
+            .into_iter()
+            .map(|pid| Process::of(pid).expect("it runs"))
+            .collect();
+        let one = |_| Ok(1);
+        assert_eq!(sum(&both, one).expect("no reading fails"), 2);
+        child.kill().expect("it runs");
+        child.wait().expect("a child");
+        let one_if_it_lives = |pid| hearth_testkit::figures::threads(pid).map(|_| 1);
+        assert_eq!(
+            sum(&both, one_if_it_lives).expect("of the one that lives"),
+            1
+        );
+    }
 
     #[test]
     fn a_familys_time_holds_that_of_its_children() {
