@@ -83,7 +83,8 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     }
     let wanted = std::env::var(ROWS).unwrap_or_default();
     let mut rows = rows(&runtimes, scale);
-    match servers[1].capability("criu")? {
+    let [before, now] = &servers;
+    match before.capability("criu")?.and(now.capability("criu")?) {
         Ok(()) if ASLEEP.contains(&wanted) => rows.push(restore(&servers)?),
         Ok(()) => {}
         Err(reason) => document.skip(ASLEEP, reason),
