@@ -114,18 +114,23 @@ async fn run(config: Config) -> anyhow::Result<()> {
         .map_or_else(find_runtimes, Ok)
         .context("HEARTH_RUNTIMES")?;
     let runtimes = Runtimes::probe(&runtimes_dir, &config);
+    let host = Host::start(hearth_host::Settings {
+        data_dir: data_dir.path.clone(),
+        init,
+        runtimes: runtimes_dir.clone(),
+        uids: hearth_host::UIDS,
+        criu: config.criu_choice(),
+        readers: None,
+    })?;
     let images = Images::start(
-        &data_dir.path.join("images"),
-        &init,
+        &data_dir.path,
+        &host,
         criu::Settings {
-            criu: config.criu.clone(),
             timeout: Duration::from_millis(config.restore_timeout_ms),
             budget: config.image_budget_mb << 20,
         },
-        &[&init, &runtimes_dir, &config.python],
-    );
-    let criu = images.criu().map(|criu| criu.program.clone());
-    let host = Host::start_with_criu(&data_dir.path.join("run"), &init, criu)?;
+        &[&runtimes_dir, &config.python],
+    )?;
 
     let store = Store::open(&data_dir.path.join("hearth.db"))
         .await

@@ -165,14 +165,15 @@ fn images(server: &Server, runtime: Runtime, document: &mut Document) -> anyhow:
     Ok(())
 }
 
-/// An image is complete when it has its manifest.
+/// An image is complete when it has its name.
 fn complete_images(dir: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return 0;
     };
     entries
         .flatten()
-        .filter(|entry| entry.path().join("manifest.json").is_file())
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+        .filter(|entry| entry.path().join("criu").is_dir())
         .count()
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use hearth_host::CriuChoice;
 
 use crate::system::{HostMemory, cores};
 
@@ -267,6 +268,17 @@ impl Config {
             Duration::from_micros(self.busy_poll_us.into())
         } else {
             Duration::ZERO
+        }
+    }
+
+    /// Which CRIU dumps and restores templates: none where images have no room.
+    pub fn criu_choice(&self) -> CriuChoice {
+        match &self.criu {
+            _ if self.image_budget_mb == 0 => {
+                CriuChoice::Never("HEARTH_IMAGE_BUDGET_MB=0 leaves no room for images".into())
+            }
+            Some(path) => CriuChoice::Named(path.clone()),
+            None => CriuChoice::Detect,
         }
     }
 

@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use tokio::io::Interest;
 use tokio::sync::oneshot;
 
 use super::descriptors::{Forking, InstanceDescriptors, Worker};
 use super::freeze::Frozen;
-use super::template::{EXIT_NEWS_DEADLINE, Template};
+use super::template::{EXIT_NEWS_DEADLINE, ExitStatus, Template};
 use super::{Death, FunctionKey, Instance, Logs, Vitals, Way};
 use crate::channel::ChannelError;
 use crate::host_error::HostError;
@@ -140,20 +140,19 @@ impl Instance {
         })?;
         logs.signs().add_process(&pidfd)?;
         // A pidfd becomes readable when its process ends.
-        let end = Watched::new(pidfd.try_clone()?, Interest::READABLE)?;
+        let end = Watched::new(pidfd, Interest::READABLE)?;
         // A hostile template may have let the sender end and be reaped, and its number pass to a process of the host,
         // which must not be taken for an instance and killed.
         if !template.sandbox.owns(host_pid) {
             return Err(StartError::BadReady);
         }
-        let refused = instance_cgroup.attach(host_pid, pidfd.try_clone()?);
+        let refused = instance_cgroup.attach(host_pid);
         let vitals = Arc::new(Vitals {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             pid: host_pid,
             death: OnceLock::new(),
             died: tokio::sync::Notify::new(),
             hangup: channel.hangup(),
-            pidfd,
         });
         let instance_cgroup = Arc::new(instance_cgroup);
         let watch = Watch {
@@ -294,14 +293,17 @@ impl Watch {
             Ok(error) = self.refused => Some(error),
         };
         if let Some(error) = unlimited {
-            let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
             tracing::error!(pid = self.vitals.pid, %error, "an instance was ended");
             self.vitals.record(Death::Unlimited(error));
             instance_cgroup.kill();
             return;
         }
         let status = tokio::time::timeout(EXIT_NEWS_DEADLINE, status).await;
-        let ran_out = self.way == Way::Become && self.template.ran_out_of_memory();
+        let was_killed = matches!(status, Ok(Some(ExitStatus::Signal(signal))) if signal == Signal::KILL.as_raw());
+        let ran_out = match self.way {
+            Way::Become => self.template.ran_out_of_memory(),
+            Way::Fork => was_killed && self.template.has_oom_killed(),
+        };
         let death = if ran_out || instance_cgroup.oom_killed() {
             Death::OutOfMemory
         } else {

@@ -47,6 +47,8 @@ pub struct Template {
     /// Forks that it refused since the last that worked, for want of what the host has to give.
     refusals: AtomicU32,
     waiting: Mutex<Waiting>,
+    /// Processes that its own memory limit had killed when that was looked at last.
+    oom_kills: AtomicU64,
     watched: AtomicBool,
     /// Prepared for the next start.
     pub(super) descriptors: Mutex<Option<InstanceDescriptors>>,
@@ -89,6 +91,7 @@ impl Template {
             sequence: AtomicU64::new(1),
             refusals: AtomicU32::new(0),
             waiting: Mutex::default(),
+            oom_kills: AtomicU64::new(0),
             watched: AtomicBool::new(false),
             descriptors: Mutex::default(),
             preforked: Preforked::default(),
@@ -101,8 +104,8 @@ impl Template {
         })
     }
 
-    /// What CRIU needs to dump it.
-    pub fn dumpable(&self) -> &Dumpable {
+    /// Has it dumped.
+    pub fn dumpable(&self) -> Dumpable {
         self.sandbox.dumpable()
     }
 
@@ -171,9 +174,7 @@ impl Template {
         function: &FunctionKey,
         sink: &Logs,
     ) -> Result<InstanceDescriptors, StartError> {
-        let descriptors = InstanceDescriptors::new(self.busy_poll, function, sink)?;
-        descriptors.give(self.sandbox.worker_uid())?;
-        Ok(descriptors)
+        InstanceDescriptors::new(self.busy_poll, function, sink)
     }
 
     /// Commands a start that takes over `fds`; the answer is READY on the instance's own socket, or a message here.
@@ -229,14 +230,16 @@ impl Template {
         self.sandbox.memory()
     }
 
-    /// Memory mappings of its largest process, counted up to `most`. Reads files.
-    pub fn mappings(&self, most: usize) -> usize {
-        self.sandbox.mappings(most)
-    }
-
     /// Whether it met the limit of its own cgroup, in which it was before it became an instance.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.sandbox.template_oom_killed()
+    }
+
+    /// Whether that limit has killed a process since this was asked last. Forks are under it until they are in their own
+    /// cgroup, and what they take until then stays on its account.
+    pub(super) fn has_oom_killed(&self) -> bool {
+        let kills = self.sandbox.template_oom_kills();
+        kills > self.oom_kills.swap(kills, Ordering::Relaxed)
     }
 
     /// How it ended, when it has become an instance: by its own status, once that is known.

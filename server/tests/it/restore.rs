@@ -292,7 +292,10 @@ async fn an_image_goes_when_memory_is_short() {
         (evicted && function["image"]["bytes"].is_null()).then_some(())
     })
     .await;
-    assert_eq!(images(&server), Vec::<PathBuf>::new());
+    eventually("its files go", TIMEOUT, || async {
+        images(&server).is_empty().then_some(())
+    })
+    .await;
     let answer = client.invoke("hello", &json!(1)).await.expect(200);
     assert_ne!(answer.header("x-hearth-start"), "restore");
 }

@@ -1,16 +1,18 @@
-//! Starts `hearth-init`. The server never forks itself: it has threads, so it spawns a program.
+//! Starts `hearth-init`. The host process never forks itself: it has threads, so it spawns a program.
 
-use std::fs::File;
-use std::io::{self, Seek as _, Write as _};
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use hearth_init::fields::Fields as _;
 use hearth_init::{JailSpec, START, wire};
-use rustix::fs::{MemfdFlags, OFlags};
+use rustix::fs::OFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
+
+use crate::memfd::in_memory;
 
 /// A `hearth-init` that has its orders.
 pub struct Launched {
@@ -23,6 +25,7 @@ pub struct Launched {
 }
 
 /// The server's ends of what the template has.
+#[derive(Debug)]
 pub struct TemplateEnds {
     /// Read end of its stdout.
     pub stdout: OwnedFd,
@@ -37,7 +40,7 @@ pub fn launch(init: &Path, spec: &JailSpec) -> io::Result<Launched> {
     let (control, init_end) = socket_pair()?;
     let (stdout, stdout_end) = pipe()?;
     let (stderr, stderr_end) = pipe()?;
-    let orders = in_memory(&serde_json::to_vec(spec)?)?;
+    let orders = in_memory(&spec.to_bytes())?;
 
     let mut builder = Command::new(init)
         // PID 1's command line can be read inside: it must not say where Hearth is installed.
@@ -80,15 +83,4 @@ fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
-}
-
-/// A file that exists in memory only: the environment of a function is secret, and may be larger than a datagram.
-pub fn in_memory(content: &[u8]) -> io::Result<File> {
-    let mut file = File::from(rustix::fs::memfd_create(
-        "hearth-jail",
-        MemfdFlags::CLOEXEC,
-    )?);
-    file.write_all(content)?;
-    file.rewind()?;
-    Ok(file)
 }

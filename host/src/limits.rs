@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::SandboxSpec;
+use crate::protocol::request::Order;
 
 const MIB: u64 = 1 << 20;
 
@@ -11,6 +11,8 @@ const MIB: u64 = 1 << 20;
 pub const INSTANCE_PIDS: u64 = 64;
 /// Processes and threads of PID 1 and the template, and what is being reaped.
 pub const TEMPLATE_PIDS: u64 = 32;
+/// Most instances of one sandbox.
+pub const SANDBOX_INSTANCES_MAX: u32 = 1000;
 /// Most processes and threads of one sandbox, however many instances it may have. Protects the host's process table.
 pub const SANDBOX_PIDS_MAX: u64 = 32_768;
 /// What the template may use beyond one instance's memory: PID 1, the interpreter, and instances about to be moved into
@@ -94,10 +96,10 @@ pub struct Limits {
 
 impl Limits {
     /// The limits of a sandbox on a host with `cores` CPUs and `physical` bytes of memory.
-    pub fn new(spec: &SandboxSpec, cores: u64, physical: u64) -> Self {
-        let instances = u64::from(spec.max_instances);
-        let cgroup_memory = spec.memory_bytes.min(physical);
-        let before_instance_cgroup = if spec.forks {
+    pub fn new(order: &Order, cores: u64, physical: u64) -> Self {
+        let instances = u64::from(order.max_instances);
+        let cgroup_memory = order.memory_bytes.min(physical);
+        let before_instance_cgroup = if order.forks {
             FORKED_INSTANCE_MEMORY
         } else {
             BOOTED_INSTANCE_MEMORY
@@ -117,7 +119,7 @@ impl Limits {
             cgroup_memory,
             pids: (TEMPLATE_PIDS + INSTANCE_PIDS * instances).min(SANDBOX_PIDS_MAX),
             cpu_quota_us: (instances.max(1) * CPU_PERIOD_US).min(all_cores - CPU_RESERVE_US),
-            cpu_weight: match spec.dumpable {
+            cpu_weight: match order.dumpable {
                 true => CPU_WEIGHT_OF_IMAGE,
                 false => CPU_WEIGHT,
             },
@@ -127,7 +129,7 @@ impl Limits {
     }
 
     /// The limits on this machine, which is asked once: finding out how many cores there are reads a dozen files.
-    pub fn here(spec: &SandboxSpec) -> Self {
+    pub fn here(order: &Order) -> Self {
         static MACHINE: LazyLock<(u64, u64)> = LazyLock::new(|| {
             let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
             let info = rustix::system::sysinfo();
@@ -135,37 +137,28 @@ impl Limits {
             (cores, physical)
         });
         let (cores, physical) = *MACHINE;
-        Self::new(spec, cores, physical)
+        Self::new(order, cores, physical)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Network;
 
-    fn spec(memory_mib: u64, max_instances: u32) -> SandboxSpec {
-        SandboxSpec {
-            id: "f-1".into(),
-            hostname: "f".into(),
+    fn order(memory_mib: u64, max_instances: u32) -> Order {
+        Order {
             uid_base: 1_900_000_000,
-            code_dir: "/c".into(),
-            runtime_dir: "/r".into(),
-            runtime_name: "python",
-            argv: vec!["/bin/true".into()],
-            forks: true,
-            env: Vec::new(),
             memory_bytes: memory_mib * MIB,
             max_instances,
-            network: Network::None,
+            forks: true,
             dumpable: false,
-            restore: None,
+            restore_limit: None,
         }
     }
 
     #[test]
     fn grows_with_the_instances() {
-        let limits = Limits::new(&spec(128, 8), 4, 16 << 30);
+        let limits = Limits::new(&order(128, 8), 4, 16 << 30);
         assert_eq!(limits.cgroup_memory, 128 * MIB);
         assert_eq!(limits.template_memory, (192 + 8 * 4) * MIB);
         assert_eq!(limits.memory, (192 + 8 * (4 + 128)) * MIB);
@@ -176,18 +169,18 @@ mod tests {
 
     #[test]
     fn instances_that_boot_have_room_to() {
-        let spec = SandboxSpec {
+        let order = Order {
             forks: false,
-            ..spec(128, 8)
+            ..order(128, 8)
         };
-        let limits = Limits::new(&spec, 4, 16 << 30);
+        let limits = Limits::new(&order, 4, 16 << 30);
         assert_eq!(limits.template_memory, (192 + 8 * 64) * MIB);
         assert_eq!(limits.memory, (192 + 8 * (64 + 128)) * MIB);
     }
 
     #[test]
     fn never_more_than_the_machine_has() {
-        let limits = Limits::new(&spec(16_384, 1000), 1, 2 << 30);
+        let limits = Limits::new(&order(16_384, 1000), 1, 2 << 30);
         assert_eq!(limits.memory, 2 << 30);
         assert_eq!(limits.template_memory, 2 << 30);
         assert_eq!(limits.pids, SANDBOX_PIDS_MAX);
@@ -197,16 +190,16 @@ mod tests {
 
     #[test]
     fn what_an_image_is_made_of_goes_after_functions() {
-        let spec = SandboxSpec {
+        let order = Order {
             dumpable: true,
-            ..spec(128, 8)
+            ..order(128, 8)
         };
-        let limits = Limits::new(&spec, 4, 16 << 30);
+        let limits = Limits::new(&order, 4, 16 << 30);
         assert_eq!(limits.cpu_weight, CPU_WEIGHT_OF_IMAGE);
     }
 
     #[test]
     fn one_instance_gets_one_core() {
-        assert_eq!(Limits::new(&spec(32, 1), 8, 8 << 30).cpu_quota_us, 20_000);
+        assert_eq!(Limits::new(&order(32, 1), 8, 8 << 30).cpu_quota_us, 20_000);
     }
 }

@@ -2,22 +2,23 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hearth_init::criu::Outside;
+use hearth_init::fields::Fields as _;
 use hearth_init::{MAX_REPORT, Report, wire};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use tokio::sync::oneshot;
 
 use super::launch::TemplateEnds;
-use super::live::{LiveSandbox, Waiting};
-use super::mailbox::Key;
-use super::thread::{
-    FIRST_INSTANCE_CGROUP, Job, OTHER_INSTANCE_CGROUPS, RETRIES, RETRY, SETUP_TIMEOUT, Thread,
+use super::live::{Function, LiveSandbox, Waiting};
+use super::{
+    FIRST_INSTANCE_CGROUP, INSTANCE_CGROUP_POOL, Job, Keeper, OTHER_INSTANCE_CGROUPS, RETRIES,
+    RETRY, SETUP_TIMEOUT,
 };
-use super::{Dumpable, INSTANCE_CGROUP_POOL, RESTORE_STEP, Sandbox, SandboxError, SandboxSpec};
+use crate::SandboxError;
+use crate::protocol::request::Order;
+use crate::protocol::{Key, Papers, Reply, Sequence};
 
 /// The server waits for no template.
 fn unblocked(socket: OwnedFd) -> io::Result<OwnedFd> {
@@ -26,88 +27,74 @@ fn unblocked(socket: OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// What leads out of a sandbox: a pipe has the same inode at both ends, each end of a socket its own.
-fn dumpable(
+fn outside(
     control: &OwnedFd,
     control_inode: u64,
     ends: &TemplateEnds,
-    init: Option<&OwnedFd>,
-) -> io::Result<Dumpable> {
+) -> io::Result<(Outside, u64)> {
     let inode = |fd: &OwnedFd| Ok::<_, io::Error>(rustix::fs::fstat(fd)?.st_ino);
-    Ok(Dumpable {
-        init: init.ok_or(io::ErrorKind::NotConnected)?.try_clone()?,
-        outside: Outside {
-            control: control_inode,
-            stdout: inode(&ends.stdout)?,
-            stderr: inode(&ends.stderr)?,
-        },
-        control_peer: inode(control)?,
-    })
+    let outside = Outside {
+        control: control_inode,
+        stdout: inode(&ends.stdout)?,
+        stderr: inode(&ends.stderr)?,
+    };
+    Ok((outside, inode(control)?))
 }
 
-impl Thread {
+impl Keeper {
+    /// Makes a sandbox, if it may be made; of a restore, out of a pre-warmed one where there is one that fits.
     pub(super) fn create(
         &mut self,
-        spec: SandboxSpec,
-        reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
-    ) {
-        if let Some((spec, reply)) = self.restore_into_prewarmed(spec, reply) {
-            self.create_anew(spec, reply);
+        sequence: Sequence,
+        order: Order,
+        papers: Papers,
+    ) -> Result<(), SandboxError> {
+        self.check_order(&order)?;
+        Self::check_names(&papers, &order)?;
+        match self.restore_into_prewarmed(sequence, (order, papers)) {
+            Some(function) => self.create_anew(sequence, function),
+            None => Ok(()),
         }
     }
 
-    fn create_anew(
-        &mut self,
-        spec: SandboxSpec,
-        reply: oneshot::Sender<Result<Sandbox, SandboxError>>,
-    ) {
+    fn create_anew(&mut self, sequence: Sequence, function: Function) -> Result<(), SandboxError> {
         let key = self.next;
         self.next += 1;
-        let limit = spec.restore.as_ref().map(|source| source.limit);
-        let started = if self.closing && !self.closed.is_empty() {
-            Err(SandboxError::shut_down())
-        } else {
-            // The key makes a sandbox's name another one than that of a predecessor that is still being removed.
-            let name = format!("{}.{key}", spec.id);
-            LiveSandbox::start(self, &name, spec)
-        };
-        let (mut live, ends) = match started {
-            Ok(started) => started,
-            Err(error) => {
-                // It may not be waited for any more.
-                let _ = reply.send(Err(error));
-                return;
-            }
-        };
-        let watched = live.control.as_ref().map(|control| {
-            epoll::add(
-                &self.epoll,
-                control,
-                EventData::new_u64(key * 2),
-                EventFlags::IN,
-            )
+        let limit = function.0.restore_limit;
+        // The key makes a sandbox's name another one than that of a predecessor that is still being removed.
+        let name = format!("{}.{key}", function.1.id);
+        let (mut live, ends) = LiveSandbox::start(&self.host, name, function)?;
+        let watched = self.watch_init(key, &live);
+        live.waiting = Some(Waiting {
+            sequence,
+            ends,
+            anew: None,
         });
-        if let Some(Err(error)) = watched {
-            let _ = reply.send(Err(SandboxError::step("epoll", error)));
+        if watched.is_err() {
             live.control = None;
-        } else {
-            live.waiting = Some(Waiting {
-                reply,
-                ends,
-                anew: None,
-            });
         }
-        let unwatched = live.control.is_none();
         self.live.insert(key, live);
-        if unwatched {
+        if let Err(error) = watched {
+            self.fail(key, error);
             self.lose_init(key);
-        } else {
-            self.later(SETUP_TIMEOUT, 0, Job::GiveUpStarting(key));
-            if let Some(limit) = limit {
-                self.later(limit, 0, Job::GiveUpRestoring(key, limit));
-            }
-            // While the sandbox is being created, so that its first start finds a cgroup.
-            self.later(FIRST_INSTANCE_CGROUP, 0, Job::FillPool(key, 1));
+            return Ok(());
         }
+        self.later(SETUP_TIMEOUT, 0, Job::GiveUpStarting(key));
+        if let Some(limit) = limit {
+            self.later(limit, 0, Job::GiveUpRestoring(key, limit));
+        }
+        // While the sandbox is being created, so that its first start finds a cgroup.
+        self.later(FIRST_INSTANCE_CGROUP, 0, Job::FillPool(key, 1));
+        Ok(())
+    }
+
+    /// Has init's reports wake the keeper.
+    pub(super) fn watch_init(&self, key: Key, live: &LiveSandbox) -> Result<(), SandboxError> {
+        let control = live.control.as_ref();
+        let control = control.ok_or_else(|| SandboxError::step("control", "it has none"))?;
+        let data = EventData::new_u64(key * 2);
+        epoll::add(&self.epoll, control, data, EventFlags::IN)
+            .map_err(|error| SandboxError::step("epoll", error))
     }
 
     /// A restore's time is over: when it is not done, it is given up, with what CRIU had to say.
@@ -118,7 +105,18 @@ impl Thread {
         if live.waiting.is_some() {
             let (limit, said) = (limit.as_millis(), live.criu_said());
             let detail = format!("timed out after {limit} ms; {said}");
-            self.fail(key, SandboxError::step(RESTORE_STEP, detail));
+            self.fail(key, SandboxError::restore(detail));
+        }
+    }
+
+    /// A sandbox had its time to be made.
+    pub(super) fn give_up_starting(&mut self, key: Key) {
+        if let Some(live) = self.live.get_mut(&key)
+            && (live.waiting.is_some() || live.builder.is_some())
+        {
+            live.kill_builder();
+            let detail = format!("not ready after {} s", SETUP_TIMEOUT.as_secs());
+            self.fail(key, SandboxError::step("start", detail));
         }
     }
 
@@ -140,7 +138,7 @@ impl Thread {
                 self.lose_init(key);
                 return;
             }
-            match serde_json::from_slice(&buffer[..length]) {
+            match Report::from_bytes(&buffer[..length]) {
                 Ok(Report::Spawned { pid }) => match fds.pop() {
                     Some(pidfd) => self.spawned(key, pidfd),
                     None => self.end_unheld(key, pid),
@@ -181,7 +179,7 @@ impl Thread {
         self.fail(key, SandboxError::step("pidfd", error));
     }
 
-    pub(super) fn spawned(&mut self, key: Key, pidfd: OwnedFd) {
+    fn spawned(&mut self, key: Key, pidfd: OwnedFd) {
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
@@ -206,7 +204,7 @@ impl Thread {
         }
     }
 
-    pub(super) fn ready(&mut self, key: Key, control: Option<OwnedFd>, control_inode: u64) {
+    fn ready(&mut self, key: Key, control: Option<OwnedFd>, control_inode: u64) {
         let control = control.ok_or(io::ErrorKind::InvalidData.into());
         let control = match control.and_then(unblocked) {
             Ok(control) => control,
@@ -215,33 +213,30 @@ impl Thread {
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
-        let Some(Waiting { reply, ends, .. }) = live.waiting.take() else {
+        let Some(waiting) = live.waiting.take() else {
             return;
         };
-        let builder = live.builder.take();
-        let dumpable = match dumpable(&control, control_inode, &ends, live.init.as_ref()) {
-            Ok(dumpable) => dumpable,
+        match outside(&control, control_inode, &waiting.ends) {
+            Ok(outside) => live.outside = Some(outside),
             Err(error) => {
-                // It may not be waited for any more.
-                let _ = reply.send(Err(SandboxError::step("control", error)));
-                return self.destroy(key, None);
+                live.waiting = Some(waiting);
+                return self.fail(key, SandboxError::step("control", error));
             }
-        };
-        let sandbox = Sandbox {
-            control: Some(control),
-            dumpable,
-            stdout: Some(ends.stdout),
-            stderr: Some(ends.stderr),
+        }
+        let builder = live.builder.take();
+        let prepared = std::mem::take(&mut live.prepared);
+        let created = Reply::Created {
+            sequence: waiting.sequence,
             key,
+            name: live.name.clone(),
             uid: live.uid,
-            template: live.group.template(),
-            pool: Arc::clone(&live.pool),
-            ended: live.ended.subscribe(),
-            mailbox: self.mailbox.clone(),
-            attach: self.attach.clone(),
+            was_prewarmed: waiting.anew.is_some(),
         };
-        // If nothing waits any more, the sandbox is dropped here, which destroys it.
-        drop(reply.send(Ok(sandbox)));
+        let TemplateEnds { stdout, stderr } = waiting.ends;
+        self.outbox.send(created, vec![control, stdout, stderr]);
+        for leaf in prepared {
+            self.say(Reply::Prepared(key, leaf));
+        }
         // That of a former pre-warmed sandbox exits shortly.
         if let Some(builder) = builder {
             self.later(RETRY.0, 0, Job::Reap(builder));
@@ -249,7 +244,7 @@ impl Thread {
         self.later(
             OTHER_INSTANCE_CGROUPS,
             0,
-            Job::FillPool(key, INSTANCE_CGROUP_POOL),
+            Job::FillPool(key, INSTANCE_CGROUP_POOL - 1),
         );
     }
 
@@ -259,21 +254,19 @@ impl Thread {
         self.lose_prewarmed(key, Some(&error));
         let live = self.live.get_mut(&key);
         let waiting = live.and_then(|live| live.waiting.take());
-        self.destroy(key, None);
-        match waiting {
-            Some(Waiting {
-                reply,
-                anew: Some(spec),
-                ..
-            }) if !error.is_of_restore() => {
+        self.destroy(key);
+        let Some(Waiting { sequence, anew, .. }) = waiting else {
+            return;
+        };
+        let refused = match anew.filter(|_| !error.is_of_restore()) {
+            None => Err(error),
+            Some(function) => {
                 tracing::warn!(%error, "a pre-warmed sandbox failed");
-                self.create_anew(*spec, reply);
+                self.create_anew(sequence, *function)
             }
-            Some(Waiting { reply, .. }) => {
-                // It may not be waited for any more.
-                let _ = reply.send(Err(error));
-            }
-            None => {}
+        };
+        if let Err(error) = refused {
+            self.say(Reply::Refused(sequence, error.into()));
         }
     }
 
@@ -293,7 +286,7 @@ impl Thread {
         }
     }
 
-    pub(super) fn fail_silent_init(&mut self, key: Key) {
+    fn fail_silent_init(&mut self, key: Key) {
         self.fail(
             key,
             SandboxError::step("start", "hearth-init exited without a status report"),
@@ -310,32 +303,41 @@ impl Thread {
         if live.init.is_none() {
             return;
         }
-        let how = live.reap();
-        live.ended.send_replace(Some(how));
+        let ended = live.reap(key);
+        let is_known = live.outside.is_some();
         live.gone = true;
         live.control = None;
-        let destroying = live.destroying;
-        if live.waiting.is_some() {
+        let (destroying, waiting) = (live.destroying, live.waiting.is_some());
+        if is_known {
+            self.say(ended);
+        }
+        if waiting {
             // Its builder may live, and so its socket.
             self.fail_silent_init(key);
         }
         // Nothing else refers to a pre-warmed sandbox.
         if self.lose_prewarmed(key, None) {
-            self.destroy(key, None);
+            self.destroy(key);
         } else if destroying {
             self.remove_sandbox(key, 0);
         }
     }
 
-    pub(super) fn destroy(&mut self, key: Key, reply: Option<oneshot::Sender<()>>) {
-        let Some(live) = self.live.get_mut(&key) else {
-            if let Some(reply) = reply {
-                // It may not be waited for any more.
-                let _ = reply.send(());
+    /// Destroys a sandbox and tells the server when it is removed.
+    pub(super) fn destroy_and_say(&mut self, key: Key) {
+        match self.live.get_mut(&key) {
+            Some(live) => {
+                live.tell = true;
+                self.destroy(key);
             }
+            None => self.say(Reply::Destroyed(key)),
+        }
+    }
+
+    pub(super) fn destroy(&mut self, key: Key) {
+        let Some(live) = self.live.get_mut(&key) else {
             return;
         };
-        live.destroyed.extend(reply);
         let mut builder = None;
         if !std::mem::replace(&mut live.destroying, true) {
             live.kill();
@@ -368,11 +370,10 @@ impl Thread {
             Err(error) => tracing::warn!(%error, "cannot remove a sandbox"),
             Ok(()) => {}
         }
-        if let Some(live) = self.live.remove(&key) {
-            for reply in live.destroyed {
-                // It may not be waited for any more.
-                let _ = reply.send(());
-            }
+        if let Some(live) = self.live.remove(&key)
+            && live.tell
+        {
+            self.say(Reply::Destroyed(key));
         }
     }
 }

@@ -5,11 +5,11 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hearth_init::{DynmodsReport, ProbeReport};
-use serde::de::DeserializeOwned;
+use hearth_init::fields::Fields;
+use hearth_init::{Outcome, ProbeReport};
 
-use super::cgroup::Top;
-use super::{Capability, SandboxError};
+use crate::cgroup::Top;
+use crate::{Capability, SandboxError};
 
 /// Name of the program.
 const INIT: &str = "hearth-init";
@@ -85,10 +85,10 @@ pub fn kernel(init: &Path) -> Result<Vec<Capability>, SandboxError> {
         }
     }
     Ok(vec![
-        available("userns", None),
-        available("landlock", version("landlock")),
-        available("seccomp", None),
-        unavailable("network_outbound", OUTBOUND_REASON.to_owned()),
+        Capability::available("userns", None),
+        Capability::available("landlock", version("landlock")),
+        Capability::available("seccomp", None),
+        Capability::unavailable("network_outbound", OUTBOUND_REASON.to_owned()),
     ])
 }
 
@@ -98,23 +98,23 @@ pub fn cgroup(init: &Path, top: &Top, dir: &Path) -> [Capability; 2] {
     let made = std::fs::DirBuilder::new().mode(0o700).create(&mount);
     let result = match made {
         Err(error) => Err(error.to_string()),
-        Ok(()) => run::<DynmodsReport>(init, &[OsStr::new("favordynmods"), mount.as_os_str()])
+        Ok(()) => run::<Outcome>(init, &[OsStr::new("favordynmods"), mount.as_os_str()])
             .map_err(|error| error.to_string())
             .and_then(|report| report.error.map_or(Ok(()), Err)),
     };
     // It is empty; when it stays, it is cleared with the rest of the directory.
     let _ = std::fs::remove_dir(&mount);
     [
-        available("cgroup", Some(top.version().name().to_owned())),
+        Capability::available("cgroup", Some(top.version().name().to_owned())),
         match result {
-            Ok(()) => available("cgroup_fast_attach", None),
-            Err(reason) => unavailable("cgroup_fast_attach", reason),
+            Ok(()) => Capability::available("cgroup_fast_attach", None),
+            Err(reason) => Capability::unavailable("cgroup_fast_attach", reason),
         },
     ]
 }
 
 /// Runs `hearth-init` and reads its report.
-fn run<T: DeserializeOwned>(init: &Path, arguments: &[&OsStr]) -> Result<T, SandboxError> {
+fn run<T: Fields>(init: &Path, arguments: &[&OsStr]) -> Result<T, SandboxError> {
     let failed = |detail: String| SandboxError::Step {
         step: "probe".to_owned(),
         detail: format!("{}: {detail}", init.display()),
@@ -132,7 +132,7 @@ fn run<T: DeserializeOwned>(init: &Path, arguments: &[&OsStr]) -> Result<T, Sand
             String::from_utf8_lossy(&output.stderr).trim()
         )));
     }
-    serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
+    T::from_bytes(&output.stdout).map_err(|error| failed(error.to_string()))
 }
 
 fn missing(check: &str, reason: String) -> SandboxError {
@@ -174,23 +174,5 @@ fn missing(check: &str, reason: String) -> SandboxError {
         what,
         reason,
         remedy,
-    }
-}
-
-fn available(name: &'static str, version: Option<String>) -> Capability {
-    Capability {
-        name,
-        available: true,
-        reason: None,
-        version,
-    }
-}
-
-fn unavailable(name: &'static str, reason: String) -> Capability {
-    Capability {
-        name,
-        available: false,
-        reason: Some(reason),
-        version: None,
     }
 }

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use hearth_init::Outcome;
 use hearth_init::criu::CriuProgram;
-use serde::Deserialize;
+use hearth_init::fields::Fields as _;
 
-use super::CriuError;
+use crate::settings::{CRIU_SETTING, CriuChoice};
 
 /// Where a private copy is looked for, in the directory of the executable and those above it: beside an installed
 /// server, and where `make setup` puts it.
@@ -22,8 +23,6 @@ const LIGHT: &str = "light";
 const MINIMUM: (u32, u32) = (3, 19);
 /// Where a distribution installs it.
 const SYSTEM: [&str; 3] = ["/usr/sbin/criu", "/usr/bin/criu", "/usr/local/sbin/criu"];
-/// Setting that names one.
-pub const SETTING: &str = "HEARTH_CRIU";
 /// Value of the setting that switches images off.
 const OFF: &str = "off";
 
@@ -36,26 +35,20 @@ pub struct Criu {
     pub version: String,
 }
 
-/// The report of `hearth-init criu`.
-#[derive(Deserialize)]
-struct Report {
-    error: Option<String>,
-}
-
 impl Criu {
     /// Looks for a CRIU and has it check the kernel, blocking for some 50 ms. What it finds out about the kernel is kept
-    /// in `dir`. `setting` names the program, or a directory that holds a private copy with its libraries, or is "off".
+    /// in `dir`.
     ///
     /// # Errors
-    /// [`CriuError::Unavailable`] with the reason, in one line.
-    pub fn find(init: &Path, dir: &Path, setting: Option<&Path>) -> Result<Self, CriuError> {
+    /// The reason, in one line.
+    pub fn find(init: &Path, dir: &Path, choice: &CriuChoice) -> Result<Self, String> {
         let kdat = dir.join("criu.kdat");
-        let mut program = program(setting, kdat).map_err(CriuError::Unavailable)?;
-        let version = version(&program, None).map_err(CriuError::Unavailable)?;
+        let mut program = program(choice, kdat)?;
+        let version = version(&program, None)?;
         if !is_new_enough(&version) {
             let (major, minor) = MINIMUM;
             let reason = format!("CRIU {version} is too old; {major}.{minor} or newer is needed");
-            return Err(CriuError::Unavailable(reason));
+            return Err(reason);
         }
         program.light = program
             .dir
@@ -63,9 +56,7 @@ impl Criu {
             .is_dir()
             .then(|| LIGHT.to_owned())
             .filter(|light| self::version(&program, Some(light)).is_ok());
-        let problem = |reason: String| {
-            CriuError::Unavailable(format!("CRIU {version} does not work here: {reason}"))
-        };
+        let problem = |reason: String| format!("CRIU {version} does not work here: {reason}");
         let output = Command::new(init)
             .arg("criu")
             .arg(&program.kdat)
@@ -74,7 +65,7 @@ impl Criu {
             .stdin(Stdio::null())
             .output()
             .map_err(|error| problem(error.to_string()))?;
-        let report: Report = serde_json::from_slice(&output.stdout)
+        let report = Outcome::from_bytes(&output.stdout)
             .map_err(|error| problem(format!("{}: {error}", init.display())))?;
         match report.error {
             Some(error) => Err(problem(error)),
@@ -83,10 +74,13 @@ impl Criu {
     }
 }
 
-fn program(setting: Option<&Path>, kdat: PathBuf) -> Result<CriuProgram, String> {
-    if let Some(path) = setting {
+fn program(choice: &CriuChoice, kdat: PathBuf) -> Result<CriuProgram, String> {
+    if let CriuChoice::Never(reason) = choice {
+        return Err(reason.clone());
+    }
+    if let CriuChoice::Named(path) = choice {
         if path == Path::new(OFF) {
-            return Err(format!("disabled by {SETTING}={OFF}"));
+            return Err(format!("disabled by {CRIU_SETTING}={OFF}"));
         }
         let found = if path.is_dir() {
             private(path, &kdat)
@@ -95,7 +89,7 @@ fn program(setting: Option<&Path>, kdat: PathBuf) -> Result<CriuProgram, String>
         };
         return found.ok_or_else(|| {
             format!(
-                "{SETTING}={} is neither a program nor a directory containing {PROGRAM}",
+                "{CRIU_SETTING}={} is neither a program nor a directory containing {PROGRAM}",
                 path.display()
             )
         });

@@ -2,6 +2,8 @@
 //!
 //! On v2 all controllers share one hierarchy. On v1 each has its own: the memory hierarchy has the whole tree, pids and
 //! CPU only the sandbox, since every further hierarchy costs one more move per start.
+//!
+//! The kernel lets anybody read them, so the server looks for itself: see [`Leaf::template_of`].
 
 mod mounts;
 mod processes;
@@ -16,12 +18,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal};
 
-pub use self::processes::owner;
-use self::processes::{belongs, descendants, kill_listed, listed, signal_owned, stop_owned};
-pub use self::stale::{Tag, clear_stale_directories};
+pub(crate) use self::processes::{belongs, owner};
+use self::processes::{descendants, kill_listed, listed, signal_owned, stop_owned};
+pub(crate) use self::stale::{Tag, clear_stale_directories};
 use self::tree::{about, remove_tree};
-use super::SandboxError;
-use super::limits::{Limits, SANDBOXES_CPU_WEIGHT};
+use crate::SandboxError;
+use crate::limits::{Limits, SANDBOXES_CPU_WEIGHT};
 
 const PROCS: &str = "cgroup.procs";
 /// What docker-compose.yml does. In a cgroup namespace of its own a container has its controllers too, but the kernel
@@ -99,7 +101,7 @@ impl Directories {
 
 /// The server's own cgroup, in which every sandbox has one.
 #[derive(Debug)]
-pub struct Top(Directories);
+pub(crate) struct Top(Directories);
 
 impl Top {
     /// Finds the controllers, clears what dead servers left, and makes a directory for this server.
@@ -134,6 +136,11 @@ impl Top {
         stale::record(dir, &self.0.distinct())
     }
 
+    /// Its directory in the memory hierarchy.
+    pub fn memory(&self) -> &Path {
+        &self.0.memory
+    }
+
     /// v1 or v2.
     pub fn version(&self) -> Version {
         self.0.version
@@ -166,7 +173,7 @@ impl Top {
 
 /// The cgroups of one sandbox.
 #[derive(Debug)]
-pub struct Group {
+pub(crate) struct Group {
     directories: Directories,
     template: PathBuf,
     /// None while the sandbox is pre-warmed.
@@ -212,15 +219,17 @@ impl Group {
         procs
     }
 
+    /// The leaf of one instance.
+    pub fn leaf(&self, number: u64) -> Leaf {
+        Leaf::instance_of(self.directories.version, &self.directories.memory, number)
+    }
+
     /// Makes the leaf of one instance.
     pub fn instance_cgroup(&self, number: u64) -> io::Result<Leaf> {
         let limits = self.limits.as_ref();
         let limits =
             limits.ok_or_else(|| io::Error::other("a pre-warmed sandbox has no instances"))?;
-        let leaf = Leaf {
-            version: self.directories.version,
-            dir: self.directories.memory.join(format!("instance-{number}")),
-        };
+        let leaf = self.leaf(number);
         fs::create_dir(&leaf.dir).map_err(|error| about(&leaf.dir, &error))?;
         let limited = leaf
             .limit_memory(limits.cgroup_memory)
@@ -249,6 +258,22 @@ pub struct Leaf {
 }
 
 impl Leaf {
+    /// The template's leaf of a sandbox with this directory in the memory hierarchy.
+    pub fn template_of(version: Version, sandbox: &Path) -> Self {
+        Self {
+            version,
+            dir: sandbox.join(TEMPLATE),
+        }
+    }
+
+    /// The leaf of an instance with this number.
+    pub fn instance_of(version: Version, sandbox: &Path, number: u64) -> Self {
+        Self {
+            version,
+            dir: sandbox.join(format!("instance-{number}")),
+        }
+    }
+
     /// Write a pid here to move a process in.
     pub fn procs(&self) -> PathBuf {
         self.dir.join(PROCS)
@@ -309,6 +334,18 @@ impl Leaf {
         all.filter(|pid| belongs(*pid, uid)).count()
     }
 
+    /// The same, with those that a process, which is one of them, had started before it was in here.
+    pub fn processes_with(&self, parent: Pid, uid: u32) -> usize {
+        let mut all = descendants(parent);
+        all.extend(listed(&self.dir));
+        all.into_iter().filter(|pid| belongs(*pid, uid)).count()
+    }
+
+    /// Processes in it, whoever they belong to.
+    pub fn listed(&self) -> Vec<Pid> {
+        listed(&self.dir)
+    }
+
     /// Stops them; returns how many there are. Of a process that starts others without end some may be missed.
     pub fn freeze(&self, uid: u32) -> usize {
         stop_owned(&self.dir, uid)
@@ -361,8 +398,8 @@ mod tests {
 
     #[test]
     fn the_remedy_is_what_compose_does_and_the_documentation_says() {
-        let compose = include_str!("../../../../docker-compose.yml");
-        let docs = include_str!("../../../docs/sandbox.md");
+        let compose = include_str!("../../../docker-compose.yml");
+        let docs = include_str!("../../../server/docs/sandbox.md");
         for setting in ["privileged: true", "cgroup: host"] {
             assert!(REMEDY.contains(&format!("`{setting}`")), "{REMEDY}");
             assert!(

@@ -6,18 +6,17 @@
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Pid;
-use tokio::sync::oneshot;
 
-use super::cgroup::owner;
-use super::limits::INSTANCE_OOM_SCORE;
-use crate::host_error::HostError;
+use crate::cgroup::{Leaf, owner};
+use crate::limits::INSTANCE_OOM_SCORE;
+use crate::news::{News, Reporter};
+use crate::protocol::{Key, LeafNumber};
 
 /// Attempts to move while the host is out of a resource, and the pause in between: an instance outside its cgroup has
 /// only the sandbox's limits, and is ended if it stays there.
@@ -25,63 +24,63 @@ const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// One move.
-pub struct Attach {
-    /// `cgroup.procs` of the instance cgroup.
-    pub procs: PathBuf,
-    /// The instance, as the host sees it.
-    pub pid: u32,
+pub(super) struct Attach {
+    /// Whose it is.
+    pub(super) key: Key,
+    /// Number of the instance cgroup.
+    pub(super) number: LeafNumber,
+    /// The instance cgroup.
+    pub(super) leaf: Leaf,
+    /// The instance.
+    pub(super) pid: Pid,
     /// The instance itself.
-    pub pidfd: OwnedFd,
+    pub(super) pidfd: OwnedFd,
     /// Its host uid.
-    pub uid: u32,
-    /// Notified if it cannot be moved.
-    pub refused: oneshot::Sender<HostError>,
+    pub(super) uid: u32,
 }
 
 /// Starts the thread. It ends when the last sender is gone.
-pub fn start() -> io::Result<mpsc::Sender<Attach>> {
+pub(super) fn start(reporter: Reporter) -> io::Result<mpsc::Sender<Attach>> {
     let (sender, jobs) = mpsc::channel::<Attach>();
     std::thread::Builder::new()
         .name("hearth-attach".to_owned())
         .spawn(move || {
             for job in jobs {
-                attach(job);
+                if let Err(error) = attach(&job) {
+                    let instance_cgroup = job.leaf.procs();
+                    let detail = format!(
+                        "an instance cannot be moved into its cgroup {}: {error}",
+                        instance_cgroup.display()
+                    );
+                    reporter.report(News::AttachFailed(job.key, job.number, detail));
+                }
             }
         })?;
     Ok(sender)
 }
 
-fn attach(job: Attach) {
+fn attach(job: &Attach) -> io::Result<()> {
     let mut tries = 0;
-    let error = loop {
-        match try_attach(&job) {
-            Ok(()) => return,
+    loop {
+        match try_attach(job) {
             // It died, or its cgroup is gone because it was killed.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
                     || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
                     || error.raw_os_error() == Some(Errno::NODEV.raw_os_error()) =>
             {
-                return;
+                return Ok(());
             }
-            Err(error) if tries == TRIES => break error,
-            Err(_) => std::thread::sleep(PAUSE),
+            Err(_) if tries < TRIES => std::thread::sleep(PAUSE),
+            done => return done,
         }
         tries += 1;
-    };
-    let instance_cgroup = job.procs.display();
-    // The receiver may have ended it.
-    let _ = job.refused.send(HostError::new(format_args!(
-        "an instance cannot be moved into its cgroup {instance_cgroup}: {error}"
-    )));
+    }
 }
 
 fn try_attach(job: &Attach) -> io::Result<()> {
     let pid = job.pid;
-    let Some(number) = Pid::from_raw(pid.cast_signed()) else {
-        return Ok(());
-    };
-    let owner = owner(number)?;
+    let owner = owner(pid)?;
     // While the instance runs, its pid is its own. For the pid to be reused before the moves below, the instance would
     // have to exit and be reaped, and all other pids be allocated.
     let mut ended = [PollFd::new(&job.pidfd, PollFlags::IN)];
@@ -90,5 +89,5 @@ fn try_attach(job: &Attach) -> io::Result<()> {
         return Ok(());
     }
     fs::write(format!("/proc/{pid}/oom_score_adj"), INSTANCE_OOM_SCORE)?;
-    fs::write(&job.procs, pid.to_string())
+    fs::write(job.leaf.procs(), pid.to_string())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Directories;
 use super::tree::put;
-use crate::sandbox::limits::{CPU_PERIOD_US, CpuWeight, Limits, TCP_BUFFERS};
+use crate::limits::{CPU_PERIOD_US, CpuWeight, Limits, TCP_BUFFERS};
 
 /// What all sandboxes together get when the CPUs are contended.
 pub fn prepare_top(top: &Directories, weight: CpuWeight) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::processes::listed;
 use super::tree::put;
 use super::{Directories, PROCS, Version};
-use crate::sandbox::limits::{CPU_PERIOD_US, CpuWeight, INSTANCE_PIDS, Limits, SERVER_CPU_WEIGHT};
+use crate::limits::{CPU_PERIOD_US, CpuWeight, INSTANCE_PIDS, Limits, SERVER_CPU_WEIGHT};
 
 /// Where the server itself goes when sandboxes are made below its own cgroup: one that distributes resources to others
 /// must hold no process.
@@ -151,7 +151,7 @@ mod tests {
 
     use super::super::{Group, Leaf};
     use super::*;
-    use crate::sandbox::limits::{CPU_WEIGHT, SANDBOXES_CPU_WEIGHT};
+    use crate::limits::{CPU_WEIGHT, SANDBOXES_CPU_WEIGHT};
 
     fn read(path: PathBuf) -> String {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
