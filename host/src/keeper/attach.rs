@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use hearth_abi::time_slice::take_short_time_slices;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -45,6 +46,9 @@ pub(super) fn start(reporter: Reporter) -> io::Result<mpsc::Sender<Attach>> {
     std::thread::Builder::new()
         .name("hearth-attach".to_owned())
         .spawn(move || {
+            // Until it is moved, an instance has only its template's limits, and on a busy host that may be for as long as it
+            // takes to use up its memory. Where the kernel refuses, it works all the same.
+            let _ = take_short_time_slices();
             for job in jobs {
                 if let Err(error) = attach(&job) {
                     let instance_cgroup = job.leaf.procs();
