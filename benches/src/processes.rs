@@ -35,6 +35,7 @@ pub struct Workers {
 
 impl Process {
     /// The one with this id.
+    #[cfg(test)]
     pub fn of(pid: u32) -> Self {
         Self {
             pid,
@@ -108,6 +109,15 @@ pub fn sum(
     figure: fn(&Process) -> anyhow::Result<u64>,
 ) -> anyhow::Result<u64> {
     processes.iter().map(figure).sum()
+}
+
+/// The processes of a server: that which was started, and what it has started beside sandboxes.
+pub fn servers(started: u32) -> anyhow::Result<Vec<Process>> {
+    let mut all: Vec<_> = all()?.into_values().collect();
+    all.retain(|process| {
+        process.pid == started || process.parent == started && process.name != INIT
+    });
+    Ok(all)
 }
 
 /// User and system time of a process and of all that it and its children have started, in ns. What ends meanwhile is

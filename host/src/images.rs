@@ -94,7 +94,7 @@ impl ImageWorker {
             dir: settings.data_dir.join(IMAGES),
             init: settings.init.clone(),
             criu,
-            readers: settings.readers,
+            readers: settings.readers(),
         };
         std::thread::Builder::new()
             .name("hearth-images".to_owned())

@@ -5,6 +5,7 @@
 //! one of the two ends; every sandbox ends with it.
 //!
 //! The modules are listed from the outside in, and each uses only those below it:
+//! - [`process`]: the host process as a process, and how the server drops its privileges.
 //! - [`keeper`]: owns the sandboxes' state; takes requests, init's reports and process exits.
 //! - [`images`]: dumps templates, removes images. [`news`]: how its thread reports.
 //! - [`criu`], [`probe`]: what the host can do.
@@ -14,6 +15,8 @@
 //! `server/docs/privileges.md` explains which process may do what, `server/docs/sandbox.md` how each resource is contained.
 
 #![deny(unsafe_code)]
+
+pub mod process;
 
 mod keeper;
 
@@ -28,6 +31,7 @@ mod limits;
 
 mod memfd;
 mod settings;
+mod user;
 
 mod error;
 
@@ -35,5 +39,5 @@ pub mod protocol;
 
 pub use self::error::{Capability, HostProcessError, SandboxError};
 pub use self::keeper::Host;
-pub use self::probe::find_init;
+pub use self::probe::{Probed, find_init};
 pub use self::settings::{CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, RUN, Settings, UIDS};

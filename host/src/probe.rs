@@ -52,8 +52,20 @@ pub fn find_init() -> Result<PathBuf, SandboxError> {
         })
 }
 
-/// Tries everything a sandbox needs from the kernel. The first thing that is missing is the error.
-pub fn kernel(init: &Path) -> Result<Vec<Capability>, SandboxError> {
+/// What the kernel can do.
+pub struct Probed(pub(crate) Vec<Capability>);
+
+impl Probed {
+    /// Tries everything a sandbox needs from the kernel. Changes nothing on the host.
+    ///
+    /// # Errors
+    /// [`SandboxError::Missing`]: the first thing that is missing.
+    pub fn kernel(init: &Path) -> Result<Self, SandboxError> {
+        kernel(init).map(Self)
+    }
+}
+
+fn kernel(init: &Path) -> Result<Vec<Capability>, SandboxError> {
     let report: ProbeReport = run(init, &[OsStr::new("probe")])?;
     for check in &report.checks {
         if let Some(reason) = &check.error {

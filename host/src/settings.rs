@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use rustix::fs::Gid;
 
+use crate::user::ServerUser;
+
 /// First host uid given to sandboxes: above systemd-nspawn's container range, below 2^31, and used by no distribution.
 pub const FIRST_UID: u32 = 1_900_000_000;
 /// The host uids of sandboxes, two each: far more than sandboxes can be alive at once.
@@ -41,6 +43,13 @@ pub struct Settings {
     pub uids: Range<u32>,
     /// Which CRIU.
     pub criu: CriuChoice,
-    /// The group that may read images; the server's.
-    pub readers: Option<Gid>,
+    /// Who the server is. None where it is the same process.
+    pub server: Option<ServerUser>,
+}
+
+impl Settings {
+    /// The group that may read images: the server's.
+    pub(crate) fn readers(&self) -> Option<Gid> {
+        self.server.map(|user| Gid::from_raw(user.gid))
+    }
 }

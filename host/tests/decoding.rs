@@ -64,6 +64,11 @@ fn request() -> impl Strategy<Value = Request> {
 fn reply() -> impl Strategy<Value = Reply> {
     let text = || "\\PC{0,200}";
     prop_oneof![
+        any::<(u32, u32, bool)>().prop_map(|(uid, gid, separate)| Reply::Start {
+            uid,
+            gid,
+            separate,
+        }),
         (name(), any::<bool>(), option::of(text())).prop_map(|(name, available, text)| {
             Reply::Capability {
                 name,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use hearth_host::protocol::request::{Order, Target};
 use hearth_host::protocol::{Papers, REPLY_BYTES, REQUEST_BYTES, Refusal, Reply, Request};
-use hearth_host::{CriuChoice, Host, HostProcessError, Settings, UIDS, find_init};
+use hearth_host::{CriuChoice, Host, HostProcessError, Probed, Settings, UIDS, find_init};
 use hearth_init::wire;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
@@ -45,7 +45,7 @@ impl Conversation {
             runtimes: dir.path().join("runtimes"),
             uids: UIDS,
             criu: CriuChoice::Never("not used".into()),
-            readers: None,
+            server: None,
         };
         let (socket, theirs) = socketpair(
             AddressFamily::UNIX,
@@ -55,7 +55,8 @@ impl Conversation {
         )
         .expect("a socket");
         let host = std::thread::spawn(move || {
-            let host = match Host::open(settings) {
+            let probed = Probed::kernel(&settings.init).expect("a kernel that can");
+            let host = match Host::open(settings, probed) {
                 Ok(host) => host,
                 Err(error) => panic!("{error}"),
             };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::bail;
 use serde_json::json;
 
-use crate::processes::{Process, Workers, sum};
+use crate::processes::{Process, Workers, servers, sum};
 use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Runtime, Server};
@@ -59,8 +59,9 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
 fn cpu(idle: &[Idle]) -> anyhow::Result<Vec<(u64, u64)>> {
     idle.iter()
         .map(|idle| {
-            let server = Process::of(idle.server.pid());
-            Ok((sum(&idle.instances, Process::cpu_ns)?, server.cpu_ns()?))
+            let server = servers(idle.server.pid())?;
+            let server = sum(&server, Process::cpu_ns)?;
+            Ok((sum(&idle.instances, Process::cpu_ns)?, server))
         })
         .collect()
 }

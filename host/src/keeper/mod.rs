@@ -49,7 +49,7 @@ use crate::images::ImageWorker;
 use crate::news::{News, Reporter};
 use crate::protocol::{Key, LeafNumber, Reply, Sequence};
 use crate::settings::{IMAGES, RUN, Settings};
-use crate::{Capability, HostProcessError, SandboxError, probe};
+use crate::{Capability, HostProcessError, Probed, SandboxError, probe};
 
 /// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
 /// KiB.
@@ -108,14 +108,14 @@ pub struct Host {
 }
 
 impl Host {
-    /// Probes the host. Clears what an earlier host process left in the data directory and in the cgroups. May block for
+    /// Probes the rest of the host. Clears what an earlier host process left in the data directory and in the cgroups. May block for
     /// some hundred milliseconds, and for seconds when there is much to clear.
     ///
     /// # Errors
     /// [`SandboxError::Missing`] when the host cannot give something that every sandbox needs.
-    pub fn open(settings: Settings) -> Result<Self, SandboxError> {
+    pub fn open(settings: Settings, probed: Probed) -> Result<Self, SandboxError> {
         let failed = |step: &'static str| move |error: io::Error| SandboxError::step(step, error);
-        let mut capabilities = probe::kernel(&settings.init)?;
+        let Probed(mut capabilities) = probed;
         let tag = Tag::new();
         let top = Top::open(&tag)?;
         let run = settings.data_dir.join(RUN);
@@ -128,9 +128,18 @@ impl Host {
         capabilities.extend(probe::cgroup(&settings.init, &top, &dir));
         let images = settings.data_dir.join(IMAGES);
         make_directory(&images, 0o700)
-            .and_then(|()| crate::images::open_to(&images, settings.readers))
+            .and_then(|()| crate::images::open_to(&images, settings.readers()))
             .map_err(failed("directory"))?;
         crate::images::clear(&images);
+        capabilities.push(match settings.server {
+            Some(user) => {
+                Capability::available("privilege_separation", Some(format!("uid {}", user.uid)))
+            }
+            None => {
+                let reason = "the server and the host process are one".to_owned();
+                Capability::unavailable("privilege_separation", reason)
+            }
+        });
         let criu = Criu::find(&settings.init, &images, &settings.criu);
         capabilities.push(match &criu {
             Ok(criu) => Capability::available("criu", Some(criu.version.clone())),

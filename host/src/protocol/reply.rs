@@ -15,6 +15,7 @@ const WAS_PREWARMED: u8 = 1;
 const OUT_OF_MEMORY: u8 = 1;
 const HAS_CODE: u8 = 2;
 const HAS_SIGNAL: u8 = 4;
+const SEPARATE: u8 = 1;
 const KEPT: u8 = 1;
 const READY: u8 = 2;
 
@@ -30,6 +31,16 @@ pub enum Refusal {
 /// One reply, or news.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
+    /// To a server that was just started, and to nothing else: who it is to be. Comes with the data directory's lock, the
+    /// listener, and that of the functions if it is separate.
+    Start {
+        /// User.
+        uid: u32,
+        /// Group.
+        gid: u32,
+        /// Whether functions have a listener of their own.
+        separate: bool,
+    },
     /// What the host can do: one of several, before [`Reply::Up`].
     Capability {
         /// "landlock", "criu" …
@@ -121,6 +132,7 @@ impl Reply {
     pub fn descriptors(&self) -> usize {
         match self {
             Self::Created { .. } => 3,
+            Self::Start { separate, .. } => 2 + usize::from(*separate),
             _ => 0,
         }
     }
@@ -129,6 +141,13 @@ impl Reply {
         let empty = Frame::default();
         let flag = |set, flag: u8| if set { flag } else { 0 };
         match self.clone() {
+            Self::Start { uid, gid, separate } => Frame {
+                kind: 13,
+                flags: flag(separate, SEPARATE),
+                number: uid,
+                count: gid,
+                ..empty
+            },
             Self::Capability {
                 name,
                 available,
@@ -273,6 +292,11 @@ impl Reply {
                 kept: has(KEPT),
                 ready: has(READY),
                 runtime: frame.name,
+            },
+            13 => Self::Start {
+                uid: frame.number,
+                gid: frame.count,
+                separate: has(SEPARATE),
             },
             kind => return Err(Malformed::Kind(kind)),
         })

@@ -54,7 +54,12 @@ pub struct Config {
     #[arg(long, env = "HEARTH_FUNCTIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub functions_listen: Option<String>,
 
-    /// Data directory (database, code, logs); created with mode 0700.
+    /// User as which the server runs, apart from the process that needs root: a name or a number. Default: the user
+    /// hearth if there is one, otherwise a number that no other user has.
+    #[arg(long, env = "HEARTH_USER", value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Data directory (database, code, logs); created for the server's user alone.
     #[arg(
         long,
         env = "HEARTH_DATA_DIR",
@@ -269,6 +274,11 @@ impl Config {
         } else {
             Duration::ZERO
         }
+    }
+
+    /// The user as which the server runs. Empty means none was named.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref().filter(|user| !user.is_empty())
     }
 
     /// Which CRIU dumps and restores templates: none where images have no room.

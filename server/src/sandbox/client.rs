@@ -286,7 +286,7 @@ impl Client {
                 ready,
             } => self.prewarmed.show(&runtime, kept.then_some(ready)),
             // Said at the beginning only.
-            Reply::Capability { .. } | Reply::Up { .. } => {}
+            Reply::Start { .. } | Reply::Capability { .. } | Reply::Up { .. } => {}
         }
     }
 

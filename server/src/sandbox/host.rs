@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hearth_host::SandboxError;
 use hearth_host::protocol::request::Order;
 use hearth_host::protocol::{Papers, Request};
+use hearth_host::{Probed, SandboxError};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::client::{Answer, Client, introduction, relative};
@@ -15,6 +15,11 @@ use super::{
     Capability, OUTBOUND_REASON, PrewarmedBoard, PrewarmedSpec, RestoreSource, Sandbox, SandboxSpec,
 };
 use crate::model::Network;
+
+fn open(settings: hearth_host::Settings) -> Result<hearth_host::Host, SandboxError> {
+    let probed = Probed::kernel(&settings.init)?;
+    hearth_host::Host::open(settings, probed)
+}
 
 /// The narrow interface to everything that needs root. Cheap to clone.
 #[derive(Clone)]
@@ -61,7 +66,7 @@ impl Host {
         let (opened, outcome) = std::sync::mpsc::channel();
         std::thread::Builder::new()
             .name("hearth-host".to_owned())
-            .spawn(move || match hearth_host::Host::open(settings) {
+            .spawn(move || match open(settings) {
                 Ok(host) => {
                     // Its receiver waits for it.
                     let _ = opened.send(Ok(()));

@@ -153,7 +153,7 @@ async fn a_start_without_a_template_is_a_restore() {
         let meta = std::fs::metadata(path).unwrap();
         (meta.uid(), meta.permissions().mode() & 0o777)
     };
-    assert_eq!(rights(&dir), (0, 0o700));
+    assert_eq!(rights(&dir), (0, 0o750));
     // Sandboxes that are given them read them; none owns them.
     for entry in std::fs::read_dir(dir.join("criu")).unwrap().flatten() {
         let path = entry.path();

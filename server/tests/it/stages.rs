@@ -56,7 +56,7 @@ fn pin(server: &Server) {
     let mut one = CpuSet::new();
     one.set(cpu.expect("a processor"));
     let family = descendants(server.pid()).into_iter().map(|p| p.pid);
-    for pid in family.chain([server.pid()]) {
+    for pid in family.chain([server.pid(), server.serve_pid()]) {
         // A process, or a thread, may end meanwhile.
         let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
             continue;

@@ -49,7 +49,7 @@ fn pieces(bytes: &Bytes) -> Body {
 /// Files without a name that the server has open in its data directory: uploads on their way in.
 fn spooled(server: &Server) -> usize {
     let dir = server.data_dir().canonicalize().expect("it is there");
-    std::fs::read_dir(format!("/proc/{}/fd", server.pid()))
+    std::fs::read_dir(format!("/proc/{}/fd", server.serve_pid()))
         .expect("the server runs")
         .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
         .filter(|link| link.parent() == Some(&dir))

@@ -187,7 +187,7 @@ pub fn settings(dir: &Path) -> Settings {
         runtimes: dir.join("runtimes"),
         uids: UIDS,
         criu: CriuChoice::Never("not used".into()),
-        readers: None,
+        server: None,
     }
 }
 

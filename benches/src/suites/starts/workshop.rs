@@ -51,7 +51,7 @@ impl Workshop {
                 runtimes: runtimes.clone(),
                 uids: UIDS,
                 criu,
-                readers: None,
+                server: None,
             })?,
             logs: engine::log_sink(&History::start(store)),
             runtimes: Runtimes::probe(&runtimes, &Config::parse_from(["hearth"])),

@@ -49,7 +49,7 @@ async fn innocent(server: &Server) {
 
 /// Descriptors that the server has open.
 fn descriptors(server: &Server) -> usize {
-    std::fs::read_dir(format!("/proc/{}/fd", server.pid()))
+    std::fs::read_dir(format!("/proc/{}/fd", server.serve_pid()))
         .expect("the server runs")
         .count()
 }

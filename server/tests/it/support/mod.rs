@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub use client::{Answer, Client, deploy_form};
+use processes::serve_pid;
 pub use processes::{Process, descendants, is_alive, mentioning};
 pub use proxy::Proxy;
 pub use raw::{exchange, half_a_request};
@@ -204,14 +205,19 @@ impl Server {
             .count()
     }
 
-    /// Its process id.
+    /// Process id of what was started: the host process.
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
+    /// Process id of the server itself, which the process that was started has started.
+    pub fn serve_pid(&self) -> u32 {
+        serve_pid(self.pid()).expect("the server runs")
+    }
+
     /// A figure of its `/proc/PID/status`: `VmHWM`, the most memory it had so far, in KiB.
     pub fn status(&self, name: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.serve_pid()));
         status
             .expect("the server runs")
             .lines()
@@ -253,13 +259,17 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let family = descendants(self.pid());
+        let mut family: Vec<_> = descendants(self.pid())
+            .iter()
+            .map(|process| process.pid)
+            .collect();
+        family.extend(serve_pid(self.pid()));
         let _ = self.process.kill();
         let _ = self.process.wait();
         // Its sandboxes, and whoever was writing an image, end right after it. What they still write would keep the
         // directory from being removed.
         let killed = Instant::now();
-        while family.iter().any(|process| is_alive(process.pid)) && killed.elapsed() < GONE {
+        while family.iter().any(|pid| is_alive(*pid)) && killed.elapsed() < GONE {
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -103,8 +103,27 @@ pub fn mentioning(path: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// Every descendant of a process, those included that nobody has waited for.
-pub fn descendants(root: u32) -> Vec<Process> {
+/// The server that a host process has started.
+pub fn serve_pid(host: u32) -> Option<u32> {
+    let children = family(host).into_iter();
+    children
+        .map(|process| process.pid)
+        .find(|pid| is_server(*pid))
+}
+
+fn is_server(pid: u32) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(b"serve")
+}
+
+/// Every descendant of a host process in a sandbox, those included that nobody has waited for.
+pub fn descendants(host: u32) -> Vec<Process> {
+    let mut family = family(host);
+    family.retain(|process| !is_server(process.pid));
+    family
+}
+
+fn family(root: u32) -> Vec<Process> {
     let all: Vec<Process> = fs::read_dir("/proc")
         .expect("/proc")
         .flatten()
