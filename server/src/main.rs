@@ -1,6 +1,11 @@
-//! The `hearth` server: reads its settings, wires up the parts, serves until told to stop, drains.
+//! `hearth`: two processes from one binary. Without a subcommand it is the host process, which does what only root can and
+//! starts the other one; that one, `hearth serve`, wires up the parts of the server, serves until told to stop, drains.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +15,7 @@ use anyhow::Context;
 use clap::Parser;
 use hearth::accounts::Accounts;
 use hearth::announce::Announcement;
-use hearth::config::{Config, Switch};
+use hearth::config::{Config, InvalidSetting, Switch};
 use hearth::criu::{self, Images};
 use hearth::engine::{self, Engine};
 use hearth::history::History;
@@ -28,8 +33,12 @@ use hearth::store::Store;
 use hearth::uploads::Uploads;
 use hearth::{admin, serve, system};
 use hearth_abi::time_slice::take_short_time_slices;
-use tokio::net::TcpListener;
+use hearth_host::process::server::Server;
+use hearth_host::process::{self, DataDir, SERVE, ServerStart, ServerUser};
 use tokio::signal::unix::{SignalKind, signal};
+
+/// What a shell adds to the number of the signal that ended a program.
+const SIGNALLED: u8 = 128;
 
 /// A request makes dozens of short-lived allocations and often frees them on another core, which this does for less than
 /// glibc's allocator.
@@ -37,15 +46,41 @@ use tokio::signal::unix::{SignalKind, signal};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let config = Config::parse();
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|first| first == SERVE) {
+        arguments.remove(1);
+        return serve_main(&arguments);
+    }
+    let config = Config::parse_from(&arguments);
     if let Err(error) = config.check() {
         return fail(&error.to_string());
     }
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new(&config.log))
-        .with_writer(std::io::stderr)
-        .with_ansi(colours())
-        .init();
+    start_logging(&config);
+    match be_host(&config, arguments) {
+        Ok(code) => code,
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+/// The server. While it has one thread it drops its privileges; then it starts the others.
+fn serve_main(arguments: &[OsString]) -> ExitCode {
+    let server = match Server::begin() {
+        Ok(server) => server,
+        Err(error) => return fail(&error.to_string()),
+    };
+    // The host process has checked them.
+    let config = Config::parse_from(arguments);
+    start_logging(&config);
+    // The last programs that it starts.
+    let runtimes = Runtimes::probe(&server.runtimes, &config);
+    let limits = match Limits::for_this_process().lowered(&config.test_limits) {
+        Ok(limits) => limits,
+        Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
+    };
+    Limits::set(limits);
+    if let Err(error) = server.lock_down() {
+        return fail(&error.to_string());
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(|| {
@@ -57,10 +92,85 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
-    match runtime.block_on(run(config)) {
+    match runtime.block_on(run(config, server, runtimes)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&format!("{error:#}")),
     }
+}
+
+fn start_logging(config: &Config) {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new(&config.log))
+        .with_writer(std::io::stderr)
+        .with_ansi(colours())
+        .init();
+}
+
+/// The host process: takes what only root can take, starts the server, and ends with it.
+fn be_host(config: &Config, mut arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let user = ServerUser::find(config.user()).map_err(|rule| InvalidSetting {
+        setting: "HEARTH_USER",
+        value: config.user.clone().unwrap_or_default(),
+        rule,
+    })?;
+    // Both processes hold descriptors of each sandbox; the server inherits it.
+    Limits::for_this_process();
+    let init = config
+        .init
+        .clone()
+        .map_or_else(sandbox::find_init, Ok)
+        .context("HEARTH_INIT")?;
+    let probed = hearth_host::Probed::kernel(&init)?;
+    let data_dir = DataDir::prepare(&config.data_dir, user)
+        .with_context(|| format!("HEARTH_DATA_DIR={}", config.data_dir.display()))?;
+    let listener = listen("HEARTH_LISTEN", config.listen)?;
+    let for_functions = config
+        .functions_listen()?
+        .map(|address| listen("HEARTH_FUNCTIONS_LISTEN", address))
+        .transpose()?;
+    let runtimes = config
+        .runtimes
+        .clone()
+        .map_or_else(find_runtimes, Ok)
+        .context("HEARTH_RUNTIMES")?;
+    let settings = hearth_host::Settings {
+        data_dir: data_dir.path.clone(),
+        init,
+        runtimes: runtimes.clone(),
+        uids: hearth_host::UIDS,
+        criu: config.criu_choice(),
+        server: Some(user),
+    };
+    let host = hearth_host::Host::open(settings, probed)?;
+    arguments.remove(0);
+    let start = ServerStart {
+        arguments,
+        user,
+        listeners: (listener, for_functions),
+        data_dir,
+        runtimes,
+    };
+    let Some(status) = process::run(host, start)? else {
+        return Ok(ExitCode::from(SIGNALLED + 15));
+    };
+    let code = match status.signal() {
+        Some(signal) => SIGNALLED + u8::try_from(signal).unwrap_or_default(),
+        None => u8::try_from(status.code().unwrap_or(1)).unwrap_or(1),
+    };
+    Ok(ExitCode::from(code))
+}
+
+fn listen(setting: &str, address: SocketAddr) -> anyhow::Result<OwnedFd> {
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("{setting}={address}: cannot listen there; choose another address")
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener.into())
+}
+
+/// A listener that the host process has made.
+fn adopt(listener: OwnedFd) -> std::io::Result<tokio::net::TcpListener> {
+    tokio::net::TcpListener::from_std(listener.into())
 }
 
 /// Whether to colour log lines: only on a terminal, and unless NO_COLOR is set (no-color.org).
@@ -75,62 +185,38 @@ fn fail(reason: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn run(config: Config) -> anyhow::Result<()> {
-    let limits = Limits::for_this_process().lowered(&config.test_limits);
-    Limits::set(
-        limits
-            .map_err(anyhow::Error::msg)
-            .context("HEARTH_TEST_LIMITS")?,
-    );
-    let listener = TcpListener::bind(config.listen).await.with_context(|| {
-        format!(
-            "HEARTH_LISTEN={}: cannot listen there; choose another address",
-            config.listen
-        )
-    })?;
+async fn run(config: Config, server: Server, runtimes: Runtimes) -> anyhow::Result<()> {
+    let Server {
+        socket,
+        listener,
+        functions_listener,
+        data_dir,
+        host_data_dir,
+        runtimes: runtimes_dir,
+        lock: _lock,
+    } = server;
+    let listener = adopt(listener)?;
     let address = listener.local_addr()?;
-    let for_functions = match config.functions_listen()? {
-        None => None,
-        Some(address) => Some(TcpListener::bind(address).await.with_context(|| {
-            format!(
-                "HEARTH_FUNCTIONS_LISTEN={address}: cannot listen there; choose another address"
-            )
-        })?),
-    };
+    let for_functions = functions_listener.map(adopt).transpose()?;
     let functions_address = for_functions
         .as_ref()
-        .map(TcpListener::local_addr)
+        .map(tokio::net::TcpListener::local_addr)
         .transpose()?;
-    let data_dir = admin::prepare_data_dir(&config.data_dir)
-        .with_context(|| format!("HEARTH_DATA_DIR={}", config.data_dir.display()))?;
-    let init = config
-        .init
-        .clone()
-        .map_or_else(sandbox::find_init, Ok)
-        .context("HEARTH_INIT")?;
-    let runtimes_dir = config
-        .runtimes
-        .clone()
-        .map_or_else(find_runtimes, Ok)
-        .context("HEARTH_RUNTIMES")?;
-    let runtimes = Runtimes::probe(&runtimes_dir, &config);
+    let host = Host::connect(socket, &data_dir).context("the host process")?;
     let images = Images::start(
-        &data_dir.path.join("images"),
-        &init,
+        &data_dir,
+        &host,
         criu::Settings {
-            criu: config.criu.clone(),
             timeout: Duration::from_millis(config.restore_timeout_ms),
             budget: config.image_budget_mb << 20,
         },
-        &[&init, &runtimes_dir, &config.python],
-    );
-    let criu = images.criu().map(|criu| criu.program.clone());
-    let host = Host::start_with_criu(&data_dir.path.join("run"), &init, criu)?;
+        &[&runtimes_dir, &config.python],
+    )?;
 
-    let store = Store::open(&data_dir.path.join("hearth.db"))
+    let store = Store::open(&data_dir.join("hearth.db"))
         .await
         .context("the database")?;
-    let token = admin::ensure_token(&data_dir.path, config.admin_token(), &store).await?;
+    let token = admin::ensure_token(&data_dir, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
     let resources = Resources {
         host_errors: hearth::host_error::HostErrors::default(),
@@ -152,7 +238,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         cores: system::cores(),
         traffic: scheduler::Traffic::default(),
     };
-    let engine = Engine::start(&data_dir.path, store.clone(), history.clone(), resources).await?;
+    let engine = Engine::start(&data_dir, store.clone(), history.clone(), resources).await?;
     let accounts = Arc::new(Accounts::default());
     let setup_code = match store.has_users().await? {
         true => None,
@@ -168,10 +254,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
         engine: engine.clone(),
         store: store.clone(),
         retention: Retainer::start(store.clone(), history.clone()).await?,
-        live: Sampler::start(engine.clone(), history.clone(), data_dir.path.clone()),
+        live: Sampler::start(engine.clone(), history.clone(), data_dir.clone()),
         history,
         accounts,
-        uploads: Uploads::new(&data_dir.path),
+        uploads: Uploads::new(&data_dir),
         edge: Edge {
             hosts: Hosts::new(
                 edge::own_names().into_iter().chain(config.hosts()?),
@@ -189,7 +275,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         functions_listening: functions_address,
         setup_code: setup_code.as_deref(),
         new_token: token.as_ref().map(|token| token.secret.as_str()),
-        token_file: &data_dir.path.join("admin-token"),
+        token_file: &host_data_dir.join("admin-token"),
     };
     let mut out = std::io::stdout().lock();
     write!(out, "{announcement}")?;
