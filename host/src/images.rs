@@ -13,33 +13,26 @@
 //!
 //! On a thread of its own, one job after the other: a dump takes some ten milliseconds, and seconds for a gigabyte.
 
+mod dump;
+
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
 
 use hearth_init::criu::{CriuProgram, DUMP_LOG, DumpSpec, Outside};
-use hearth_init::fields::Fields as _;
-use hearth_init::{Outcome, wire};
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Gid;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use rustix::process::{Pid, PidfdFlags};
 
+use self::dump::{mappings, run_dump};
 use crate::SandboxError;
 use crate::cgroup::Leaf;
-use crate::memfd::in_memory;
 use crate::news::{News, Reporter};
 use crate::protocol::Sequence;
 use crate::settings::{IMAGES, Settings};
 
-/// A dump that takes longer is given up: some ten milliseconds are usual, writing a gigabyte takes seconds.
-const DEADLINE: Duration = Duration::from_secs(30);
 /// Most jobs that wait. The server dumps one at a time, and removes no more than there are.
 const JOBS_MAX: usize = 4096;
 /// The directory of an image that is being made, and how that of any version begins. No image's name begins like that.
@@ -261,70 +254,4 @@ fn remove(dir: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Memory mappings of that process of a template which has most, counted up to one more than `most`.
-fn mappings(template: &Leaf, most: u64) -> u64 {
-    let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let count = |pid: Pid| {
-        let maps = File::open(format!("/proc/{pid}/maps")).map(BufReader::new);
-        maps.map_or(0, |maps| {
-            maps.split(b'\n').take(most.saturating_add(1)).count() as u64
-        })
-    };
-    let processes = template.listed().into_iter();
-    processes.map(count).max().unwrap_or_default()
-}
-
-/// Runs `hearth-init dump`.
-fn run_dump(init: &Path, spec: &DumpSpec, sandbox: &OwnedFd) -> Result<(), SandboxError> {
-    let failed = |error: io::Error| SandboxError::step("dump", format!("for a dump: {error}"));
-    let dump = || -> io::Result<Child> {
-        let (ours, theirs) = rustix::net::socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
-        let order = in_memory(&spec.to_bytes())?;
-        wire::send(&ours, b"D", &[order.as_fd(), sandbox.as_fd()])?;
-        Command::new(init)
-            .arg("dump")
-            .env_clear()
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-    };
-    let mut child = dump().map_err(failed)?;
-    if !ends_in_time(&child).map_err(failed)? {
-        // It may have ended by itself just now.
-        let _ = child.kill();
-        let _ = child.wait();
-        let late = format!("timed out after {} s", DEADLINE.as_secs());
-        return Err(SandboxError::step("dump", late));
-    }
-    let mut said = Vec::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        stdout.read_to_end(&mut said).map_err(failed)?;
-    }
-    let status = child.wait().map_err(failed)?;
-    match Outcome::from_bytes(&said) {
-        Ok(Outcome { error: None }) => Ok(()),
-        Ok(Outcome { error: Some(error) }) => Err(SandboxError::step("dump", error)),
-        Err(_) => {
-            let init = init.display();
-            let detail = format!("{init} sent no report: {status}");
-            Err(SandboxError::step("dump", detail))
-        }
-    }
-}
-
-fn ends_in_time(child: &Child) -> io::Result<bool> {
-    let pid = Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
-    let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-    let deadline = Timespec::try_from(DEADLINE).map_err(io::Error::other)?;
-    let mut ended = [PollFd::new(&pidfd, PollFlags::IN)];
-    let ready = rustix::io::retry_on_intr(|| rustix::event::poll(&mut ended, Some(&deadline)))?;
-    Ok(ready > 0)
 }

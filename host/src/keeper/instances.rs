@@ -7,10 +7,10 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::attach::Attach;
-use super::live::LiveSandbox;
 use super::Keeper;
+use super::attach::Attach;
 use super::jobs::{Job, RETRIES, RETRY};
+use super::live::LiveSandbox;
 use crate::cgroup::belongs;
 use crate::protocol::request::Target;
 use crate::protocol::{Key, LeafNumber, Reply};

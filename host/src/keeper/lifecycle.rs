@@ -57,7 +57,11 @@ impl Keeper {
         }
     }
 
-    pub(super) fn create_anew(&mut self, sequence: Sequence, function: Function) -> Result<(), SandboxError> {
+    pub(super) fn create_anew(
+        &mut self,
+        sequence: Sequence,
+        function: Function,
+    ) -> Result<(), SandboxError> {
         let key = self.next;
         self.next += 1;
         let limit = function.0.restore_limit;

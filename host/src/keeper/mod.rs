@@ -260,6 +260,4 @@ impl Keeper {
             self.say(Reply::Done(sequence));
         }
     }
-
 }
-

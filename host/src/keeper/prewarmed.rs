@@ -11,8 +11,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::live::{Function, LiveSandbox, Waiting};
 use super::jobs::Job;
+use super::live::{Function, LiveSandbox, Waiting};
 use super::{FIRST_INSTANCE_CGROUP, Keeper, SETUP_TIMEOUT};
 use crate::SandboxError;
 use crate::protocol::papers::is_plain;

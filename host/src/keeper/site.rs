@@ -99,7 +99,11 @@ impl Site<'_> {
     }
 }
 
-pub(super) fn assignment(host: &Host, papers: Papers, limits: &Limits) -> Result<Assignment, SandboxError> {
+pub(super) fn assignment(
+    host: &Host,
+    papers: Papers,
+    limits: &Limits,
+) -> Result<Assignment, SandboxError> {
     let restore = papers
         .image
         .map(|image| images::existing(&host.settings, &image).map(|images| RestoreSpec { images }));

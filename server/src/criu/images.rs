@@ -11,9 +11,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::image::{Image, Made, Place};
+use super::image::{Image, Place};
 use super::{Counters, CriuError, HostFingerprint, Key};
-use crate::sandbox::{Dumpable, Host, SandboxError};
+use crate::sandbox::Host;
 
 /// Restores of an image that may fail in a row before it is discarded.
 const FAILURES_MAX: u32 = 3;
@@ -22,9 +22,6 @@ const FAILURES_MAX: u32 = 3;
 const SHORTAGES_MAX: u32 = 32;
 /// Directory of the manifests in the data directory.
 const MANIFESTS: &str = "manifests";
-/// The step of a dump that is refused for the number of the template's memory mappings.
-const MAPPINGS_STEP: &str = "mappings";
-
 /// Settings of restores.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -34,28 +31,16 @@ pub struct Settings {
     pub budget: u64,
 }
 
-/// What an image is made of.
-pub struct Source<'a> {
-    /// The sandbox of the template.
-    pub sandbox: Dumpable,
-    /// Version of the language's runtime.
-    pub runtime: &'a str,
-    /// How long the template took to be there.
-    pub boot: Duration,
-    /// Most memory mappings that it may have.
-    pub mappings_max: u64,
-}
-
 /// The images. Cheap to clone.
 #[derive(Clone)]
 pub struct Images(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
-    place: Place,
-    host: Host,
+    pub(super) place: Place,
+    pub(super) host: Host,
     pub(super) settings: Settings,
     /// What images depend on here, or why there is no working CRIU.
-    fingerprint: Result<HostFingerprint, String>,
+    pub(super) fingerprint: Result<HostFingerprint, String>,
     pub(super) images: Mutex<HashMap<String, Arc<Image>>>,
     /// By function.
     counters: Mutex<HashMap<String, Arc<Counters>>>,
@@ -186,56 +171,6 @@ impl Images {
         (image.manifest.fingerprint == key.fingerprint).then_some(image)
     }
 
-    /// Dumps a template, which is left stopped, and keeps the image.
-    ///
-    /// # Errors
-    /// [`CriuError`]; nothing of a failed dump is left.
-    pub async fn create(&self, key: &Key, source: Source<'_>) -> Result<Arc<Image>, CriuError> {
-        let fingerprint = self.0.fingerprint.as_ref();
-        let host = fingerprint.map_err(|reason| CriuError::Unavailable(reason.clone()))?;
-        // Older images of the version were made from something else.
-        self.discard(&key.function, Some(key.version));
-        let name = key.directory();
-        let dumped = source.sandbox.dump(&name, source.mappings_max).await;
-        dumped.map_err(|error| match error {
-            SandboxError::Step { step, .. } if step == MAPPINGS_STEP => {
-                CriuError::TooManyMappings {
-                    max: source.mappings_max,
-                }
-            }
-            SandboxError::Step { detail, .. } => CriuError::Dump(detail),
-            other => CriuError::Dump(other.to_string()),
-        })?;
-        let dumped = Dumped {
-            host: &self.0.host,
-            name: Some(name.clone()),
-        };
-        let (key, host, runtime) = (key.clone(), host.clone(), source.runtime.to_owned());
-        let (images, boot) = (self.clone(), source.boot);
-        let done = tokio::task::spawn_blocking(move || {
-            let bytes = images.0.place.stored(&name)?;
-            let budget = images.0.settings.budget;
-            if bytes > budget {
-                return Err(CriuError::TooLarge { bytes, budget });
-            }
-            images.shrink(bytes);
-            let made = Made {
-                host: host.as_str(),
-                runtime: &runtime,
-                boot,
-            };
-            let image = Arc::new(Image::complete(&images.0.place, &key, &made)?);
-            images.touch(&image);
-            images.0.images.lock().insert(name, image.clone());
-            Ok(image)
-        });
-        let image = done
-            .await
-            .map_err(|error| CriuError::Dump(error.to_string()))??;
-        dumped.keep();
-        Ok(image)
-    }
-
     /// A restore from this image worked.
     pub fn restored(&self, image: &Image) {
         image.failures.store(0, Ordering::Relaxed);
@@ -275,26 +210,6 @@ impl Images {
     pub(super) fn remove(&self, image: &Image) {
         image.disown();
         self.0.host.order_removal(&image.name());
-    }
-}
-
-/// Files that the host process has placed; removed again unless they become an image.
-struct Dumped<'a> {
-    host: &'a Host,
-    name: Option<String>,
-}
-
-impl Dumped<'_> {
-    fn keep(mut self) {
-        self.name = None;
-    }
-}
-
-impl Drop for Dumped<'_> {
-    fn drop(&mut self) {
-        if let Some(name) = &self.name {
-            self.host.order_removal(name);
-        }
     }
 }
 

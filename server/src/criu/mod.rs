@@ -6,7 +6,7 @@
 //!  sandbox made anew ──▶ PID 1 has CRIU restore the template into it ◀──────────────────────┘
 //! ```
 //! - [`key`]: what an image depends on; when any of it changes, the image is discarded.
-//! - [`image`]: one image on disk: files, checksums, and its [`manifest`].
+//! - [`image`]: one image on disk: files, checksums, and its [`manifest`]. [`dump`]: creates one.
 //! - [`images`]: all of them; [`keeping`]: which stay, under a size budget. [`counters`]: counters.
 //!
 //! CRIU itself is the host process's, and so are its files: what is here decides which images there are to be, and knows
@@ -15,6 +15,7 @@
 //! `server/docs/restore.md` explains how a restore works and what it trusts.
 
 mod counters;
+mod dump;
 mod image;
 mod images;
 mod keeping;
@@ -26,8 +27,9 @@ use std::path::PathBuf;
 use crate::host_error::{HostError, is_shortage, tells_of_shortage};
 
 pub use counters::{Counters, Totals};
+pub use dump::Source;
 pub use image::Image;
-pub use images::{Images, Settings, Source};
+pub use images::{Images, Settings};
 pub use key::{HostFingerprint, Key};
 
 /// Why there is no image, or none that can be used.

@@ -1,9 +1,14 @@
 //! The server's end of the socket to the host process. Sending never blocks and never waits: what the kernel does not
 //! take at once is queued and sent in order. One task reads, and hands replies and news to whom they are for.
+//!
+//! - [`introduction`]: what the host process says at first; [`replies`]: what it says then.
+
+mod introduction;
+mod replies;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,7 +16,7 @@ use std::time::Duration;
 
 use hearth_host::SandboxError;
 use hearth_host::cgroup::Version;
-use hearth_host::protocol::{Key, LeafNumber, REPLY_BYTES, Reply, Request, Sequence};
+use hearth_host::protocol::{Key, LeafNumber, Request, Sequence};
 use hearth_init::wire;
 use parking_lot::Mutex;
 use rustix::net::Shutdown;
@@ -19,31 +24,20 @@ use tokio::io::Interest;
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::introduction::{Introduction, introduction};
+use self::replies::read;
 use super::prewarmed::PrewarmedBoard;
-use super::sandbox::{Ended, Sandbox, Shared};
-use crate::host_error::HostError;
+use super::sandbox::{Sandbox, Shared};
 use crate::watched::Watched;
 
 /// How long to wait for room before looking whether something else was missing.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
-
-/// Descriptors of a sandbox: control socket, standard output and error.
-const DESCRIPTORS: usize = 3;
 
 /// What a request was answered.
 pub(super) enum Answer {
     Sandbox(Sandbox),
     InstanceCgroup(LeafNumber),
     Done,
-}
-
-/// What the host process says of itself at first.
-pub(super) struct Introduction {
-    pub(super) capabilities: Vec<super::Capability>,
-    version: Version,
-    /// Directory of all sandboxes' cgroups in the memory hierarchy.
-    cgroups: PathBuf,
-    pub(super) init: String,
 }
 
 /// See the module.
@@ -68,59 +62,6 @@ impl Drop for Client {
         // Its reader has the socket, too; and to the host process this is the end of everything.
         let _ = rustix::net::shutdown(self.socket.as_fd(), Shutdown::Both);
     }
-}
-
-/// Reads what the host process says of itself. Blocking; it is there already, or in a moment.
-pub(super) fn introduction(socket: &OwnedFd) -> io::Result<Introduction> {
-    let mut capabilities = Vec::new();
-    loop {
-        match receive(socket)? {
-            Some((
-                Reply::Capability {
-                    name,
-                    available,
-                    text,
-                },
-                _,
-            )) => {
-                let (version, reason) = if available {
-                    (text, None)
-                } else {
-                    (None, text)
-                };
-                capabilities.push(super::Capability {
-                    name,
-                    available,
-                    reason,
-                    version,
-                });
-            }
-            Some((Reply::Up { v2, cgroups, init }, _)) => {
-                return Ok(Introduction {
-                    capabilities,
-                    version: if v2 { Version::V2 } else { Version::V1 },
-                    cgroups: cgroups.into(),
-                    init,
-                });
-            }
-            Some(_) => return Err(io::Error::other("the host process says something else")),
-            None => return Err(io::ErrorKind::UnexpectedEof.into()),
-        }
-    }
-}
-
-/// One reply with its descriptors; none when the host process is gone.
-fn receive(socket: impl AsFd) -> io::Result<Option<(Reply, Vec<OwnedFd>)>> {
-    let mut bytes = [0; REPLY_BYTES];
-    let (length, fds) = match wire::receive(socket, &mut bytes) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => (0, Vec::new()),
-        received => received?,
-    };
-    if length == 0 {
-        return Ok(None);
-    }
-    let reply = Reply::decode(&bytes[..length]).map_err(io::Error::other)?;
-    Ok(Some((reply, fds)))
 }
 
 impl Client {
@@ -202,111 +143,6 @@ impl Client {
         }
         receiver
     }
-
-    fn shared(&self, key: Key) -> Option<Arc<Shared>> {
-        self.sandboxes.lock().get(&key).cloned()
-    }
-
-    fn answer(&self, sequence: Sequence, answer: Result<Answer, SandboxError>) {
-        let waiting = self.waiting.lock().remove(&sequence);
-        // Nothing may wait any more. A sandbox is dropped then, which destroys it.
-        if let Some(waiting) = waiting {
-            drop(waiting.send(answer));
-        }
-    }
-
-    fn take(self: &Arc<Self>, reply: Reply, fds: Vec<OwnedFd>) {
-        match reply {
-            Reply::Created {
-                sequence,
-                key,
-                name,
-                uid,
-                was_prewarmed,
-            } => {
-                if fds.len() != DESCRIPTORS {
-                    // None was free to receive them.
-                    let error = SandboxError::step("control", rustix::io::Errno::MFILE);
-                    self.answer(sequence, Err(error));
-                    return self.send(Request::Destroy(key));
-                }
-                let shared = Arc::<Shared>::default();
-                self.sandboxes.lock().insert(key, shared.clone());
-                if was_prewarmed {
-                    self.prewarmed.count_use();
-                }
-                let sandbox = Sandbox::new(self.clone(), key, &name, uid, shared, fds);
-                self.answer(sequence, Ok(Answer::Sandbox(sandbox)));
-            }
-            Reply::Refused(sequence, refusal) => self.answer(sequence, Err(refusal.into())),
-            Reply::Done(sequence) => self.answer(sequence, Ok(Answer::Done)),
-            Reply::InstanceCgroup(sequence, _, leaf) => {
-                self.answer(sequence, Ok(Answer::InstanceCgroup(leaf)));
-            }
-            Reply::Prepared(key, leaf) => {
-                if let Some(shared) = self.shared(key) {
-                    shared.pool.lock().put(leaf);
-                }
-            }
-            Reply::AttachFailed(key, leaf, detail) => {
-                let refused = self
-                    .shared(key)
-                    .and_then(|shared| shared.refused.lock().remove(&leaf));
-                if let Some(refused) = refused {
-                    // The receiver may have ended it.
-                    let _ = refused.send(HostError::new(detail));
-                }
-            }
-            Reply::Ended {
-                key,
-                how,
-                out_of_memory,
-                code,
-                signal,
-            } => {
-                let has_reported = code.is_some() || signal.is_some();
-                if let Some(shared) = self.shared(key) {
-                    shared.ended.send_replace(Some(Ended {
-                        how,
-                        out_of_memory,
-                        template: has_reported.then_some((code, signal)),
-                    }));
-                }
-            }
-            Reply::Destroyed(key) => {
-                let shared = self.sandboxes.lock().remove(&key);
-                if let Some(waiting) = shared.and_then(|shared| shared.destroyed.lock().take()) {
-                    // It may not be waited for any more.
-                    let _ = waiting.send(());
-                }
-            }
-            Reply::Prewarmed {
-                runtime,
-                kept,
-                ready,
-            } => self.prewarmed.show(&runtime, kept.then_some(ready)),
-            // Said at the beginning only.
-            Reply::Start { .. } | Reply::Capability { .. } | Reply::Up { .. } => {}
-        }
-    }
-
-    /// The host process is gone, and with it every sandbox.
-    fn lose(&self) {
-        self.waiting.lock().clear();
-        let sandboxes = std::mem::take(&mut *self.sandboxes.lock());
-        for shared in sandboxes.into_values() {
-            shared.ended.send_if_modified(|ended| {
-                let is_news = ended.is_none();
-                ended.get_or_insert_with(|| Ended {
-                    how: "the sandbox was destroyed".to_owned(),
-                    out_of_memory: false,
-                    template: None,
-                });
-                is_news
-            });
-            drop(shared.destroyed.lock().take());
-        }
-    }
 }
 
 /// Sends what is queued, in order; false when some has to wait.
@@ -323,28 +159,6 @@ fn flush(socket: impl AsFd + Copy, outbox: &mut VecDeque<(Request, Option<OwnedF
         }
     }
     true
-}
-
-async fn read(socket: Arc<Watched>, client: Weak<Client>, gone: CancellationToken) {
-    loop {
-        let read = |socket: BorrowedFd<'_>| receive(socket);
-        let received = socket.io(Interest::READABLE, read).await;
-        let Some(client) = client.upgrade() else {
-            break;
-        };
-        match received {
-            Ok(Some((reply, fds))) => client.take(reply, fds),
-            Ok(None) => break,
-            Err(error) => {
-                tracing::error!(%error, "cannot hear the host process");
-                break;
-            }
-        }
-    }
-    gone.cancel();
-    if let Some(client) = client.upgrade() {
-        client.lose();
-    }
 }
 
 /// Sends what could not be sent at once.

@@ -1,12 +1,8 @@
-//! `hearth`: two processes from one binary. Without a subcommand it is the host process, which does what only root can and
-//! starts the other one; that one, `hearth serve`, wires up the parts of the server, serves until told to stop, drains.
+//! The server, `hearth serve`: wires up its parts, serves until told to stop, drains.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +11,7 @@ use anyhow::Context;
 use clap::Parser;
 use hearth::accounts::Accounts;
 use hearth::announce::Announcement;
-use hearth::config::{Config, InvalidSetting, Switch};
+use hearth::config::{Config, Switch};
 use hearth::criu::{self, Images};
 use hearth::engine::{self, Engine};
 use hearth::history::History;
@@ -25,7 +21,7 @@ use hearth::limits::{CUT_OFF, Limits};
 use hearth::live::Sampler;
 use hearth::retention::Retainer;
 use hearth::runtimes::{Runtimes, UidRange};
-use hearth::sandbox::{self, Host};
+use hearth::sandbox::Host;
 use hearth::scheduler::policy::controllers::Controllers;
 use hearth::scheduler::{self, Resources, StartGate};
 use hearth::serve::Connections;
@@ -34,36 +30,12 @@ use hearth::uploads::Uploads;
 use hearth::{admin, serve, system};
 use hearth_abi::time_slice::take_short_time_slices;
 use hearth_host::process::server::Server;
-use hearth_host::process::{self, DataDir, SERVE, ServerStart, ServerUser};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a shell adds to the number of the signal that ended a program.
-const SIGNALLED: u8 = 128;
+use crate::{fail, start_logging};
 
-/// A request makes dozens of short-lived allocations and often frees them on another core, which this does for less than
-/// glibc's allocator.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-fn main() -> ExitCode {
-    let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    if arguments.get(1).is_some_and(|first| first == SERVE) {
-        arguments.remove(1);
-        return serve_main(&arguments);
-    }
-    let config = Config::parse_from(&arguments);
-    if let Err(error) = config.check() {
-        return fail(&error.to_string());
-    }
-    start_logging(&config);
-    match be_host(&config, arguments) {
-        Ok(code) => code,
-        Err(error) => fail(&format!("{error:#}")),
-    }
-}
-
-/// The server. While it has one thread it drops its privileges; then it starts the others.
-fn serve_main(arguments: &[OsString]) -> ExitCode {
+/// While it has one thread it drops its privileges; then it starts the others.
+pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let server = match Server::begin() {
         Ok(server) => server,
         Err(error) => return fail(&error.to_string()),
@@ -98,91 +70,9 @@ fn serve_main(arguments: &[OsString]) -> ExitCode {
     }
 }
 
-fn start_logging(config: &Config) {
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new(&config.log))
-        .with_writer(std::io::stderr)
-        .with_ansi(colours())
-        .init();
-}
-
-/// The host process: takes what only root can take, starts the server, and ends with it.
-fn be_host(config: &Config, mut arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let user = ServerUser::find(config.user()).map_err(|rule| InvalidSetting {
-        setting: "HEARTH_USER",
-        value: config.user.clone().unwrap_or_default(),
-        rule,
-    })?;
-    // Both processes hold descriptors of each sandbox; the server inherits it.
-    Limits::for_this_process();
-    let init = config
-        .init
-        .clone()
-        .map_or_else(sandbox::find_init, Ok)
-        .context("HEARTH_INIT")?;
-    let probed = hearth_host::Probed::kernel(&init)?;
-    let data_dir = DataDir::prepare(&config.data_dir, user)
-        .with_context(|| format!("HEARTH_DATA_DIR={}", config.data_dir.display()))?;
-    let listener = listen("HEARTH_LISTEN", config.listen)?;
-    let for_functions = config
-        .functions_listen()?
-        .map(|address| listen("HEARTH_FUNCTIONS_LISTEN", address))
-        .transpose()?;
-    let runtimes = config
-        .runtimes
-        .clone()
-        .map_or_else(find_runtimes, Ok)
-        .context("HEARTH_RUNTIMES")?;
-    let settings = hearth_host::Settings {
-        data_dir: data_dir.path.clone(),
-        init,
-        runtimes: runtimes.clone(),
-        uids: hearth_host::UIDS,
-        criu: config.criu_choice(),
-        server: Some(user),
-    };
-    let host = hearth_host::Host::open(settings, probed)?;
-    arguments.remove(0);
-    let start = ServerStart {
-        arguments,
-        user,
-        listeners: (listener, for_functions),
-        data_dir,
-        runtimes,
-    };
-    let Some(status) = process::run(host, start)? else {
-        return Ok(ExitCode::from(SIGNALLED + 15));
-    };
-    let code = match status.signal() {
-        Some(signal) => SIGNALLED + u8::try_from(signal).unwrap_or_default(),
-        None => u8::try_from(status.code().unwrap_or(1)).unwrap_or(1),
-    };
-    Ok(ExitCode::from(code))
-}
-
-fn listen(setting: &str, address: SocketAddr) -> anyhow::Result<OwnedFd> {
-    let listener = TcpListener::bind(address).with_context(|| {
-        format!("{setting}={address}: cannot listen there; choose another address")
-    })?;
-    listener.set_nonblocking(true)?;
-    Ok(listener.into())
-}
-
 /// A listener that the host process has made.
 fn adopt(listener: OwnedFd) -> std::io::Result<tokio::net::TcpListener> {
     tokio::net::TcpListener::from_std(listener.into())
-}
-
-/// Whether to colour log lines: only on a terminal, and unless NO_COLOR is set (no-color.org).
-fn colours() -> bool {
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    std::io::stderr().is_terminal() && !refused
-}
-
-/// One line, as api.md asks, on stderr.
-fn fail(reason: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "hearth: {}", reason.replace('\n', " "));
-    ExitCode::FAILURE
 }
 
 async fn run(config: Config, server: Server, runtimes: Runtimes) -> anyhow::Result<()> {
@@ -312,25 +202,6 @@ async fn drain(engine: &Engine, connections: &Connections, limit: Duration) {
         .await;
     connections.cut();
     engine.shut_down(Instant::now() + CUT_OFF).await;
-}
-
-/// The runtimes' files lie beside the executable.
-fn find_runtimes() -> anyhow::Result<std::path::PathBuf> {
-    let executable = std::env::current_exe()?;
-    let beside = executable.parent().unwrap_or(Path::new("/"));
-    [
-        beside.join("runtimes"),
-        beside.join("../lib/hearth/runtimes"),
-        beside.join("../runtimes"),
-    ]
-    .into_iter()
-    .find(|dir| dir.is_dir())
-    .with_context(|| {
-        format!(
-            "no directory `runtimes` beside {}; build it with `make build`",
-            executable.display()
-        )
-    })
 }
 
 /// Completes at SIGTERM or ctrl-C.
