@@ -20,6 +20,7 @@ use crate::memfd::in_memory;
 
 /// A dump that takes longer is given up: some ten milliseconds are usual, writing a gigabyte takes seconds.
 const DEADLINE: Duration = Duration::from_secs(30);
+
 /// Memory mappings of that process of a template which has most, counted up to one more than `most`.
 pub(super) fn mappings(template: &Leaf, most: u64) -> u64 {
     let most = usize::try_from(most).unwrap_or(usize::MAX);

@@ -24,8 +24,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Probes the rest of the host. Clears what an earlier host process left in the data directory and in the cgroups. May block for
-    /// some hundred milliseconds, and for seconds when there is much to clear.
+    /// Probes the rest of the host. Clears what an earlier host process left in the data directory and in the cgroups. May
+    /// block for some hundred milliseconds, and for seconds when there is much to clear.
     ///
     /// # Errors
     /// [`SandboxError::Missing`] when the host cannot give something that every sandbox needs.

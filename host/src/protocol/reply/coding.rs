@@ -1,7 +1,7 @@
 //! How each reply is laid out in a [`Frame`].
 
-use super::super::frame::{Frame, Malformed};
 use super::{Refusal, Reply};
+use crate::protocol::frame::{Frame, Malformed};
 
 const AVAILABLE: u8 = 1;
 const HAS_TEXT: u8 = 2;

@@ -1,5 +1,5 @@
-//! `hearth`: two processes from one binary. Without a subcommand it is the host process, which does what only root can and
-//! starts the other one; that one, `hearth serve`, wires up the parts of the server, serves until told to stop, drains.
+//! `hearth`: two processes from one binary. Without a subcommand it is the host process ([`host`]), which does what only
+//! root can and starts the other one: `hearth serve`, the server ([`server`]).
 
 mod host;
 mod server;
