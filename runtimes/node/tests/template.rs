@@ -460,3 +460,18 @@ fn a_preforked_instance_that_is_not_wanted_ends_quietly() {
         (&json!("exited"), &json!(0))
     );
 }
+
+#[test]
+fn a_preforked_instance_that_was_dropped_before_it_began_ends_quietly() {
+    let mut template = boot(ECHO);
+    template.kill(Signal::STOP);
+    drop(template.prefork());
+    template.kill(Signal::CONT);
+    let news = template.message();
+    assert_eq!(
+        (&news["type"], &news["code"]),
+        (&json!("exited"), &json!(0)),
+        "{}",
+        template.drain_stderr()
+    );
+}

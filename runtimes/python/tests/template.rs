@@ -335,6 +335,21 @@ fn a_preforked_instance_that_is_not_wanted_ends_quietly() {
     );
 }
 
+#[test]
+fn a_preforked_instance_that_was_dropped_before_it_began_ends_quietly() {
+    let mut template = boot("def handler(event, context): return event\n");
+    template.kill(Signal::STOP);
+    drop(template.prefork());
+    template.kill(Signal::CONT);
+    let news = template.message();
+    assert_eq!(
+        (&news["type"], &news["code"]),
+        (&json!("exited"), &json!(0)),
+        "{}",
+        template.drain_stderr()
+    );
+}
+
 /// Fills some memory of each kind, moves it, and says what it finds afterwards.
 const COMPACTED: &str = r#"
 import hashlib, mmap, os

@@ -104,10 +104,11 @@ impl Channel {
     }
 
     /// Whether the server wants this instance now, that is, GO is readable on the ready socket. Otherwise it is a
-    /// pre-forked instance, which may prepare as long as that has no visible effect.
+    /// pre-forked instance, which may prepare as long as that has no visible effect. So is one that the server has
+    /// dropped already: [`Self::wait_until_wanted`] tells.
     ///
     /// # Errors
-    /// The server is gone, or said something else.
+    /// The server said something else.
     pub fn is_wanted(&mut self) -> Result<bool, ChannelError> {
         match self.hear(RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN) => Ok(false),
@@ -123,10 +124,8 @@ impl Channel {
         if self.wanted {
             return Ok(true);
         }
-        match self.hear(RecvFlags::empty()) {
-            Ok(0) | Err(Errno::CONNRESET) => Ok(false),
-            other => self.understand(other),
-        }
+        let heard = self.hear(RecvFlags::empty());
+        self.understand(heard)
     }
 
     /// Receives one message at the ready socket; how many bytes it had, GO being one.
@@ -145,24 +144,24 @@ impl Channel {
                 self.wanted = true;
                 Ok(true)
             }
+            // The server's end is closed.
+            Ok(0) | Err(Errno::CONNRESET) => Ok(false),
             Ok(_) => Err(ChannelError::Go(Errno::PROTO.into())),
             Err(errno) => Err(ChannelError::Go(errno.into())),
         }
     }
 
-    /// Sends READY: this instance can take a request.
+    /// Sends READY: this instance can take a request. A server that has given the start up is noticed by
+    /// [`Self::receive`].
     ///
     /// # Errors
-    /// The server is gone.
+    /// It could not be sent.
     pub fn ready(&mut self) -> Result<(), ChannelError> {
-        retry_on_intr(|| {
-            send(
-                &self.ready,
-                &message::ready(self.pid()),
-                SendFlags::NOSIGNAL,
-            )
-        })
-        .map_err(|errno| ChannelError::Ready(errno.into()))?;
+        let message = message::ready(self.pid());
+        match retry_on_intr(|| send(&self.ready, &message, SendFlags::NOSIGNAL)) {
+            Ok(_) | Err(Errno::PIPE | Errno::CONNRESET) => {}
+            Err(errno) => return Err(ChannelError::Ready(errno.into())),
+        }
         self.is_ready = true;
         Ok(())
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::net::{
     RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, send, sendmsg,
 };
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -214,6 +215,11 @@ impl Template {
     /// What the template itself printed to stderr so far.
     pub fn drain_stderr(&self) -> String {
         drain(&self.stderr)
+    }
+
+    /// Sends it a signal.
+    pub fn kill(&self, signal: Signal) {
+        crate::processes::signal(self.pid(), signal).expect("it runs");
     }
 
     /// Process id of the template.
