@@ -14,17 +14,16 @@ use crate::scale::Scale;
 use crate::server::{Runtime, Server, event, invocation};
 
 /// What is switched off, and how.
-const VARIANTS: [(&str, &[(&str, &str)]); 8] = [
+const VARIANTS: [(&str, &[(&str, &str)]); 7] = [
     ("all on", &[]),
     ("without pre-forked instances", &[("HEARTH_PREFORK", "off")]),
     ("without pre-warmed sandboxes", &[("HEARTH_PREWARM", "off")]),
     ("without busy polling", &[("HEARTH_BUSY_POLL_US", "0")]),
     ("without burst", &[("HEARTH_TEST_WITHOUT", "burst")]),
-    ("without backlog", &[("HEARTH_TEST_WITHOUT", "backlog")]),
     ("without periodic", &[("HEARTH_TEST_WITHOUT", "periodic")]),
     (
-        "without the three controllers",
-        &[("HEARTH_TEST_WITHOUT", "burst,backlog,periodic")],
+        "without both controllers",
+        &[("HEARTH_TEST_WITHOUT", "burst,periodic")],
     ),
 ];
 

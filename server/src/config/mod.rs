@@ -97,7 +97,7 @@ pub struct Config {
     #[arg(long, env = "HEARTH_TEST_LIMITS", default_value = "", hide = true)]
     pub test_limits: String,
 
-    /// Controllers of the start policy to do without, for Hearth's own benchmarks: `burst,backlog,periodic`.
+    /// Controllers of the start policy to do without, for Hearth's own benchmarks: `burst,periodic`.
     #[arg(long, env = "HEARTH_TEST_WITHOUT", default_value = "", hide = true)]
     pub test_without: String,
 

@@ -8,8 +8,6 @@ use utoipa::ToSchema;
 pub struct DecisionCounts {
     /// Starts for queued requests.
     pub started_for_request: u64,
-    /// Of those, because the queue persisted although its requests were short.
-    pub started_for_backlog: u64,
     /// Starts to reach what `min_instances` and `keep_warm` require.
     pub started_for_minimum: u64,
     /// Instances started or kept for a call predicted from the function's call pattern.
@@ -48,17 +46,12 @@ pub struct DecisionCounts {
 
 impl DecisionCounts {
     /// Each with its name in the API and what it means, in the order of a start's life.
-    pub fn entries(&self) -> [(&'static str, u64, &'static str); 19] {
+    pub fn entries(&self) -> [(&'static str, u64, &'static str); 18] {
         [
             (
                 "started_for_request",
                 self.started_for_request,
                 "Starts for queued requests",
-            ),
-            (
-                "started_for_backlog",
-                self.started_for_backlog,
-                "Of those, because the queue persisted",
             ),
             (
                 "started_for_minimum",

@@ -14,7 +14,6 @@ use super::decisions::Decisions;
 use super::evictor::KeepValue;
 use super::gate::StartGate;
 use super::lease::{Handed, Origin};
-use super::policy::backlog::BUSY_PER_CORE;
 use super::policy::controllers::Controllers;
 use super::pool::{Counts, Limits, Pool};
 use super::traffic::Traffic;
@@ -123,7 +122,6 @@ impl Deployment {
                 .max_concurrency
                 .saturating_mul(QUEUE_PER_INSTANCE)
                 .max(QUEUE_MIN),
-            backlog_limit: resources.cores.saturating_mul(BUSY_PER_CORE),
             idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
             controllers: resources.controllers,
         };

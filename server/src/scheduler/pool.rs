@@ -2,9 +2,8 @@
 //!
 //! Pure: no I/O, no locks, the clock is a parameter. The caller does what is decided. Generic in what an instance and a waiter
 //! are, so that units and property tests exercise it with plain numbers. How many starts a queue is worth is
-//! [`policy::burst`]'s to say, or [`policy::backlog`]'s if it lasts, when the next call is expected [`policy::periodic`]'s.
+//! [`policy::burst`]'s to say, when the next call is expected [`policy::periodic`]'s.
 //!
-//! [`policy::backlog`]: super::policy::backlog
 //! [`policy::burst`]: super::policy::burst
 //! [`policy::periodic`]: super::policy::periodic
 
@@ -15,7 +14,6 @@ mod types;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::policy::backlog::Backlog;
 use super::policy::burst::Load;
 use super::policy::periodic::Rhythm;
 
@@ -41,7 +39,6 @@ pub struct Pool<I, W> {
     load: Load,
     rhythm: Rhythm,
     calls: u64,
-    backlog: Backlog,
     /// When a lease last ended, or the first of those under way began: since then, something has been at work.
     progress: Instant,
     /// How long after which `progress` it was seen that nothing has ended.
@@ -73,7 +70,6 @@ impl<I, W> Pool<I, W> {
             load,
             rhythm,
             calls: 0,
-            backlog: Backlog::new(now),
             progress: now,
             seen: (now, Duration::ZERO),
             alarm: None,
@@ -154,9 +150,6 @@ impl<I, W> Pool<I, W> {
         );
         match self.idle.pop() {
             Some(idle) => {
-                if self.busy == 0 {
-                    self.backlog = Backlog::new(now);
-                }
                 self.lend(now);
                 Acquired::Leased(idle.instance)
             }
@@ -198,8 +191,6 @@ impl<I, W> Pool<I, W> {
     pub fn release(&mut self, instance: I, now: Instant, took: Duration) -> Option<(W, I)> {
         self.load.run.sample(took);
         self.progress = now;
-        self.backlog
-            .ended(now, self.counts().queued, self.load.start_cost());
         self.put_back(instance, now)
     }
 

@@ -97,7 +97,6 @@ impl Deployment {
         if starts > 0 {
             self.decisions.note(|counts| {
                 counts.started_for_request += u64::from(due.for_requests);
-                counts.started_for_backlog += u64::from(due.for_backlog);
                 counts.started_for_minimum += u64::from(due.for_minimum);
             });
         }

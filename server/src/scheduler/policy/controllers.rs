@@ -5,8 +5,6 @@
 pub struct Controllers {
     /// [`burst`](super::burst): fewer starts than requests that wait, if more would not pay. Off: one start each.
     pub burst: bool,
-    /// [`backlog`](super::backlog): one more instance for a queue that lasts.
-    pub backlog: bool,
     /// [`periodic`](super::periodic): an instance is ready ahead of an expected call.
     pub periodic: bool,
 }
@@ -15,7 +13,6 @@ impl Default for Controllers {
     fn default() -> Self {
         Self {
             burst: true,
-            backlog: true,
             periodic: true,
         }
     }
@@ -31,11 +28,10 @@ impl Controllers {
         for name in names.split(',').filter(|name| !name.is_empty()) {
             let switch = match name {
                 "burst" => &mut all.burst,
-                "backlog" => &mut all.backlog,
                 "periodic" => &mut all.periodic,
                 _ => {
                     return Err(format!(
-                        "no controller {name:?}; expected burst, backlog or periodic"
+                        "no controller {name:?}; expected burst or periodic"
                     ));
                 }
             };
@@ -51,8 +47,10 @@ mod tests {
 
     #[test]
     fn those_named_are_off() {
-        let some = Controllers::without("burst,periodic").expect("two of them");
-        assert!(!some.burst && some.backlog && !some.periodic);
+        let both = Controllers::without("burst,periodic").expect("both");
+        assert!(!both.burst && !both.periodic);
+        let one = Controllers::without("burst").expect("one of them");
+        assert!(!one.burst && one.periodic);
         assert_eq!(Controllers::without(""), Ok(Controllers::default()));
         let error = Controllers::without("burst,bursts").expect_err("there is no such");
         assert!(error.contains("\"bursts\""), "{error}");

@@ -3,7 +3,6 @@
 //!
 //! - [`estimate`]: what is learned of a function: how long it runs, what its starts cost, how often it is called.
 //! - [`burst`]: how many instances to start for those who wait.
-//! - [`backlog`]: when a queue that never ends is worth one more.
 //! - [`starts`]: how many starts of all functions may be under way, and whose turn it is.
 //! - [`periodic`]: when a function that is called at regular times will be called next.
 //! - [`controllers`]: which of these are on.
@@ -11,7 +10,6 @@
 //!
 //! `server/docs/starts.md` tells the whole, with its sources.
 
-pub mod backlog;
 pub mod burst;
 pub mod controllers;
 pub mod estimate;

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::Pool;
-use crate::scheduler::policy::backlog::Backlog;
 use crate::scheduler::policy::burst::{Queue, pays_after, starts_wanted};
 
 /// Shortest pause before the queue is looked at again: the resolution of the runtime's timers.
@@ -19,8 +18,6 @@ const MOST_DOUBLINGS: u32 = 8;
 pub struct Due {
     /// For requests that wait.
     pub for_requests: u32,
-    /// Of those, because the queue lasts.
-    pub for_backlog: u32,
     /// For the minimum.
     pub for_minimum: u32,
 }
@@ -42,21 +39,11 @@ impl<I, W> Pool<I, W> {
     }
 
     /// Starts that pay for who waits now.
-    fn wanted_now(&self) -> u32 {
+    fn wanted(&self) -> u32 {
         match self.limits.controllers.burst {
             true => starts_wanted(&self.load, self.queue()),
             false => self.queue().waiting,
         }
-    }
-
-    /// The same, with the one that a queue which lasts is worth.
-    fn wanted(&self) -> u32 {
-        let lasts = self.limits.controllers.backlog
-            && !self.waiting.is_empty()
-            && self
-                .backlog
-                .wants_one_more(self.busy, self.limits.backlog_limit);
-        self.wanted_now().max(u32::from(lasts))
     }
 
     pub(super) fn is_backing_off(&self, now: Instant) -> bool {
@@ -73,10 +60,6 @@ impl<I, W> Pool<I, W> {
         } else {
             self.wanted().saturating_sub(self.starting).min(room)
         };
-        let for_backlog = match for_requests {
-            0 => 0,
-            begun => begun.saturating_sub(self.wanted_now().saturating_sub(self.starting)),
-        };
         let for_minimum = if backing_off {
             0
         } else {
@@ -86,7 +69,6 @@ impl<I, W> Pool<I, W> {
         self.starting += for_requests + for_minimum;
         Due {
             for_requests,
-            for_backlog,
             for_minimum,
         }
     }
@@ -165,7 +147,6 @@ impl<I, W> Pool<I, W> {
         debug_assert!(self.starting > 0, "a start ended that did not begin");
         self.starting = self.starting.saturating_sub(1);
         (self.failures, self.retry_at) = (0, None);
-        self.backlog = Backlog::new(now);
         self.touch(now);
         self.offer(instance, now)
     }

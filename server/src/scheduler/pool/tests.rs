@@ -1,7 +1,5 @@
 //! Units and properties of the pool.
 
-mod lasting;
-
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -25,7 +23,6 @@ fn limits(max: u32, min: u32, queue: u32) -> Limits {
         max,
         min,
         queue,
-        backlog_limit: u32::MAX,
         idle_timeout: Duration::from_secs(10),
         controllers: Controllers::default(),
     }
@@ -328,11 +325,10 @@ proptest! {
         max in 1_u32..5,
         min in 0_u32..3,
         queue in 0_u32..5,
-        backlog_limit in 1_u32..5,
         steps in steps(),
     ) {
         let start = Instant::now();
-        let limits = Limits { backlog_limit, ..limits(max, min.min(max), queue) };
+        let limits = limits(max, min.min(max), queue);
         let mut pool: Pool<u32, u32> = Pool::new(limits, start, None);
         let (mut clock, mut instances, mut requests) = (start, 0, 0);
         let mut busy = Vec::new();

@@ -15,8 +15,6 @@ pub struct Limits {
     pub min: u32,
     /// Most waiting requests.
     pub queue: u32,
-    /// Busy instances at which a persistent backlog starts no more: enough to keep the cores busy.
-    pub backlog_limit: u32,
     /// How long an instance may be idle.
     pub idle_timeout: Duration,
     /// What decides on starts and queues.
