@@ -1,11 +1,11 @@
 //! Two builds of the server, called in turns: whether a change costs anything, `make bench SUITE=compare BEFORE=…`.
 //!
 //! A machine's speed drifts by more within a minute than most changes cost, so each round measures both builds one right
-//! after the other, and a row is the median of the rounds' ratios. Its interval is that of the sign test: by order
+//! after the other, and a row is the median of the ratios of several lives of both servers. Its interval is that of the sign test: by order
 //! statistics, without an assumption on how ratios are spread (Conover, "Practical Nonparametric Statistics", 3rd ed.,
 //! 3.2).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -25,13 +25,16 @@ pub const OTHER: &str = "HEARTH_BENCH_BEFORE";
 /// The variable that selects rows: those whose names contain it.
 pub const ROWS: &str = "HEARTH_BENCH_ROWS";
 
-/// Rounds; in every second one the other build comes first.
-const ROUNDS: usize = 24;
+/// Lives of each server. What a server happens to be like, as the number of instances that a load has left it with, stays
+/// with it as long as it runs.
+const LIVES: usize = 16;
+/// Rounds of a life; in every second one the other build comes first.
+const ROUNDS: usize = 2;
 /// How long each load of a round lasts.
 const TURN: Duration = Duration::from_millis(500);
 const QUICK_TURN: Duration = Duration::from_millis(20);
 /// First requests of a round.
-const FIRSTS: usize = 8;
+const FIRSTS: usize = 6;
 /// Requests of a burst.
 const BURST: usize = 100;
 /// Bytes of an event, and of a large one.
@@ -53,6 +56,8 @@ type Measure = dyn Fn(&Server) -> anyhow::Result<Samples>;
 /// One thing to measure of both.
 struct Row {
     name: String,
+    /// Whether it calls a function without an instance at first, and means to measure one with some.
+    starts_instances: bool,
     measure: Box<Measure>,
 }
 
@@ -68,10 +73,73 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         );
         return Ok(());
     };
-    let servers = [
-        Server::start_program(&before, &[]).with_context(|| before.display().to_string())?,
+    let wanted = std::env::var(ROWS).unwrap_or_default();
+    let mut pair = start(&before)?;
+    let runtimes = runtimes(&pair, document)?;
+    let mut rows = rows(&runtimes, scale);
+    if runtimes.contains(&Runtime::Python) {
+        let [before, now] = &pair;
+        match before.capability("criu")?.and(now.capability("criu")?) {
+            Ok(()) => rows.push(restore()),
+            Err(reason) => document.skip(ASLEEP, reason),
+        }
+    }
+    rows.retain(|row| row.name.contains(&wanted));
+    let with_image = rows.iter().any(|row| row.name == ASLEEP);
+    let mut seen: Vec<Seen> = rows.iter().map(|_| Seen::default()).collect();
+    let lives = scale.pick(LIVES, 2);
+    for life in 0..lives {
+        for server in &pair {
+            deploy(server, &runtimes, with_image)?;
+        }
+        for (row, seen) in rows.iter().zip(&mut seen) {
+            seen.add(measure(row, &pair, life)?);
+        }
+        if life + 1 < lives {
+            drop(pair);
+            pair = start(&before)?;
+        }
+    }
+    println!(
+        "| what | before, p50 | now, p50 | now / before | 95 % interval |\n| --- | ---: | ---: | ---: | --- |"
+    );
+    for (row, seen) in rows.iter().zip(seen) {
+        conclude(&row.name, seen.samples, seen.ratios, document);
+    }
+    Ok(())
+}
+
+/// What was seen of a row.
+#[derive(Default)]
+struct Seen {
+    samples: [Samples; 2],
+    /// Of the medians, one for each life.
+    ratios: Vec<f64>,
+}
+
+impl Seen {
+    fn add(&mut self, of_life: [Samples; 2]) {
+        let [before, now] = of_life
+            .each_ref()
+            .map(|samples| samples.metrics().median_ns);
+        self.ratios.push(now / before);
+        for (all, samples) in self.samples.iter_mut().zip(&of_life) {
+            all.extend(samples);
+        }
+    }
+}
+
+/// Starts both builds, in the order of [`NAMES`].
+fn start(before: &Path) -> anyhow::Result<[Server; 2]> {
+    let context = || before.display().to_string();
+    Ok([
+        Server::start_program(before, &[]).with_context(context)?,
         Server::start(&[])?,
-    ];
+    ])
+}
+
+/// The runtimes that this host has.
+fn runtimes(servers: &[Server; 2], document: &mut Document) -> anyhow::Result<Vec<Runtime>> {
     let mut runtimes = Vec::new();
     for runtime in Runtime::ALL {
         match servers[1].runtime(runtime)? {
@@ -79,40 +147,24 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             Err(reason) => document.skip(runtime.name(), reason),
         }
     }
-    for server in &servers {
-        for runtime in &runtimes {
-            deploy(server, *runtime)?;
+    Ok(runtimes)
+}
+
+/// Measures a row in one life of both servers. Its first turns are not counted: the instances that it needs start then.
+fn measure(row: &Row, servers: &[Server; 2], life: usize) -> anyhow::Result<[Samples; 2]> {
+    let mut samples = [Samples::default(), Samples::default()];
+    if row.starts_instances {
+        for server in servers {
+            (row.measure)(server)?;
         }
     }
-    let wanted = std::env::var(ROWS).unwrap_or_default();
-    let mut rows = rows(&runtimes, scale);
-    let [before, now] = &servers;
-    if runtimes.contains(&Runtime::Python) && ASLEEP.contains(&wanted) {
-        match before.capability("criu")?.and(now.capability("criu")?) {
-            Ok(()) => rows.push(restore(&servers)?),
-            Err(reason) => document.skip(ASLEEP, reason),
+    for round in 0..ROUNDS {
+        for turn in 0..2 {
+            let which = (life + round + turn) % 2;
+            samples[which].extend(&(row.measure)(&servers[which])?);
         }
     }
-    rows.retain(|row| row.name.contains(&wanted));
-    println!(
-        "| what | before, p50 | now, p50 | now / before | 95 % interval |\n| --- | ---: | ---: | ---: | --- |"
-    );
-    for row in rows {
-        let mut all = [Samples::default(), Samples::default()];
-        let mut ratios = Vec::new();
-        for round in 0..scale.pick(ROUNDS, 2) {
-            let mut medians = [0.0; 2];
-            for turn in 0..2 {
-                let which = (round + turn) % 2;
-                let samples = (row.measure)(&servers[which])?;
-                medians[which] = samples.metrics().median_ns;
-                all[which].extend(&samples);
-            }
-            ratios.push(medians[1] / medians[0]);
-        }
-        conclude(&row.name, all, ratios, document);
-    }
-    Ok(())
+    Ok(samples)
 }
 
 /// Adds a row's samples and the ratio of its medians, and shows them.
@@ -172,12 +224,21 @@ fn first(runtime: Runtime) -> String {
     format!("first-{}", runtime.name())
 }
 
-fn deploy(server: &Server, runtime: Runtime) -> anyhow::Result<()> {
-    server.deploy(&echo(runtime), runtime, runtime.echo(), &json!({}))?;
-    server.deploy(&first(runtime), runtime, runtime.usual(), &json!({}))?;
-    if runtime == Runtime::Python {
-        let many = json!({ "max_concurrency": 200, "memory_mb": 64 });
-        server.deploy("sleeper", runtime, runtime.sleeper(), &many)?;
+/// Deploys what the rows call. Images are made when a server has nothing else to do, so one is waited for before the rows
+/// begin.
+fn deploy(server: &Server, runtimes: &[Runtime], with_image: bool) -> anyhow::Result<()> {
+    for runtime in runtimes.iter().copied() {
+        server.deploy(&echo(runtime), runtime, runtime.echo(), &json!({}))?;
+        server.deploy(&first(runtime), runtime, runtime.usual(), &json!({}))?;
+        if runtime == Runtime::Python {
+            let many = json!({ "max_concurrency": 200, "memory_mb": 64 });
+            server.deploy("sleeper", runtime, runtime.sleeper(), &many)?;
+        }
+    }
+    if with_image {
+        let short = json!({ "idle_timeout_s": 1, "template_idle_timeout_s": 1 });
+        server.deploy("asleep", Runtime::Python, Runtime::Python.usual(), &short)?;
+        server.wait("asleep", |function| function["image"]["bytes"].is_u64())?;
     }
     Ok(())
 }
@@ -199,6 +260,7 @@ fn rows(runtimes: &[Runtime], scale: Scale) -> Vec<Row> {
                     "{}: warm, {size}, {connections} connections",
                     runtime.name()
                 ),
+                starts_instances: true,
                 measure: Box::new(move |server| {
                     Ok(drive(server.address, &call, connections, turn)?.samples)
                 }),
@@ -207,6 +269,7 @@ fn rows(runtimes: &[Runtime], scale: Scale) -> Vec<Row> {
         let count = scale.pick(FIRSTS, 1);
         rows.push(Row {
             name: format!("{}: first request without an instance", runtime.name()),
+            starts_instances: false,
             measure: Box::new(move |server| first_requests(server, &first(runtime), count)),
         });
     }
@@ -214,6 +277,7 @@ fn rows(runtimes: &[Runtime], scale: Scale) -> Vec<Row> {
         let call = invocation("sleeper", br#"{"s":0}"#);
         rows.push(Row {
             name: format!("burst of {BURST} without an instance"),
+            starts_instances: false,
             measure: Box::new(move |server| {
                 kill_instances(server, "sleeper")?;
                 Ok(burst(server.address, &call, BURST)?.samples)
@@ -223,17 +287,12 @@ fn rows(runtimes: &[Runtime], scale: Scale) -> Vec<Row> {
     rows
 }
 
-/// First requests to a function asleep. Images are made when a server has nothing else to do, so they are waited for
-/// before the other rows begin.
-fn restore(servers: &[Server]) -> anyhow::Result<Row> {
-    let short = json!({ "idle_timeout_s": 1, "template_idle_timeout_s": 1 });
-    for server in servers {
-        server.deploy("asleep", Runtime::Python, Runtime::Python.usual(), &short)?;
-        server.wait("asleep", |function| function["image"]["bytes"].is_u64())?;
-    }
+/// First requests to a function asleep.
+fn restore() -> Row {
     let call = invocation("asleep", &event(EVENT_BYTES));
-    Ok(Row {
+    Row {
         name: ASLEEP.to_owned(),
+        starts_instances: false,
         measure: Box::new(move |server| {
             for _ in 0..TRIES {
                 fall_asleep(server, "asleep")?;
@@ -246,7 +305,7 @@ fn restore(servers: &[Server]) -> anyhow::Result<Row> {
             }
             bail!("{TRIES} first requests to a function asleep, and none was restored")
         }),
-    })
+    }
 }
 
 #[cfg(test)]
