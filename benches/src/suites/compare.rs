@@ -1,9 +1,9 @@
 //! Two builds of the server, called in turns: whether a change costs anything, `make bench SUITE=compare BEFORE=…`.
 //!
 //! A machine's speed drifts by more within a minute than most changes cost, so each round measures both builds one right
-//! after the other, and a row is the median of the ratios of several lives of both servers. Its interval is that of the sign test: by order
-//! statistics, without an assumption on how ratios are spread (Conover, "Practical Nonparametric Statistics", 3rd ed.,
-//! 3.2).
+//! after the other, and a row is the median of the ratios of several lives of both servers.
+
+mod median;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde_json::json;
 
+use self::median::{interval_of_median, middle};
 use super::starts::{fall_asleep, first_requests, kill_instances, request_one};
 use crate::burst::burst;
 use crate::client::Connection;
@@ -188,34 +189,6 @@ fn conclude(row: &str, all: [Samples; 2], mut ratios: Vec<f64>, document: &mut D
     );
 }
 
-/// Median of sorted values.
-fn middle(sorted: &[f64]) -> f64 {
-    let half = sorted.len() / 2;
-    match sorted.len() % 2 {
-        1 => sorted[half],
-        _ => f64::midpoint(sorted[half - 1], sorted[half]),
-    }
-}
-
-/// Interval that holds the median of what sorted values were drawn from with at least 95 % confidence; none for fewer than
-/// six values.
-fn interval_of_median(sorted: &[f64]) -> Option<(f64, f64)> {
-    let count = sorted.len();
-    // The chance that at most `skipped` of the values lie below the median, each by the toss of a coin.
-    let mut chance = 0.5_f64.powi(i32::try_from(count).ok()?);
-    let (mut sum, mut skipped) = (0.0, None);
-    for below in 0..count {
-        sum += chance;
-        if sum > 0.025 {
-            break;
-        }
-        skipped = Some(below);
-        chance *= (count - below) as f64 / (below + 1) as f64;
-    }
-    let skipped = skipped?;
-    Some((sorted[skipped], sorted[count - 1 - skipped]))
-}
-
 fn echo(runtime: Runtime) -> String {
     format!("echo-{}", runtime.name())
 }
@@ -305,26 +278,5 @@ fn restore() -> Row {
             }
             bail!("{TRIES} first requests to a function asleep, and none was restored")
         }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Conover's table A3 and any textbook: of 10 values the 2nd and the 9th, of 24 the 7th and the 18th.
-    #[test]
-    fn the_interval_is_that_of_the_sign_test() {
-        let values = |count: i32| (1..=count).map(f64::from).collect::<Vec<_>>();
-        assert_eq!(interval_of_median(&values(5)), None);
-        assert_eq!(interval_of_median(&values(6)), Some((1.0, 6.0)));
-        assert_eq!(interval_of_median(&values(10)), Some((2.0, 9.0)));
-        assert_eq!(interval_of_median(&values(24)), Some((7.0, 18.0)));
-    }
-
-    #[test]
-    fn the_middle_of_an_even_count_is_between_two() {
-        assert_eq!(middle(&[1.0, 3.0]), 2.0);
-        assert_eq!(middle(&[1.0, 2.0, 30.0]), 2.0);
     }
 }

@@ -88,7 +88,7 @@ const CONSOLE: &[(&str, &str, &str)] = &[
     ("POST", "/retention/preview", "admin"),
 ];
 /// Not about rights: they are open, or end the session.
-const DOORS: [&str; 3] = ["/login", "/setup", "/logout"];
+const LOGIN_ROUTES: [&str; 3] = ["/login", "/setup", "/logout"];
 
 /// Method and pattern of every route in the source.
 fn routes() -> Vec<(&'static str, &'static str)> {
@@ -107,7 +107,7 @@ fn routes() -> Vec<(&'static str, &'static str)> {
                 !handlers[..at]
                     .ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':')
             });
-            if calls && !DOORS.contains(&path) {
+            if calls && !LOGIN_ROUTES.contains(&path) {
                 routes.push((method, path));
             }
         }
