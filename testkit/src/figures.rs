@@ -68,19 +68,6 @@ pub fn cpu_ticks(pid: u32) -> Option<Duration> {
     Some(TICK * (user + system))
 }
 
-/// Number of the system call in which its first thread sleeps; none while that runs.
-///
-/// # Errors
-/// When the process is gone, or not for this user to look into.
-pub fn system_call(pid: u32) -> io::Result<Option<i64>> {
-    let text = read(pid, "syscall")?;
-    let number = text.split_whitespace().next().unwrap_or_default();
-    match number {
-        "running" => Ok(None),
-        number => number.parse().map(Some).map_err(|_| missing("number")),
-    }
-}
-
 /// Its threads.
 ///
 /// # Errors

@@ -116,7 +116,7 @@ impl Channel {
         }
     }
 
-    /// Waits for GO; false if the server is gone or drops this pre-forked instance.
+    /// Says WAITING and waits for GO; false if the server is gone or drops this pre-forked instance.
     ///
     /// # Errors
     /// The server said something else.
@@ -124,6 +124,9 @@ impl Channel {
         if self.wanted {
             return Ok(true);
         }
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        // A server that is gone is heard of next.
+        let _ = retry_on_intr(|| send(&self.ready, &[message::WAITING], flags));
         let heard = self.hear(RecvFlags::empty());
         self.understand(heard)
     }

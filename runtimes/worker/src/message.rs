@@ -9,6 +9,9 @@ pub const START_BYTES: usize = 9;
 /// pre-forked instance.
 pub const GO: u8 = b'G';
 
+/// What a pre-forked instance says over the ready socket once it has prepared, before it waits for [`GO`].
+pub const WAITING: u8 = b'W';
+
 const FORK_TAG: u8 = b'F';
 const BECOME_TAG: u8 = b'B';
 const READY_TAG: u8 = b'R';

@@ -102,11 +102,14 @@ impl Engine {
         let deployment = self.deployment(key.clone(), 1, &spec, package, None, None);
         let deployed = async {
             deployment.warm_up().await.map_err(refusal)?;
-            let store = &self.inner.store;
-            let stored = store
-                .create_function(&spec, &unpacked.sha256, unpacked.bytes)
-                .await?;
-            Ok(self.noted(stored, &deployment).await)
+            let store = async {
+                let store = &self.inner.store;
+                let stored = store
+                    .create_function(&spec, &unpacked.sha256, unpacked.bytes)
+                    .await?;
+                Ok(self.noted(stored, &deployment).await)
+            };
+            tokio::join!(store, deployment.forked_ahead()).0
         };
         let stored = match deployed.await {
             Ok(stored) => stored,
@@ -237,7 +240,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let stored = async {
             deployment.warm_up().await.map_err(refusal)?;
-            store.await
+            tokio::join!(store, deployment.forked_ahead()).0
         };
         match stored.await {
             Ok(stored) => {

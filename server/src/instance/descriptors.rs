@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{Gid, Uid, fchown};
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair, sockopt};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair, sockopt,
+};
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::io::Interest;
 use tokio::sync::oneshot;
@@ -17,6 +19,9 @@ use crate::watched::Watched;
 
 /// What the server says on the READY socket when the instance is wanted.
 const GO: u8 = b'G';
+
+/// What a pre-forked instance says on it when it has nothing left to do but to wait.
+pub(super) const WAITING: u8 = b'W';
 
 /// See the module.
 pub(super) struct InstanceDescriptors {
@@ -98,6 +103,16 @@ impl InstanceDescriptors {
 }
 
 impl InstanceDescriptors {
+    /// Whether what was forked ahead waits for GO, or has ended.
+    pub(super) fn is_waiting(&self) -> bool {
+        if matches!(self.worker, Worker::Ends(_)) {
+            return false;
+        }
+        let mut byte = [0];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        rustix::net::recv(&self.ready, &mut byte[..], flags).is_ok()
+    }
+
     /// Gives the log pipes to the worker, whose uid on the host this is, so that it can open `/dev/stdout` by name.
     pub(super) fn give(&self, uid: u32) -> rustix::io::Result<()> {
         let Worker::Ends(ends) = &self.worker else {

@@ -16,7 +16,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::Interest;
 
-use super::descriptors::{Forking, InstanceDescriptors, Worker};
+use super::descriptors::{Forking, InstanceDescriptors, WAITING, Worker};
 use super::freeze::Frozen;
 use super::template::Template;
 use super::watch::Watch;
@@ -234,7 +234,24 @@ struct Ready {
     inner_pid: u32,
 }
 
+/// Receives READY. A pre-forked instance has said WAITING before, once.
 async fn receive_ready(socket: &Watched) -> Result<Ready, StartError> {
+    match receive_message(socket).await? {
+        Message::Ready(ready) => Ok(ready),
+        Message::Waiting => match receive_message(socket).await? {
+            Message::Ready(ready) => Ok(ready),
+            Message::Waiting => Err(StartError::BadReady),
+        },
+    }
+}
+
+/// What an instance says on its READY socket.
+enum Message {
+    Waiting,
+    Ready(Ready),
+}
+
+async fn receive_message(socket: &Watched) -> Result<Message, StartError> {
     let mut bytes = [0_u8; 8];
     let (length, pid) = socket
         .io(Interest::READABLE, |socket| {
@@ -256,10 +273,11 @@ async fn receive_ready(socket: &Watched) -> Result<Ready, StartError> {
         .await?;
     match (length, pid) {
         (0, _) => Err(StartError::Ended),
-        (5, Some(pid)) if bytes[0] == b'R' => Ok(Ready {
+        (1, _) if bytes[0] == WAITING => Ok(Message::Waiting),
+        (5, Some(pid)) if bytes[0] == b'R' => Ok(Message::Ready(Ready {
             pid: pid.as_raw_nonzero().get().cast_unsigned(),
             inner_pid: u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]),
-        }),
+        })),
         _ => Err(StartError::BadReady),
     }
 }

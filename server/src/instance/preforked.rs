@@ -9,7 +9,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
 
 use super::descriptors::{Forking, InstanceDescriptors, Worker};
 use super::fork::{READY_DEADLINE, StartError};
@@ -18,6 +20,9 @@ use super::{FunctionKey, Logs, Way};
 
 /// Pause after the last start before forking ahead: starts that requests wait for go first.
 const QUIET: Duration = Duration::from_millis(10);
+/// Longest time that a deploy waits for its first pre-forked instance, and how often it looks.
+const FIRST_DEADLINE: Duration = Duration::from_millis(100);
+const FIRST_LOOK: Duration = Duration::from_millis(1);
 
 /// State of a template's pre-forked instance.
 #[derive(Debug, Default)]
@@ -30,6 +35,8 @@ pub(super) struct Preforked {
     starts: AtomicU64,
     /// Starts under way.
     under_way: AtomicU64,
+    /// Tells that nobody waits for a start, so that the pause can be left out.
+    idle: Notify,
 }
 
 /// A start under way, for as long as it lives.
@@ -54,6 +61,20 @@ impl Template {
     pub fn keep_preforked(self: &Arc<Self>, function: &FunctionKey, sink: &Logs) {
         if !self.preforked.wanted.swap(true, Ordering::AcqRel) {
             self.prepare(function, sink, Duration::ZERO);
+        }
+    }
+
+    /// Has the first pre-forked instance made at once, and waits until it waits, or for a moment at most: the first request
+    /// to a new version may come with the answer to its deploy. For when nobody waits for a start.
+    pub async fn first_preforked(&self) {
+        self.preforked.idle.notify_one();
+        let until = Instant::now() + FIRST_DEADLINE;
+        while self.preforked.wanted.load(Ordering::Acquire) && Instant::now() < until {
+            let waits = |descriptors: &InstanceDescriptors| descriptors.is_waiting();
+            if self.descriptors.lock().as_ref().is_some_and(waits) {
+                return;
+            }
+            tokio::time::sleep(FIRST_LOOK).await;
         }
     }
 
@@ -105,6 +126,7 @@ impl Template {
             wanted,
             coming,
             starts,
+            idle,
             ..
         } = &self.preforked;
         if !wanted.load(Ordering::Acquire) || coming.swap(true, Ordering::AcqRel) {
@@ -112,7 +134,10 @@ impl Template {
         }
         loop {
             let before = starts.load(Ordering::Relaxed);
-            tokio::time::sleep(QUIET).await;
+            tokio::select! {
+                () = tokio::time::sleep(QUIET) => {}
+                () = idle.notified() => break,
+            }
             if starts.load(Ordering::Relaxed) == before {
                 break;
             }

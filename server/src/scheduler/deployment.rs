@@ -159,6 +159,13 @@ impl Deployment {
         Ok(())
     }
 
+    /// After [`Self::warm_up`]: waits until the first request would find an instance forked ahead, or for a moment at most.
+    pub async fn forked_ahead(&self) {
+        if let Some(template) = self.slot.up() {
+            template.first_preforked().await;
+        }
+    }
+
     /// Stores what the import printed, once the function has a row.
     pub async fn store_import_lines(&self) {
         let lines = std::mem::take(&mut *self.import_lines.lock());

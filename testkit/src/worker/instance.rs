@@ -94,19 +94,33 @@ impl Instance {
         drain(&self.stdout)
     }
 
-    /// Asserts that it has said nothing, and lives.
-    pub(super) fn assert_silent(&self) {
+    /// Asserts that it has said WAITING and nothing else, and lives.
+    pub(super) fn assert_waiting(&self) {
+        assert_eq!(self.receive(), b"W");
         let mut ready = [PollFd::new(&self.ready, PollFlags::IN)];
         let no_time = Timespec::default();
         assert_eq!(poll(&mut ready, Some(&no_time)), Ok(0), "it waits for GO");
     }
 
-    /// Waits for READY. An error: the instance ended instead, with this on its stderr.
-    pub fn wait_ready(&mut self) -> Result<(), String> {
+    /// The next message on its ready socket; empty when it has ended.
+    fn receive(&self) -> Vec<u8> {
         wait_readable(self.ready.as_fd(), "the instance");
         let mut message = [0; 16];
         let (read, _) = recv(&self.ready, &mut message, RecvFlags::empty()).expect("ready socket");
-        match message[..read] {
+        message[..read].to_vec()
+    }
+
+    /// The same, after WAITING.
+    fn receive_further(&self) -> Vec<u8> {
+        match self.receive() {
+            waiting if waiting == b"W" => self.receive(),
+            other => other,
+        }
+    }
+
+    /// Waits for READY. An error: the instance ended instead, with this on its stderr.
+    pub fn wait_ready(&mut self) -> Result<(), String> {
+        match *self.receive_further() {
             [] => Err(drain(&self.stderr)),
             [b'R', a, b, c, d] => {
                 self.pid = u32::from_le_bytes([a, b, c, d]);
@@ -118,10 +132,8 @@ impl Instance {
 
     /// Whether its end of the ready socket closes, which it does with its life.
     pub fn wait_gone(&self) {
-        wait_readable(self.ready.as_fd(), "the instance");
-        let mut message = [0; 16];
-        let (read, _) = recv(&self.ready, &mut message, RecvFlags::empty()).expect("ready socket");
-        assert_eq!(read, 0, "a second message on the ready socket");
+        let further = self.receive_further();
+        assert!(further.is_empty(), "on the ready socket: {further:?}");
     }
 
     /// Sends a signal.

@@ -20,7 +20,7 @@ use super::assembled::runtime_dir;
 use super::instance::{Instance, prepare_instance};
 use super::language::language;
 use super::sockets::{TIMEOUT, drain, pipe, seqpacket, wait_readable};
-use crate::figures::{children, system_call};
+use crate::figures::children;
 use crate::processes::is_alive;
 use crate::program::wait;
 use crate::wait::poll;
@@ -164,26 +164,12 @@ impl Template {
         self.forks
     }
 
-    /// Waits until its pre-forked instances, which are all given, have come to where only GO lets them go on: they sleep
-    /// as they receive it. Asserts that none says anything before.
+    /// Waits until pre-forked instances have come to where only GO lets them go on, and asserts that none says more than
+    /// that.
     pub fn assert_waiting(&self, preforked: &[&Instance]) {
-        let are_silent = || {
-            preforked
-                .iter()
-                .for_each(|instance| instance.assert_silent())
-        };
-        let receives = |pid: &u32| {
-            let call = system_call(*pid).expect("a child of a child may be looked into");
-            call == Some(libc::SYS_recvfrom)
-        };
-        let arrived = poll(TIMEOUT, LOOK, || {
-            are_silent();
-            let children = children(self.pid()).expect("it runs");
-            let waiting = children.iter().filter(|pid| receives(pid)).count();
-            (waiting == preforked.len()).then_some(())
-        });
-        arrived.expect("they wait for GO");
-        are_silent();
+        for instance in preforked {
+            instance.assert_waiting();
+        }
     }
 
     /// Waits until this many of its children run, however many have ended.
