@@ -20,6 +20,8 @@ FROM debian:trixie-slim
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates criu nodejs python3 \
     && rm -rf /var/lib/apt/lists/*
+# The server's user; the process that needs root starts it. A fixed number, since files in the volume are its own.
+RUN useradd --system --uid 899 --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin hearth
 COPY --from=build /opt/hearth /opt/hearth
 ENV HEARTH_LISTEN=0.0.0.0:8080 \
     HEARTH_DATA_DIR=/var/lib/hearth

@@ -40,8 +40,9 @@ bench: ## benchmark a release build; SUITE="ring warm" selects suites, QUICK=1 a
 
 install: ## install what `make build` built under PREFIX (default /opt/hearth); packaging/hearth.service starts it
 	@scripts/install.sh $(PREFIX)
+	@scripts/user.sh
 
-fuzz: setup ## fuzz the channel's reader for DURATION seconds per target (default 60)
+fuzz: setup ## fuzz the channel's reader and the host process's messages for DURATION seconds per target (default 60)
 	@scripts/fuzz.sh $(DURATION)
 
 fmt: ## format the Rust code

@@ -41,6 +41,15 @@ pub fn sum<T: Sum>(processes: &[Process], figure: fn(u32) -> io::Result<T>) -> i
     of_live.sum()
 }
 
+/// The processes of a server: that which was started, and what it has started beside sandboxes.
+pub fn servers(started: u32) -> Vec<Process> {
+    let mut all: Vec<_> = all().into_values().collect();
+    all.retain(|process| {
+        process.pid == started || process.parent == started && process.name() != INIT
+    });
+    all
+}
+
 /// User and system time of a process and of all that it and its children have started. What ends meanwhile is missing, so it
 /// is for differences while nothing starts or ends.
 pub fn family_cpu_time(root: u32) -> anyhow::Result<Duration> {

@@ -1,14 +1,13 @@
-//! The data directory and the first token.
+//! The first token.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use rustix::fs::{FlockOperation, flock};
 
 use crate::model::Right;
 use crate::store::Store;
@@ -19,43 +18,6 @@ const TOKEN_FILE: &str = "admin-token";
 const TOKEN_NAME: &str = "admin";
 /// All rights.
 const ALL: [Right; 4] = [Right::Read, Right::Invoke, Right::Write, Right::Admin];
-
-/// The data directory, locked for this server.
-#[derive(Debug)]
-pub struct DataDir {
-    /// Absolute path.
-    pub path: PathBuf,
-    /// Released by the kernel when the server ends, however it ends.
-    _lock: File,
-}
-
-/// Makes the data directory, private to its owner, and locks it.
-///
-/// # Errors
-/// When it cannot be made, or another server uses it.
-pub fn prepare_data_dir(dir: &Path) -> anyhow::Result<DataDir> {
-    if !dir.exists() {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(dir)
-            .context("cannot be created")?;
-    }
-    let path = dir.canonicalize().context("cannot be read")?;
-    std::fs::set_permissions(&path, Permissions::from_mode(0o700))
-        .context("cannot be made private (mode 0700)")?;
-    let lock = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(path.join("lock"))
-        .context("cannot be written")?;
-    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-        bail!("another server is using it; stop that one or choose another directory");
-    }
-    Ok(DataDir { path, _lock: lock })
-}
 
 /// A token that was generated just now.
 #[derive(Debug)]

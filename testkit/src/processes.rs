@@ -134,6 +134,23 @@ pub fn descendants(root: u32) -> Vec<Process> {
         .collect()
 }
 
+/// The server that a host process has started: the child that was told to serve.
+pub fn serving(host: u32) -> Option<u32> {
+    let children = descendants(host).into_iter().map(|process| process.pid);
+    children.into_iter().find(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(b"serve")
+    })
+}
+
+/// The processes of a host process's sandboxes, those included that nobody has waited for: its descendants but the server.
+pub fn sandboxed(host: u32) -> Vec<Process> {
+    let server = serving(host);
+    let mut all = descendants(host);
+    all.retain(|process| Some(process.pid) != server);
+    all
+}
+
 /// The processes that have a path in their command line or environment, whoever their parent is by now.
 pub fn mentioning(path: &Path) -> Vec<u32> {
     let path = path.as_os_str().as_bytes();

@@ -8,14 +8,17 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 pub use crate::launch::{Launch, StartError, TOKEN};
-use crate::processes::{descendants, is_alive};
+use crate::processes::{descendants, is_alive, serving};
 use crate::program::{END, Output, Program, after};
 use crate::wait::{eventually, poll};
 
 /// How long a killed server's sandboxes may take to end before its directory is removed all the same.
 const GONE: Duration = Duration::from_secs(10);
 
-/// A running server. Dropping it kills it.
+/// Between two looks whether they have.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A running server: a host process with the server as its child. Dropping it kills both.
 #[derive(Debug)]
 pub struct Server {
     pub(crate) program: Program,
@@ -77,14 +80,25 @@ impl Server {
         &self.data_dir
     }
 
-    /// Its process id.
+    /// Process id of what was started: the host process.
     pub fn pid(&self) -> u32 {
         self.program.pid()
     }
 
-    /// Kills it without warning and waits until it is gone.
+    /// Process id of the server itself, which the host process has started.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn serve_pid(&self) -> u32 {
+        serving(self.pid()).expect("the server runs")
+    }
+
+    /// Kills the host process without warning, which is the server's end, too, and waits until both are gone.
     pub fn kill_9(&mut self) {
+        let server = serving(self.pid());
         self.program.kill();
+        let gone = || server.is_none_or(|pid| !is_alive(pid)).then_some(());
+        let _ = poll(GONE, LOOK, gone);
     }
 
     /// Asks it to drain and to end, as a service manager does.
@@ -125,7 +139,7 @@ impl Server {
     /// # Errors
     /// If it is not ready within a minute.
     pub fn restart(mut self) -> Result<Self, StartError> {
-        self.program.kill();
+        self.kill_9();
         let owned = self.owned.take();
         self.launch.clone().start_in(self.data_dir.clone(), owned)
     }
@@ -135,12 +149,12 @@ impl Drop for Server {
     fn drop(&mut self) {
         let family = descendants(self.pid());
         self.program.kill();
-        // Its sandboxes, and whoever was writing an image, end right after it. What they still write would keep the
+        // The server, its sandboxes, and whoever was writing an image, end right after it. What they still write would keep the
         // directory from being removed.
         let gone = || {
             let all_gone = !family.iter().any(|process| is_alive(process.pid));
             all_gone.then_some(())
         };
-        let _ = poll(GONE, Duration::from_millis(5), gone);
+        let _ = poll(GONE, LOOK, gone);
     }
 }

@@ -11,7 +11,7 @@ use hearth_testkit::processes::Process;
 use hearth_testkit::wait::poll;
 use serde_json::json;
 
-use crate::processes::{Workers, sum};
+use crate::processes::{Workers, servers, sum};
 use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Runtime, Server};
@@ -67,7 +67,7 @@ fn cpu(idle: &[Idle]) -> io::Result<Vec<(Duration, Duration)>> {
         .map(|idle| {
             Ok((
                 sum(&idle.instances, cpu_time)?,
-                cpu_time(idle.server.pid())?,
+                sum(&servers(idle.server.pid()), cpu_time)?,
             ))
         })
         .collect()
@@ -169,14 +169,15 @@ fn images(server: &Server, runtime: Runtime, document: &mut Document) -> anyhow:
     Ok(())
 }
 
-/// An image is complete when it has its manifest.
+/// An image is complete when it has its name.
 fn complete_images(dir: &Path) -> usize {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return 0;
     };
     entries
         .flatten()
-        .filter(|entry| entry.path().join("manifest.json").is_file())
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+        .filter(|entry| entry.path().join("criu").is_dir())
         .count()
 }
 

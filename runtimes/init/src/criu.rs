@@ -5,10 +5,10 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use crate::fields_of;
 
 /// A CRIU that was found to work, with its libraries where they are not the system's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CriuProgram {
     /// Host directory that everything below is relative to. Opened on the host and reached by descriptor from inside.
     pub dir: PathBuf,
@@ -24,7 +24,7 @@ pub struct CriuProgram {
 }
 
 /// An image to restore a template from.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct RestoreSpec {
     /// Host directory of CRIU's image files.
     pub images: PathBuf,
@@ -32,7 +32,7 @@ pub struct RestoreSpec {
 
 /// The template's descriptors that lead out of the sandbox, by inode: CRIU leaves them out of an image, and gets others
 /// in their place for a restore.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outside {
     /// The template's end of the control socket.
     pub control: u64,
@@ -50,8 +50,8 @@ pub const IN_IMAGE: Outside = Outside {
     stderr: 0xffff_fff2,
 };
 
-/// Input of `hearth-init dump`, as JSON on its standard input. Descriptor 3 is a pidfd of the sandbox's PID 1.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Input of `hearth-init dump`, in a memfd. Descriptor 3 is a pidfd of the sandbox's PID 1.
+#[derive(Debug, Clone)]
 pub struct DumpSpec {
     /// Which CRIU.
     pub criu: CriuProgram,
@@ -64,6 +64,27 @@ pub struct DumpSpec {
     /// Inode of the server's end of the control socket.
     pub control_peer: u64,
 }
+
+fields_of!(CriuProgram {
+    dir,
+    program,
+    loader,
+    light,
+    kdat,
+});
+fields_of!(RestoreSpec { images });
+fields_of!(Outside {
+    control,
+    stdout,
+    stderr,
+});
+fields_of!(DumpSpec {
+    criu,
+    images,
+    work,
+    outside,
+    control_peer,
+});
 
 /// CRIU's command that waits for a request on the socket whose number follows, and restores.
 pub const SERVE: &str = "swrk";

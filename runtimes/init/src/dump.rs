@@ -14,10 +14,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hearth_init::criu::{DUMP_LOG, DumpSpec, KDAT, last_errors};
-use hearth_init::{TEMPLATE_PID, wire};
+use hearth_init::fields::Fields as _;
+use hearth_init::{Outcome, TEMPLATE_PID, wire};
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::process::WaitOptions;
-use serde::Serialize;
 
 use crate::adapt::adapt;
 use crate::run_criu::{Criu, pipes};
@@ -27,16 +27,9 @@ use crate::sys::{self, Fork};
 /// System call filters of a template: those of `seccomp::FILTERS`.
 const FILTERS: &str = "2";
 
-/// What `hearth-init dump` prints.
-#[derive(Debug, Serialize)]
-pub struct DumpReport {
-    /// Why there is no image, or null.
-    error: Option<String>,
-}
-
 /// Dumps, which leaves the template stopped.
-pub fn run() -> DumpReport {
-    DumpReport {
+pub fn run() -> Outcome {
+    Outcome {
         error: dump().err(),
     }
 }
@@ -85,9 +78,10 @@ fn order() -> io::Result<(DumpSpec, OwnedFd)> {
     let (_, fds) = wire::receive(io::stdin(), &mut [0; 16])?;
     let [spec, sandbox] = <[OwnedFd; 2]>::try_from(fds)
         .map_err(|fds| io::Error::other(format!("{} descriptors, not 2", fds.len())))?;
-    let mut text = Vec::new();
-    File::from(spec).read_to_end(&mut text)?;
-    Ok((serde_json::from_slice(&text)?, sandbox))
+    let mut bytes = Vec::new();
+    File::from(spec).read_to_end(&mut bytes)?;
+    let spec = DumpSpec::from_bytes(&bytes).map_err(io::Error::other)?;
+    Ok((spec, sandbox))
 }
 
 /// Runs `criu check` in a process that cannot change its login uid, because its results must also hold inside a
@@ -129,7 +123,7 @@ fn run_check(
 
 /// Runs `criu check` where `/run` is a file system in memory, which is where CRIU keeps what it finds out about the
 /// kernel, and copies that to `kdat`.
-pub fn check(kdat: &Path, mut arguments: impl Iterator<Item = OsString>) -> DumpReport {
+pub fn check(kdat: &Path, mut arguments: impl Iterator<Item = OsString>) -> Outcome {
     let mut check = || -> Result<(), String> {
         let program = arguments.next().ok_or("no program")?;
         sys::unshare_mounts().map_err(|error| format!("a mount namespace: {error}"))?;
@@ -155,7 +149,7 @@ pub fn check(kdat: &Path, mut arguments: impl Iterator<Item = OsString>) -> Dump
         kept.write_all(&notes)
             .map_err(|error| format!("{}: {error}", kdat.display()))
     };
-    DumpReport {
+    Outcome {
         error: check().err(),
     }
 }

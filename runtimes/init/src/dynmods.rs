@@ -9,7 +9,7 @@ use std::ffi::CString;
 use std::fs;
 use std::path::Path;
 
-use hearth_init::DynmodsReport;
+use hearth_init::Outcome;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 
 use crate::sys;
@@ -25,8 +25,8 @@ const KEPT: &[&str] = &[
 ];
 
 /// Sets the option, mounting on the empty directory `dir`, and looks whether it is set.
-pub fn run(dir: &Path) -> DynmodsReport {
-    DynmodsReport {
+pub fn run(dir: &Path) -> Outcome {
+    Outcome {
         error: set(dir).err().map(|error| error.to_string()),
     }
 }

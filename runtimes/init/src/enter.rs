@@ -7,7 +7,6 @@ use hearth_init::Assignment;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::error::JailError;
 
@@ -17,11 +16,13 @@ const PAGE: u64 = 4096;
 const FLAGS: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 /// Sizes of the file systems in memory that a function may write to, bytes.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy)]
 pub struct Sizes {
     tmp: u64,
     shm: u64,
 }
+
+hearth_init::fields_of!(Sizes { tmp, shm });
 
 impl Sizes {
     /// Those of a pre-warmed sandbox without a function: minimal, and not 0, which would mean no limit.

@@ -4,6 +4,9 @@ use std::io;
 
 use hearth_init::{MAX_REPORT, Report};
 
+/// Longest detail of a report, in bytes: more than anyone reads, and little enough that it fits the messages that carry it.
+const MAX_DETAIL: usize = MAX_REPORT / 8;
+
 /// A step of the jail that failed. Nothing of the sandbox is left running after one.
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
@@ -115,8 +118,8 @@ impl JailError {
     /// The report for the server, cut to [`MAX_REPORT`].
     pub fn report(&self) -> Report {
         let mut detail = self.to_string();
-        // JSON may need six bytes for one; a detail of that length is already more than anyone reads.
-        detail.truncate(detail.floor_char_boundary(MAX_REPORT / 8));
+        // The rest holds the step and the lengths; a detail this long is already more than anyone reads.
+        detail.truncate(detail.floor_char_boundary(MAX_DETAIL));
         Report::Failed {
             step: self.step().to_owned(),
             detail,
@@ -163,11 +166,13 @@ impl JailError {
 
 #[cfg(test)]
 mod tests {
+    use hearth_init::fields::Fields as _;
+
     use super::*;
 
     #[test]
     fn a_report_fits_one_datagram_whatever_its_detail() {
-        // A byte that JSON writes as six, and characters that a cut may go through.
+        // Characters that a cut may go through.
         for (filler, offset) in [
             ("\u{1}", ""),
             ("\u{20ac}", ""),
@@ -176,7 +181,7 @@ mod tests {
         ] {
             let detail = offset.to_owned() + &filler.repeat(MAX_REPORT);
             let report = JailError::Restore(detail.clone()).report();
-            assert!(serde_json::to_vec(&report).unwrap().len() <= MAX_REPORT);
+            assert!(report.to_bytes().len() <= MAX_REPORT);
             let Report::Failed { step, detail: cut } = report else {
                 panic!("{report:?}");
             };

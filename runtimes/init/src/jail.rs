@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
+use hearth_init::fields::Fields as _;
 use hearth_init::{
     INNER_UID, JailSpec, MAX_REPORT, Report, START, START_FDS, TEMPLATE_CONTROL_FD, TEMPLATE_PID,
     wire,
@@ -276,12 +277,11 @@ fn receive_order(control: &OwnedFd, slot: OwnedFd) -> Result<Order, JailError> {
     }
     let [spec, stdout, stderr] = <[OwnedFd; START_FDS]>::try_from(fds)
         .map_err(|fds| JailError::Spec(format!("{} descriptors, not {START_FDS}", fds.len())))?;
-    let mut text = Vec::new();
+    let mut bytes = Vec::new();
     File::from(spec)
-        .read_to_end(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(JailError::Control)?;
-    let spec: JailSpec =
-        serde_json::from_slice(&text).map_err(|error| JailError::Spec(error.to_string()))?;
+    let spec = JailSpec::from_bytes(&bytes).map_err(|error| JailError::Spec(error.to_string()))?;
     if let Some(function) = &spec.assignment
         && function.argv.is_empty()
     {
@@ -334,23 +334,21 @@ fn give_up_privileges(keep: CapabilitySet) -> Result<(), JailError> {
 
 /// Reports to PID 1 why there is no template.
 fn report_from_template(mut failed: PipeWriter, error: &JailError) {
-    if let Ok(text) = serde_json::to_vec(&error.report()) {
-        // If PID 1 is gone, so is everything else in a moment.
-        let _ = failed.write_all(&text);
-    }
+    // If PID 1 is gone, so is everything else in a moment.
+    let _ = failed.write_all(&error.report().to_bytes());
 }
 
 /// The pipe ends without a word when the template's exec has closed it.
 fn wait_for_exec(failure: PipeReader) -> Result<(), JailError> {
-    let mut text = Vec::new();
+    let mut bytes = Vec::new();
     failure
         .take(MAX_REPORT as u64)
-        .read_to_end(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(JailError::Control)?;
-    if text.is_empty() {
+    if bytes.is_empty() {
         return Ok(());
     }
-    match serde_json::from_slice(&text) {
+    match Report::from_bytes(&bytes) {
         Ok(Report::Failed { step, detail }) => Err(JailError::Template { step, detail }),
         other => Err(JailError::Spec(format!("unexpected report: {other:?}"))),
     }

@@ -3,28 +3,28 @@
 //! `hearth-init` is the jail and PID 1 of a sandbox. The server starts it with one end of a SEQPACKET socket pair as
 //! its standard input, and sends one [`START`] datagram with its descriptors. A pre-warmed sandbox, started without a
 //! function, gets one later, with [`ASSIGN`]. Every other datagram from the server is a one-byte command ([`SWEEP`]);
-//! every datagram to the server is a [`Report`] in JSON. End of file on the socket means that the other side is gone.
+//! every datagram to the server is a [`Report`]. End of file on the socket means that the other side is gone.
 
 #![deny(unsafe_code)]
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
 pub mod criu;
+pub mod fields;
 pub mod wire;
 
 use criu::{CriuProgram, RestoreSpec};
+use fields::{FieldError, Fields};
 
 /// First datagram to init: comes with the descriptors of [`START_FDS`].
 pub const START: u8 = b'S';
-/// To a pre-warmed sandbox: its function. Comes with the [`Assignment`] as JSON in a memfd.
+/// To a pre-warmed sandbox: its function. Comes with the [`Assignment`] in a memfd.
 pub const ASSIGN: u8 = b'A';
 /// Command to PID 1: kill every process that was reparented to it, which is what dead instances leave behind.
 pub const SWEEP: u8 = b'W';
 /// The template finds its control socket under this number.
 pub const TEMPLATE_CONTROL_FD: i32 = 3;
-/// Descriptors that come with [`START`]: the [`JailSpec`] as JSON in a memfd, then the template's stdout and stderr.
+/// Descriptors that come with [`START`]: the [`JailSpec`] in a memfd, then the template's stdout and stderr.
 pub const START_FDS: usize = 3;
 /// Longest [`Report`] in bytes; protects the server's receive buffer. Details are cut to fit.
 pub const MAX_REPORT: usize = 4096;
@@ -35,7 +35,7 @@ pub const TEMPLATE_PID: i32 = 1000;
 pub const INNER_UID: u32 = 1000;
 
 /// Everything `hearth-init` needs to know to build one sandbox.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct JailSpec {
     /// Existing private directory that becomes the root; init fills it.
     pub root: PathBuf,
@@ -58,12 +58,14 @@ pub struct JailSpec {
 }
 
 /// The function a sandbox is for.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Assignment {
     /// Host name inside.
     pub hostname: String,
-    /// Host directory bound read-only to `/var/task`.
-    pub code_dir: PathBuf,
+    /// Host directory below which the code is. Nobody but root can change the way to it.
+    pub code_root: PathBuf,
+    /// The code in it, bound read-only to `/var/task`; no link on the way there is followed.
+    pub code: PathBuf,
     /// Program and arguments of the template, as seen inside; the program is an absolute path.
     pub argv: Vec<String>,
     /// The template's whole environment.
@@ -80,9 +82,31 @@ pub struct Assignment {
     pub restore: Option<RestoreSpec>,
 }
 
+fields_of!(JailSpec {
+    root,
+    cgroup_procs,
+    uid_base,
+    runtime_dir,
+    runtime_name,
+    criu,
+    criu_dir,
+    assignment,
+});
+fields_of!(Assignment {
+    hostname,
+    code_root,
+    code,
+    argv,
+    env,
+    tmp_bytes,
+    shm_bytes,
+    max_processes,
+    max_file_bytes,
+    restore,
+});
+
 /// Reports from init to the server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
     /// PID 1 exists; comes with its pidfd. It is a child of the server.
     Spawned {
@@ -113,27 +137,73 @@ pub enum Report {
     },
 }
 
+impl Fields for Report {
+    fn write(&self, to: &mut Vec<u8>) {
+        match self {
+            Self::Spawned { pid } => (0_u8, *pid).write(to),
+            Self::Prewarmed => 1_u8.write(to),
+            Self::Ready { control_inode } => (2_u8, *control_inode).write(to),
+            Self::Failed { step, detail } => {
+                3_u8.write(to);
+                step.write(to);
+                detail.write(to);
+            }
+            Self::TemplateEnded { code, signal } => (4_u8, (*code, *signal)).write(to),
+        }
+    }
+
+    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
+        Ok(match u8::read(from)? {
+            0 => Self::Spawned {
+                pid: Fields::read(from)?,
+            },
+            1 => Self::Prewarmed,
+            2 => Self::Ready {
+                control_inode: Fields::read(from)?,
+            },
+            3 => Self::Failed {
+                step: Fields::read(from)?,
+                detail: Fields::read(from)?,
+            },
+            4 => Self::TemplateEnded {
+                code: Fields::read(from)?,
+                signal: Fields::read(from)?,
+            },
+            other => return Err(FieldError::Kind(other)),
+        })
+    }
+}
+
 /// What `hearth-init probe` prints on its standard output: one entry for each thing the sandbox needs.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct ProbeReport {
     /// In the order in which they were tried; those after a failed one that they depend on are absent.
     pub checks: Vec<Check>,
 }
 
 /// The result of trying one thing.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Check {
     /// `root`, `seccomp`, `landlock`, `namespaces`, `id_map`, `mounts`, `proc`.
     pub name: String,
     /// The version, where there is one.
     pub version: Option<String>,
-    /// Why not, or null when it works.
+    /// Why not, or nothing when it works.
     pub error: Option<String>,
 }
 
-/// What `hearth-init favordynmods DIR` prints: null, or why attaching to cgroups stays slow.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct DynmodsReport {
-    /// Why not, or null when it is on.
+fields_of!(ProbeReport { checks });
+fields_of!(Check {
+    name,
+    version,
+    error,
+});
+
+/// What `hearth-init favordynmods`, `criu` and `dump` print.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// What went wrong, or nothing.
     pub error: Option<String>,
 }
+
+fields_of!(Outcome { error });

@@ -41,7 +41,7 @@ mod uffd;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use serde::Serialize;
+use hearth_init::fields::Fields;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -65,9 +65,10 @@ fn main() -> ExitCode {
 }
 
 /// Prints a report for the server, which reads standard output.
-fn print(report: &impl Serialize) -> ExitCode {
-    match serde_json::to_string(report) {
-        Ok(text) if writeln!(std::io::stdout(), "{text}").is_ok() => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+fn print(report: &impl Fields) -> ExitCode {
+    let mut out = std::io::stdout();
+    match out.write_all(&report.to_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }

@@ -1,9 +1,9 @@
 //! Detached mounts, configured completely before they are attached, so that no intermediate state is visible.
 
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
@@ -63,6 +63,21 @@ pub fn overlay(source: &Path, empty: &OwnedFd) -> rustix::io::Result<OwnedFd> {
 pub fn directory(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
+}
+
+/// Opens the directory `path` below `root`, wherever that is mounted in this process's namespace. Follows no link on the
+/// way from `root`: who may write below it must not choose what is shown.
+pub fn beneath(root: &Path, path: &Path) -> Result<OwnedFd, JailError> {
+    let what = || JailError::mount(format!("opening {}", root.join(path).display()));
+    let root = directory(root).map_err(what())?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(&root, path, flags, Mode::empty(), resolve).map_err(what())
+}
+
+/// A path to what a descriptor of this process stands for.
+pub fn path_of(fd: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", fd.as_raw_fd()).into()
 }
 
 fn attach(mount: &OwnedFd, source: &Path, target: &Path) -> Result<(), JailError> {

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use hearth_init::fields::Fields as _;
 use hearth_init::{Report, SWEEP, wire};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -27,7 +28,7 @@ const FIRST_FORK: Duration = Duration::from_millis(10);
 
 /// Sends a report to the server.
 pub fn send(control: &OwnedFd, report: &Report, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-    wire::send(control, &serde_json::to_vec(report)?, fds)
+    wire::send(control, &report.to_bytes(), fds)
 }
 
 /// Runs until the template exits (and reports how) or the server is gone. Drops `leftovers`, which takes a moment, once

@@ -14,11 +14,11 @@
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 
+use hearth_init::fields::Fields as _;
 use hearth_init::{ASSIGN, Assignment, JailSpec, wire};
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::Signal;
-use serde::{Deserialize, Serialize};
 
 use crate::enter::{self, Sizes};
 use crate::error::JailError;
@@ -30,13 +30,19 @@ use crate::{gate, rootfs};
 const MAX_SETTLED: usize = 1024;
 
 /// What PID 1 needs to know about the function.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 struct Settled {
     hostname: String,
     sizes: Sizes,
     /// Device and inode of the code's directory.
     code: (u64, u64),
 }
+
+hearth_init::fields_of!(Settled {
+    hostname,
+    sizes,
+    code,
+});
 
 /// What stage 0 and PID 1 share.
 pub struct Prewarmed {
@@ -90,9 +96,7 @@ impl Prewarmed {
             hostname: function.hostname,
             code: (code.st_dev, code.st_ino),
         };
-        let text =
-            serde_json::to_vec(&settled).map_err(|error| JailError::Control(error.into()))?;
-        wire::send(&stage0, &text, &[]).map_err(JailError::Control)?;
+        wire::send(&stage0, &settled.to_bytes(), &[]).map_err(JailError::Control)?;
         // The image is mounted as long as this process lives.
         wire::receive(&stage0, &mut [0]).map_err(JailError::Control)?;
         Ok(())
@@ -109,12 +113,12 @@ impl Inside {
         if woken != Woken::First {
             return Ok(false);
         }
-        let mut text = [0; MAX_SETTLED];
-        let (length, _) = wire::receive(&self.0, &mut text).map_err(JailError::Control)?;
+        let mut bytes = [0; MAX_SETTLED];
+        let (length, _) = wire::receive(&self.0, &mut bytes).map_err(JailError::Control)?;
         if length == 0 {
             return Ok(false);
         }
-        let settled: Settled = serde_json::from_slice(&text[..length])
+        let settled = Settled::from_bytes(&bytes[..length])
             .map_err(|error| JailError::Spec(error.to_string()))?;
         let code = rustix::fs::stat(format!("/{}", rootfs::CODE))
             .map_err(JailError::mount("looking at the code"))?;
@@ -161,9 +165,11 @@ fn receive_function(control: &OwnedFd) -> Result<Option<Assignment>, JailError> 
         (true, Some(file)) if fds.is_empty() => file,
         _ => return Err(JailError::Spec("not an assignment".into())),
     };
-    let mut text = Vec::new();
+    let mut bytes = Vec::new();
     std::fs::File::from(file)
-        .read_to_end(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(JailError::Control)?;
-    serde_json::from_slice(&text).map_err(|error| JailError::Spec(error.to_string()))
+    let function =
+        Assignment::from_bytes(&bytes).map_err(|error| JailError::Spec(error.to_string()))?;
+    Ok(Some(function))
 }

@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::process;
 
+use hearth_init::fields::Fields as _;
 use hearth_init::{Check, ProbeReport};
 use rustix::mount::{MountFlags, MountPropagationFlags, OpenTreeFlags};
 use rustix::thread::{Gid, Uid};
@@ -81,7 +82,7 @@ fn namespaces() -> Vec<Check> {
             if mapped.read(&mut [0]).unwrap_or(0) == 1 {
                 let checks = inside();
                 // If it cannot be reported, the missing report shows it.
-                let _ = serde_json::to_writer(&mut answer, &checks);
+                let _ = answer.write_all(&checks.to_bytes());
             }
             process::exit(0);
         }
@@ -99,10 +100,10 @@ fn namespaces() -> Vec<Check> {
             drop(map);
             let failed = mapping.is_err();
             checks.push(check("id_map", None, mapping));
-            let mut text = String::new();
-            let read = answers.read_to_string(&mut text);
+            let mut bytes = Vec::new();
+            let read = answers.read_to_end(&mut bytes);
             if !failed {
-                match serde_json::from_str::<Vec<Check>>(&text) {
+                match Vec::<Check>::from_bytes(&bytes) {
                     Ok(inside) if read.is_ok() => checks.extend(inside),
                     _ => checks.push(check(
                         "mounts",

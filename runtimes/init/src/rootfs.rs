@@ -127,7 +127,8 @@ pub fn build(spec: &JailSpec) -> Result<Option<Incomplete>, JailError> {
         root.show(&certificates, CERTIFICATES)?;
     }
     if let Some(function) = function {
-        root.show(&function.code_dir, CODE)?;
+        let code = mounts::beneath(&function.code_root, &function.code)?;
+        root.show(&mounts::path_of(&code), CODE)?;
     }
     root.show(
         &spec.runtime_dir,
@@ -167,7 +168,8 @@ pub fn complete(
         File::from(file).write_all(hosts(&function.hostname).as_bytes())
     };
     write().map_err(JailError::mount(format!("writing /{HOSTS}")))?;
-    mounts::show(&function.code_dir, &spec.root.join(CODE), &root.empty)
+    let code = mounts::beneath(&function.code_root, &function.code)?;
+    mounts::show(&mounts::path_of(&code), &spec.root.join(CODE), &root.empty)
 }
 
 fn passwd() -> String {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use hearth_host::CriuChoice;
 
 use crate::system::{HostMemory, cores};
 
@@ -56,7 +57,12 @@ pub struct Config {
     #[arg(long, env = "HEARTH_FUNCTIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub functions_listen: Option<String>,
 
-    /// Data directory (database, code, logs); created with mode 0700.
+    /// User as which the server runs, apart from the process that needs root: a name or a number. Default: the user
+    /// hearth if there is one, otherwise a number that no other user has.
+    #[arg(long, env = "HEARTH_USER", value_name = "USER")]
+    pub user: Option<String>,
+
+    /// Data directory (database, code, logs); created for the server's user alone.
     #[arg(
         long,
         env = "HEARTH_DATA_DIR",
@@ -246,6 +252,22 @@ impl Config {
             Duration::from_micros(self.busy_poll_us.into())
         } else {
             Duration::ZERO
+        }
+    }
+
+    /// The user as which the server runs. Empty means none was named.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref().filter(|user| !user.is_empty())
+    }
+
+    /// Which CRIU dumps and restores templates: none where images have no room.
+    pub fn criu_choice(&self) -> CriuChoice {
+        match &self.criu {
+            _ if self.image_budget_mb == 0 => {
+                CriuChoice::Never("HEARTH_IMAGE_BUDGET_MB=0 leaves no room for images".into())
+            }
+            Some(path) => CriuChoice::Named(path.clone()),
+            None => CriuChoice::Detect,
         }
     }
 

@@ -1,83 +1,95 @@
-//! Has `hearth-init` dump a template.
+//! Makes an image: has a template dumped, and notes what it is of.
 
-use std::io::{Seek as _, Write as _};
-use std::os::fd::AsFd as _;
-use std::path::Path;
-use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hearth_init::criu::DumpSpec;
-use hearth_init::wire;
-use rustix::fs::MemfdFlags;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use serde::Deserialize;
+use super::image::{Image, Made};
+use super::{CriuError, Images, Key};
+use crate::sandbox::{Dumpable, Host, SandboxError};
 
-use super::{Criu, CriuError};
-use crate::host_error::HostError;
-use crate::sandbox::Dumpable;
+/// The step of a dump that is refused for the number of the template's memory mappings.
+const MAPPINGS_STEP: &str = "mappings";
 
-/// A dump that takes longer is given up: some ten milliseconds are usual, writing a gigabyte takes seconds.
-const DEADLINE: Duration = Duration::from_secs(30);
-
-/// The report of `hearth-init dump`.
-#[derive(Deserialize)]
-struct Report {
-    error: Option<String>,
+/// What an image is made of.
+pub struct Source<'a> {
+    /// The sandbox of the template.
+    pub sandbox: Dumpable,
+    /// Version of the language's runtime.
+    pub runtime: &'a str,
+    /// How long the template took to be there.
+    pub boot: Duration,
+    /// Most memory mappings that it may have.
+    pub mappings_max: u64,
 }
 
-/// Dumps the template of a sandbox into `images`, which leaves it stopped. CRIU writes its log to `work`.
-pub(super) async fn dump(
-    criu: &Criu,
-    init: &Path,
-    sandbox: &Dumpable,
-    images: &Path,
-    work: &Path,
-) -> Result<(), CriuError> {
-    let failed = |error: std::io::Error| HostError::new(format_args!("for a dump: {error}"));
-    let spec = DumpSpec {
-        criu: criu.program.clone(),
-        images: images.to_owned(),
-        work: work.to_owned(),
-        outside: sandbox.outside,
-        control_peer: sandbox.control_peer,
-    };
-    let (ours, theirs) = rustix::net::socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )
-    .map_err(|errno| failed(errno.into()))?;
-    let order = || -> std::io::Result<()> {
-        let mut text = std::fs::File::from(rustix::fs::memfd_create(
-            "hearth-dump",
-            MemfdFlags::CLOEXEC,
-        )?);
-        text.write_all(&serde_json::to_vec(&spec)?)?;
-        text.rewind()?;
-        wire::send(&ours, b"D", &[text.as_fd(), sandbox.init.as_fd()])
-    };
-    order().map_err(failed)?;
-    let run = tokio::process::Command::new(init)
-        .arg("dump")
-        .env_clear()
-        .stdin(Stdio::from(theirs))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(DEADLINE, run)
-        .await
-        .map_err(|_| CriuError::Dump(format!("timed out after {} s", DEADLINE.as_secs())))?
-        .map_err(failed)?;
-    let report: Report = serde_json::from_slice(&output.stdout).map_err(|_| {
-        CriuError::Dump(format!(
-            "{} sent no report: {}",
-            init.display(),
-            output.status
-        ))
-    })?;
-    report
-        .error
-        .map_or(Ok(()), |error| Err(CriuError::Dump(error)))
+impl Images {
+    /// Dumps a template, which is left stopped, and keeps the image.
+    ///
+    /// # Errors
+    /// [`CriuError`]; nothing of a failed dump is left.
+    pub async fn create(&self, key: &Key, source: Source<'_>) -> Result<Arc<Image>, CriuError> {
+        let fingerprint = self.0.fingerprint.as_ref();
+        let host = fingerprint.map_err(|reason| CriuError::Unavailable(reason.clone()))?;
+        // Older images of the version were made from something else.
+        self.discard(&key.function, Some(key.version));
+        let name = key.directory();
+        let dumped = source.sandbox.dump(&name, source.mappings_max).await;
+        dumped.map_err(|error| match error {
+            SandboxError::Step { step, .. } if step == MAPPINGS_STEP => {
+                CriuError::TooManyMappings {
+                    max: source.mappings_max,
+                }
+            }
+            SandboxError::Step { detail, .. } => CriuError::Dump(detail),
+            other => CriuError::Dump(other.to_string()),
+        })?;
+        let dumped = Dumped {
+            host: &self.0.host,
+            name: Some(name.clone()),
+        };
+        let (key, host, runtime) = (key.clone(), host.clone(), source.runtime.to_owned());
+        let (images, boot) = (self.clone(), source.boot);
+        let done = tokio::task::spawn_blocking(move || {
+            let bytes = images.0.place.stored(&name)?;
+            let budget = images.0.settings.budget;
+            if bytes > budget {
+                return Err(CriuError::TooLarge { bytes, budget });
+            }
+            images.shrink(bytes);
+            let made = Made {
+                host: host.as_str(),
+                runtime: &runtime,
+                boot,
+            };
+            let image = Arc::new(Image::complete(&images.0.place, &key, &made)?);
+            images.touch(&image);
+            images.0.images.lock().insert(name, image.clone());
+            Ok(image)
+        });
+        let image = done
+            .await
+            .map_err(|error| CriuError::Dump(error.to_string()))??;
+        dumped.keep();
+        Ok(image)
+    }
+}
+
+/// Files that the host process has placed; removed again unless they become an image.
+struct Dumped<'a> {
+    host: &'a Host,
+    name: Option<String>,
+}
+
+impl Dumped<'_> {
+    fn keep(mut self) {
+        self.name = None;
+    }
+}
+
+impl Drop for Dumped<'_> {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            self.host.order_removal(name);
+        }
+    }
 }

@@ -1,20 +1,17 @@
-//! One image: a directory with CRIU's files and a manifest that says what they are.
+//! One image: CRIU's files, and a manifest that says what they are.
 //!
 //! ```text
-//! DATA_DIR/images/hello-3-0123456789abcdef/
-//!   manifest.json    what it is an image of, and the checksum of each file
-//!   criu/            CRIU's files
+//! DATA_DIR/images/hello-3-0123456789abcdef/criu/       CRIU's files: the host process's, this one may read them
+//! DATA_DIR/manifests/hello-3-0123456789abcdef.json     what it is an image of, and the checksum of each file
 //! ```
-//! An image contains the template's memory and with it the function's environment, so the directory has mode 0700. The
-//! files in `criu/` are readable by anyone who can reach them: the sandboxes that get them as a descriptor or a mount,
-//! possibly several at a time. An image is written under a temporary name and renamed once it is complete and synced,
-//! so a partial image is never used.
+//! The host process writes the files and never lets go of them, because sandboxes are restored from them; a server that was
+//! taken over cannot make an image, or change one. The manifest is written last, under a temporary name, and renamed: files
+//! without a manifest are no image. The checksums find what a disk or a crash did to the files; they are no proof of who
+//! wrote them, and need not be.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,22 +24,22 @@ use super::{CriuError, Key};
 
 /// Name of CRIU's directory.
 const FILES: &str = "criu";
-/// Name of the manifest.
-const MANIFEST: &str = "manifest.json";
+/// Ending of a manifest's name.
+const MANIFEST: &str = "json";
 /// Longest manifest that is read. Protects the server from reading some other, huge file.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
 /// Format of what is on disk. Another one is discarded.
-const FORMAT: u32 = 4;
-/// Rights to CRIU's directory, and to its files. Sandboxes' users read them; the directory that they are in keeps others out.
-const DIR_MODE: u32 = 0o755;
-const FILE_MODE: u32 = 0o644;
+const FORMAT: u32 = 5;
 /// Piece in which files are read to sum them.
 const PIECE: usize = 256 * 1024;
 
 /// An image that is on disk, complete when it was looked at last.
 #[derive(Debug)]
 pub struct Image {
-    dir: PathBuf,
+    name: String,
+    files: PathBuf,
+    /// The manifest's path.
+    note: PathBuf,
     pub(super) manifest: Manifest,
     /// Size of CRIU's files.
     pub bytes: u64,
@@ -69,36 +66,27 @@ pub(super) struct Made<'a> {
 type Stamp = (u64, u64, i64, i64);
 
 impl Image {
-    /// Makes an image of what CRIU has left in `staging/criu` and moves it to its place. Blocking.
+    /// Makes an image of the files that the host process has placed, by writing its manifest. Blocking.
     ///
     /// # Errors
     /// [`CriuError::File`].
-    pub(super) fn complete(
-        staging: &Path,
-        images: &Path,
-        key: &Key,
-        made: &Made,
-    ) -> Result<Self, CriuError> {
-        let files_dir = staging.join(FILES);
+    pub(super) fn complete(place: &Place, key: &Key, made: &Made) -> Result<Self, CriuError> {
+        let name = key.directory();
+        let files_dir = place.files(&name);
         let mut files = Vec::new();
         for entry in fs::read_dir(&files_dir).map_err(CriuError::file(&files_dir))? {
             let path = entry.map_err(CriuError::file(&files_dir))?.path();
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
                 continue;
             };
-            let note = fs::set_permissions(&path, fs::Permissions::from_mode(FILE_MODE))
-                .and_then(|()| File::open(&path))
-                .and_then(|file| {
-                    let (bytes, crc32) = sum(&file)?;
-                    file.sync_all()?;
-                    Ok(FileNote {
-                        name: name.to_owned(),
-                        bytes,
-                        crc32,
-                    })
-                })
+            let (bytes, crc32) = File::open(&path)
+                .and_then(|file| sum(&file))
                 .map_err(CriuError::file(&path))?;
-            files.push(note);
+            files.push(FileNote {
+                name: name.to_owned(),
+                bytes,
+                crc32,
+            });
         }
         let manifest = Manifest {
             format: FORMAT,
@@ -111,24 +99,22 @@ impl Image {
             created_at: Timestamp::now(),
             files,
         };
-        let dir = images.join(key.directory());
-        let place = || -> io::Result<()> {
+        let note = place.manifest(&name);
+        let write = || -> io::Result<()> {
+            let draft = note.with_extension("new");
             let mut file = fs::OpenOptions::new()
                 .write(true)
-                .create_new(true)
+                .create(true)
+                .truncate(true)
                 .mode(0o600)
-                .open(staging.join(MANIFEST))?;
+                .open(&draft)?;
             file.write_all(&serde_json::to_vec(&manifest)?)?;
             file.sync_all()?;
-            fs::set_permissions(&files_dir, fs::Permissions::from_mode(DIR_MODE))?;
-            File::open(&files_dir)?.sync_all()?;
-            File::open(staging)?.sync_all()?;
-            remove(&dir)?;
-            fs::rename(staging, &dir)?;
-            File::open(images)?.sync_all()
+            fs::rename(&draft, &note)?;
+            File::open(&place.manifests)?.sync_all()
         };
-        place().map_err(CriuError::file(&dir))?;
-        let image = Self::new(dir, manifest);
+        write().map_err(CriuError::file(&note))?;
+        let image = Self::new(place, name, manifest);
         // They have just been summed.
         *image.checked.lock() = Some(image.stamps()?);
         Ok(image)
@@ -138,8 +124,8 @@ impl Image {
     ///
     /// # Errors
     /// [`CriuError::File`], [`CriuError::Damaged`].
-    pub(super) fn open(dir: PathBuf) -> Result<Self, CriuError> {
-        let path = dir.join(MANIFEST);
+    pub(super) fn open(place: &Place, name: String) -> Result<Self, CriuError> {
+        let path = place.manifest(&name);
         let mut text = Vec::new();
         File::open(&path)
             .and_then(|file| file.take(MANIFEST_BYTES_MAX).read_to_end(&mut text))
@@ -152,12 +138,14 @@ impl Image {
         if manifest.files.iter().any(|file| file.name.contains('/')) {
             return Err(CriuError::Damaged("a name with a slash".into()));
         }
-        Ok(Self::new(dir, manifest))
+        Ok(Self::new(place, name, manifest))
     }
 
-    fn new(dir: PathBuf, manifest: Manifest) -> Self {
+    fn new(place: &Place, name: String, manifest: Manifest) -> Self {
         Self {
-            dir,
+            files: place.files(&name),
+            note: place.manifest(&name),
+            name,
             bytes: manifest.files.iter().map(|file| file.bytes).sum(),
             manifest,
             checked: Mutex::default(),
@@ -167,9 +155,9 @@ impl Image {
         }
     }
 
-    /// Directory of CRIU's files.
-    pub fn files(&self) -> PathBuf {
-        self.dir.join(FILES)
+    /// Its name, by which the host process knows it.
+    pub fn name(&self) -> String {
+        self.name.clone()
     }
 
     /// The runtime's version, "3.11.2".
@@ -199,7 +187,7 @@ impl Image {
             return Ok(());
         }
         for note in &self.manifest.files {
-            let path = self.files().join(&note.name);
+            let path = self.files.join(&note.name);
             let found = File::open(&path)
                 .and_then(|file| sum(&file))
                 .map_err(CriuError::file(&path))?;
@@ -213,17 +201,17 @@ impl Image {
 
     fn stamps(&self) -> Result<Vec<Stamp>, CriuError> {
         let stamp = |note: &FileNote| {
-            let path = self.files().join(&note.name);
+            let path = self.files.join(&note.name);
             let meta = fs::symlink_metadata(&path).map_err(CriuError::file(&path))?;
             Ok((meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
         };
         self.manifest.files.iter().map(stamp).collect()
     }
 
-    /// Takes it off the disk. What cannot be removed now is, at the next start.
-    pub(super) fn remove(&self) {
-        if let Err(error) = remove(&self.dir) {
-            tracing::warn!(image = %self.dir.display(), %error, "cannot remove an image");
+    /// Takes its manifest off the disk: what is left is no image any more, and is for the host process to remove.
+    pub(super) fn disown(&self) {
+        if let Err(error) = remove_file(&self.note) {
+            tracing::warn!(manifest = %self.note.display(), %error, "cannot remove a manifest");
         }
     }
 
@@ -238,32 +226,47 @@ impl Image {
     }
 }
 
-/// Makes the directories of a new image; CRIU's is returned.
-pub(super) fn stage(staging: &Path) -> Result<PathBuf, CriuError> {
-    let files = staging.join(FILES);
-    for dir in [staging, &files] {
-        fs::DirBuilder::new()
-            .mode(0o700)
-            .create(dir)
-            .map_err(CriuError::file(dir))?;
-    }
-    Ok(files)
+/// Where images are.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// The host process's directory, of which this one may read.
+    pub(super) images: PathBuf,
+    /// This process's own.
+    pub(super) manifests: PathBuf,
 }
 
-/// Bytes of the files in a directory.
-pub(super) fn stored(dir: &Path) -> Result<u64, CriuError> {
-    let sizes = fs::read_dir(dir)
-        .and_then(|entries| entries.map(|entry| Ok(entry?.metadata()?.len())).sum());
-    sizes.map_err(CriuError::file(dir))
+impl Place {
+    fn files(&self, name: &str) -> PathBuf {
+        self.images.join(name).join(FILES)
+    }
+
+    fn manifest(&self, name: &str) -> PathBuf {
+        self.manifests.join(format!("{name}.{MANIFEST}"))
+    }
+
+    /// Bytes of the files of an image to be.
+    pub(super) fn stored(&self, name: &str) -> Result<u64, CriuError> {
+        let dir = self.files(name);
+        let sizes = fs::read_dir(&dir)
+            .and_then(|entries| entries.map(|entry| Ok(entry?.metadata()?.len())).sum());
+        sizes.map_err(CriuError::file(dir))
+    }
+
+    /// Removes the manifests of images that are not there.
+    pub(super) fn clear_manifests(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.manifests)? {
+            let path = entry?.path();
+            let stem = path.file_stem().unwrap_or_default();
+            if path.extension() != Some(MANIFEST.as_ref()) || !self.images.join(stem).is_dir() {
+                remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Removes a directory. The name goes first, so that one that is half removed does not look like an image.
-pub(super) fn remove(dir: &Path) -> io::Result<()> {
-    match fs::remove_file(dir.join(MANIFEST)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    match fs::remove_dir_all(dir) {
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
@@ -289,47 +292,50 @@ mod tests {
     use super::*;
     use crate::criu::Key;
 
-    fn image(dir: &Path) -> Image {
-        let staging = dir.join("staging");
-        let files = stage(&staging).unwrap();
-        fs::write(files.join("pages-1.img"), vec![7; 600_000]).unwrap();
-        fs::write(files.join("core-1000.img"), "registers").unwrap();
+    fn image(dir: &Path) -> (Place, Image) {
+        let place = Place {
+            images: dir.join("images"),
+            manifests: dir.join("manifests"),
+        };
         let key = Key {
             function: "f".into(),
             version: 1,
             fingerprint: "0123456789abcdef".repeat(4),
         };
+        let files = place.files(&key.directory());
+        fs::create_dir_all(&files).unwrap();
+        fs::create_dir(&place.manifests).unwrap();
+        fs::write(files.join("pages-1.img"), vec![7; 600_000]).unwrap();
+        fs::write(files.join("core-1000.img"), "registers").unwrap();
         let made = Made {
             host: "host",
             runtime: "3.11.2",
             boot: Duration::from_millis(1234),
         };
-        Image::complete(&staging, dir, &key, &made).unwrap()
+        let image = Image::complete(&place, &key, &made).unwrap();
+        (place, image)
     }
 
     #[test]
-    fn what_was_written_is_read_by_who_is_let_in() {
+    fn what_was_written_is_read() {
         let dir = tempfile::tempdir().unwrap();
-        let written = image(dir.path());
+        let (place, written) = image(dir.path());
         assert_eq!(written.bytes, 600_009);
-        let read = Image::open(written.dir.clone()).unwrap();
+        assert_eq!(place.stored(&written.name()).unwrap(), 600_009);
+        let read = Image::open(&place, written.name()).unwrap();
         read.check().unwrap();
         read.check().unwrap();
         assert_eq!(read.runtime(), written.runtime());
-        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(read.dir.clone()), 0o700);
-        assert_eq!(mode(read.files()), 0o755);
-        assert_eq!(mode(read.files().join("pages-1.img")), 0o644);
-        assert_eq!(mode(read.dir.join(MANIFEST)), 0o600);
-        assert!(!dir.path().join("staging").exists());
+        let mode = fs::metadata(&read.note).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
     fn a_changed_byte_is_found_also_after_a_good_look() {
         let dir = tempfile::tempdir().unwrap();
-        let image = image(dir.path());
+        let (_, image) = image(dir.path());
         image.check().unwrap();
-        let path = image.files().join("pages-1.img");
+        let path = image.files.join("pages-1.img");
         let mut bytes = fs::read(&path).unwrap();
         bytes[599_999] ^= 1;
         fs::write(&path, bytes).unwrap();
@@ -339,20 +345,32 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_without_a_good_manifest_is_no_image() {
+    fn files_without_a_good_manifest_are_no_image() {
         let dir = tempfile::tempdir().unwrap();
-        let image = image(dir.path());
-        let manifest = image.dir.join(MANIFEST);
-        let text = fs::read_to_string(&manifest).unwrap();
+        let (place, image) = image(dir.path());
+        let text = fs::read_to_string(&image.note).unwrap();
         for bad in [
             "",
             &text[..text.len() / 2],
-            &text.replace("\"format\":4", "\"format\":1"),
+            &text.replace("\"format\":5", "\"format\":4"),
         ] {
-            fs::write(&manifest, bad).unwrap();
-            assert!(Image::open(image.dir.clone()).is_err());
+            fs::write(&image.note, bad).unwrap();
+            assert!(Image::open(&place, image.name()).is_err());
         }
-        fs::remove_file(&manifest).unwrap();
-        assert!(Image::open(image.dir.clone()).is_err());
+        image.disown();
+        assert!(Image::open(&place, image.name()).is_err());
+    }
+
+    #[test]
+    fn a_manifest_without_files_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, image) = image(dir.path());
+        let draft = place.manifests.join("other.new");
+        fs::write(&draft, "").unwrap();
+        place.clear_manifests().unwrap();
+        assert!(image.note.exists() && !draft.exists());
+        fs::remove_dir_all(place.images.join(image.name())).unwrap();
+        place.clear_manifests().unwrap();
+        assert!(!image.note.exists());
     }
 }

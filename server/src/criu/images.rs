@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,23 +11,20 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::image::{self, Image, Made};
-use super::{Counters, Criu, CriuError, HostFingerprint, Key, dump};
-use crate::sandbox::{Capability, Dumpable};
+use super::image::{Image, Place};
+use super::{Counters, CriuError, HostFingerprint, Key};
+use crate::sandbox::Host;
 
 /// Restores of an image that may fail in a row before it is discarded.
 const FAILURES_MAX: u32 = 3;
 /// Restores of an image in a row in which CRIU may be refused what it needs before the image is discarded: what it needs
 /// may be more than its sandbox ever gets.
 const SHORTAGES_MAX: u32 = 32;
-/// Prefix of directories of images that are being made. No function's name begins like that.
-const STAGING: &str = ".new-";
-
+/// Directory of the manifests in the data directory.
+const MANIFESTS: &str = "manifests";
 /// Settings of restores.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// `HEARTH_CRIU`.
-    pub criu: Option<PathBuf>,
     /// Longest restore before a start falls to a boot, of what boots faster than that.
     pub timeout: Duration,
     /// Bytes that all images together may take; 0 for none.
@@ -39,11 +36,11 @@ pub struct Settings {
 pub struct Images(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
-    dir: PathBuf,
-    init: PathBuf,
+    pub(super) place: Place,
+    pub(super) host: Host,
     pub(super) settings: Settings,
-    /// A working CRIU and what images depend on here, or why there is none.
-    criu: Result<(Criu, HostFingerprint), String>,
+    /// What images depend on here, or why there is no working CRIU.
+    pub(super) fingerprint: Result<HostFingerprint, String>,
     pub(super) images: Mutex<HashMap<String, Arc<Image>>>,
     /// By function.
     counters: Mutex<HashMap<String, Arc<Counters>>>,
@@ -52,82 +49,88 @@ pub(super) struct Inner {
 }
 
 impl Images {
-    /// Looks for CRIU, makes the directory, and takes in the images that an earlier server left, when they were made
-    /// under the same circumstances; the others are removed, half-written ones too. `files` are what all templates run.
-    /// Blocks for some ten milliseconds.
-    pub fn start(dir: &Path, init: &Path, settings: Settings, files: &[&Path]) -> Self {
-        let criu = prepare(dir)
-            .and_then(|()| {
-                if settings.budget == 0 {
-                    let reason = "HEARTH_IMAGE_BUDGET_MB=0 leaves no room for images";
-                    return Err(CriuError::Unavailable(reason.into()));
-                }
-                Criu::find(init, dir, settings.criu.as_deref())
-            })
-            .map(|criu| {
-                let host = HostFingerprint::new(&criu, files);
-                (criu, host)
-            })
-            .map_err(|error| error.to_string());
-        if let Err(reason) = &criu {
+    /// Takes in the images that an earlier server left, when they were made under the same circumstances; the others are
+    /// removed, half-written ones too. `files` are what all templates run. Blocks for some milliseconds.
+    ///
+    /// # Errors
+    /// [`CriuError::File`] when there is no directory for manifests.
+    pub fn start(
+        data_dir: &Path,
+        host: &Host,
+        settings: Settings,
+        files: &[&Path],
+    ) -> Result<Self, CriuError> {
+        let place = Place {
+            images: data_dir.join(hearth_host::IMAGES),
+            manifests: data_dir.join(MANIFESTS),
+        };
+        prepare(&place.manifests)?;
+        let criu = host.capability("criu");
+        let fingerprint = match criu.map(|criu| (criu.version.as_deref(), criu.reason.clone())) {
+            Some((Some(version), _)) => Ok(HostFingerprint::new(version, host.init(), files)),
+            Some((None, reason)) => Err(reason.unwrap_or_default()),
+            None => Err("the host process says nothing of CRIU".to_owned()),
+        };
+        if let Err(reason) = &fingerprint {
             tracing::info!(reason, "templates are not kept as images");
         }
         let images = Self(Arc::new(Inner {
-            dir: dir.to_owned(),
-            init: init.to_owned(),
+            place,
+            host: host.clone(),
             settings,
-            criu,
+            fingerprint,
             images: Mutex::default(),
             counters: Mutex::default(),
             clock: AtomicU64::new(1),
         }));
         images.take_in();
-        images
+        Ok(images)
     }
 
     /// Removes what does not count and lists what does.
     fn take_in(&self) {
-        let host = self.0.criu.as_ref().ok().map(|(_, host)| host.as_str());
-        for entry in fs::read_dir(&self.0.dir).into_iter().flatten().flatten() {
+        let place = &self.0.place;
+        let host = self
+            .0
+            .fingerprint
+            .as_ref()
+            .ok()
+            .map(HostFingerprint::as_str);
+        for entry in fs::read_dir(&place.images).into_iter().flatten().flatten() {
             if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }
-            let path = entry.path();
-            match Image::open(path.clone()) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            match Image::open(place, name.clone()) {
                 Ok(image) if host == Some(image.manifest.host.as_str()) => {
-                    let name = entry.file_name().to_string_lossy().into_owned();
                     self.0.images.lock().insert(name, Arc::new(image));
                 }
                 // Without CRIU, nothing can tell whether the other images will be usable again.
                 Ok(_) if host.is_none() => {}
                 Err(error) if error.is_of_host() => {
-                    tracing::warn!(image = %path.display(), %error, "cannot check an image now");
+                    tracing::warn!(image = name, %error, "cannot check an image now");
                 }
                 _ => {
-                    tracing::info!(image = %path.display(), "removing an unusable image");
-                    if let Err(error) = image::remove(&path) {
-                        tracing::warn!(image = %path.display(), %error, "cannot remove an image");
-                    }
+                    tracing::info!(image = name, "removing an unusable image");
+                    self.0.host.order_removal(&name);
                 }
             }
+        }
+        if let Err(error) = place.clear_manifests() {
+            tracing::warn!(%error, "cannot remove manifests without images");
         }
         self.shrink(0);
     }
 
-    /// For `GET /api/v1/node`.
-    pub fn capability(&self) -> Capability {
-        let found = self.0.criu.as_ref();
-        Capability {
-            name: "criu",
-            available: found.is_ok(),
-            reason: found.err().cloned(),
-            version: found.ok().map(|(criu, _)| criu.version.clone()),
+    /// Whether there can be any.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn available(&self) -> Result<(), &str> {
+        match &self.0.fingerprint {
+            Ok(_) => Ok(()),
+            Err(reason) => Err(reason),
         }
-    }
-
-    /// The CRIU that works here.
-    pub fn criu(&self) -> Option<&Criu> {
-        self.0.criu.as_ref().ok().map(|(criu, _)| criu)
     }
 
     /// What was done with a function's images since the server started.
@@ -139,10 +142,14 @@ impl Images {
         }
     }
 
-    /// A function is gone: so are its images.
-    pub fn forget(&self, function: &str) {
-        self.discard(function, None);
+    /// A function is gone: so are its images, when this returns.
+    pub async fn forget(&self, function: &str) {
+        let images = self.take(|image| image.manifest.function == function);
         self.0.counters.lock().remove(function);
+        for image in images {
+            image.disown();
+            self.0.host.remove_image(&image.name()).await;
+        }
     }
 
     /// Longest restore of this image before a start falls to a boot: as long as a boot takes, at least as the settings
@@ -154,7 +161,7 @@ impl Images {
 
     /// The key of a version's image; none where there are no images.
     pub fn key(&self, function: &str, version: u32, parts: &impl Serialize) -> Option<Key> {
-        let (_, host) = self.0.criu.as_ref().ok()?;
+        let host = self.0.fingerprint.as_ref().ok()?;
         Some(Key::new(function, version, host, parts))
     }
 
@@ -162,55 +169,6 @@ impl Images {
     pub fn find(&self, key: &Key) -> Option<Arc<Image>> {
         let image = self.0.images.lock().get(&key.directory()).cloned()?;
         (image.manifest.fingerprint == key.fingerprint).then_some(image)
-    }
-
-    /// Dumps the template of this sandbox, which took `boot` to be there and is left stopped, and keeps the image.
-    ///
-    /// # Errors
-    /// [`CriuError`]; nothing of a failed dump is left.
-    pub async fn create(
-        &self,
-        key: &Key,
-        runtime: &str,
-        boot: Duration,
-        sandbox: &Dumpable,
-    ) -> Result<Arc<Image>, CriuError> {
-        let (criu, host) = self
-            .0
-            .criu
-            .as_ref()
-            .map_err(|reason| CriuError::Unavailable(reason.clone()))?;
-        let number = self.0.clock.fetch_add(1, Ordering::Relaxed);
-        let staging = Staging(self.0.dir.join(format!("{STAGING}{number}")));
-        let files = image::stage(&staging.0)?;
-        dump::dump(criu, &self.0.init, sandbox, &files, &staging.0).await?;
-        let inner = self.0.clone();
-        let (key, host, runtime) = (key.clone(), host.clone(), runtime.to_owned());
-        let images = self.clone();
-        let done = tokio::task::spawn_blocking(move || {
-            let log = staging.0.join(hearth_init::criu::DUMP_LOG);
-            fs::remove_file(&log).map_err(CriuError::file(&log))?;
-            let bytes = image::stored(&files)?;
-            let budget = inner.settings.budget;
-            if bytes > budget {
-                return Err(CriuError::TooLarge { bytes, budget });
-            }
-            // Older images of the version were made from something else.
-            images.discard(&key.function, Some(key.version));
-            images.shrink(bytes);
-            let made = Made {
-                host: host.as_str(),
-                runtime: &runtime,
-                boot,
-            };
-            let image = Image::complete(&staging.0, &inner.dir, &key, &made)?;
-            let image = Arc::new(image);
-            images.touch(&image);
-            inner.images.lock().insert(key.directory(), image.clone());
-            Ok(image)
-        });
-        done.await
-            .map_err(|error| CriuError::Dump(error.to_string()))?
     }
 
     /// A restore from this image worked.
@@ -246,17 +204,12 @@ impl Images {
             .images
             .lock()
             .retain(|_, listed| !Arc::ptr_eq(listed, image));
-        image.remove();
+        self.remove(image);
     }
-}
 
-/// The directory of an image that is being made; removed unless it was moved to its place.
-struct Staging(PathBuf);
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        // What cannot be removed now is, at the next start.
-        let _ = image::remove(&self.0);
+    pub(super) fn remove(&self, image: &Image) {
+        image.disown();
+        self.0.host.order_removal(&image.name());
     }
 }
 
@@ -265,6 +218,5 @@ fn prepare(dir: &Path) -> Result<(), CriuError> {
         .recursive(true)
         .mode(0o700)
         .create(dir)
-        .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o700)))
         .map_err(CriuError::file(dir))
 }

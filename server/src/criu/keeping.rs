@@ -18,17 +18,22 @@ impl Images {
 
     /// Removes the images that are not wanted.
     pub fn retain(&self, keep: impl Fn(&Image) -> bool) {
-        let mut dropped = Vec::new();
-        self.0.images.lock().retain(|_, image| {
-            let kept = keep(image);
-            if !kept {
-                dropped.push(image.clone());
-            }
-            kept
-        });
-        for image in dropped {
-            image.remove();
+        for image in self.take(|image| !keep(image)) {
+            self.remove(&image);
         }
+    }
+
+    /// Takes images off the list.
+    pub(super) fn take(&self, unwanted: impl Fn(&Image) -> bool) -> Vec<Arc<Image>> {
+        let mut taken = Vec::new();
+        self.0.images.lock().retain(|_, image| {
+            let is_unwanted = unwanted(image);
+            if is_unwanted {
+                taken.push(image.clone());
+            }
+            !is_unwanted
+        });
+        taken
     }
 
     /// Which function's version an image is of.

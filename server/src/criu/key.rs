@@ -7,16 +7,14 @@ use std::path::Path;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::Criu;
-
 /// The circumstances that all images of a server share, as a hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostFingerprint(String);
 
 impl HostFingerprint {
-    /// Of this machine, this boot, this CRIU and this build of Hearth. `files` are directories and programs that
-    /// templates run: the runtimes' files, the interpreters, `hearth-init`.
-    pub fn new(criu: &Criu, files: &[&Path]) -> Self {
+    /// Of this machine, this boot, this build of Hearth, this version of CRIU and this `hearth-init`. `files` are directories
+    /// and programs that templates run: the runtimes' files, the interpreters.
+    pub fn new(criu: &str, init: &str, files: &[&Path]) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");
         let processor: Vec<&str> = cpuinfo
@@ -36,7 +34,8 @@ impl HostFingerprint {
             // Clocks that never run backwards would, in a template from before the machine started.
             read("/proc/sys/kernel/random/boot_id"),
             processor.join("\n"),
-            criu.version.clone(),
+            criu.to_owned(),
+            init.to_owned(),
             env!("CARGO_PKG_VERSION").to_owned(),
         ] {
             add(&mut hash, &part);

@@ -5,10 +5,12 @@
 //!                                                                                          │
 //!  sandbox made anew ──▶ PID 1 has CRIU restore the template into it ◀──────────────────────┘
 //! ```
-//! - [`locate`]: finds CRIU and tests it.
 //! - [`key`]: what an image depends on; when any of it changes, the image is discarded.
 //! - [`image`]: one image on disk: files, checksums, and its [`manifest`]. [`dump`]: creates one.
 //! - [`images`]: all of them; [`keeping`]: which stay, under a size budget. [`counters`]: counters.
+//!
+//! CRIU itself is the host process's, and so are its files: what is here decides which images there are to be, and knows
+//! what they are of.
 //!
 //! `server/docs/restore.md` explains how a restore works and what it trusts.
 
@@ -18,7 +20,6 @@ mod image;
 mod images;
 mod keeping;
 mod key;
-mod locate;
 mod manifest;
 
 use std::path::PathBuf;
@@ -26,10 +27,10 @@ use std::path::PathBuf;
 use crate::host_error::{HostError, is_shortage, tells_of_shortage};
 
 pub use counters::{Counters, Totals};
+pub use dump::Source;
 pub use image::Image;
 pub use images::{Images, Settings};
 pub use key::{HostFingerprint, Key};
-pub use locate::Criu;
 
 /// Why there is no image, or none that can be used.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +61,7 @@ pub enum CriuError {
     )]
     TooManyMappings {
         /// Most that are dumped.
-        max: usize,
+        max: u64,
     },
     /// One image is larger than all may be.
     #[error("the image of {bytes} bytes is larger than the budget of {budget}")]

@@ -103,7 +103,6 @@ impl Compiler {
             hostname: "compiler".into(),
             uid_base: uid,
             code_dir: root.to_owned(),
-            runtime_dir: runtimes.python.dir.clone(),
             runtime_name: runtimes.python.name,
             argv: interpreter.chain(COMPILER.map(str::to_owned)).collect(),
             forks: true,

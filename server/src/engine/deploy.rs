@@ -266,7 +266,7 @@ impl Engine {
         self.inner.registry.remove(name);
         function.active().retire();
         self.inner.history.forget(function.id());
-        self.inner.resources.images.forget(name);
+        self.inner.resources.images.forget(name).await;
         let packages: HashSet<_> = versions
             .into_iter()
             .map(|version| version.code_sha256)

@@ -148,10 +148,8 @@ impl Engine {
     pub fn capabilities(&self) -> Map<String, Value> {
         let mut all = Map::new();
         for capability in self.inner.resources.host.capabilities() {
-            all.insert(capability.name.to_owned(), describe(capability));
+            all.insert(capability.name.clone(), describe(capability));
         }
-        let criu = self.inner.resources.images.capability();
-        all.insert(criu.name.to_owned(), describe(&criu));
         for (name, reason) in [
             ("xdp", "this version has no XDP ingress"),
             ("sk_msg", "this version has no function chains"),

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::fs::{Gid, Uid, fchown};
+use rustix::fs::{Mode, fchmod};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, socketpair, sockopt,
 };
@@ -70,7 +70,7 @@ impl WorkerEnds {
 }
 
 impl InstanceDescriptors {
-    /// For a worker that is not known yet: see [`Self::give`].
+    /// For a worker to come.
     pub(super) fn new(
         busy_poll: Duration,
         function: &FunctionKey,
@@ -113,17 +113,6 @@ impl InstanceDescriptors {
         rustix::net::recv(&self.ready, &mut byte[..], flags).is_ok()
     }
 
-    /// Gives the log pipes to the worker, whose uid on the host this is, so that it can open `/dev/stdout` by name.
-    pub(super) fn give(&self, uid: u32) -> rustix::io::Result<()> {
-        let Worker::Ends(ends) = &self.worker else {
-            return Ok(());
-        };
-        for pipe in [&ends.stdout, &ends.stderr] {
-            fchown(pipe, Some(Uid::from_raw(uid)), Some(Gid::from_raw(uid)))?;
-        }
-        Ok(())
-    }
-
     /// Starts the worker: sends GO to a pre-forked instance, or requests a fork.
     pub(super) fn go(&self) -> rustix::io::Result<()> {
         rustix::net::send(
@@ -135,9 +124,11 @@ impl InstanceDescriptors {
     }
 }
 
-/// A pipe whose read end does not block (ours) and whose write end does (the function's).
+/// A pipe whose read end does not block (ours) and whose write end does (the function's). The worker, which is another
+/// user, can open it again by the name `/dev/stdout`, for writing; nobody else has a way to it.
 fn log_pipe() -> Result<(OwnedFd, OwnedFd), StartError> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    fchmod(&write, Mode::RUSR | Mode::WUSR | Mode::WGRP | Mode::WOTH)?;
     rustix::io::ioctl_fionbio(&read, true)?;
     Ok((read, write))
 }

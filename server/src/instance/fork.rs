@@ -140,20 +140,19 @@ impl Instance {
         })?;
         logs.signs().add_process(&pidfd)?;
         // A pidfd becomes readable when its process ends.
-        let end = Watched::new(pidfd.try_clone()?, Interest::READABLE)?;
+        let end = Watched::new(pidfd, Interest::READABLE)?;
         // A hostile template may have let the sender end and be reaped, and its number pass to a process of the host,
         // which must not be taken for an instance and killed.
         if !template.sandbox.owns(host_pid) {
             return Err(StartError::BadReady);
         }
-        let refused = instance_cgroup.attach(host_pid, pidfd.try_clone()?);
+        let refused = instance_cgroup.attach(host_pid);
         let vitals = Arc::new(Vitals {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             pid: host_pid,
             death: OnceLock::new(),
             died: tokio::sync::Notify::new(),
             hangup: channel.hangup(),
-            pidfd,
         });
         let instance_cgroup = Arc::new(instance_cgroup);
         let watch = Watch {

@@ -3,14 +3,14 @@
 //!
 //! This uses SIGSTOP and SIGCONT instead of the cgroup freezer: version 1 needs one more move per start into its own
 //! hierarchy, and both versions take five times as long to thaw, which delays requests. A function can defeat this only
-//! for itself: its instances share a uid and can wake each other.
+//! for itself: its instances share a uid and can wake each other. Who may signal them is the host process; only an
+//! instance with something to stop is ever stopped, and only one that was stopped waits for being resumed.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use procfs_core::FromRead as _;
 use procfs_core::process::Stat;
-use rustix::process::{Signal, pidfd_send_signal};
 
 use super::{Instance, Template};
 
@@ -26,10 +26,8 @@ pub(super) enum Frozen {
     No,
     /// Nothing: it is one thread, which waits for a request.
     Nothing,
-    /// Its process, which is all there is.
-    Alone,
-    /// Its process and others.
-    WithOthers,
+    /// Its process, and others if there are any.
+    All,
 }
 
 impl Instance {
@@ -41,34 +39,21 @@ impl Instance {
         let of_import = self.becomes.as_ref().map(|template| &template.sandbox);
         // What an import has started is in the template's cgroup.
         let started = of_import.map_or(0, |sandbox| sandbox.processes());
-        let all = self.instance_cgroup.processes(self.vitals.pid) + started;
+        let all = self.instance_cgroup.processes() + started;
         self.frozen = if all <= 1 && threads(self.vitals.pid) == Some(1) {
             Frozen::Nothing
         } else {
-            // Until it is stopped it may start others. One that has ended is found dead by its next request.
-            let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::STOP);
-            let stopped = self.instance_cgroup.freeze()
-                + of_import.map_or(0, |sandbox| sandbox.freeze_template());
-            match stopped > 1 {
-                true => Frozen::WithOthers,
-                false => Frozen::Alone,
-            }
+            // One that has ended is found dead by its next request.
+            self.instance_cgroup.freeze(self.becomes.is_some());
+            Frozen::All
         };
         true
     }
 
-    /// Resumes it if it was stopped.
+    /// Resumes it if it was stopped. The host process does that while the request is on its way.
     pub fn thaw(&mut self) {
-        let frozen = std::mem::take(&mut self.frozen);
-        if frozen == Frozen::WithOthers {
-            self.instance_cgroup.thaw();
-            if let Some(template) = &self.becomes {
-                template.sandbox.thaw_template();
-            }
-        }
-        if matches!(frozen, Frozen::Alone | Frozen::WithOthers) {
-            // As above.
-            let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::CONT);
+        if std::mem::take(&mut self.frozen) == Frozen::All {
+            self.instance_cgroup.thaw(self.becomes.is_some());
         }
     }
 }

@@ -20,7 +20,6 @@ mod signs;
 mod template;
 mod watch;
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -30,8 +29,6 @@ pub use fork::StartError;
 pub use freeze::FREEZE_AFTER;
 pub use logs::{LogSink, LogTap, Logs};
 pub use template::{BootError, ExitStatus, IMPORT_DEADLINE, Imported, Template, TemplateConfig};
-
-use rustix::process::{Signal, pidfd_send_signal};
 
 use self::freeze::Frozen;
 
@@ -90,7 +87,6 @@ pub struct Vitals {
     death: OnceLock<Death>,
     died: tokio::sync::Notify,
     hangup: Hangup,
-    pidfd: OwnedFd,
 }
 
 impl Vitals {
@@ -139,8 +135,6 @@ impl Instance {
 
     /// Kills the process and everything it started, now.
     pub fn kill(&self) {
-        // It may have ended by itself.
-        let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
         self.instance_cgroup.kill();
     }
 }

@@ -104,8 +104,8 @@ impl Template {
         })
     }
 
-    /// What CRIU needs to dump it.
-    pub fn dumpable(&self) -> &Dumpable {
+    /// Has it dumped.
+    pub fn dumpable(&self) -> Dumpable {
         self.sandbox.dumpable()
     }
 
@@ -174,9 +174,7 @@ impl Template {
         function: &FunctionKey,
         sink: &Logs,
     ) -> Result<InstanceDescriptors, StartError> {
-        let descriptors = InstanceDescriptors::new(self.busy_poll, function, sink)?;
-        descriptors.give(self.sandbox.worker_uid())?;
-        Ok(descriptors)
+        InstanceDescriptors::new(self.busy_poll, function, sink)
     }
 
     /// Commands a start that takes over `fds`; the answer is READY on the instance's own socket, or a message here.
@@ -232,11 +230,6 @@ impl Template {
         self.sandbox.memory()
     }
 
-    /// Memory mappings of its largest process, counted up to `most`. Reads files.
-    pub fn mappings(&self, most: usize) -> usize {
-        self.sandbox.mappings(most)
-    }
-
     /// Whether it met the limit of its own cgroup, in which it was before it became an instance.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.sandbox.template_oom_killed()
@@ -245,7 +238,7 @@ impl Template {
     /// Whether the memory limit of the template's cgroup killed a fork that nobody was told of yet: one that used up its memory
     /// before it was moved into its own cgroup.
     pub(super) fn take_oom_kill(&self) -> bool {
-        let kills = self.sandbox.oom_kills_of_template();
+        let kills = self.sandbox.template_oom_kills();
         let one_more = |told| (told < kills).then_some(told + 1);
         let taken =
             self.oom_kills_told

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rustix::process::{Signal, pidfd_send_signal};
 use tokio::sync::oneshot;
 
 use super::template::{EXIT_NEWS_DEADLINE, Template};
@@ -41,7 +40,6 @@ impl Watch {
             Ok(error) = self.refused => Some(error),
         };
         if let Some(error) = unlimited {
-            let _ = pidfd_send_signal(&self.vitals.pidfd, Signal::KILL);
             tracing::error!(pid = self.vitals.pid, %error, "an instance was ended");
             self.vitals.record(Death::Unlimited(error));
             instance_cgroup.kill();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Code::Inline ─▶ {module}.{extension} ─┐
-//!                                       ├─▶ tree (create_new, hash) ─▶ module (is it there?) ─▶ seal (0444/0555)
+//!                                       ├─▶ tree (create_new, hash) ─▶ module (is it there?) ─▶ seal (0444, 0755)
 //! Code::Zip ─▶ preflight ─▶ names ──────┤        any error: everything in `dest` is removed again
 //!                                       │
 //! Code::Edits ─▶ browse (the base) ─▶ edit
@@ -54,7 +54,7 @@ pub struct Unpacked {
     pub bytes: u64,
 }
 
-/// Unpacks `code` into the existing empty directory `dest` (files 0444 or 0555, directories 0555), blocking.
+/// Unpacks `code` into the existing empty directory `dest` (files 0444 or 0555, directories 0755), blocking.
 /// Inline source becomes `{module}.{extension}`. Edits are applied to `base`, the directory of the package they are
 /// meant for; other code needs none.
 ///

@@ -12,7 +12,8 @@ use super::Unpacked;
 use super::error::{PackageError, quoted};
 
 /// Modes of the finished tree: code is read, never written.
-pub(super) const SEALED_DIRECTORY: u32 = 0o555;
+/// Its owner is no privileged user, and must be able to add byte code and to remove it; sandboxes see it read-only.
+pub(super) const SEALED_DIRECTORY: u32 = 0o755;
 const SEALED_EXECUTABLE: u32 = 0o555;
 pub(super) const SEALED_FILE: u32 = 0o444;
 /// Modes while writing.

@@ -6,6 +6,7 @@ mod python;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use hearth_host::UIDS;
 use serde_json::{Value, json};
 
 use crate::config::Config;
@@ -118,12 +119,8 @@ fn missing(bootstrap: &Path) -> Option<String> {
     })
 }
 
-/// First host uid given to sandboxes: above systemd-nspawn's container range, below 2^31, and used by no distribution.
-const FIRST_UID: u32 = 1_900_000_000;
-/// Pairs of uids before they are used again: far more than sandboxes can be alive at once.
-const PAIRS: u32 = 100_000_000;
-
-/// Hands out pairs of host uids (init; template and instances): each sandbox has its own.
+/// Hands out pairs of host uids (init; template and instances): each sandbox has its own. They are used again after far more
+/// sandboxes than can be alive at once.
 #[derive(Debug, Default)]
 pub struct UidRange {
     next: AtomicU32,
@@ -132,6 +129,7 @@ pub struct UidRange {
 impl UidRange {
     /// The first uid of a fresh pair.
     pub fn take(&self) -> u32 {
-        FIRST_UID + 2 * (self.next.fetch_add(1, Ordering::Relaxed) % PAIRS)
+        let pairs = (UIDS.end - UIDS.start) / 2;
+        UIDS.start + 2 * (self.next.fetch_add(1, Ordering::Relaxed) % pairs)
     }
 }

@@ -1,99 +1,110 @@
-//! The interface to the sandbox thread.
+//! What can be asked of the host process.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hearth_init::criu::CriuProgram;
-use tokio::sync::oneshot;
+use hearth_host::protocol::request::Order;
+use hearth_host::protocol::{Papers, Request};
+use hearth_host::{Probed, SandboxError};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::cgroup::{Tag, Top};
-use super::mailbox::{Mailbox, Message};
+use super::client::{Answer, Client, introduction, relative};
 use super::{
-    Capability, PrewarmedBoard, PrewarmedSpec, Sandbox, SandboxError, SandboxSpec, attach, cgroup,
-    probe, thread,
+    Capability, OUTBOUND_REASON, PrewarmedBoard, PrewarmedSpec, RestoreSource, Sandbox, SandboxSpec,
 };
 use crate::model::Network;
 
-/// The narrow interface to everything that needs root: a thread with a mailbox. Cheap to clone.
+fn open(settings: hearth_host::Settings) -> Result<hearth_host::Host, SandboxError> {
+    let probed = Probed::kernel(&settings.init)?;
+    hearth_host::Host::open(settings, probed)
+}
+
+/// The narrow interface to everything that needs root. Cheap to clone.
 #[derive(Clone)]
 pub struct Host(Arc<HostInner>);
 
 struct HostInner {
-    mailbox: Mailbox,
+    client: Arc<Client>,
     capabilities: Vec<Capability>,
-    prewarmed: PrewarmedBoard,
-}
-
-impl Drop for HostInner {
-    fn drop(&mut self) {
-        self.mailbox.send(Message::Orphaned);
-    }
+    init: String,
+    data_dir: PathBuf,
 }
 
 impl Host {
-    /// Probes the host and starts the sandbox thread. `dir` is a private directory for roots (`DATA_DIR/run`), `init`
-    /// the path of the `hearth-init` binary ([`find_init`]). Clears what an earlier server left there and in the cgroups.
-    /// May block for some ten milliseconds, and for seconds when there is much to clear.
+    /// The host process at the other end of this socket, which says what it is at once. `data_dir` is its data directory, by
+    /// the server's path.
     ///
     /// # Errors
-    /// [`SandboxError::Missing`] when the host cannot give something that every sandbox needs.
-    pub fn start(dir: &Path, init: &Path) -> Result<Self, SandboxError> {
-        Self::start_with_criu(dir, init, None)
-    }
-
-    /// The same, with a CRIU by which templates can be dumped and restored.
-    ///
-    /// # Errors
-    /// As [`Self::start`].
-    pub fn start_with_criu(
-        dir: &Path,
-        init: &Path,
-        criu: Option<CriuProgram>,
-    ) -> Result<Self, SandboxError> {
-        let failed = |step: &'static str| move |error: io::Error| SandboxError::step(step, error);
-        let mut capabilities = probe::kernel(init)?;
-        let tag = Tag::new();
-        let top = Top::open(&tag)?;
-        cgroup::clear_stale_directories(dir);
-        let dir = dir.join(tag.as_str());
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&dir)
-            .map_err(|error| {
-                SandboxError::step("directory", format!("{}: {error}", dir.display()))
-            })?;
-        top.record(&dir).map_err(failed("directory"))?;
-        capabilities.extend(probe::cgroup(init, &top, &dir));
-
-        let attach = attach::start().map_err(failed("thread"))?;
-        let prewarmed = PrewarmedBoard::default();
-        let board = prewarmed.clone();
-        let mailbox = thread::start(init.to_owned(), dir, top, attach, criu, board)
-            .map_err(failed("thread"))?;
+    /// When it does not.
+    pub fn connect(socket: OwnedFd, data_dir: &Path) -> io::Result<Self> {
+        let introduction = introduction(&socket)?;
         Ok(Self(Arc::new(HostInner {
-            mailbox,
-            capabilities,
-            prewarmed,
+            client: Client::start(socket, &introduction)?,
+            capabilities: introduction.capabilities,
+            init: introduction.init,
+            data_dir: data_dir.to_owned(),
         })))
     }
 
+    /// Does what the host process does on a thread of this one, which has to be root's: for tests and benchmarks that have no
+    /// server. May block for some hundred milliseconds.
+    ///
+    /// # Errors
+    /// [`SandboxError::Missing`] when the host cannot give something that every sandbox needs.
+    pub fn start(settings: hearth_host::Settings) -> Result<Self, SandboxError> {
+        let failed = |error: io::Error| SandboxError::step("thread", error);
+        let data_dir = settings.data_dir.clone();
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(|errno| failed(errno.into()))?;
+        let (opened, outcome) = std::sync::mpsc::channel();
+        std::thread::Builder::new()
+            .name("hearth-host".to_owned())
+            .spawn(move || match open(settings) {
+                Ok(host) => {
+                    // Its receiver waits for it.
+                    let _ = opened.send(Ok(()));
+                    if let Err(error) = host.serve(theirs) {
+                        tracing::error!(%error, "the host's thread has ended");
+                    }
+                }
+                Err(error) => drop(opened.send(Err(error))),
+            })
+            .map_err(failed)?;
+        outcome
+            .recv()
+            .unwrap_or_else(|_| Err(SandboxError::shut_down()))?;
+        Self::connect(ours, &data_dir).map_err(failed)
+    }
+
     /// Pre-warms a sandbox for restores of this runtime, without waiting for it. Does nothing without CRIU.
-    pub fn keep_prewarmed(&self, spec: PrewarmedSpec) {
-        self.0.mailbox.send(Message::KeepPrewarmed(Box::new(spec)));
+    pub fn keep_prewarmed(&self, spec: &PrewarmedSpec) {
+        let runtime = spec.runtime_name.to_owned();
+        self.0
+            .client
+            .send(Request::KeepPrewarmed(spec.uid_base, runtime));
     }
 
     /// Ends the pre-warmed sandbox of this runtime, without waiting for it.
-    pub fn end_prewarmed(&self, runtime_name: &'static str) {
-        self.0.mailbox.send(Message::EndPrewarmed(runtime_name));
+    pub fn end_prewarmed(&self, runtime_name: &str) {
+        let runtime = runtime_name.to_owned();
+        self.0.client.send(Request::EndPrewarmed(runtime));
     }
 
     /// The pre-warmed sandboxes.
     pub fn prewarmed(&self) -> &PrewarmedBoard {
-        &self.0.prewarmed
+        &self.0.client.prewarmed
+    }
+
+    /// Which `hearth-init` builds the sandboxes: another one has another text.
+    pub fn init(&self) -> &str {
+        &self.0.init
     }
 
     /// What was probed.
@@ -117,22 +128,54 @@ impl Host {
         if spec.network == Network::Outbound {
             return Err(SandboxError::Missing {
                 what: "outbound network",
-                reason: probe::OUTBOUND_REASON.to_owned(),
+                reason: OUTBOUND_REASON.to_owned(),
                 remedy: "use \"network\": \"none\"",
             });
         }
-        let (reply, answer) = oneshot::channel();
-        self.0.mailbox.send(Message::Create(Box::new(spec), reply));
-        answer
-            .await
-            .unwrap_or_else(|_| Err(SandboxError::shut_down()))
+        let order = Order {
+            uid_base: spec.uid_base,
+            memory_bytes: spec.memory_bytes,
+            max_instances: spec.max_instances,
+            forks: spec.forks,
+            dumpable: spec.dumpable,
+            restore_limit: spec.restore.as_ref().map(|source| source.limit),
+        };
+        let papers = Papers {
+            id: spec.id,
+            hostname: spec.hostname,
+            code: relative(&spec.code_dir, &self.0.data_dir)?,
+            runtime: spec.runtime_name.to_owned(),
+            argv: spec.argv,
+            env: spec.env,
+            image: spec.restore.map(|RestoreSource { image, .. }| image),
+        };
+        let papers = papers
+            .seal()
+            .map_err(|error| SandboxError::step("papers", error))?;
+        let request = |sequence| Request::Create(sequence, order);
+        match self.0.client.ask(request, Some(papers)).await? {
+            Answer::Sandbox(sandbox) => Ok(sandbox),
+            _ => Err(SandboxError::Gone),
+        }
+    }
+
+    /// Removes an image, and waits for that.
+    pub async fn remove_image(&self, name: &str) {
+        let request = |sequence| Request::RemoveImage(sequence, name.to_owned());
+        if let Err(error) = self.0.client.ask(request, None).await {
+            tracing::warn!(image = name, %error, "cannot remove an image");
+        }
+    }
+
+    /// Has an image removed, without waiting for it.
+    pub fn order_removal(&self, name: &str) {
+        // Nothing waits for the answer: what cannot be removed now is, at the next start.
+        self.0.client.send(Request::RemoveImage(0, name.to_owned()));
     }
 
     /// Destroys every sandbox and removes all cgroups and directories. Waits until that is done.
     pub async fn shutdown(&self) {
-        let (reply, answer) = oneshot::channel();
-        self.0.mailbox.send(Message::Shutdown(reply));
-        // An error means that the thread has ended before, with nothing left to do.
-        let _ = answer.await;
+        // An error means that it was done before.
+        let _ = self.0.client.ask(Request::Shutdown, None).await;
     }
 }

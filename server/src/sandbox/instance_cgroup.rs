@@ -1,65 +1,86 @@
-//! One instance's cgroup, as its owner holds it: moves the instance in, stops and counts what is in it.
+//! One instance's cgroup, as its owner holds it: has the instance moved in, stopped and killed, and looks what is in it.
 
-use std::os::fd::OwnedFd;
-use std::sync::mpsc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use hearth_host::cgroup::Leaf;
+use hearth_host::protocol::request::Target;
+use hearth_host::protocol::{Key, LeafNumber, Request};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
 
-use super::attach::Attach;
-use super::cgroup::Leaf;
-use super::mailbox::{Key, Mailbox, Message};
+use super::Sandbox;
+use super::client::Client;
+use super::sandbox::Shared;
 use crate::host_error::HostError;
 
 /// The cgroup leaf of one instance. Dropping it kills what is in it and removes it (asynchronously).
 pub struct InstanceCgroup {
-    pub(super) key: Key,
-    pub(super) uid: u32,
-    pub(super) leaf: Leaf,
-    pub(super) mailbox: Mailbox,
-    pub(super) attach: mpsc::Sender<Attach>,
+    client: Arc<Client>,
+    shared: Arc<Shared>,
+    key: Key,
+    number: LeafNumber,
+    uid: u32,
+    leaf: Leaf,
+    /// The instance, 0 before there is one.
+    pid: AtomicU32,
 }
 
 impl InstanceCgroup {
-    /// Moves the instance (host pid, and its pidfd) into the leaf; done on a thread of its own, not waited for. When it
-    /// cannot be moved, the receiver says so: it has no limits of its own then, and must be ended.
-    pub fn attach(&self, pid: u32, pidfd: OwnedFd) -> oneshot::Receiver<HostError> {
+    pub(super) fn new(sandbox: &Sandbox, number: LeafNumber) -> Self {
+        let version = sandbox.client.version();
+        Self {
+            client: sandbox.client.clone(),
+            shared: sandbox.shared.clone(),
+            key: sandbox.key,
+            number,
+            uid: sandbox.uid,
+            leaf: Leaf::instance_of(version, sandbox.cgroup(), number),
+            pid: AtomicU32::new(0),
+        }
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            key: self.key,
+            leaf: self.number,
+            pid: self.pid.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Has the instance (host pid) moved into the leaf, without waiting for it. When it cannot be moved, the receiver says
+    /// so: it has no limits of its own then, and must be ended.
+    pub fn attach(&self, pid: u32) -> oneshot::Receiver<HostError> {
         let (refused, receiver) = oneshot::channel();
-        // The thread lives as long as this sender.
-        let _ = self.attach.send(Attach {
-            procs: self.leaf.procs(),
-            pid,
-            pidfd,
-            uid: self.uid,
-            refused,
-        });
+        self.pid.store(pid, Ordering::Relaxed);
+        self.shared.refused.lock().insert(self.number, refused);
+        self.client.send(Request::Attach(self.target()));
         receiver
     }
 
-    /// Kills every process of the instance, including strays, without waiting for it. The caller, who has its pidfd,
-    /// kills the instance itself, which may not have been moved into its leaf yet.
+    /// Kills every process of the instance, strays and what was not moved yet included, without waiting for it.
     pub fn kill(&self) {
-        self.mailbox
-            .send(Message::Kill(self.key, self.leaf.clone()));
+        self.client.send(Request::Kill(self.target()));
     }
 
-    /// Processes of the instance, whose own is `pid`. What that started before it was moved here is moved after it. Reads the
-    /// kernel's files.
-    pub fn processes(&self, pid: u32) -> usize {
-        if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
-            self.leaf.adopt(pid, self.uid);
+    /// Processes of the instance, with those that it had started before it was moved here. Reads the kernel's files.
+    pub fn processes(&self) -> usize {
+        match Pid::from_raw(self.target().pid.cast_signed()) {
+            Some(pid) => self.leaf.processes_with(pid, self.uid),
+            None => self.leaf.processes(self.uid),
         }
-        self.leaf.processes(self.uid)
     }
 
-    /// Stops them; returns how many there are. Reads the kernel's files.
-    pub fn freeze(&self) -> usize {
-        self.leaf.freeze(self.uid)
+    /// Stops them, and what its import started if that is asked for; without waiting for it.
+    pub fn freeze(&self, with_template: bool) {
+        self.client
+            .send(Request::Freeze(self.target(), with_template));
     }
 
-    /// Resumes them. Reads the kernel's files.
-    pub fn thaw(&self) {
-        self.leaf.thaw(self.uid);
+    /// Resumes them.
+    pub fn thaw(&self, with_template: bool) {
+        self.client
+            .send(Request::Thaw(self.target(), with_template));
     }
 
     /// Whether a process in it was killed by the memory limit.
@@ -70,7 +91,7 @@ impl InstanceCgroup {
 
 impl Drop for InstanceCgroup {
     fn drop(&mut self) {
-        self.mailbox
-            .send(Message::Release(self.key, self.leaf.clone()));
+        self.shared.refused.lock().remove(&self.number);
+        self.client.send(Request::Release(self.target()));
     }
 }

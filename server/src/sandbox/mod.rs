@@ -1,109 +1,39 @@
-//! Sandboxes: created once per function version by a dedicated thread, which takes typed messages and passes
-//! descriptors.
+//! Sandboxes, as the server has them: whatever needs root is asked of the host process (`hearth-host`), over one socket.
 //!
-//! ```text
-//! Host::create ─▶ Starting ──Ready──▶ Running ──template ends──▶ Ended
-//!                    │ a step fails       │ destroy, drop           │ destroy, drop
-//!                    ▼                    ▼                         ▼
-//!                 (removed) ◀───────── Destroying ◀─────────────────┘
-//! ```
+//! - [`client`]: the socket. [`host`]: what can be asked for. [`sandbox`], [`instance_cgroup`]: what comes of it.
+//! - [`prewarmed`]: what is known of pre-warmed sandboxes.
 //!
-//! - [`limits`]: resource limits of a sandbox. [`cgroup`]: enforces them, on v1 and v2.
-//! - [`probe`]: what the host can do. [`launch`]: starts `hearth-init`, which builds the sandbox and is its PID 1.
-//! - [`host`]: the interface; [`handle`]: a live sandbox for its owner. [`mailbox`]: the messages to the thread.
-//! - [`thread`]: owns the sandboxes' state; [`lifecycle`] and [`ending`]: its transitions; [`jobs`]: what it does later.
-//!   [`site`]: cgroups and directory of a sandbox. [`attach`]: moves instances into their cgroups.
-//! - [`prewarmed`]: pre-warmed sandboxes for restores.
-//!
-//! `server/docs/sandbox.md` explains how each resource is contained.
+//! What anybody may read of processes and cgroups is read here, without asking. `server/docs/sandbox.md` explains how each
+//! resource is contained, `server/docs/privileges.md` which process may do what.
 
-mod attach;
-mod cgroup;
-mod ending;
-mod handle;
+mod client;
 mod host;
 mod instance_cgroup;
-mod jobs;
-mod launch;
-mod lifecycle;
-mod limits;
-mod live;
-mod mailbox;
 mod prewarmed;
-mod probe;
-mod site;
-mod thread;
+#[allow(clippy::module_inception)]
+mod sandbox;
 
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hearth_init::criu::Outside;
 use serde::Serialize;
 
-pub use self::handle::{MemoryUse, Sandbox};
+pub use hearth_host::{SandboxError, find_init};
+
 pub use self::host::Host;
 pub use self::instance_cgroup::InstanceCgroup;
 pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
-pub use self::probe::find_init;
+pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
 use crate::model::Network;
 
-/// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
-/// KiB.
-const INSTANCE_CGROUP_POOL: usize = 4;
-/// The step of `hearth-init` in which CRIU is at work.
-const RESTORE_STEP: &str = "restore";
-
-/// Why there is no sandbox.
-#[derive(Debug, thiserror::Error)]
-pub enum SandboxError {
-    /// The host lacks something the sandbox needs: which, and how to get it, in one line.
-    #[error("{what} is not available: {reason}; {remedy}")]
-    Missing {
-        /// "user namespaces", "Landlock", "the memory cgroup" …
-        what: &'static str,
-        /// What was tried and what the kernel said.
-        reason: String,
-        /// How to get it.
-        remedy: &'static str,
-    },
-    /// A step of the set-up failed.
-    #[error("sandbox set-up failed at {step}: {detail}")]
-    Step {
-        /// The step.
-        step: String,
-        /// What went wrong.
-        detail: String,
-    },
-    /// It has ended.
-    #[error("the sandbox is gone")]
-    Gone,
-}
-
-impl SandboxError {
-    fn step(step: &str, detail: impl ToString) -> Self {
-        Self::Step {
-            step: step.to_owned(),
-            detail: detail.to_string(),
-        }
-    }
-
-    /// Whether it was restoring that failed, or took too long.
-    pub fn is_of_restore(&self) -> bool {
-        matches!(self, Self::Step { step, .. } if step == RESTORE_STEP)
-    }
-
-    /// The thread that makes sandboxes has ended.
-    fn shut_down() -> Self {
-        Self::step("thread", "the sandboxes are shut down")
-    }
-}
+/// Network access is not built yet.
+const OUTBOUND_REASON: &str = "this version of Hearth has no outbound network for functions";
 
 /// What this host can do, for `GET /api/v1/node`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Capability {
     /// `userns`, `landlock`, `seccomp`, `cgroup`, `cgroup_fast_attach`, `criu`, `xdp`, `sk_msg` …
-    pub name: &'static str,
+    pub name: String,
     /// Whether Hearth can use it.
     pub available: bool,
     /// Why not, or null.
@@ -121,11 +51,10 @@ pub struct SandboxSpec {
     pub hostname: String,
     /// First of the two host uids (init; template and instances).
     pub uid_base: u32,
-    /// The unpacked code, bound read-only to `/var/task`. World-readable, since its owner does not exist inside.
+    /// The unpacked code in the data directory's `code`, bound read-only to `/var/task`. World-readable, since its owner
+    /// does not exist inside.
     pub code_dir: PathBuf,
-    /// The runtime's files, bound read-only to `/opt/hearth/python` (or `…/node`); readable by everybody.
-    pub runtime_dir: PathBuf,
-    /// Directory name below `/opt/hearth`.
+    /// The runtime: its files are bound read-only to a directory of this name below `/opt/hearth`.
     pub runtime_name: &'static str,
     /// Program and arguments of the template, as seen inside.
     pub argv: Vec<String>,
@@ -149,19 +78,8 @@ pub struct SandboxSpec {
 /// What a template is restored from.
 #[derive(Debug, Clone)]
 pub struct RestoreSource {
-    /// Directory of CRIU's image files.
-    pub images: PathBuf,
+    /// Name of the image.
+    pub image: String,
     /// Longest time it may take, sandbox included.
     pub limit: Duration,
-}
-
-/// What CRIU needs to know of a sandbox to dump its template.
-#[derive(Debug)]
-pub struct Dumpable {
-    /// PID 1.
-    pub init: OwnedFd,
-    /// The template's descriptors that lead outside.
-    pub outside: Outside,
-    /// Inode of the server's end of the control socket.
-    pub control_peer: u64,
 }

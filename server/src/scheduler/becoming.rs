@@ -30,11 +30,7 @@ impl Resources {
     /// How instances of a version with these settings start on this host.
     pub fn start_choice(&self, spec: &FunctionSpec, threads: Option<&Threads>) -> StartChoice {
         let fork = &self.runtimes.get(spec.runtime).fork;
-        let criu = self.images.capability();
-        let restore = match (criu.available, &criu.reason) {
-            (true, _) => Ok(()),
-            (false, why) => Err(why.as_deref().unwrap_or("there is no CRIU")),
-        };
+        let restore = self.images.available();
         let fork = match fork {
             Ok(()) => Ok(()),
             Err(why) => Err(why.as_str()),

@@ -233,7 +233,6 @@ pub(super) fn sandbox_spec(deployment: &Deployment) -> std::io::Result<SandboxSp
         hostname: spec.name.clone(),
         uid_base: uid,
         code_dir: deployment.package.path(),
-        runtime_dir: runtime.dir.clone(),
         runtime_name: runtime.name,
         argv: runtime.argv(spec.memory_mb),
         forks: runtime.fork.is_ok(),

@@ -1,12 +1,11 @@
 //! Sandboxes made ahead for restores: one for each runtime of which some function sleeps and has an image. The evictor
 //! decides twice a second, and so one that a restore has taken is replaced some moments later, when no start is under way.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Deployment;
 use super::deployment::Resources;
-use crate::runtimes::RuntimeFiles;
 use crate::sandbox::PrewarmedSpec;
 
 /// Keeps those, and ends all others; none is kept while memory is short. `sleeping` are the deployments that the next call
@@ -17,19 +16,19 @@ pub(super) fn keep<'a>(
     sleeping: impl Iterator<Item = &'a Arc<Deployment>>,
     allowed: bool,
 ) {
-    let wanted: HashMap<&'static str, &RuntimeFiles> = sleeping
+    let wanted: HashSet<&'static str> = sleeping
         .filter(|_| resources.prewarm && allowed)
-        .map(|deployment| resources.runtimes.get(deployment.spec.runtime))
-        .map(|files| (files.name, files))
+        .map(|deployment| resources.runtimes.get(deployment.spec.runtime).name)
         .collect();
     let host = &resources.host;
-    let kept = host.prewarmed().runtimes();
-    for name in kept.iter().filter(|name| !wanted.contains_key(*name)) {
-        host.end_prewarmed(name);
+    for name in host.prewarmed().runtimes() {
+        if !wanted.contains(name.as_str()) {
+            host.end_prewarmed(&name);
+        }
     }
     let missing: Vec<_> = wanted
         .into_iter()
-        .filter(|(name, _)| !kept.contains(name))
+        .filter(|name| !host.prewarmed().has(name))
         .collect();
     // The usual case, for which no function's pool need be looked into.
     if missing.is_empty() {
@@ -42,13 +41,10 @@ pub(super) fn keep<'a>(
     if all.iter().any(starting) {
         return;
     }
-    for (name, files) in missing {
-        let uid_base = resources.uids.take();
-        host.keep_prewarmed(PrewarmedSpec {
-            id: format!("prewarmed-{uid_base}"),
-            uid_base,
-            runtime_dir: files.dir.clone(),
-            runtime_name: name,
+    for runtime_name in missing {
+        host.keep_prewarmed(&PrewarmedSpec {
+            uid_base: resources.uids.take(),
+            runtime_name,
         });
     }
 }

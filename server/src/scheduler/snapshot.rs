@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::boot::{boot_apart, sandbox_spec};
 use super::deployment::{Deployment, Resources};
-use crate::criu::{CriuError, Image, Key};
+use crate::criu::{CriuError, Image, Key, Source};
 use crate::host_error::{HostError, tells_of_shortage};
 use crate::instance::{BootError, Template};
 use crate::model::{FunctionSpec, ImageView, Start, StartKind};
@@ -29,7 +29,7 @@ const SHORTAGES_MAX: u32 = 12;
 /// Most memory mappings of a template that an image is made of. CRIU takes about 2 ms for each, and images are made one at a
 /// time: 20,000 would hold up everybody's for 40 s. A Python process with asyncio and ssl has about 100, a library some
 /// five for each of its shared objects.
-const MAPPINGS_MAX: usize = 4096;
+const MAPPINGS_MAX: u64 = 4096;
 /// Images are made one at a time: each costs a boot and some ten milliseconds of CRIU.
 static ONE: Semaphore = Semaphore::const_new(1);
 
@@ -167,14 +167,13 @@ impl Deployment {
         boot: Duration,
     ) -> Result<Arc<Image>, CriuError> {
         let images = &self.resources.images;
-        let counted = template.clone();
-        let count = tokio::task::spawn_blocking(move || counted.mappings(MAPPINGS_MAX + 1));
-        if count.await.is_ok_and(|count| count > MAPPINGS_MAX) {
-            return Err(CriuError::TooManyMappings { max: MAPPINGS_MAX });
-        }
-        images
-            .create(key, &template.runtime, boot, template.dumpable())
-            .await
+        let source = Source {
+            sandbox: template.dumpable(),
+            runtime: &template.runtime,
+            boot,
+            mappings_max: MAPPINGS_MAX,
+        };
+        images.create(key, source).await
     }
 
     /// The host could not give what an image takes, which says nothing of the function.
@@ -261,7 +260,7 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
     let begun = Instant::now();
     let mut spec = sandbox_spec(deployment).map_err(HostError::new)?;
     spec.restore = Some(RestoreSource {
-        images: image.files(),
+        image: image.name(),
         limit: images.timeout(&image),
     });
     // Past the limit the sandbox is taken down, and CRIU in it.

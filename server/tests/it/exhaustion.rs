@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use hearth_testkit::cgroups;
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit};
 use serde_json::{Value, json};
 
 use crate::restore;
@@ -24,14 +24,17 @@ def handler(event, context):
     return event
 ";
 
-/// Limits the server's descriptors: what it has open stays, and nothing can be opened.
-struct WithoutDescriptors(Pid);
+/// Limits the descriptors of both processes: what they have open stays, and nothing can be opened.
+struct WithoutDescriptors([Pid; 2]);
 
 impl WithoutDescriptors {
     fn begin(server: &Server) -> Self {
-        let pid = Pid::from_raw(server.pid().cast_signed()).expect("the server");
-        Self::set(pid, Some(NO_DESCRIPTORS));
-        Self(pid)
+        let pids = [server.pid(), server.serve_pid()];
+        let pids = pids.map(|pid| Pid::from_raw(pid.cast_signed()).expect("a process"));
+        for pid in pids {
+            Self::set(pid, Some(NO_DESCRIPTORS));
+        }
+        Self(pids)
     }
 
     fn set(pid: Pid, current: Option<u64>) {
@@ -41,13 +44,35 @@ impl WithoutDescriptors {
             current: current.or(maximum),
             maximum,
         };
-        prlimit(Some(pid), Resource::Nofile, limit).expect("the limit");
+        // Only a process's own user, or CAP_SYS_RESOURCE, which containers lack, may change its limits.
+        let number = pid.as_raw_nonzero().get().to_string();
+        let status = std::fs::read_to_string(format!("/proc/{number}/status")).expect("it runs");
+        let id = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let id = line.and_then(|line| line.split_whitespace().next());
+            id.expect("an id").to_owned()
+        };
+        let of = |limit: Option<u64>| limit.map_or("unlimited".to_owned(), |most| most.to_string());
+        let limits = format!("--nofile={}:{}", of(limit.current), of(limit.maximum));
+        let set = Command::new("setpriv")
+            .args([
+                "--reuid",
+                &id("Uid:"),
+                "--regid",
+                &id("Gid:"),
+                "--clear-groups",
+            ])
+            .args(["prlimit", "--pid", &number, &limits])
+            .status();
+        assert!(set.expect("setpriv").success());
     }
 }
 
 impl Drop for WithoutDescriptors {
     fn drop(&mut self) {
-        Self::set(self.0, None);
+        for pid in self.0 {
+            Self::set(pid, None);
+        }
     }
 }
 

@@ -37,6 +37,7 @@ mod node;
 mod notes;
 mod origins;
 mod packages;
+mod privileges;
 mod readme;
 mod real_packages;
 mod restore;

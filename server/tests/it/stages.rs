@@ -56,7 +56,7 @@ fn pin(server: &Server) {
     let mut one = CpuSet::new();
     one.set(cpu.expect("a processor"));
     let family = descendants(server.pid()).into_iter().map(|p| p.pid);
-    for pid in family.chain([server.pid()]) {
+    for pid in family.chain([server.pid(), server.serve_pid()]) {
         // A process, or a thread, may end meanwhile.
         for thread in figures::threads(pid).unwrap_or_default() {
             let _ = sched_setaffinity(Pid::from_raw(thread.cast_signed()), &one);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use bytes::Bytes;
+use hearth_host::process::server::DATA_PLACE;
 use reqwest::multipart::{Form, Part};
 use reqwest::{Body, Method, RequestBuilder};
 use serde_json::json;
@@ -48,12 +49,12 @@ fn pieces(bytes: &Bytes) -> Body {
     Body::wrap_stream(futures_util::stream::iter(pieces))
 }
 
-/// Files without a name that the server has open in its data directory: uploads on their way in.
+/// Files without a name that the server has open in its data directory, by its own name for that: uploads on their way in.
 fn spooled(server: &Server) -> usize {
-    let dir = server.data_dir().canonicalize().expect("it is there");
-    let open = figures::descriptors(server.pid()).expect("the server runs");
+    let dir = Path::new(DATA_PLACE);
+    let open = figures::descriptors(server.serve_pid()).expect("the server runs");
     open.iter()
-        .filter(|link| link.parent() == Some(&dir))
+        .filter(|link| link.parent() == Some(dir))
         .filter(|link| link.to_string_lossy().ends_with(" (deleted)"))
         .count()
 }
@@ -77,7 +78,7 @@ async fn large_uploads_at_a_time_cost_little_memory() {
     let part = || Part::stream(pieces(&zip)).file_name("code.zip");
     let text = base64::engine::general_purpose::STANDARD.encode(&zip);
     let text = Bytes::from(format!("{{\"code\": {{\"zip_base64\": \"{text}\"}}}}"));
-    let peak = || figures::status(server.pid(), "VmHWM").expect("the server runs");
+    let peak = || figures::status(server.serve_pid(), "VmHWM").expect("the server runs");
     let before = peak();
     let raw = put(&client, "raw").header("content-type", "application/zip");
     let json = put(&client, "text").header("content-type", "application/json");

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Instant;
 
-use crate::harness::Harness;
+use crate::harness::{Harness, fresh_pair};
 
 /// Figures, not a test: `cargo test -p hearth --test sandbox_host -- --ignored --nocapture figures`.
 #[tokio::test]
@@ -16,6 +16,7 @@ async fn how_long_a_sandbox_takes() {
         let (mut created, mut heard, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..TIMES {
             let mut spec = harness.spec();
+            spec.uid_base = fresh_pair();
             if let Some(argv) = &argv {
                 spec.argv.clone_from(argv);
             }

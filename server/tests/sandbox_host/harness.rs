@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hearth::model::Network;
 use hearth::sandbox::{Host, Sandbox, SandboxSpec, find_init};
+use hearth_host::{CriuChoice, Settings, UIDS};
 use hearth_testkit::{cgroups, processes, wait};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
@@ -47,27 +48,21 @@ impl Harness {
     }
 
     pub fn in_directory(dir: PathBuf, program: &str) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let init = match find_init() {
-            Ok(init) => init,
-            Err(error) => panic!("{error}"),
-        };
-        for name in ["code", "runtime", "run"] {
+        for name in ["code/function", "runtimes/python"] {
             fs::create_dir_all(dir.join(name)).expect("mkdir");
         }
-        fs::write(dir.join("code/main.py"), format!("{PRELUDE}{program}\n")).expect("write");
-        fs::write(dir.join("runtime/runtime.txt"), "runtime").expect("write");
-        let host = match Host::start(&dir.join("run"), &init) {
+        let main = dir.join("code/function/main.py");
+        fs::write(main, format!("{PRELUDE}{program}\n")).expect("write");
+        fs::write(dir.join("runtimes/python/runtime.txt"), "runtime").expect("write");
+        let host = match Host::start(settings(&dir)) {
             Ok(host) => host,
             Err(error) => panic!("{error}"),
         };
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Self {
             host,
             dir,
             _owned: None,
-            // Users nobody else has: not another test, and not another run of these.
-            uid_base: 2_000_000_000 + (std::process::id() % 100_000) * 200 + number * 2,
+            uid_base: fresh_pair(),
         }
     }
 
@@ -85,8 +80,7 @@ impl Harness {
             id: "under-test-1".into(),
             hostname: "under-test".into(),
             uid_base: self.uid_base,
-            code_dir: self.dir.join("code"),
-            runtime_dir: self.dir.join("runtime"),
+            code_dir: self.dir.join("code/function"),
             runtime_name: "python",
             argv: ["/usr/bin/python3", "-I", "/var/task/main.py"]
                 .map(String::from)
@@ -173,6 +167,28 @@ impl Running {
         let mut text = vec![0; 1 << 16];
         let length = rustix::io::read(&self.stdout, &mut text[..]).unwrap_or(0);
         String::from_utf8_lossy(&text[..length]).into_owned()
+    }
+}
+
+/// The first of two users nobody else has: not another test, and not another run of these.
+pub fn fresh_pair() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    2_000_000_000 + (std::process::id() % 100_000) * 200 + number * 2
+}
+
+/// What a host process for this data directory is started with.
+pub fn settings(dir: &Path) -> Settings {
+    Settings {
+        data_dir: dir.to_owned(),
+        init: match find_init() {
+            Ok(init) => init,
+            Err(error) => panic!("{error}"),
+        },
+        runtimes: dir.join("runtimes"),
+        uids: UIDS,
+        criu: CriuChoice::Never("not used".into()),
+        server: None,
     }
 }
 

@@ -1,9 +1,6 @@
 //! Instances in their instance cgroups.
 
-use std::os::fd::OwnedFd;
-
 use hearth_testkit::cgroups::is_of_an_instance;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::harness::{Harness, cgroups_named, host_pid, processes_of, until};
 
@@ -34,11 +31,6 @@ async fn attached(pid: u32) {
     until("it is in its instance cgroup", || is_of_an_instance(pid)).await;
 }
 
-fn pidfd(pid: u32) -> OwnedFd {
-    let pid = Pid::from_raw(pid.cast_signed()).expect("a process");
-    pidfd_open(pid, PidfdFlags::empty()).expect("alive")
-}
-
 #[tokio::test]
 async fn memory_beyond_an_instances_limit_kills_the_instance_alone() {
     let harness = Harness::new(FORKING);
@@ -51,7 +43,7 @@ async fn memory_beyond_an_instances_limit_kills_the_instance_alone() {
     sandbox.say(b"eat").await;
     let inner = sandbox.hear().await[0].as_i64().expect("pid");
     let pid = host_pid(harness.uid(), inner).expect("the instance");
-    let _refused = instance_cgroup.attach(pid, pidfd(pid));
+    let _refused = instance_cgroup.attach(pid);
     attached(pid).await;
     assert!(!instance_cgroup.oom_killed());
     sandbox.say(b"go").await;
@@ -85,7 +77,7 @@ async fn killing_an_instance_kills_its_strays() {
     .await;
     let pid = host_pid(harness.uid(), inner).expect("the instance");
     // Moved after it has forked, so that its strays are in the template's leaf: the worst case.
-    let _refused = instance_cgroup.attach(pid, pidfd(pid));
+    let _refused = instance_cgroup.attach(pid);
     attached(pid).await;
     instance_cgroup.kill();
     // The dead instance waits for the template to reap it, which this one does not do.

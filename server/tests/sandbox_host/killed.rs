@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hearth::sandbox::Host;
 
-use crate::harness::{Harness, cgroups_named, names, processes_of, until};
+use crate::harness::{Harness, cgroups_named, names, processes_of, settings, until};
 
 /// Variable with the directory in which [`a_server_to_be_killed`] works.
 const SERVER_DIR: &str = "HEARTH_TEST_SERVER_DIR";
@@ -59,8 +59,7 @@ async fn nothing_outlives_a_killed_server() {
     .await;
 
     // The next server clears its directory and its cgroups.
-    let init = hearth::sandbox::find_init().expect("hearth-init");
-    let host = match Host::start(&run, &init) {
+    let host = match Host::start(settings(dir.path())) {
         Ok(host) => host,
         Err(error) => panic!("{error}"),
     };

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use hearth::instance::{FunctionKey, Instance, Way};
+use hearth_host::CriuChoice;
 
 use super::workshop::Workshop;
 use super::{STARTS, fork_to_ready};
@@ -16,7 +17,7 @@ const PREFORK_COMES: Duration = Duration::from_millis(200);
 
 /// Measures starts of each runtime that is there.
 pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    let workshop = Workshop::open(None).await?;
+    let workshop = Workshop::open(CriuChoice::Never("not used".into())).await?;
     for runtime in Runtime::ALL {
         let files = workshop.files(runtime);
         if let Err(reason) = files.version.as_ref().and(files.fork.as_ref()) {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use hearth::criu::{Image, Images, Settings};
+use hearth::criu::{Image, Images, Settings, Source};
 use hearth::instance::{FunctionKey, Instance, Template, Way};
-use hearth::sandbox::{self, RestoreSource, SandboxSpec};
+use hearth::sandbox::{RestoreSource, SandboxSpec};
+use hearth_host::CriuChoice;
 
 use super::workshop::{self, Workshop};
 use super::{RESTORE_ANEW, RESTORE_TO_READY, RESTORES};
@@ -18,6 +19,8 @@ use crate::server::Runtime;
 
 /// Restores between two boots, so that both see the same machine.
 const PER_BOOT: usize = 4;
+/// Far more than the template has.
+const MAPPINGS_MAX: u64 = 4096;
 /// None of them shall fail by its slowness alone.
 const RESTORE_LIMIT: Duration = Duration::from_secs(1);
 /// The kernel takes the rest of a sandbox down meanwhile.
@@ -25,20 +28,22 @@ const PAUSE: Duration = Duration::from_millis(30);
 
 /// Measures restores of a Python template, where CRIU works.
 pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
-    let dir = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
+    let criu = match std::env::var_os("HEARTH_CRIU") {
+        Some(path) => CriuChoice::Named(path.into()),
+        None => CriuChoice::Detect,
+    };
+    let workshop = Workshop::open(criu).await?;
+    let criu = workshop.host.capability("criu").context("a capability")?;
+    if !criu.available {
+        let reason = criu.reason.clone().unwrap_or_default();
+        document.skip(RESTORE_TO_READY, reason);
+        return Ok(());
+    }
     let settings = Settings {
-        criu: std::env::var_os("HEARTH_CRIU").map(Into::into),
         timeout: RESTORE_LIMIT,
         budget: 1 << 30,
     };
-    let init = sandbox::find_init()?;
-    let images = Images::start(&dir.path().join("images"), &init, settings, &[]);
-    let Some(criu) = images.criu() else {
-        let reason = images.capability().reason.unwrap_or_default();
-        document.skip(RESTORE_TO_READY, reason);
-        return Ok(());
-    };
-    let workshop = Workshop::open(Some(criu.program.clone())).await?;
+    let images = Images::start(workshop.dir.path(), &workshop.host, settings, &[])?;
     let runtime = Runtime::Python;
     let code = workshop.write(runtime, runtime.usual())?;
     let mut spec = workshop.spec(runtime, &code);
@@ -46,14 +51,13 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let key = images.key("bench", 1, &()).context("a key")?;
     let begun = Instant::now();
     let template = workshop.boot(spec).await?;
-    let image = images
-        .create(
-            &key,
-            &template.runtime,
-            begun.elapsed(),
-            template.dumpable(),
-        )
-        .await?;
+    let source = Source {
+        sandbox: template.dumpable(),
+        runtime: &template.runtime,
+        boot: begun.elapsed(),
+        mappings_max: MAPPINGS_MAX,
+    };
+    let image = images.create(&key, source).await?;
     template.retire();
     drop(template);
 
@@ -117,7 +121,7 @@ async fn restored(
 ) -> anyhow::Result<Arc<Template>> {
     image.check()?;
     spec.restore = Some(RestoreSource {
-        images: image.files(),
+        image: image.name(),
         limit: RESTORE_LIMIT,
     });
     let key = FunctionKey::new(1);

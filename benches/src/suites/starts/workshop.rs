@@ -13,7 +13,7 @@ use hearth::model::Network;
 use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
-use hearth_init::criu::CriuProgram;
+use hearth_host::{CriuChoice, Settings, UIDS};
 use tempfile::TempDir;
 
 use crate::server::{Runtime, executable};
@@ -38,18 +38,23 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Opens it; with `criu`, its sandboxes can be restored from images.
-    pub async fn open(criu: Option<CriuProgram>) -> anyhow::Result<Self> {
+    /// Opens it; with this CRIU its sandboxes can be restored from images.
+    pub async fn open(criu: CriuChoice) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("hearth-bench-").tempdir()?;
         let store = Store::open(&dir.path().join("hearth.db")).await?;
-        let (run, init) = (dir.path().join("run"), sandbox::find_init()?);
+        let runtimes = executable()?.with_file_name("runtimes");
+        std::fs::create_dir(dir.path().join("code"))?;
         Ok(Self {
-            host: Host::start_with_criu(&run, &init, criu)?,
+            host: Host::start(Settings {
+                data_dir: dir.path().to_owned(),
+                init: sandbox::find_init()?,
+                runtimes: runtimes.clone(),
+                uids: UIDS,
+                criu,
+                server: None,
+            })?,
             logs: engine::log_sink(&History::start(store)),
-            runtimes: Runtimes::probe(
-                &executable()?.with_file_name("runtimes"),
-                &Config::parse_from(["hearth"]),
-            ),
+            runtimes: Runtimes::probe(&runtimes, &Config::parse_from(["hearth"])),
             uids: UidRange::default(),
             dir,
         })
@@ -65,7 +70,7 @@ impl Workshop {
 
     /// Writes a function and says where it lies.
     pub fn write(&self, runtime: Runtime, code: &str) -> anyhow::Result<PathBuf> {
-        let dir = self.dir.path().join(runtime.name());
+        let dir = self.dir.path().join("code").join(runtime.name());
         std::fs::create_dir(&dir)?;
         std::fs::write(dir.join(runtime.file()), code)?;
         Ok(dir)
@@ -80,7 +85,6 @@ impl Workshop {
             hostname: "bench".into(),
             uid_base,
             code_dir: code.to_owned(),
-            runtime_dir: files.dir.clone(),
             runtime_name: files.name,
             argv: files.argv(MEMORY_MB),
             forks: true,
@@ -95,13 +99,9 @@ impl Workshop {
 
     /// Has a sandbox made ahead, and waits until it is there.
     pub async fn stand_by(&self, runtime: Runtime) -> anyhow::Result<()> {
-        let uid_base = self.uids.take();
-        let files = self.files(runtime);
-        self.host.keep_prewarmed(PrewarmedSpec {
-            id: format!("prewarmed-{uid_base}"),
-            uid_base,
-            runtime_dir: files.dir.clone(),
-            runtime_name: files.name,
+        self.host.keep_prewarmed(&PrewarmedSpec {
+            uid_base: self.uids.take(),
+            runtime_name: self.files(runtime).name,
         });
         let waiting = Instant::now();
         while self.host.prewarmed().ready() == 0 {

@@ -207,7 +207,6 @@ impl Template {
         });
         let mut sandbox = sandbox?;
         let (control, _logs) = connect(&mut sandbox, function, sink)?;
-        let uid = sandbox.worker_uid();
         let template = Self::up(
             control,
             sandbox,
@@ -217,9 +216,7 @@ impl Template {
             None,
         );
         // Should it have failed, the first start will say why.
-        *template.descriptors.lock() = descriptors
-            .ok()
-            .filter(|descriptors| descriptors.give(uid).is_ok());
+        *template.descriptors.lock() = descriptors.ok();
         template.prepare(function, sink, Duration::ZERO);
         Ok(template)
     }

@@ -11,7 +11,7 @@ fn inline_source_becomes_the_module() {
     let files = listing(&place.dest());
     assert_eq!(files["main.py"], (0o444, b"x = 1\n".to_vec()));
     let mode = fs::metadata(place.dest()).unwrap().permissions().mode();
-    assert_eq!(mode & 0o7777, 0o555);
+    assert_eq!(mode & 0o7777, 0o755);
 }
 
 #[test]
@@ -49,12 +49,12 @@ fn archives_are_unpacked_and_sealed() {
     assert_eq!(
         modes,
         [
-            ("bin", 0o555),
+            ("bin", 0o755),
             ("bin/tool", 0o555),
-            ("data", 0o555),
+            ("data", 0o755),
             ("main.py", 0o444),
-            ("pkg", 0o555),
-            ("pkg/sub", 0o555),
+            ("pkg", 0o755),
+            ("pkg/sub", 0o755),
             ("pkg/sub/__init__.py", 0o444),
         ]
     );

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use fantoccini::{Client, ClientBuilder, Locator};
+use hearth_testkit::processes::descendants;
 use hearth_testkit::program::Program;
 use hearth_testkit::wait::poll;
 use rustix::process::Signal;
@@ -14,7 +15,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::support::{descendants, eventually, is_alive, mentioning, signal};
+use crate::support::{eventually, is_alive, mentioning, signal};
 
 /// Browsers at one time in one test process: each is several processes, and more of them only wait for each other.
 const MOST_BROWSERS: usize = 2;

@@ -36,7 +36,9 @@ async fn nothing_of_the_host_or_of_another_function_can_be_read(arena: Arena) {
             .iter()
             .map(|name| data.join("code").join(name).display().to_string()),
     );
-    paths.push(format!("/proc/{}/environ", arena.server.pid()));
+    for pid in [arena.server.pid(), arena.server.serve_pid()] {
+        paths.push(format!("/proc/{pid}/environ"));
+    }
     let steady = host::processes_of(&arena.server, "steady");
     assert!(!steady.is_empty(), "the second function runs");
     let answer = arena.send(&json!({"attack": "read", "paths": paths})).await;

@@ -72,7 +72,9 @@ async fn files_are_as_far_as_from_python() {
     for name in ["", "admin-token", "hearth.db", "run", "code"] {
         paths.push(data.join(name).display().to_string());
     }
-    paths.push(format!("/proc/{}/environ", arena.server.pid()));
+    for pid in [arena.server.pid(), arena.server.serve_pid()] {
+        paths.push(format!("/proc/{pid}/environ"));
+    }
     let answer = arena.send(&json!({"attack": "read", "paths": paths})).await;
     assert_eq!(answer.expect(200).json(), json!({}));
     let event = json!({"attack": "search", "needle": SECRET});

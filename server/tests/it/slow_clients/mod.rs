@@ -49,13 +49,13 @@ async fn innocent(server: &Server) {
 
 /// Descriptors that the server has open.
 fn descriptors(server: &Server) -> usize {
-    let open = figures::descriptors(server.pid());
+    let open = figures::descriptors(server.serve_pid());
     open.expect("the server runs").len()
 }
 
 /// The most memory that the server had so far, in KiB.
 fn peak(server: &Server) -> u64 {
-    figures::status(server.pid(), "VmHWM").expect("the server runs")
+    figures::status(server.serve_pid(), "VmHWM").expect("the server runs")
 }
 
 /// Waits until the server holds no more connections than the one that asks, and no instance is busy.

@@ -13,7 +13,9 @@ use std::process::Command;
 
 pub use client::{Answer, Client, deploy_form};
 pub use hearth_testkit::figures;
-pub use hearth_testkit::processes::{Process, descendants, is_alive, mentioning, signal};
+pub use hearth_testkit::processes::{
+    Process, is_alive, mentioning, sandboxed as descendants, signal,
+};
 use hearth_testkit::server::Launch;
 pub use hearth_testkit::server::TOKEN;
 pub use hearth_testkit::skipped::skip;

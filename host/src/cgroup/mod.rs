@@ -1,0 +1,270 @@
+//! Cgroups of sandboxes: `hearth-<tag>/<sandbox>/{template,instance-<n> …}`, on v1 and on v2.
+//!
+//! On v2 all controllers share one hierarchy. On v1 each has its own: the memory hierarchy has the whole tree, pids and
+//! CPU only the sandbox, since every further hierarchy costs one more move per start.
+//!
+//! The kernel lets anybody read them, so the server looks for itself: see [`Leaf::template_of`].
+
+mod leaf;
+mod mounts;
+mod processes;
+mod stale;
+mod tree;
+mod v1;
+mod v2;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use self::leaf::Leaf;
+pub(crate) use self::processes::{belongs, owner};
+pub(crate) use self::stale::{Tag, clear_stale_directories};
+use self::tree::{about, remove_tree};
+use crate::SandboxError;
+use crate::limits::{Limits, SANDBOXES_CPU_WEIGHT};
+
+const PROCS: &str = "cgroup.procs";
+/// What docker-compose.yml does. In a cgroup namespace of its own a container has its controllers too, but the kernel
+/// lets it set `favordynmods` in the host's only.
+const REMEDY: &str = "mount them (systemd does); in a container, run it privileged in the host's cgroup namespace \
+    (docker run --privileged --cgroupns=host; compose: `privileged: true`, `cgroup: host`)";
+const TEMPLATE: &str = "template";
+
+/// Which interface the kernel's controllers have here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// A hierarchy for each controller.
+    V1,
+    /// One hierarchy.
+    V2,
+}
+
+impl Version {
+    /// "v1" or "v2".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        }
+    }
+}
+
+/// The same directory in every hierarchy that is used.
+#[derive(Debug, Clone)]
+struct Directories {
+    version: Version,
+    /// In the memory hierarchy (v2: the only one).
+    memory: PathBuf,
+    /// v1: in those of pids and CPU, which may be one and the same or that of memory.
+    pids: PathBuf,
+    cpu: PathBuf,
+}
+
+impl Directories {
+    fn join(&self, name: &str) -> Self {
+        Self {
+            version: self.version,
+            memory: self.memory.join(name),
+            pids: self.pids.join(name),
+            cpu: self.cpu.join(name),
+        }
+    }
+
+    /// Each directory once.
+    fn distinct(&self) -> Vec<&Path> {
+        let mut all = vec![
+            self.memory.as_path(),
+            self.pids.as_path(),
+            self.cpu.as_path(),
+        ];
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    fn create(&self) -> io::Result<()> {
+        for dir in self.distinct() {
+            fs::create_dir(dir).map_err(|error| about(dir, &error))?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        for dir in self.distinct() {
+            remove_tree(dir)?;
+        }
+        Ok(())
+    }
+}
+
+/// The server's own cgroup, in which every sandbox has one.
+#[derive(Debug)]
+pub(crate) struct Top(Directories);
+
+impl Top {
+    /// Finds the controllers, clears what dead servers left, and makes a directory for this server.
+    pub fn open(tag: &Tag) -> Result<Self, SandboxError> {
+        let missing = |reason| SandboxError::Missing {
+            what: "the cgroup controllers memory, pids and cpu",
+            reason,
+            remedy: REMEDY,
+        };
+        let place = mounts::find()
+            .and_then(|found| match found {
+                mounts::Found::V1(directories) => Ok(directories),
+                mounts::Found::V2 { mount, own } => v2::place(&mount, &own),
+            })
+            .map_err(missing)?;
+        for parent in place.distinct() {
+            stale::clear_stale_cgroups(parent);
+        }
+        let top = place.join(tag.as_str());
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let weight = SANDBOXES_CPU_WEIGHT.times(cores);
+        let prepared = top.create().and_then(|()| match top.version {
+            Version::V1 => v1::prepare_top(&top, weight),
+            Version::V2 => v2::prepare_top(&top, weight),
+        });
+        prepared.map_err(|error| missing(error.to_string()))?;
+        Ok(Self(top))
+    }
+
+    /// Writes into the server's directory where its cgroups are, for the server after it.
+    pub fn record(&self, dir: &Path) -> io::Result<()> {
+        stale::record(dir, &self.0.distinct())
+    }
+
+    /// Its directory in the memory hierarchy.
+    pub fn memory(&self) -> &Path {
+        &self.0.memory
+    }
+
+    /// v1 or v2.
+    pub fn version(&self) -> Version {
+        self.0.version
+    }
+
+    /// Creates the cgroups of a sandbox, including its template's leaf. A pre-warmed sandbox gets its limits later.
+    pub fn sandbox(&self, name: &str, limits: Option<&Limits>) -> io::Result<Group> {
+        let directories = self.0.join(name);
+        let mut group = Group {
+            template: directories.memory.join(TEMPLATE),
+            directories,
+            limits: None,
+        };
+        let made = group.create().and_then(|()| match limits {
+            Some(limits) => group.limit(limits),
+            None => Ok(()),
+        });
+        made.inspect_err(|_| {
+            // Best effort: what is left is cleared at the next start.
+            let _ = group.remove();
+        })?;
+        Ok(group)
+    }
+
+    /// Removes the server's own cgroup; every sandbox must be gone.
+    pub fn remove(&self) -> io::Result<()> {
+        self.0.remove()
+    }
+}
+
+/// The cgroups of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Group {
+    directories: Directories,
+    template: PathBuf,
+    /// None while the sandbox is pre-warmed.
+    limits: Option<Limits>,
+}
+
+impl Group {
+    fn create(&self) -> io::Result<()> {
+        self.directories.create()?;
+        if self.directories.version == Version::V2 {
+            v2::prepare_sandbox(&self.directories)?;
+        }
+        fs::create_dir(&self.template).map_err(|error| about(&self.template, &error))
+    }
+
+    /// Sets the limits, once.
+    pub fn limit(&mut self, limits: &Limits) -> io::Result<()> {
+        match self.directories.version {
+            Version::V1 => v1::limit_sandbox(&self.directories, limits)?,
+            Version::V2 => v2::limit_sandbox(&self.directories, limits)?,
+        }
+        self.template().limit_memory(limits.template_memory)?;
+        self.limits = Some(limits.clone());
+        Ok(())
+    }
+
+    /// The leaf of PID 1 and template.
+    pub fn template(&self) -> Leaf {
+        Leaf {
+            version: self.directories.version,
+            dir: self.template.clone(),
+        }
+    }
+
+    /// Files into which init writes itself to join.
+    pub fn procs_of_init(&self) -> Vec<PathBuf> {
+        let mut procs = vec![self.template.join(PROCS)];
+        for dir in self.directories.distinct() {
+            if dir != self.directories.memory {
+                procs.push(dir.join(PROCS));
+            }
+        }
+        procs
+    }
+
+    /// The leaf of one instance.
+    pub fn leaf(&self, number: u64) -> Leaf {
+        Leaf::instance_of(self.directories.version, &self.directories.memory, number)
+    }
+
+    /// Makes the leaf of one instance.
+    pub fn instance_cgroup(&self, number: u64) -> io::Result<Leaf> {
+        let limits = self.limits.as_ref();
+        let limits =
+            limits.ok_or_else(|| io::Error::other("a pre-warmed sandbox has no instances"))?;
+        let leaf = self.leaf(number);
+        fs::create_dir(&leaf.dir).map_err(|error| about(&leaf.dir, &error))?;
+        let limited = leaf
+            .limit_memory(limits.cgroup_memory)
+            .and_then(|()| match leaf.version {
+                Version::V1 => Ok(()),
+                Version::V2 => v2::limit_instance_cgroup(&leaf.dir),
+            });
+        limited.inspect_err(|_| {
+            // Cleared with the sandbox, if not now.
+            let _ = fs::remove_dir(&leaf.dir);
+        })?;
+        Ok(leaf)
+    }
+
+    /// Removes the sandbox's cgroups. Fails with `EBUSY` while processes are in them.
+    pub fn remove(&self) -> io::Result<()> {
+        self.directories.remove()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_is_what_compose_does_and_the_documentation_says() {
+        let compose = include_str!("../../../docker-compose.yml");
+        let docs = include_str!("../../../server/docs/sandbox.md");
+        for setting in ["privileged: true", "cgroup: host"] {
+            assert!(REMEDY.contains(&format!("`{setting}`")), "{REMEDY}");
+            assert!(
+                compose.lines().any(|line| line.trim() == setting),
+                "docker-compose.yml has no `{setting}`"
+            );
+            assert!(docs.contains(&format!("`{setting}`")), "{setting}");
+        }
+        assert!(REMEDY.contains("--privileged --cgroupns=host"), "{REMEDY}");
+    }
+}

@@ -1,0 +1,134 @@
+//! What can go wrong, and what the host can do.
+
+use std::io;
+
+use crate::protocol::{Malformed, Refusal};
+
+/// The step of `hearth-init` in which CRIU is at work.
+const RESTORE_STEP: &str = "restore";
+
+/// Why there is no sandbox.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SandboxError {
+    /// The host lacks something the sandbox needs: which, and how to get it, in one line.
+    #[error("{what} is not available: {reason}; {remedy}")]
+    Missing {
+        /// "user namespaces", "Landlock", "the memory cgroup" …
+        what: &'static str,
+        /// What was tried and what the kernel said.
+        reason: String,
+        /// How to get it.
+        remedy: &'static str,
+    },
+    /// A step of the set-up failed.
+    #[error("sandbox set-up failed at {step}: {detail}")]
+    Step {
+        /// The step.
+        step: String,
+        /// What went wrong.
+        detail: String,
+    },
+    /// It has ended.
+    #[error("the sandbox is gone")]
+    Gone,
+}
+
+impl SandboxError {
+    /// A step that failed.
+    pub fn step(step: &str, detail: impl ToString) -> Self {
+        Self::Step {
+            step: step.to_owned(),
+            detail: detail.to_string(),
+        }
+    }
+
+    /// A restore that failed, or took too long.
+    pub(crate) fn restore(detail: String) -> Self {
+        Self::step(RESTORE_STEP, detail)
+    }
+
+    /// What was asked for is not granted, or makes no sense.
+    pub(crate) fn specification(detail: impl ToString) -> Self {
+        Self::step("specification", detail)
+    }
+
+    /// Whether it was restoring that failed, or took too long.
+    pub fn is_of_restore(&self) -> bool {
+        matches!(self, Self::Step { step, .. } if step == RESTORE_STEP)
+    }
+
+    /// What makes sandboxes has ended.
+    pub fn shut_down() -> Self {
+        Self::step("host", "the sandboxes are shut down")
+    }
+}
+
+impl From<SandboxError> for Refusal {
+    fn from(error: SandboxError) -> Self {
+        match error {
+            SandboxError::Gone => Self::Gone,
+            SandboxError::Step { step, detail } => Self::Step(step, detail),
+            missing @ SandboxError::Missing { .. } => {
+                Self::Step("host".to_owned(), missing.to_string())
+            }
+        }
+    }
+}
+
+impl From<Refusal> for SandboxError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Gone => Self::Gone,
+            Refusal::Step(step, detail) => Self::Step { step, detail },
+        }
+    }
+}
+
+/// What this host can do, for `GET /api/v1/node`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capability {
+    /// `userns`, `landlock`, `seccomp`, `cgroup`, `cgroup_fast_attach`, `criu`, `xdp`, `sk_msg` …
+    pub name: String,
+    /// Whether Hearth can use it.
+    pub available: bool,
+    /// Why not, or null.
+    pub reason: Option<String>,
+    /// Its version, where it has one ("v1", "v2", Landlock ABI "7").
+    pub version: Option<String>,
+}
+
+impl Capability {
+    /// One that can be used.
+    pub fn available(name: &str, version: Option<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            available: true,
+            reason: None,
+            version,
+        }
+    }
+
+    /// One that cannot, and why.
+    pub fn unavailable(name: &str, reason: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            available: false,
+            reason: Some(reason),
+            version: None,
+        }
+    }
+}
+
+/// Why the host process has stopped serving before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub enum HostProcessError {
+    /// The server has said something that no server says.
+    #[error("the server sent a message that is not one: {0}")]
+    Malformed(#[from] Malformed),
+    /// The server does not read.
+    #[error("the server does not read its messages")]
+    Deaf,
+    /// The kernel refused something that the process cannot do without.
+    #[error("the host process cannot go on: {0}")]
+    Kernel(#[from] io::Error),
+}

@@ -1,0 +1,263 @@
+//! The keeper: owns the state of all sandboxes and waits for requests, init's reports and process exits.
+//!
+//! ```text
+//! Create ─▶ Starting ──Ready──▶ Running ──template ends──▶ Ended
+//!              │ a step fails       │ Destroy                 │ Destroy
+//!              ▼                    ▼                         ▼
+//!           (removed) ◀───────── Destroying ◀─────────────────┘
+//! ```
+//!
+//! All on the thread that calls [`Host::serve`], because a sandbox dies with the thread that spawned it
+//! (`PR_SET_PDEATHSIG`). Nothing here blocks on a sandbox or on the server; retries are put into a list with a time.
+//! Two helpers have threads of their own, because what they do takes long: [`attach`] and [`images`](crate::images).
+//!
+//! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance. [`outbox`]: the socket.
+//! - [`host`]: what it works on. [`jobs`]: what it does later.
+//! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
+//!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
+
+mod attach;
+mod ending;
+mod host;
+mod instances;
+mod jobs;
+mod launch;
+mod lifecycle;
+mod live;
+mod outbox;
+mod prewarmed;
+mod requests;
+mod site;
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use rustix::event::EventfdFlags;
+use rustix::event::epoll::{self, EventData, EventFlags};
+
+pub use self::host::Host;
+use self::host::identity;
+use self::jobs::{Job, Scheduled};
+use self::live::LiveSandbox;
+use self::outbox::{Outbox, Received};
+use self::prewarmed::PrewarmedSandboxes;
+use crate::HostProcessError;
+use crate::cgroup::Version;
+use crate::images::ImageWorker;
+use crate::news::{News, Reporter};
+use crate::protocol::{Key, Reply, Sequence};
+
+/// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
+/// KiB.
+const INSTANCE_CGROUP_POOL: u32 = 4;
+/// A sandbox that is not ready after this long is given up. Building one takes milliseconds; protects callers from a
+/// file system that hangs.
+const SETUP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay between ordering a sandbox and creating its first instance cgroup. Doing it immediately would delay the
+/// sandbox, which the kernel wakes on this thread's CPU.
+const FIRST_INSTANCE_CGROUP: Duration = Duration::from_millis(3);
+/// Delay between a sandbox becoming ready and creating its other instance cgroups: the template's first fork goes
+/// first.
+const OTHER_INSTANCE_CGROUPS: Duration = Duration::from_millis(5);
+/// Events taken at once, and requests: so that neither keeps the other waiting.
+const EVENTS: usize = 64;
+/// Events of the socket and of the helpers' bell; sandboxes' are twice their key, plus one for PID 1's end.
+const SOCKET: u64 = u64::MAX;
+const BELL: u64 = u64::MAX - 1;
+
+impl Host {
+    /// Does what the server at the other end of `socket` asks for until it is gone, or has shut everything down. Nothing of
+    /// any sandbox is left then.
+    ///
+    /// # Errors
+    /// [`HostProcessError`]; every sandbox has been ended then, too.
+    pub fn serve(self, socket: OwnedFd) -> Result<(), HostProcessError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
+        let outbox = Outbox::new(socket).map_err(io::Error::from)?;
+        outbox.watch(&epoll, SOCKET).map_err(io::Error::from)?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let bell = Arc::new(rustix::event::eventfd(0, flags).map_err(io::Error::from)?);
+        epoll::add(&epoll, &*bell, EventData::new_u64(BELL), EventFlags::IN)
+            .map_err(io::Error::from)?;
+        let (sender, news) = mpsc::channel();
+        let reporter = Reporter::new(sender, bell.clone());
+        let mut keeper = Keeper {
+            attach: attach::start(reporter.clone())?,
+            images: ImageWorker::start(&self.settings, self.criu.clone(), reporter)?,
+            host: self,
+            epoll,
+            outbox,
+            live: HashMap::new(),
+            next: 0,
+            prewarmed: PrewarmedSandboxes::default(),
+            jobs: Vec::new(),
+            closing: false,
+            closed: Vec::new(),
+        };
+        keeper.introduce();
+        let served = keeper.run(&news, &bell);
+        keeper.finish();
+        served
+    }
+}
+
+/// The state of all sandboxes.
+struct Keeper {
+    host: Host,
+    attach: mpsc::Sender<attach::Attach>,
+    images: ImageWorker,
+    epoll: OwnedFd,
+    outbox: Outbox,
+    live: HashMap<Key, LiveSandbox>,
+    next: Key,
+    prewarmed: PrewarmedSandboxes,
+    jobs: Vec<Scheduled>,
+    /// No sandbox will be asked for any more: the keeper ends with the last one.
+    closing: bool,
+    /// Who waits for that.
+    closed: Vec<Sequence>,
+}
+
+impl Keeper {
+    /// Says what there is.
+    fn introduce(&mut self) {
+        for capability in self.host.capabilities.clone() {
+            let text = match capability.available {
+                true => capability.version,
+                false => capability.reason,
+            };
+            self.say(Reply::Capability {
+                name: capability.name,
+                available: capability.available,
+                text,
+            });
+        }
+        self.say(Reply::Up {
+            v2: self.host.top.version() == Version::V2,
+            cgroups: self.host.top.memory().display().to_string(),
+            init: identity(&self.host.settings.init),
+        });
+    }
+
+    fn say(&mut self, reply: Reply) {
+        self.outbox.send(reply, Vec::new());
+    }
+
+    fn run(&mut self, news: &mpsc::Receiver<News>, bell: &OwnedFd) -> Result<(), HostProcessError> {
+        let mut served = Ok(());
+        let mut events = Vec::with_capacity(EVENTS);
+        let mut waits_for_room = false;
+        while !self.done() {
+            if self.outbox.is_waiting() != waits_for_room {
+                waits_for_room = self.outbox.is_waiting();
+                self.outbox
+                    .rewatch(&self.epoll, SOCKET)
+                    .map_err(io::Error::from)?;
+            }
+            events.clear();
+            match epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                self.timeout().as_ref(),
+            ) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                // Cannot happen with a valid descriptor; ending kills every sandbox, which is the safe side.
+                Err(errno) => return Err(io::Error::from(errno).into()),
+            }
+            for event in &events {
+                match event.data.u64() {
+                    SOCKET => {
+                        if let Err(error) = self.listen() {
+                            self.hang_up();
+                            served = Err(error);
+                        }
+                    }
+                    BELL => {
+                        let mut count = [0; 8];
+                        // Nothing to read means that it was read already.
+                        let _ = rustix::io::read(bell, &mut count);
+                        self.hear(news);
+                    }
+                    data if data % 2 == 0 => self.on_report(data / 2),
+                    data => self.on_exit(data / 2),
+                }
+            }
+            self.run_due_jobs();
+            if let Some(error) = self.outbox.take_failure() {
+                self.hang_up();
+                served = Err(error);
+            }
+        }
+        served
+    }
+
+    /// Takes requests, and sends what waits for room.
+    fn listen(&mut self) -> Result<(), HostProcessError> {
+        self.outbox.flush();
+        for _ in 0..EVENTS {
+            match self.outbox.receive()? {
+                Received::Request(request, fds) => self.handle(request, fds),
+                Received::Nothing => break,
+                Received::End => {
+                    self.hang_up();
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The server is gone, or is not to be listened to any more: so is everything.
+    fn hang_up(&mut self) {
+        self.outbox.hang_up(&self.epoll);
+        self.close();
+    }
+
+    fn close(&mut self) {
+        self.closing = true;
+        let keys: Vec<_> = self.live.keys().copied().collect();
+        for key in keys {
+            self.destroy(key);
+        }
+    }
+
+    fn hear(&mut self, news: &mpsc::Receiver<News>) {
+        while let Ok(news) = news.try_recv() {
+            match news {
+                News::AttachFailed(key, leaf, detail) => {
+                    self.say(Reply::AttachFailed(key, leaf, detail));
+                }
+                News::Image(sequence, Ok(())) => self.say(Reply::Done(sequence)),
+                News::Image(sequence, Err(error)) => {
+                    self.say(Reply::Refused(sequence, error.into()));
+                }
+            }
+        }
+    }
+
+    /// Nothing is left, and nothing will come.
+    fn done(&self) -> bool {
+        let reaping = |job: &Scheduled| matches!(job.job, Job::Reap(_) | Job::ReapUnheld(_));
+        self.closing && self.live.is_empty() && !self.jobs.iter().any(reaping)
+    }
+
+    /// Removes what is not any one sandbox's.
+    fn finish(mut self) {
+        // After an error there may be some; they die with this thread at the latest.
+        for live in self.live.values() {
+            live.kill();
+        }
+        if let Err(error) = self.host.top.remove() {
+            tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
+        }
+        // The directory may have been removed with the one it is in.
+        let _ = fs::remove_dir_all(&self.host.dir);
+        for sequence in std::mem::take(&mut self.closed) {
+            self.say(Reply::Done(sequence));
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The host process: everything that needs root, and nothing else. No HTTP, no JSON, no SQL, no memory shared with a
+//! function, no async runtime.
+//!
+//! It opens what it works on ([`Host::open`]), then does what the server asks for over one socket ([`Host::serve`]) until
+//! one of the two ends; every sandbox ends with it.
+//!
+//! The modules are listed from the outside in, and each uses only those below it:
+//! - [`process`]: the host process as a process, and how the server drops its privileges.
+//! - [`keeper`]: owns the sandboxes' state; takes requests, init's reports and process exits.
+//! - [`images`]: dumps templates, removes images. [`news`]: how its thread reports.
+//! - [`criu`], [`probe`]: what the host can do.
+//! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them.
+//! - [`protocol`]: the messages.
+//!
+//! `server/docs/privileges.md` explains which process may do what, `server/docs/sandbox.md` how each resource is contained.
+
+#![deny(unsafe_code)]
+
+pub mod process;
+
+mod keeper;
+
+mod images;
+mod news;
+
+mod criu;
+mod probe;
+
+pub mod cgroup;
+mod limits;
+
+mod memfd;
+mod settings;
+mod user;
+
+mod error;
+
+pub mod protocol;
+
+pub use self::error::{Capability, HostProcessError, SandboxError};
+pub use self::keeper::Host;
+pub use self::probe::{Probed, find_init};
+pub use self::settings::{CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, RUN, Settings, UIDS};

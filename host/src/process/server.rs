@@ -1,0 +1,199 @@
+//! From root to the server: the only place where the server's privileges are dropped, read top to bottom.
+//! `server/docs/privileges.md` has the same steps as a list.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _};
+use std::path::{Path, PathBuf};
+
+use hearth_init::wire;
+use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
+use rustix::process::{DumpableBehavior, Signal};
+use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets, Gid, Uid};
+
+use super::{lock_down, sys};
+use crate::protocol::{REPLY_BYTES, Reply};
+
+/// Variables by which the host process names two directories, as itself sees them.
+pub(super) const DATA_DIR: &str = "HEARTH_HOST_DATA_DIR";
+pub(super) const RUNTIMES: &str = "HEARTH_HOST_RUNTIMES";
+/// What the server sees in place of the host's `/run`, and where in it the two directories are. The way to them on the host
+/// may be closed to its user, as root's home is.
+const PLACE: &str = "/run";
+/// See [`PLACE`].
+pub const DATA_PLACE: &str = "/run/hearth-data";
+/// See [`PLACE`].
+pub const RUNTIMES_PLACE: &str = "/run/hearth-runtimes";
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// It was started by hand.
+    #[error("`hearth serve` is started by `hearth`, not by hand")]
+    ByHand,
+    /// A privilege could not be dropped.
+    #[error("cannot drop privileges at {0}: {1}")]
+    Step(&'static str, io::Error),
+    /// What the host process said is not what it says.
+    #[error("the host process said something unexpected")]
+    Unexpected,
+}
+
+/// What the server starts with.
+#[derive(Debug)]
+pub struct Server {
+    /// The socket to the host process.
+    pub socket: OwnedFd,
+    /// Listens for console and API.
+    pub listener: OwnedFd,
+    /// Listens for functions, if that is separate.
+    pub functions_listener: Option<OwnedFd>,
+    /// The data directory, as the server sees it.
+    pub data_dir: PathBuf,
+    /// The same as the host calls it, to be shown to people.
+    pub host_data_dir: PathBuf,
+    /// The runtimes' directory, as the server sees it.
+    pub runtimes: PathBuf,
+    /// Holds the lock on the data directory.
+    pub lock: OwnedFd,
+}
+
+fn step<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> ServerError {
+    move |error| ServerError::Step(what, error.into())
+}
+
+impl Server {
+    /// Takes what the host process passes on and drops everything that the server does not need. The process must have one
+    /// thread only. What is left to be dropped, once the interpreters were asked for their versions: [`Self::lock_down`].
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn begin() -> Result<Self, ServerError> {
+        // 1. The socket is standard input, and is taken off it; no other descriptor was passed on.
+        let stdin = io::stdin();
+        let kind = fs::File::from(stdin.as_fd().try_clone_to_owned().map_err(step("stdin"))?)
+            .metadata()
+            .map_err(step("stdin"))?
+            .file_type();
+        let (Some(host_data_dir), Some(host_runtimes)) =
+            (std::env::var_os(DATA_DIR), std::env::var_os(RUNTIMES))
+        else {
+            return Err(ServerError::ByHand);
+        };
+        if !kind.is_socket() {
+            return Err(ServerError::ByHand);
+        }
+        sys::close_from(3).map_err(step("descriptors"))?;
+        let socket = stdin.as_fd().try_clone_to_owned().map_err(step("stdin"))?;
+        let null = fs::File::open("/dev/null").map_err(step("stdin"))?;
+        rustix::stdio::dup2_stdin(&null).map_err(step("stdin"))?;
+        let mut bytes = [0; REPLY_BYTES];
+        let (length, fds) = wire::receive(&socket, &mut bytes).map_err(step("the socket"))?;
+        let Ok(Reply::Start { uid, gid, .. }) = Reply::decode(&bytes[..length]) else {
+            return Err(ServerError::Unexpected);
+        };
+        let mut fds = fds.into_iter();
+        let (Some(lock), Some(listener)) = (fds.next(), fds.next()) else {
+            return Err(ServerError::Unexpected);
+        };
+
+        // 2. What it may see: its data, the runtimes, and nothing of the host's /run, where other services have their
+        //    sockets.
+        place(Path::new(&host_data_dir), Path::new(&host_runtimes))?;
+
+        // 3. No way to ever have a capability: not by exec, not by a change of user.
+        rustix::thread::clear_ambient_capability_set().map_err(step("ambient capabilities"))?;
+        for number in 0..u64::BITS {
+            let capability = CapabilitySet::from_bits_retain(1 << number);
+            match rustix::thread::remove_capability_from_bounding_set(capability) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::INVAL) => break, // past the last one this kernel knows
+                Err(errno) => return Err(step("the bounding set")(errno)),
+            }
+        }
+        rustix::thread::set_capabilities_secure_bits(
+            CapabilitiesSecureBits::NO_ROOT
+                | CapabilitiesSecureBits::NO_ROOT_LOCKED
+                | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
+                | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
+                | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED,
+        )
+        .map_err(step("securebits"))?;
+
+        // 4. A user of its own, without any other group.
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        rustix::thread::set_thread_groups(&[]).map_err(step("groups"))?;
+        rustix::thread::set_thread_res_gid(gid, gid, gid).map_err(step("the group"))?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid).map_err(step("the user"))?;
+
+        // 5. No capability, and never again one.
+        let none = CapabilitySet::empty();
+        let sets = CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        };
+        rustix::thread::set_capabilities(None, sets).map_err(step("capabilities"))?;
+        rustix::thread::set_no_new_privs(true).map_err(step("no_new_privs"))?;
+
+        // 6. It ends with the host process; and no other process looks into it. Changing users has cleared the one and
+        //    set the other; both are said all the same.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+            .map_err(step("dying with the host process"))?;
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+            .map_err(step("hiding from /proc"))?;
+        Ok(Self {
+            socket,
+            listener,
+            functions_listener: fds.next(),
+            data_dir: DATA_PLACE.into(),
+            host_data_dir: host_data_dir.into(),
+            runtimes: RUNTIMES_PLACE.into(),
+            lock,
+        })
+    }
+
+    /// Drops the rest: files but its own, and system calls but those it makes. From here on it can start no program. The
+    /// process must still have one thread only.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn lock_down(&self) -> Result<(), ServerError> {
+        // 7. Files and ports, by Landlock.
+        lock_down::restrict_files()
+            .map_err(|error| ServerError::Step("the Landlock rules", io::Error::other(error)))?;
+        // 8. System calls, last, since the filter forbids most of the above.
+        lock_down::restrict_calls()
+            .map_err(|error| ServerError::Step("the system call filter", io::Error::other(error)))
+    }
+}
+
+/// Puts the two directories where the server can reach them, in a mount namespace of its own.
+fn place(data_dir: &Path, runtimes: &Path) -> Result<(), ServerError> {
+    sys::unshare_mounts().map_err(step("a mount namespace"))?;
+    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    rustix::mount::mount_change("/", private).map_err(step("making all mounts private"))?;
+    let copy = |dir: &Path| {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        rustix::mount::open_tree(rustix::fs::CWD, dir, flags).map_err(step("copying mounts"))
+    };
+    // Before /run is covered: either may be in it.
+    let mounts = [
+        (copy(data_dir)?, DATA_PLACE),
+        (copy(runtimes)?, RUNTIMES_PLACE),
+    ];
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    rustix::mount::mount("tmpfs", PLACE, "tmpfs", flags, c"mode=0755,size=64k")
+        .map_err(step("covering /run"))?;
+    for (mount, place) in mounts {
+        fs::DirBuilder::new()
+            .mode(0o755)
+            .create(place)
+            .map_err(step("making a directory in /run"))?;
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        rustix::mount::move_mount(&mount, "", rustix::fs::CWD, place, flags)
+            .map_err(step("placing a directory in /run"))?;
+    }
+    std::env::set_current_dir("/").map_err(step("leaving the working directory"))
+}

@@ -1,0 +1,26 @@
+//! What the server and the host process say to each other, over a `SOCK_SEQPACKET` pair.
+//!
+//! - [`request`]: from the server. Every message has [`REQUEST_BYTES`] bytes and is decoded as if a hostile server had
+//!   sent it; one that does not decode ends the conversation, and with it everything.
+//! - [`papers`]: what has no fixed size comes along as a sealed memfd: of which function a sandbox is.
+//! - [`reply`]: from the host process, [`REPLY_BYTES`] each; replies to a request and news that were not asked for.
+//! - [`frame`]: the layout of both.
+//!
+//! `server/docs/privileges.md` lists the messages and what each one lets a compromised server do.
+
+mod frame;
+pub mod papers;
+pub mod reply;
+pub mod request;
+
+pub use frame::{Malformed, NAME_MAX};
+pub use papers::{Papers, PapersError};
+pub use reply::{REPLY_BYTES, Refusal, Reply};
+pub use request::{REQUEST_BYTES, Request};
+
+/// A sandbox, by the host's count; never used twice.
+pub type Key = u64;
+/// An instance's cgroup in its sandbox, by the sandbox's count; never used twice.
+pub type LeafNumber = u64;
+/// Ties a reply to its request; the server's choice.
+pub type Sequence = u64;

@@ -1,0 +1,130 @@
+//! What the host process answers and reports.
+
+mod coding;
+
+use super::frame::{Frame, Malformed, TEXT_MAX, WITH_TEXT};
+use super::{Key, LeafNumber, Sequence};
+
+/// Size of every reply.
+pub const REPLY_BYTES: usize = WITH_TEXT;
+/// Longest text of one, in bytes; longer ones are cut.
+pub const REPLY_TEXT_MAX: usize = TEXT_MAX;
+
+/// Why a request was not granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// A step failed: which, and how.
+    Step(String, String),
+    /// The sandbox is not there.
+    Gone,
+}
+
+/// One reply, or news.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// To a server that was just started, and to nothing else: who it is to be. Comes with the data directory's lock, the
+    /// listener, and that of the functions if it is separate.
+    Start {
+        /// User.
+        uid: u32,
+        /// Group.
+        gid: u32,
+        /// Whether functions have a listener of their own.
+        separate: bool,
+    },
+    /// What the host can do: one of several, before [`Reply::Up`].
+    Capability {
+        /// "landlock", "criu" …
+        name: String,
+        /// Whether it can be used.
+        available: bool,
+        /// The version if it can be used, or why not.
+        text: Option<String>,
+    },
+    /// Requests are taken from here on.
+    Up {
+        /// Whether the cgroups are of version 2.
+        v2: bool,
+        /// Directory of all sandboxes' cgroups in the memory hierarchy.
+        cgroups: String,
+        /// Which `hearth-init` it is: another one has another text.
+        init: String,
+    },
+    /// A sandbox runs. Comes with the template's control socket, standard output and error.
+    Created {
+        /// Of which request.
+        sequence: Sequence,
+        /// The sandbox.
+        key: Key,
+        /// Name of its cgroup.
+        name: String,
+        /// Host uid of template and instances: of a pre-warmed sandbox, another one than was asked for.
+        uid: u32,
+        /// Whether it was pre-warmed.
+        was_prewarmed: bool,
+    },
+    /// A request was not granted.
+    Refused(Sequence, Refusal),
+    /// A request was done.
+    Done(Sequence),
+    /// An instance cgroup was asked for, and is there.
+    InstanceCgroup(Sequence, Key, LeafNumber),
+    /// One was made for later.
+    Prepared(Key, LeafNumber),
+    /// An instance could not be moved into its cgroup.
+    AttachFailed(Key, LeafNumber, String),
+    /// A sandbox's processes are gone.
+    Ended {
+        /// The sandbox.
+        key: Key,
+        /// "the template exited with status 1" …
+        how: String,
+        /// Whether the template's leaf met its memory limit.
+        out_of_memory: bool,
+        /// Status and signal of the template, as far as PID 1 has reported them.
+        code: Option<i32>,
+        /// See above.
+        signal: Option<i32>,
+    },
+    /// A sandbox was removed.
+    Destroyed(Key),
+    /// Whether there is a pre-warmed sandbox for the runtime of this name, and whether it is ready.
+    Prewarmed {
+        /// The runtime.
+        runtime: String,
+        /// Whether there is one.
+        kept: bool,
+        /// Whether it is ready.
+        ready: bool,
+    },
+}
+
+impl Reply {
+    /// As bytes. Texts are cut where they do not fit.
+    #[must_use]
+    pub fn encode(&self) -> [u8; REPLY_BYTES] {
+        self.frame().encode()
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let reply = Self::of(Frame::decode::<REPLY_BYTES>(bytes)?)?;
+        if reply.encode() != *bytes {
+            return Err(Malformed::Form);
+        }
+        Ok(reply)
+    }
+
+    /// How many descriptors come with it.
+    #[must_use]
+    pub fn descriptors(&self) -> usize {
+        match self {
+            Self::Created { .. } => 3,
+            Self::Start { separate, .. } => 2 + usize::from(*separate),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What the host process is started with.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use rustix::fs::Gid;
+
+use crate::user::ServerUser;
+
+/// First host uid given to sandboxes: above systemd-nspawn's container range, below 2^31, and used by no distribution.
+pub const FIRST_UID: u32 = 1_900_000_000;
+/// The host uids of sandboxes, two each: far more than sandboxes can be alive at once.
+pub const UIDS: Range<u32> = FIRST_UID..FIRST_UID + 200_000_000;
+/// Setting that names a CRIU.
+pub const CRIU_SETTING: &str = "HEARTH_CRIU";
+/// Directory of the images in the data directory, and that of the sandboxes' roots. Both are root's.
+pub const IMAGES: &str = "images";
+/// See [`IMAGES`].
+pub const RUN: &str = "run";
+
+/// Which CRIU dumps and restores templates.
+#[derive(Debug, Clone, Default)]
+pub enum CriuChoice {
+    /// A private copy beside the executable, else the system's.
+    #[default]
+    Detect,
+    /// This program, or directory with a private copy; or `off`.
+    Named(PathBuf),
+    /// None, for this reason.
+    Never(String),
+}
+
+/// Everything that the host process takes for granted: it comes from who started it, who is root.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The data directory, absolute: [`RUN`] and [`IMAGES`] in it are the host process's, `code` is the server's.
+    pub data_dir: PathBuf,
+    /// The program `hearth-init`.
+    pub init: PathBuf,
+    /// Directory with one directory for each runtime.
+    pub runtimes: PathBuf,
+    /// Uids that sandboxes may have.
+    pub uids: Range<u32>,
+    /// Which CRIU.
+    pub criu: CriuChoice,
+    /// Who the server is. None where it is the same process.
+    pub server: Option<ServerUser>,
+}
+
+impl Settings {
+    /// The group that may read images: the server's.
+    pub(crate) fn readers(&self) -> Option<Gid> {
+        self.server.map(|user| Gid::from_raw(user.gid))
+    }
+}

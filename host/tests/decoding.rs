@@ -1,0 +1,219 @@
+//! The messages: what was encoded is decoded, and nothing else is. A fuzz target: whatever bytes a server sends, they are
+//! refused, or are the one encoding of a request whose names are what names may be.
+//!
+//! `cargo test` runs a bounded number of random cases; `cargo bolero test -p hearth-host --test decoding arbitrary_bytes`
+//! fuzzes.
+
+use std::time::Duration;
+
+use hearth_host::protocol::request::{Order, Target};
+use hearth_host::protocol::{
+    Malformed, Papers, REPLY_BYTES, REQUEST_BYTES, Refusal, Reply, Request,
+};
+use hearth_init::fields::Fields as _;
+use proptest::option;
+use proptest::prelude::*;
+
+/// Random cases in a run of the test suite: a second or two.
+const CASES: usize = 20_000;
+
+fn name() -> impl Strategy<Value = String> {
+    "[a-zA-Z0-9-]{0,100}"
+}
+
+fn target() -> impl Strategy<Value = Target> {
+    any::<(u64, u64, u32)>().prop_map(|(key, leaf, pid)| Target { key, leaf, pid })
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    let numbers = any::<(u32, u64, u32, bool, bool)>();
+    (numbers, option::of(any::<u64>())).prop_map(
+        |((uid_base, memory_bytes, max_instances, forks, dumpable), micros)| Order {
+            uid_base,
+            memory_bytes,
+            max_instances,
+            forks,
+            dumpable,
+            restore_limit: micros.map(Duration::from_micros),
+        },
+    )
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        (any::<u64>(), order()).prop_map(|(sequence, order)| Request::Create(sequence, order)),
+        any::<u64>().prop_map(Request::Destroy),
+        any::<(u64, u64)>().prop_map(|(sequence, key)| Request::InstanceCgroup(sequence, key)),
+        any::<(u64, u32)>().prop_map(|(key, count)| Request::FillPool(key, count)),
+        target().prop_map(Request::Attach),
+        target().prop_map(Request::Kill),
+        target().prop_map(Request::Release),
+        (target(), any::<bool>()).prop_map(|(target, with)| Request::Freeze(target, with)),
+        (target(), any::<bool>()).prop_map(|(target, with)| Request::Thaw(target, with)),
+        any::<u64>().prop_map(Request::FreezeTemplate),
+        any::<u64>().prop_map(Request::ThawTemplate),
+        (any::<u32>(), name()).prop_map(|(uid, name)| Request::KeepPrewarmed(uid, name)),
+        name().prop_map(Request::EndPrewarmed),
+        (any::<(u64, u64, u64)>(), name())
+            .prop_map(|((sequence, key, most), name)| { Request::Dump(sequence, key, most, name) }),
+        (any::<u64>(), name()).prop_map(|(sequence, name)| Request::RemoveImage(sequence, name)),
+        any::<u64>().prop_map(Request::Shutdown),
+    ]
+}
+
+fn reply() -> impl Strategy<Value = Reply> {
+    let text = || "\\PC{0,200}";
+    prop_oneof![
+        any::<(u32, u32, bool)>().prop_map(|(uid, gid, separate)| Reply::Start {
+            uid,
+            gid,
+            separate,
+        }),
+        (name(), any::<bool>(), option::of(text())).prop_map(|(name, available, text)| {
+            Reply::Capability {
+                name,
+                available,
+                text,
+            }
+        }),
+        (any::<bool>(), text(), name()).prop_map(|(v2, cgroups, init)| Reply::Up {
+            v2,
+            cgroups,
+            init,
+        }),
+        (any::<(u64, u64, u32, bool)>(), name()).prop_map(
+            |((sequence, key, uid, was_prewarmed), name)| Reply::Created {
+                sequence,
+                key,
+                name,
+                uid,
+                was_prewarmed,
+            }
+        ),
+        (any::<u64>(), name(), text()).prop_map(|(sequence, step, detail)| {
+            Reply::Refused(sequence, Refusal::Step(step, detail))
+        }),
+        any::<u64>().prop_map(|sequence| Reply::Refused(sequence, Refusal::Gone)),
+        any::<u64>().prop_map(Reply::Done),
+        any::<(u64, u64, u64)>()
+            .prop_map(|(sequence, key, leaf)| Reply::InstanceCgroup(sequence, key, leaf)),
+        any::<(u64, u64)>().prop_map(|(key, leaf)| Reply::Prepared(key, leaf)),
+        (any::<(u64, u64)>(), text())
+            .prop_map(|((key, leaf), text)| Reply::AttachFailed(key, leaf, text)),
+        (any::<(u64, bool, Option<i32>, Option<i32>)>(), text()).prop_map(
+            |((key, out_of_memory, code, signal), how)| Reply::Ended {
+                key,
+                how,
+                out_of_memory,
+                code,
+                signal,
+            }
+        ),
+        any::<u64>().prop_map(Reply::Destroyed),
+        (name(), any::<(bool, bool)>()).prop_map(|(runtime, (kept, ready))| Reply::Prewarmed {
+            runtime,
+            kept,
+            ready,
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_request_is_read_as_it_was_written(request in request()) {
+        prop_assert_eq!(Request::decode(&request.encode()), Ok(request));
+    }
+
+    #[test]
+    fn a_reply_is_read_as_it_was_written(reply in reply()) {
+        prop_assert_eq!(Reply::decode(&reply.encode()), Ok(reply));
+    }
+
+    /// Every bit counts: with another one it is another message, or none.
+    #[test]
+    fn a_changed_request_is_not_taken_for_it(
+        request in request(),
+        at in 0..REQUEST_BYTES,
+        bit in 0..8_u32,
+    ) {
+        let mut bytes = request.encode();
+        bytes[at] ^= 1 << bit;
+        prop_assert_ne!(Request::decode(&bytes), Ok(request));
+    }
+}
+
+#[test]
+fn messages_of_another_size_are_none() {
+    let bytes = Request::Destroy(7).encode();
+    for length in 0..bytes.len() {
+        let refused = Request::decode(&bytes[..length]);
+        assert_eq!(refused, Err(Malformed::Size(length)));
+    }
+    let longer = [0; REQUEST_BYTES + 1];
+    assert_eq!(Request::decode(&longer), Err(Malformed::Size(longer.len())));
+    let short = Reply::decode(&[0; REPLY_BYTES - 1]);
+    assert_eq!(short, Err(Malformed::Size(REPLY_BYTES - 1)));
+}
+
+#[test]
+fn what_a_message_has_no_use_for_must_be_zero() {
+    let bytes = Request::Destroy(7).encode();
+    for at in 1..bytes.len() {
+        let mut changed = bytes;
+        changed[at] ^= 0x40;
+        // The key may be another one, and all else may not be at all.
+        let is_key = (16..24).contains(&at);
+        assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
+    }
+    for kind in [0, 17, 100, 255] {
+        let mut unknown = bytes;
+        unknown[0] = kind;
+        assert_eq!(Request::decode(&unknown), Err(Malformed::Kind(kind)));
+    }
+}
+
+#[test]
+fn a_text_that_is_too_long_is_cut_between_characters() {
+    let long = "é".repeat(REPLY_BYTES);
+    let refused = Reply::Refused(1, Refusal::Step("step".into(), long.clone()));
+    let Ok(Reply::Refused(1, Refusal::Step(_, cut))) = Reply::decode(&refused.encode()) else {
+        panic!("not read");
+    };
+    assert!(cut.len() > 500 && long.starts_with(&cut));
+}
+
+#[test]
+fn arbitrary_bytes() {
+    bolero::check!()
+        .with_iterations(CASES)
+        .with_max_len(REQUEST_BYTES * 2)
+        .for_each(|input: &[u8]| {
+            if let Ok(request) = Request::decode(input) {
+                assert_eq!(request.encode(), *input);
+            }
+            // Random bytes seldom have the size, and more seldom a kind that there is.
+            let mut sized = [0; REQUEST_BYTES];
+            let length = input.len().min(REQUEST_BYTES);
+            sized[..length].copy_from_slice(&input[..length]);
+            sized[0] %= 18;
+            if let Ok(request) = Request::decode(&sized) {
+                assert_eq!(request.encode(), sized);
+            }
+        });
+}
+
+#[test]
+fn arbitrary_papers() {
+    bolero::check!()
+        .with_iterations(CASES)
+        .with_max_len(600)
+        .for_each(|input: &[u8]| {
+            if let Ok(papers) = Papers::from_bytes(input) {
+                assert_eq!(papers.to_bytes(), input);
+                if papers.check().is_ok() {
+                    assert!(papers.code.starts_with("code") && papers.code.is_relative());
+                    assert!(!papers.id.contains(['/', '.']));
+                }
+            }
+        });
+}

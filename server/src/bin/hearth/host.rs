@@ -1,0 +1,98 @@
+//! The host process: takes what only root can take, starts the server, and ends with it.
+
+use std::ffi::OsString;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use hearth::config::{Config, InvalidSetting};
+use hearth::limits::Limits;
+use hearth::sandbox;
+use hearth_host::process::{self, DataDir, ServerStart, ServerUser};
+
+/// What a shell adds to the number of the signal that ended a program.
+const SIGNALLED: u8 = 128;
+
+/// Runs it until the server has ended, and returns the exit status of both.
+pub(crate) fn main(config: &Config, mut arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let user = ServerUser::find(config.user()).map_err(|rule| InvalidSetting {
+        setting: "HEARTH_USER",
+        value: config.user.clone().unwrap_or_default(),
+        rule,
+    })?;
+    // Both processes hold descriptors of each sandbox; the server inherits it.
+    Limits::for_this_process();
+    let init = config
+        .init
+        .clone()
+        .map_or_else(sandbox::find_init, Ok)
+        .context("HEARTH_INIT")?;
+    let probed = hearth_host::Probed::kernel(&init)?;
+    let data_dir = DataDir::prepare(&config.data_dir, user)
+        .with_context(|| format!("HEARTH_DATA_DIR={}", config.data_dir.display()))?;
+    let listener = listen("HEARTH_LISTEN", config.listen)?;
+    let for_functions = config
+        .functions_listen()?
+        .map(|address| listen("HEARTH_FUNCTIONS_LISTEN", address))
+        .transpose()?;
+    let runtimes = config
+        .runtimes
+        .clone()
+        .map_or_else(find_runtimes, Ok)
+        .context("HEARTH_RUNTIMES")?;
+    let settings = hearth_host::Settings {
+        data_dir: data_dir.path.clone(),
+        init,
+        runtimes: runtimes.clone(),
+        uids: hearth_host::UIDS,
+        criu: config.criu_choice(),
+        server: Some(user),
+    };
+    let host = hearth_host::Host::open(settings, probed)?;
+    arguments.remove(0);
+    let start = ServerStart {
+        arguments,
+        user,
+        listeners: (listener, for_functions),
+        data_dir,
+        runtimes,
+    };
+    let Some(status) = process::run(host, start)? else {
+        return Ok(ExitCode::from(SIGNALLED + 15));
+    };
+    let code = match status.signal() {
+        Some(signal) => SIGNALLED + u8::try_from(signal).unwrap_or_default(),
+        None => u8::try_from(status.code().unwrap_or(1)).unwrap_or(1),
+    };
+    Ok(ExitCode::from(code))
+}
+
+fn listen(setting: &str, address: SocketAddr) -> anyhow::Result<OwnedFd> {
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("{setting}={address}: cannot listen there; choose another address")
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener.into())
+}
+
+/// The runtimes' files lie beside the executable.
+fn find_runtimes() -> anyhow::Result<std::path::PathBuf> {
+    let executable = std::env::current_exe()?;
+    let beside = executable.parent().unwrap_or(Path::new("/"));
+    [
+        beside.join("runtimes"),
+        beside.join("../lib/hearth/runtimes"),
+        beside.join("../runtimes"),
+    ]
+    .into_iter()
+    .find(|dir| dir.is_dir())
+    .with_context(|| {
+        format!(
+            "no directory `runtimes` beside {}; build it with `make build`",
+            executable.display()
+        )
+    })
+}

@@ -1,0 +1,55 @@
+//! `hearth`: two processes from one binary. Without a subcommand it is the host process ([`host`]), which does what only
+//! root can and starts the other one: `hearth serve`, the server ([`server`]).
+
+mod host;
+mod server;
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use hearth::config::Config;
+use hearth_host::process::SERVE;
+
+/// A request makes dozens of short-lived allocations and often frees them on another core, which this does for less than
+/// glibc's allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|first| first == SERVE) {
+        arguments.remove(1);
+        return server::main(&arguments);
+    }
+    let config = Config::parse_from(&arguments);
+    if let Err(error) = config.check() {
+        return fail(&error.to_string());
+    }
+    start_logging(&config);
+    match host::main(&config, arguments) {
+        Ok(code) => code,
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+fn start_logging(config: &Config) {
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new(&config.log))
+        .with_writer(std::io::stderr)
+        .with_ansi(colours())
+        .init();
+}
+
+/// Whether to colour log lines: only on a terminal, and unless NO_COLOR is set (no-color.org).
+fn colours() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    std::io::stderr().is_terminal() && !refused
+}
+
+/// One line, as api.md asks, on stderr.
+fn fail(reason: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "hearth: {}", reason.replace('\n', " "));
+    ExitCode::FAILURE
+}

@@ -1,0 +1,218 @@
+//! The server, `hearth serve`: wires up its parts, serves until told to stop, drains.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Parser;
+use hearth::accounts::Accounts;
+use hearth::announce::Announcement;
+use hearth::config::{Config, Switch};
+use hearth::criu::{self, Images};
+use hearth::engine::{self, Engine};
+use hearth::history::History;
+use hearth::http::edge::{self, Edge, Hosts, Proxies};
+use hearth::http::{App, Front, Parts};
+use hearth::limits::{CUT_OFF, Limits};
+use hearth::live::Sampler;
+use hearth::retention::Retainer;
+use hearth::runtimes::{Runtimes, UidRange};
+use hearth::sandbox::Host;
+use hearth::scheduler::policy::controllers::Controllers;
+use hearth::scheduler::{self, Resources, StartGate};
+use hearth::serve::Connections;
+use hearth::store::Store;
+use hearth::uploads::Uploads;
+use hearth::{admin, serve, system};
+use hearth_abi::time_slice::take_short_time_slices;
+use hearth_host::process::server::Server;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{fail, start_logging};
+
+/// While it has one thread it drops its privileges; then it starts the others.
+pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
+    let server = match Server::begin() {
+        Ok(server) => server,
+        Err(error) => return fail(&error.to_string()),
+    };
+    // The host process has checked them.
+    let config = Config::parse_from(arguments);
+    start_logging(&config);
+    // The last programs that it starts.
+    let runtimes = Runtimes::probe(&server.runtimes, &config);
+    let limits = match Limits::for_this_process().lowered(&config.test_limits) {
+        Ok(limits) => limits,
+        Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
+    };
+    Limits::set(limits);
+    if let Err(error) = server.lock_down() {
+        return fail(&error.to_string());
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .on_thread_start(|| {
+            // Where the kernel does not let it, it works all the same.
+            let _ = take_short_time_slices();
+        })
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("cannot start the runtime: {error}")),
+    };
+    match runtime.block_on(run(config, server, runtimes)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&format!("{error:#}")),
+    }
+}
+
+/// A listener that the host process has made.
+fn adopt(listener: OwnedFd) -> std::io::Result<tokio::net::TcpListener> {
+    tokio::net::TcpListener::from_std(listener.into())
+}
+
+async fn run(config: Config, server: Server, runtimes: Runtimes) -> anyhow::Result<()> {
+    let Server {
+        socket,
+        listener,
+        functions_listener,
+        data_dir,
+        host_data_dir,
+        runtimes: runtimes_dir,
+        lock: _lock,
+    } = server;
+    let listener = adopt(listener)?;
+    let address = listener.local_addr()?;
+    let for_functions = functions_listener.map(adopt).transpose()?;
+    let functions_address = for_functions
+        .as_ref()
+        .map(tokio::net::TcpListener::local_addr)
+        .transpose()?;
+    let host = Host::connect(socket, &data_dir).context("the host process")?;
+    let images = Images::start(
+        &data_dir,
+        &host,
+        criu::Settings {
+            timeout: Duration::from_millis(config.restore_timeout_ms),
+            budget: config.image_budget_mb << 20,
+        },
+        &[&runtimes_dir, &config.python],
+    )?;
+
+    let store = Store::open(&data_dir.join("hearth.db"))
+        .await
+        .context("the database")?;
+    let token = admin::ensure_token(&data_dir, config.admin_token(), &store).await?;
+    let history = History::start(store.clone());
+    let resources = Resources {
+        host_errors: hearth::host_error::HostErrors::default(),
+        host,
+        logs: engine::log_sink(&history),
+        runtimes,
+        uids: UidRange::default(),
+        starts: StartGate::default(),
+        boots: StartGate::default(),
+        restores: StartGate::default(),
+        memory_budget: config.memory_budget(),
+        busy_poll: config.busy_poll(),
+        images,
+        prefork: config.prefork == Switch::On,
+        controllers: Controllers::without(&config.test_without)
+            .map_err(anyhow::Error::msg)
+            .context("HEARTH_TEST_WITHOUT")?,
+        prewarm: config.prewarm == Switch::On,
+        cores: system::cores(),
+        traffic: scheduler::Traffic::default(),
+    };
+    let engine = Engine::start(&data_dir, store.clone(), history.clone(), resources).await?;
+    let accounts = Arc::new(Accounts::default());
+    let setup_code = match store.has_users().await? {
+        true => None,
+        false => Some(
+            accounts
+                .setup
+                .open()
+                .context("cannot read random bytes for the set-up code")?,
+        ),
+    };
+    let functions_host = config.functions_host()?;
+    let app = App::from(Parts {
+        engine: engine.clone(),
+        store: store.clone(),
+        retention: Retainer::start(store.clone(), history.clone()).await?,
+        live: Sampler::start(engine.clone(), history.clone(), data_dir.clone()),
+        history,
+        accounts,
+        uploads: Uploads::new(&data_dir),
+        edge: Edge {
+            hosts: Hosts::new(
+                edge::own_names().into_iter().chain(config.hosts()?),
+                functions_host.clone(),
+            ),
+            proxies: Proxies::new(config.trusted_proxies()?),
+            functions_port: functions_address.map(|address| address.port()),
+        },
+        started: Instant::now(),
+    });
+
+    let announcement = Announcement {
+        listening: address,
+        functions_host: functions_host.as_deref(),
+        functions_listening: functions_address,
+        setup_code: setup_code.as_deref(),
+        new_token: token.as_ref().map(|token| token.secret.as_str()),
+        token_file: &host_data_dir.join("admin-token"),
+    };
+    let mut out = std::io::stdout().lock();
+    write!(out, "{announcement}")?;
+    out.flush()?;
+    drop(out);
+    let mut listeners = vec![(listener, Front::new(app.clone()))];
+    listeners.extend(for_functions.map(|listener| (listener, Front::for_functions(app))));
+    let connections = Connections::new(Limits::get());
+    serve::serve(listeners, connections.clone(), stop_signal()?).await;
+    drain(
+        &engine,
+        &connections,
+        Duration::from_secs(config.drain_s.into()),
+    )
+    .await;
+    store.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Lets what runs finish, `limit` long in all; cuts off the rest, and sees to it that the history says so.
+async fn drain(engine: &Engine, connections: &Connections, limit: Duration) {
+    let deadline = Instant::now() + limit;
+    engine.begin_drain();
+    connections.drain();
+    let cut_off = engine.finish_drain(deadline).await;
+    if cut_off > 0 {
+        let seconds = limit.as_secs();
+        tracing::warn!(cut_off, "aborted requests still running after {seconds} s");
+    }
+    // Lets aborted requests get their error response, for a moment.
+    connections
+        .gone(deadline.max(Instant::now() + CUT_OFF / 2))
+        .await;
+    connections.cut();
+    engine.shut_down(Instant::now() + CUT_OFF).await;
+}
+
+/// Completes at SIGTERM or ctrl-C.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping: no new requests; running ones may finish");
+    })
+}

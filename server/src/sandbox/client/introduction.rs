@@ -1,0 +1,59 @@
+//! What the host process says of itself at first.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use hearth_host::cgroup::Version;
+use hearth_host::protocol::Reply;
+
+use super::replies::receive;
+use crate::sandbox::Capability;
+
+/// What the host process says of itself at first.
+pub(in crate::sandbox) struct Introduction {
+    pub(in crate::sandbox) capabilities: Vec<Capability>,
+    pub(super) version: Version,
+    /// Directory of all sandboxes' cgroups in the memory hierarchy.
+    pub(super) cgroups: PathBuf,
+    pub(in crate::sandbox) init: String,
+}
+
+/// Reads what the host process says of itself. Blocking; it is there already, or in a moment.
+pub(in crate::sandbox) fn introduction(socket: &OwnedFd) -> io::Result<Introduction> {
+    let mut capabilities = Vec::new();
+    loop {
+        match receive(socket)? {
+            Some((
+                Reply::Capability {
+                    name,
+                    available,
+                    text,
+                },
+                _,
+            )) => {
+                let (version, reason) = if available {
+                    (text, None)
+                } else {
+                    (None, text)
+                };
+                capabilities.push(Capability {
+                    name,
+                    available,
+                    reason,
+                    version,
+                });
+            }
+            Some((Reply::Up { v2, cgroups, init }, _)) => {
+                return Ok(Introduction {
+                    capabilities,
+                    version: if v2 { Version::V2 } else { Version::V1 },
+                    cgroups: cgroups.into(),
+                    init,
+                });
+            }
+            Some(_) => return Err(io::Error::other("the host process says something else")),
+            None => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}

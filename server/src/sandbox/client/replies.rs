@@ -1,0 +1,163 @@
+//! Receives what the host process says, and hands it to whom it is for.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Weak};
+
+use hearth_host::SandboxError;
+use hearth_host::protocol::{Key, REPLY_BYTES, Reply, Request, Sequence};
+use hearth_init::wire;
+use tokio::io::Interest;
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, Client};
+use crate::host_error::HostError;
+use crate::sandbox::sandbox::{Ended, Sandbox, Shared};
+use crate::watched::Watched;
+
+/// Descriptors of a sandbox: control socket, standard output and error.
+const DESCRIPTORS: usize = 3;
+
+/// One reply with its descriptors; none when the host process is gone.
+pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<(Reply, Vec<OwnedFd>)>> {
+    let mut bytes = [0; REPLY_BYTES];
+    let (length, fds) = match wire::receive(socket, &mut bytes) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => (0, Vec::new()),
+        received => received?,
+    };
+    if length == 0 {
+        return Ok(None);
+    }
+    let reply = Reply::decode(&bytes[..length]).map_err(io::Error::other)?;
+    Ok(Some((reply, fds)))
+}
+
+impl Client {
+    fn shared(&self, key: Key) -> Option<Arc<Shared>> {
+        self.sandboxes.lock().get(&key).cloned()
+    }
+
+    fn answer(&self, sequence: Sequence, answer: Result<Answer, SandboxError>) {
+        let waiting = self.waiting.lock().remove(&sequence);
+        // Nothing may wait any more. A sandbox is dropped then, which destroys it.
+        if let Some(waiting) = waiting {
+            drop(waiting.send(answer));
+        }
+    }
+
+    pub(super) fn take(self: &Arc<Self>, reply: Reply, fds: Vec<OwnedFd>) {
+        match reply {
+            Reply::Created {
+                sequence,
+                key,
+                name,
+                uid,
+                was_prewarmed,
+            } => {
+                if fds.len() != DESCRIPTORS {
+                    // None was free to receive them.
+                    let error = SandboxError::step("control", rustix::io::Errno::MFILE);
+                    self.answer(sequence, Err(error));
+                    return self.send(Request::Destroy(key));
+                }
+                let shared = Arc::<Shared>::default();
+                self.sandboxes.lock().insert(key, shared.clone());
+                if was_prewarmed {
+                    self.prewarmed.count_use();
+                }
+                let sandbox = Sandbox::new(self.clone(), key, &name, uid, shared, fds);
+                self.answer(sequence, Ok(Answer::Sandbox(sandbox)));
+            }
+            Reply::Refused(sequence, refusal) => self.answer(sequence, Err(refusal.into())),
+            Reply::Done(sequence) => self.answer(sequence, Ok(Answer::Done)),
+            Reply::InstanceCgroup(sequence, _, leaf) => {
+                self.answer(sequence, Ok(Answer::InstanceCgroup(leaf)));
+            }
+            Reply::Prepared(key, leaf) => {
+                if let Some(shared) = self.shared(key) {
+                    shared.pool.lock().put(leaf);
+                }
+            }
+            Reply::AttachFailed(key, leaf, detail) => {
+                let refused = self
+                    .shared(key)
+                    .and_then(|shared| shared.refused.lock().remove(&leaf));
+                if let Some(refused) = refused {
+                    // The receiver may have ended it.
+                    let _ = refused.send(HostError::new(detail));
+                }
+            }
+            Reply::Ended {
+                key,
+                how,
+                out_of_memory,
+                code,
+                signal,
+            } => {
+                let has_reported = code.is_some() || signal.is_some();
+                if let Some(shared) = self.shared(key) {
+                    shared.ended.send_replace(Some(Ended {
+                        how,
+                        out_of_memory,
+                        template: has_reported.then_some((code, signal)),
+                    }));
+                }
+            }
+            Reply::Destroyed(key) => {
+                let shared = self.sandboxes.lock().remove(&key);
+                if let Some(waiting) = shared.and_then(|shared| shared.destroyed.lock().take()) {
+                    // It may not be waited for any more.
+                    let _ = waiting.send(());
+                }
+            }
+            Reply::Prewarmed {
+                runtime,
+                kept,
+                ready,
+            } => self.prewarmed.show(&runtime, kept.then_some(ready)),
+            // Said at the beginning only.
+            Reply::Start { .. } | Reply::Capability { .. } | Reply::Up { .. } => {}
+        }
+    }
+
+    /// The host process is gone, and with it every sandbox.
+    fn lose(&self) {
+        self.waiting.lock().clear();
+        let sandboxes = std::mem::take(&mut *self.sandboxes.lock());
+        for shared in sandboxes.into_values() {
+            shared.ended.send_if_modified(|ended| {
+                let is_news = ended.is_none();
+                ended.get_or_insert_with(|| Ended {
+                    how: "the sandbox was destroyed".to_owned(),
+                    out_of_memory: false,
+                    template: None,
+                });
+                is_news
+            });
+            drop(shared.destroyed.lock().take());
+        }
+    }
+}
+
+/// Hears the host process until it is gone.
+pub(super) async fn read(socket: Arc<Watched>, client: Weak<Client>, gone: CancellationToken) {
+    loop {
+        let read = |socket: BorrowedFd<'_>| receive(socket);
+        let received = socket.io(Interest::READABLE, read).await;
+        let Some(client) = client.upgrade() else {
+            break;
+        };
+        match received {
+            Ok(Some((reply, fds))) => client.take(reply, fds),
+            Ok(None) => break,
+            Err(error) => {
+                tracing::error!(%error, "cannot hear the host process");
+                break;
+            }
+        }
+    }
+    gone.cancel();
+    if let Some(client) = client.upgrade() {
+        client.lose();
+    }
+}
