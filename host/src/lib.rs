@@ -7,7 +7,7 @@
 //! The modules are listed from the outside in, and each uses only those below it:
 //! - [`process`]: the host process as a process, and how the server drops its privileges.
 //! - [`keeper`]: owns the sandboxes' state; takes requests, init's reports and process exits.
-//! - [`images`]: dumps templates, removes images. [`news`]: how its thread reports.
+//! - [`images`]: dumps templates, removes images. [`helpers`]: the threads that do such things.
 //! - [`criu`], [`probe`]: what the host can do.
 //! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them.
 //! - [`protocol`]: the messages.
@@ -21,7 +21,8 @@ pub mod process;
 mod keeper;
 
 mod images;
-mod news;
+
+mod helpers;
 
 mod criu;
 mod probe;
