@@ -71,7 +71,7 @@ pub struct KnownAs {
 impl KnownAs {
     /// A text for people, in which the directories have the names that they know.
     #[must_use]
-    pub fn told(&self, text: &str) -> String {
+    pub fn with_known_names(&self, text: &str) -> String {
         let (data_dir, runtimes) = (self.data_dir.display(), self.runtimes.display());
         text.replace(DATA_PLACE, &data_dir.to_string())
             .replace(RUNTIMES_PLACE, &runtimes.to_string())
@@ -157,10 +157,10 @@ impl Server {
         rustix::thread::set_capabilities(None, sets).map_err(step("capabilities"))?;
         rustix::thread::set_no_new_privs(true).map_err(step("no_new_privs"))?;
 
-        // 6. A session without a terminal: nobody types into that of whoever started the host process. It ends with the
-        //    host process; and no other process looks into it. Changing users has cleared the one and set the other; both
-        //    are said all the same.
-        rustix::process::setsid().map_err(step("a session"))?;
+        // 6. It ends with the host process; and no other process looks into it. Changing users has cleared the one and
+        //    set the other; both are said all the same. It stays in the host process's session, because the scheduler
+        //    shares processors out among sessions (sched(7), autogroup): in one of its own it had to wait for that of a
+        //    client on the same host. That it cannot type into the session's terminal is up to `restrict_calls`.
         // Read once, from a file or by a call that are closed to it from here on (getauxval(3)).
         rustix::param::page_size();
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))

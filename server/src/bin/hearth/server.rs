@@ -44,8 +44,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let config = Config::parse_from(arguments);
     start_logging(&config);
     // The last programs that it starts.
-    let runtimes =
-        Runtimes::probe(&server.runtimes, &config).with_paths(|text| server.known_as.told(text));
+    let runtimes = Runtimes::probe(&server.runtimes, &config)
+        .with_paths(|text| server.known_as.with_known_names(text));
     let limits = match Limits::for_this_process().lowered(&config.test_limits) {
         Ok(limits) => limits,
         Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
@@ -68,7 +68,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     };
     match runtime.block_on(run(config, server, runtimes)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&known_as.told(&format!("{error:#}"))),
+        Err(error) => fail(&known_as.with_known_names(&format!("{error:#}"))),
     }
 }
 
