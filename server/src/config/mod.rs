@@ -57,6 +57,27 @@ pub struct Config {
     #[arg(long, env = "HEARTH_FUNCTIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub functions_listen: Option<String>,
 
+    /// Private networks that functions may reach if their policy names them or a name of theirs resolves there:
+    /// addresses or networks, comma-separated. Without it, no policy opens a private, loopback, link-local or reserved
+    /// address.
+    #[arg(
+        long,
+        env = "HEARTH_NETWORK_ALLOW_PRIVATE",
+        value_name = "NETWORK",
+        value_delimiter = ','
+    )]
+    pub network_allow_private: Vec<String>,
+
+    /// DNS servers that functions' names are resolved with: addresses, with a port where it is not 53,
+    /// comma-separated. Default: those of /etc/resolv.conf.
+    #[arg(
+        long,
+        env = "HEARTH_NETWORK_RESOLVERS",
+        value_name = "ADDRESS",
+        value_delimiter = ','
+    )]
+    pub network_resolvers: Vec<String>,
+
     /// User as which the server runs, apart from the process that needs root: a name or a number. Default: the user
     /// hearth if there is one, otherwise a number that no other user has.
     #[arg(long, env = "HEARTH_USER", value_name = "USER")]

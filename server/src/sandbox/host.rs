@@ -14,7 +14,6 @@ use super::client::{Answer, Client, introduction, relative};
 use super::{
     Capability, OUTBOUND_REASON, PrewarmedBoard, PrewarmedSpec, RestoreSource, Sandbox, SandboxSpec,
 };
-use crate::model::Network;
 
 fn open(settings: hearth_host::Settings) -> Result<hearth_host::Host, SandboxError> {
     let probed = Probed::kernel(&settings.init)?;
@@ -125,7 +124,7 @@ impl Host {
     /// # Errors
     /// [`SandboxError::Step`] with the step that failed; nothing of it is left then.
     pub async fn create(&self, spec: SandboxSpec) -> Result<Sandbox, SandboxError> {
-        if spec.network == Network::Outbound {
+        if spec.network {
             return Err(SandboxError::Missing {
                 what: "outbound network",
                 reason: OUTBOUND_REASON.to_owned(),

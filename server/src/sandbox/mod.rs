@@ -24,7 +24,6 @@ pub use self::host::Host;
 pub use self::instance_cgroup::InstanceCgroup;
 pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
-use crate::model::Network;
 
 /// Network access is not built yet.
 const OUTBOUND_REASON: &str = "this version of Hearth has no outbound network for functions";
@@ -67,8 +66,8 @@ pub struct SandboxSpec {
     pub memory_bytes: u64,
     /// Most instances at one time.
     pub max_instances: u32,
-    /// Network access.
-    pub network: Network,
+    /// Whether it gets a way out.
+    pub network: bool,
     /// Whether the template is to be dumped: CRIU needs its notes on the kernel in `/run` then.
     pub dumpable: bool,
     /// An image to restore the template from, instead of starting `argv`.

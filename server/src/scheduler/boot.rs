@@ -239,7 +239,7 @@ pub(super) fn sandbox_spec(deployment: &Deployment) -> std::io::Result<SandboxSp
         env: environment(spec, deployment.version, runtime),
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
         max_instances: spec.max_concurrency,
-        network: spec.network,
+        network: spec.network.is_open(),
         dumpable: false,
         restore: None,
     })

@@ -58,7 +58,7 @@ pub use retention::{
     AmountView, PassView, RetentionForm, RetentionPage, RetentionPreview, RetentionPreviewPartial,
     RetentionState, RetentionStatePartial,
 };
-pub use settings::{CorsForm, DeleteState, SettingsForm, SettingsPage};
+pub use settings::{CorsForm, DeleteState, NetworkForm, SettingsForm, SettingsPage};
 pub use setup::SetupPage;
 pub use shared::{
     CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::registry::Function;
 use crate::engine::{Engine, EngineError};
-use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField, Network};
+use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField};
 
 impl Engine {
     /// Rules that need more than one field, or this node's capabilities.
@@ -20,12 +20,12 @@ impl Engine {
             });
         }
         let outbound = self.inner.resources.host.capability("network_outbound");
-        if spec.network == Network::Outbound
+        if spec.network.is_open()
             && let Some(reason) = outbound.and_then(|capability| capability.reason.as_deref())
         {
             return Err(InvalidField {
                 field: "network".into(),
-                value: "\"outbound\"".into(),
+                value: spec.network.to_string(),
                 rule: format!("must be \"none\" on this node: {reason}"),
             });
         }
@@ -109,7 +109,7 @@ pub(super) fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec 
             .template_idle_timeout_s
             .unwrap_or(spec.template_idle_timeout_s),
         start: patch.start.unwrap_or(spec.start),
-        network: patch.network.unwrap_or(spec.network),
+        network: patch.network.unwrap_or_else(|| spec.network.clone()),
         body: patch.body.unwrap_or(spec.body),
         public: patch.public.unwrap_or(spec.public),
         cors: match patch.cors {

@@ -31,6 +31,7 @@ mod live;
 mod login;
 mod logs;
 mod meanwhile;
+mod network_form;
 mod notice;
 mod outcome;
 mod overview;
