@@ -11,8 +11,8 @@ use super::boot_failure::BootFailure;
 use super::deployment::{Deployment, Resources};
 use super::environment::environment;
 use crate::instance::{BootError, Imported, Template, TemplateConfig};
-use crate::model::StartKind;
-use crate::sandbox::SandboxSpec;
+use crate::model::{Network, StartKind};
+use crate::sandbox::{KernelPolicy, SandboxSpec};
 
 /// How a deployment's template stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -239,7 +239,10 @@ pub(super) fn sandbox_spec(deployment: &Deployment) -> std::io::Result<SandboxSp
         env: environment(spec, deployment.version, runtime),
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
         max_instances: spec.max_concurrency,
-        network: spec.network,
+        network: (spec.network == Network::Outbound).then(|| KernelPolicy {
+            internet: true,
+            ..KernelPolicy::default()
+        }),
         dumpable: false,
         restore: None,
     })

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hearth::model::Network;
 use hearth::sandbox::{Host, Sandbox, SandboxSpec, find_init};
 use hearth_host::{CriuChoice, Settings, UIDS};
 use hearth_testkit::{cgroups, processes, wait};
@@ -89,7 +88,7 @@ impl Harness {
             env: vec![("HELLO".into(), "world".into())],
             memory_bytes: MEMORY,
             max_instances: 2,
-            network: Network::None,
+            network: None,
             dumpable: false,
             restore: None,
         }

@@ -9,7 +9,6 @@ use hearth::config::Config;
 use hearth::engine;
 use hearth::history::History;
 use hearth::instance::{FunctionKey, Logs, Template, TemplateConfig};
-use hearth::model::Network;
 use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
@@ -91,7 +90,7 @@ impl Workshop {
             env: vec![("PATH".into(), "/usr/bin".into())],
             memory_bytes: u64::from(MEMORY_MB) << 20,
             max_instances: 8,
-            network: Network::None,
+            network: None,
             dumpable: false,
             restore: None,
         }
