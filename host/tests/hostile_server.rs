@@ -122,6 +122,7 @@ impl Conversation {
             argv: ["/bin/sleep", "600"].map(String::from).to_vec(),
             env: Vec::new(),
             image: None,
+            network: None,
         }
     }
 

@@ -235,6 +235,7 @@ impl Keeper {
             name: live.name.clone(),
             uid: live.uid,
             was_prewarmed: waiting.anew.is_some(),
+            interface: 0,
         };
         let TemplateEnds { stdout, stderr } = waiting.ends;
         self.outbox.send(created, vec![control, stdout, stderr]);

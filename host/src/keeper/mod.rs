@@ -24,6 +24,7 @@ mod jobs;
 mod launch;
 mod lifecycle;
 mod live;
+mod outbound;
 mod outbox;
 mod prewarmed;
 mod requests;

@@ -81,7 +81,8 @@ impl Config {
                         "must be comma-separated addresses or networks such as 10.1.0.0/16: {error}"
                     ))
                 })?;
-                let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+                let loopback: [IpAddr; 2] =
+                    [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
                 // A prefix of 0 opens everything, which cannot be meant by the name of a network.
                 if network.prefix_len() == 0 || loopback.iter().any(|own| network.contains(own)) {
                     return Err(invalid(

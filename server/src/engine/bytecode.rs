@@ -108,7 +108,7 @@ impl Compiler {
             env: vec![("LANG".into(), "C.UTF-8".into())],
             memory_bytes: MEMORY_BYTES,
             max_instances: 1,
-            network: false,
+            network: None,
             dumpable: false,
             restore: None,
         }

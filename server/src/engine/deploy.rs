@@ -11,12 +11,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use self::rules::{Claim, merged, still_edits};
+use self::rules::{Claim, differ_in_network, merged, still_edits};
 use self::version::refusal;
 use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
-use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, Meant};
+use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, Meant, Note};
 use crate::scheduler::Deployment;
 use crate::store::{StoredFunction, StoredVersion};
 
@@ -155,9 +155,17 @@ impl Engine {
             }
             None => {
                 let package = packages.hold(&active.code_sha256);
-                (active.code_sha256, active.code_bytes, package)
+                (active.code_sha256.clone(), active.code_bytes, package)
             }
         };
+        if sha256 == active.code_sha256 && differ_in_network(&active.spec, &spec) {
+            let store = &self.inner.store;
+            let mut stored = store
+                .add_version(function.id(), &spec, &sha256, bytes)
+                .await?;
+            self.go_on(&function, &mut stored, active.notes).await;
+            return Ok(function.view());
+        }
         let number = self.inner.store.next_version(function.id()).await?;
         let deployment = self.deployment(
             function.key.clone(),
@@ -203,6 +211,14 @@ impl Engine {
             .into_iter()
             .find(|stored| stored.version == version)
             .ok_or_else(missing)?;
+        let active = function.stored().active.clone();
+        if code_sha256 == active.code_sha256 && differ_in_network(&active.spec, &spec) {
+            let stored = self.inner.store.activate(function.id(), version).await?;
+            let mut stored = stored.ok_or_else(missing)?;
+            let notes = stored.active.notes.clone();
+            self.go_on(&function, &mut stored, notes).await;
+            return Ok(function.view());
+        }
         let package = self.inner.packages.hold(&code_sha256);
         let threads = self
             .inner
@@ -225,6 +241,24 @@ impl Engine {
         self.take_over(&function, &deployment, store).await?;
         tracing::info!(function = name, version, "activated");
         Ok(function.view())
+    }
+
+    /// What is in service goes on as another version, which is stored: nothing is booted, and what runs is not disturbed.
+    async fn go_on(&self, function: &Function, stored: &mut StoredFunction, notes: Vec<Note>) {
+        let version = stored.active.version;
+        if stored.active.notes != notes {
+            if let Err(error) = self.inner.store.set_notes(stored.id, version, &notes).await {
+                tracing::warn!(%error, "cannot store a version's notes");
+            }
+            stored.active.notes = notes;
+        }
+        function.go_on(stored.clone());
+        self.note_threads(&function.active()).await;
+        tracing::info!(
+            function = stored.active.spec.name,
+            version,
+            "changed its network"
+        );
     }
 
     /// Boots a deployment, stores that it is the active one, and has it take over. If it does not boot or is not stored, it is

@@ -88,7 +88,7 @@ impl Harness {
             env: vec![("HELLO".into(), "world".into())],
             memory_bytes: MEMORY,
             max_instances: 2,
-            network: false,
+            network: None,
             dumpable: false,
             restore: None,
         }

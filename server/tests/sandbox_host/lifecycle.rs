@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hearth::sandbox::SandboxError;
+use hearth::sandbox::{KernelPolicy, SandboxError};
 use hearth_testkit::processes::signal;
 use rustix::process::Signal;
 
@@ -68,7 +68,7 @@ async fn a_failed_step_is_named_and_leaves_nothing() {
         matches!(&error, SandboxError::Step { step, .. } if step == "specification"),
         "{error}"
     );
-    let error = refuse(|spec| spec.network = true).await;
+    let error = refuse(|spec| spec.network = Some(KernelPolicy::default())).await;
     assert!(matches!(error, SandboxError::Missing { .. }), "{error}");
     harness.finish().await;
 }

@@ -90,7 +90,7 @@ impl Workshop {
             env: vec![("PATH".into(), "/usr/bin".into())],
             memory_bytes: u64::from(MEMORY_MB) << 20,
             max_instances: 8,
-            network: false,
+            network: None,
             dumpable: false,
             restore: None,
         }
@@ -121,7 +121,7 @@ impl Workshop {
             busy_poll: Duration::ZERO,
         };
         let key = FunctionKey::new(1);
-        let (template, _) = Template::boot(&self.host, spec, &config, key, &self.logs).await?;
+        let (template, _) = Template::boot(&self.host, spec, &config, key, &self.logs, None).await?;
         listen(&template);
         Ok(template)
     }

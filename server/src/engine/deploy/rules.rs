@@ -29,6 +29,14 @@ impl Engine {
                 rule: format!("must be \"none\" on this node: {reason}"),
             });
         }
+        if let Some(policy) = spec.network.policy() {
+            let open = self.inner.resources.network.open();
+            policy.check_ranges(open).map_err(|invalid| InvalidField {
+                field: format!("network.allow[{}]", invalid.index),
+                value: format!("\"{}\"", invalid.text),
+                rule: invalid.error.to_string(),
+            })?;
+        }
         Ok(())
     }
 
@@ -47,6 +55,16 @@ impl Engine {
             )))
         }
     }
+}
+
+/// Whether two versions have the same settings but for what they may reach over the network, and both may reach something:
+/// a sandbox of the one is a sandbox of the other, then.
+pub(super) fn differ_in_network(one: &FunctionSpec, other: &FunctionSpec) -> bool {
+    let with = FunctionSpec {
+        network: other.network.clone(),
+        ..one.clone()
+    };
+    one.network.is_open() && other.network.is_open() && with == *other
 }
 
 /// Reserves a name while a function is being created.

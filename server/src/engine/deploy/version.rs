@@ -70,10 +70,11 @@ impl Engine {
         let Some(threads) = deployment.threads() else {
             return;
         };
-        let noted =
-            self.inner
-                .store
-                .note_threads(deployment.function.get(), deployment.version, &threads);
+        let noted = self.inner.store.note_threads(
+            deployment.function.get(),
+            deployment.version(),
+            &threads,
+        );
         if let Err(error) = noted.await {
             tracing::warn!(function = %deployment.name, %error, "cannot store a version's threads");
         }

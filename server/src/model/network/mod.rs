@@ -24,7 +24,7 @@ pub use special::special_range;
 
 /// Most entries of one policy: each is compared with every name that the function asks for, and each network is an element
 /// of a set in the kernel.
-pub const MAX_RULES: usize = 256;
+pub const MAX_RULES: usize = 128;
 /// Connections at one time if the policy says nothing: each takes an entry of the kernel's connection table.
 pub const DEFAULT_CONNECTIONS: u32 = 4096;
 /// New connections a second if the policy says nothing: more than a client needs, less than a flood.
