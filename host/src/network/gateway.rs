@@ -141,6 +141,7 @@ impl Gateway {
             let index = rustix::net::netdevice::name_to_index(&socket, &name)?;
             let (route, nftables) = (Route::open()?, Nftables::open()?);
             rules::join(&nftables, index, &name, &self.addresses)?;
+            route.up(index)?;
             for block in self.blocks() {
                 route.route(index, block, None)?;
             }
@@ -174,6 +175,7 @@ impl Gateway {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => {
                     made?;
+                    self.route.up(UPLINK)?;
                     for address in self.present(self.addresses.of(0)) {
                         self.route.address(UPLINK, address)?;
                         self.route.route(UPLINK, default(address), None)?;
@@ -242,6 +244,8 @@ impl Gateway {
         let (name, index) = (format!("s{slot}"), INTERFACE + slot);
         let here = End { name: &name, index };
         self.route.pair(&here, &INSIDE, namespace.as_fd())?;
+        self.route.up(index)?;
+        inside.up(INSIDE.index)?;
         for address in self.present(self.addresses.of(slot)) {
             self.route.route(index, Prefix::host(address), None)?;
             inside.address(INSIDE.index, address)?;

@@ -29,8 +29,8 @@ const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_PREFSRC: u16 = 7;
 
-/// Up, and without neighbour discovery: nothing is asked of the other end, which has the same address and takes everything.
 const UP: u32 = 0x1;
+/// Without neighbour discovery: nothing is asked of the other end, which has the same address and takes everything.
 const NOARP: u32 = 0x80;
 /// The hardware address of all our interfaces: a locally administered one.
 const HARDWARE: [u8; 6] = [0x02, 0, 0, 0, 0, 1];
@@ -58,18 +58,18 @@ impl Route {
         Netlink::open(None).map(Self)
     }
 
-    /// Makes a pair, up, with its second end in another network namespace.
+    /// Makes a pair, with its second end in another network namespace.
     pub(super) fn pair(&self, here: &End<'_>, there: &End<'_>, ns: impl AsFd) -> io::Result<()> {
         let mut messages = Messages::default();
         messages
-            .begin(NEWLINK, ACK | CREATE | EXCLUSIVE, &link(here.index))
+            .begin(NEWLINK, ACK | CREATE | EXCLUSIVE, &link(here.index, NOARP))
             .put_text(IFLA_IFNAME, here.name)
             .put(IFLA_ADDRESS, &HARDWARE)
             .nest(IFLA_LINKINFO, |info| {
                 info.put_text(IFLA_INFO_KIND, "veth")
                     .nest(IFLA_INFO_DATA, |data| {
                         data.nest(VETH_INFO_PEER, |peer| {
-                            peer.raw(&link(there.index))
+                            peer.raw(&link(there.index, NOARP))
                                 .put_text(IFLA_IFNAME, there.name)
                                 .put(IFLA_ADDRESS, &HARDWARE)
                                 .put(IFLA_NET_NS_FD, &ns.as_fd().as_raw_fd().to_ne_bytes());
@@ -79,10 +79,17 @@ impl Route {
         self.0.send(&messages)
     }
 
+    /// Switches a link on.
+    pub(super) fn up(&self, index: u32) -> io::Result<()> {
+        let mut messages = Messages::default();
+        messages.begin(NEWLINK, ACK, &link(index, UP));
+        self.0.send(&messages)
+    }
+
     /// Removes a link, and so the other end of its pair.
     pub(super) fn remove(&self, index: u32) -> io::Result<()> {
         let mut messages = Messages::default();
-        messages.begin(DELLINK, ACK, &link(index));
+        messages.begin(DELLINK, ACK, &link(index, 0));
         self.0.send(&messages)
     }
 
@@ -135,9 +142,9 @@ impl Route {
     }
 }
 
-/// `struct ifinfomsg`.
-fn link(index: u32) -> Vec<u8> {
-    let flags = (UP | NOARP).to_ne_bytes();
+/// `struct ifinfomsg`, with flags to be set.
+fn link(index: u32, flags: u32) -> Vec<u8> {
+    let flags = flags.to_ne_bytes();
     [[0; 4], index.to_ne_bytes(), flags, flags].concat()
 }
 
