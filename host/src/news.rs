@@ -4,7 +4,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 
 use crate::SandboxError;
-use crate::protocol::{Key, LeafNumber, Sequence};
+use crate::network::Attached;
+use crate::protocol::{Counters, Key, LeafNumber, Sequence};
 
 /// What a helper's thread reports.
 pub(crate) enum News {
@@ -12,6 +13,12 @@ pub(crate) enum News {
     AttachFailed(Key, LeafNumber, String),
     /// Something was done with an image, or not.
     Image(Sequence, Result<(), SandboxError>),
+    /// A sandbox has a network, or cannot have it.
+    Attached(Key, Result<Attached, SandboxError>),
+    /// Nothing is left of a sandbox's network.
+    Detached(Key),
+    /// Something about a network was done, or counted, or not.
+    Network(Sequence, Result<Option<Counters>, SandboxError>),
 }
 
 /// Where helpers report. Cheap to clone.

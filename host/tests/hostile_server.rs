@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use hearth_host::protocol::request::{Order, Target};
 use hearth_host::protocol::{Papers, REPLY_BYTES, REQUEST_BYTES, Refusal, Reply, Request};
-use hearth_host::{CriuChoice, Host, HostProcessError, Probed, Settings, UIDS, find_init};
+use hearth_host::{
+    CriuChoice, Host, HostProcessError, NetworkSettings, Probed, Settings, UIDS, find_init,
+};
 use hearth_init::wire;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
@@ -45,6 +47,7 @@ impl Conversation {
             runtimes: dir.path().join("runtimes"),
             uids: UIDS,
             criu: CriuChoice::Never("not used".into()),
+            network: NetworkSettings::default(),
             server: None,
         };
         let (socket, theirs) = socketpair(

@@ -89,10 +89,11 @@ impl Refusals {
 
 /// `NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET`.
 const PACKET: u16 = 0x0400;
-/// Attributes (`linux/netfilter/nfnetlink_log.h`): the interface it came in by, its bytes, and the rule's prefix.
+/// Attributes (`linux/netfilter/nfnetlink_log.h`): the mark that the rules have given it, the interface it came in by, its
+/// bytes.
+const MARK: u16 = 2;
 const INDEV: u16 = 4;
 const PAYLOAD: u16 = 9;
-const PREFIX: u16 = 10;
 /// Size of a netlink message's header and netfilter's own.
 const HEADER: usize = 16;
 const FAMILY: usize = 4;
@@ -122,7 +123,7 @@ fn packet(mut attributes: &[u8]) -> Option<Refusal> {
         let value = attributes.get(4..length)?;
         match u16::from_ne_bytes([k0, k1]) & 0x3fff {
             INDEV => interface = Some(u32::from_be_bytes(value.try_into().ok()?)),
-            PREFIX => reason = reason_of(value),
+            MARK => reason = reason_of(u32::from_be_bytes(value.try_into().ok()?)),
             PAYLOAD => destination = destination_of(value),
             _ => {}
         }
@@ -138,14 +139,13 @@ fn packet(mut attributes: &[u8]) -> Option<Refusal> {
     })
 }
 
-/// The words are those of the rules that the host process has made, with a final NUL.
-fn reason_of(prefix: &[u8]) -> Option<RefusalReason> {
-    let word = prefix.strip_suffix(b"\0").unwrap_or(prefix);
-    Some(match word {
-        b"policy" => RefusalReason::Policy,
-        b"forbidden" => RefusalReason::Forbidden,
-        b"limit" => RefusalReason::Limit,
-        b"dry-run" => RefusalReason::DryRun,
+/// Marks are those of the rules that the host process has made (`host/src/network/rules.rs`).
+fn reason_of(mark: u32) -> Option<RefusalReason> {
+    Some(match mark {
+        1 => RefusalReason::Policy,
+        2 => RefusalReason::Forbidden,
+        3 => RefusalReason::Limit,
+        4 => RefusalReason::DryRun,
         _ => return None,
     })
 }
@@ -194,7 +194,7 @@ mod tests {
         let body = [
             vec![2, 0, 0, 1],
             attribute(INDEV, &7_u32.to_be_bytes()),
-            attribute(PREFIX, b"policy\0"),
+            attribute(MARK, &1_u32.to_be_bytes()),
             attribute(PAYLOAD, packet),
         ]
         .concat();

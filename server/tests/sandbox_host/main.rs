@@ -10,3 +10,5 @@ mod instance_cgroups;
 mod killed;
 mod lifecycle;
 mod limits;
+mod network;
+mod world;

@@ -12,7 +12,7 @@ use hearth::instance::{FunctionKey, Logs, Template, TemplateConfig};
 use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
-use hearth_host::{CriuChoice, Settings, UIDS};
+use hearth_host::{CriuChoice, NetworkSettings, Settings, UIDS};
 use tempfile::TempDir;
 
 use crate::server::{Runtime, executable};
@@ -50,6 +50,7 @@ impl Workshop {
                 runtimes: runtimes.clone(),
                 uids: UIDS,
                 criu,
+                network: NetworkSettings::default(),
                 server: None,
             })?,
             logs: engine::log_sink(&History::start(store)),

@@ -49,6 +49,7 @@ pub(crate) fn main(config: &Config, mut arguments: Vec<OsString>) -> anyhow::Res
         runtimes: runtimes.clone(),
         uids: hearth_host::UIDS,
         criu: config.criu_choice(),
+        network: hearth_host::NetworkSettings::default(),
         server: Some(user),
     };
     let host = hearth_host::Host::open(settings, probed)?;

@@ -1,0 +1,441 @@
+//! The gateway: the network namespace between the sandboxes and the host's own. The thread that made it works in it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketType};
+
+use super::address::{Addresses, INTERFACE, NetworkSettings, Slots, UPLINK};
+use super::connections::{Connection, Connections, Sockets};
+use super::link::{End, Route};
+use super::nft::Nftables;
+use super::rules::{Entry, entries};
+use super::sandbox::{Inside, current, no_link_local, within};
+use super::sys::unshare_network;
+use super::{Attached, rules};
+use crate::SandboxError;
+use crate::protocol::{Counters, KernelPolicy, Key, NetworkLimits, Prefix, Resolved};
+
+/// Name of a sandbox's interface inside, and its number there, which leaves room for what the kernel makes by itself.
+const INSIDE: End<'_> = End {
+    name: "eth0",
+    index: 1000,
+};
+/// What the gateway's interface to the host is called here; there, as the first of these that is free: another Hearth may
+/// have one.
+const OUTWARD: &str = "up";
+const HOST_NAMES: u32 = 64;
+/// Settings of the gateway (`Documentation/networking/ip-sysctl.rst`, `nf_conntrack-sysctl.rst`), where the kernel has them.
+const SYSCTLS: &[(&str, &str)] = &[
+    ("ipv4/ip_forward", "1"),
+    ("ipv6/conf/all/forwarding", "1"),
+    // Every refusal is answered at once: whoever floods it loads its own CPU time only.
+    ("ipv4/icmp_ratelimit", "0"),
+    ("ipv4/icmp_ratemask", "0"),
+    ("ipv6/icmp/ratelimit", "0"),
+    ("ipv6/icmp/ratemask", "255"),
+    // What belongs to no connection is not taken for one: it may belong to one that was cut.
+    ("netfilter/nf_conntrack_tcp_loose", "0"),
+    // Half-open connections count towards a sandbox's limit for this long, seconds.
+    ("netfilter/nf_conntrack_tcp_timeout_syn_sent", "30"),
+];
+/// For this long after a change of rules, packets may still be judged by the old ones.
+const IN_FLIGHT: Duration = Duration::from_millis(2);
+
+/// See the module.
+pub(super) struct Gateway {
+    addresses: Addresses,
+    slots: Arc<Mutex<Slots>>,
+    /// Whether there is IPv6, here and on the host.
+    has_ipv6: bool,
+    host_namespace: OwnedFd,
+    /// Holds the table in the host's own namespace, which ends with it. None while there is nothing there.
+    host: Option<Nftables>,
+    route: Route,
+    nftables: Nftables,
+    connections: Connections,
+    sandboxes: HashMap<Key, Sandbox>,
+}
+
+struct Sandbox {
+    slot: u32,
+    sockets: Sockets,
+    limits: NetworkLimits,
+    /// Until when an address is allowed at a port; 0 is any.
+    resolved: HashMap<Entry, Instant>,
+}
+
+/// What is left of a sandbox when its rules are gone.
+pub(super) struct Leftover {
+    pub(super) key: Key,
+    slot: u32,
+    mark: u32,
+}
+
+/// Removes that: its interface and its connections. The kernel takes milliseconds for it, which nothing should wait for.
+pub(super) struct Remover {
+    slots: Arc<Mutex<Slots>>,
+    route: Route,
+    here: Connections,
+    host: Option<Connections>,
+}
+
+impl Gateway {
+    /// Makes the calling thread's network namespace the gateway, with its rules. The host's own is left alone until there is
+    /// a sandbox to join to it.
+    pub(super) fn open(settings: &NetworkSettings) -> Result<Self, String> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error: io::Error| format!("{what}: {error}")
+        };
+        let addresses = Addresses::new(settings)?;
+        let host_has_ipv6 = has_ipv6();
+        let host_namespace = current().map_err(failed("the network namespace"))?;
+        unshare_network().map_err(failed("a network namespace"))?;
+        no_link_local().map_err(failed("sysctl"))?;
+        let nftables = Nftables::open().map_err(failed("netfilter"))?;
+        rules::set_up(&nftables, &addresses, &settings.permitted).map_err(failed(
+            "nftables (the kernel needs nf_tables with NAT, conntrack and connlimit)",
+        ))?;
+        for (name, value) in SYSCTLS {
+            set(name, value).map_err(failed(name))?;
+        }
+        Ok(Self {
+            slots: Arc::new(Mutex::new(Slots::new(&addresses))),
+            addresses,
+            has_ipv6: host_has_ipv6 && has_ipv6(),
+            host_namespace,
+            host: None,
+            route: Route::open().map_err(failed("rtnetlink"))?,
+            nftables,
+            connections: Connections::open().map_err(failed("conntrack"))?,
+            sandboxes: HashMap::new(),
+        })
+    }
+
+    pub(super) fn remover(&self) -> io::Result<Remover> {
+        Ok(Remover {
+            slots: self.slots.clone(),
+            route: Route::open()?,
+            here: Connections::open()?,
+            host: None,
+        })
+    }
+
+    /// Joins the gateway to the host's own network namespace, if it is not. Returns how a remover reaches that one.
+    pub(super) fn join(&mut self) -> Result<Option<Connections>, SandboxError> {
+        if self.host.is_some() {
+            return Ok(None);
+        }
+        let failed = |error: io::Error| SandboxError::step("network", error);
+        let (name, outward) = self.pair_with_host().map_err(failed)?;
+        let joined = within(&self.host_namespace, || {
+            // Any socket will do to ask.
+            let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+            let index = rustix::net::netdevice::name_to_index(&socket, &name)?;
+            let (route, nftables) = (Route::open()?, Nftables::open()?);
+            rules::join(&nftables, index, &name, &self.addresses)?;
+            route.up(index)?;
+            for block in self.blocks() {
+                route.route(index, block, None)?;
+            }
+            forward(self.has_ipv6)?;
+            Ok((nftables, Connections::open()?))
+        });
+        let (nftables, for_remover) = match joined {
+            Ok(joined) => joined,
+            Err(error) => {
+                // It is tried again with the next sandbox.
+                let _ = self.route.remove(outward);
+                return Err(failed(error));
+            }
+        };
+        self.host = Some(nftables);
+        Ok(Some(for_remover))
+    }
+
+    fn pair_with_host(&self) -> io::Result<(String, u32)> {
+        let here = End {
+            name: OUTWARD,
+            index: UPLINK,
+        };
+        for number in 0..HOST_NAMES {
+            let name = format!("hearth{number}");
+            let there = End {
+                name: &name,
+                index: 0,
+            };
+            match self.route.pair(&here, &there, &self.host_namespace) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => {
+                    made?;
+                    self.route.up(UPLINK)?;
+                    for address in self.present(self.addresses.of(0)) {
+                        self.route.address(UPLINK, address)?;
+                        self.route.route(UPLINK, default(address), None)?;
+                    }
+                    return Ok((name, UPLINK));
+                }
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = Prefix> {
+        let has_ipv6 = self.has_ipv6;
+        let blocks = self.addresses.blocks().into_iter();
+        blocks.filter(move |block| has_ipv6 || block.address().is_ipv4())
+    }
+
+    fn present(&self, addresses: [IpAddr; 2]) -> impl Iterator<Item = IpAddr> + use<> {
+        let has_ipv6 = self.has_ipv6;
+        let addresses = addresses.into_iter();
+        addresses.filter(move |address| has_ipv6 || address.is_ipv4())
+    }
+
+    /// Gives the sandbox with this PID 1 an interface and this policy.
+    pub(super) fn attach(
+        &mut self,
+        key: Key,
+        init: &OwnedFd,
+        policy: &KernelPolicy,
+    ) -> Result<Attached, SandboxError> {
+        let failed = |step: &'static str| {
+            move |error: io::Error| SandboxError::step("network", format!("{step}: {error}"))
+        };
+        let inside = Inside::open(init).map_err(failed("entering the sandbox"))?;
+        let slot = lock(&self.slots).take();
+        let slot = slot.ok_or_else(|| SandboxError::step("network", "no address is free"))?;
+        if let Err(error) = rules::add(&self.nftables, slot, &self.addresses, policy) {
+            lock(&self.slots).put(slot);
+            return Err(failed("rules")(error));
+        }
+        // From here on there is something to be removed.
+        let Inside {
+            namespace,
+            route,
+            sockets,
+            resolver,
+        } = inside;
+        self.sandboxes.insert(
+            key,
+            Sandbox {
+                slot,
+                sockets,
+                limits: policy.limits,
+                resolved: until(&policy.resolved),
+            },
+        );
+        self.wire(slot, &namespace, &route)
+            .map_err(failed("interface"))?;
+        Ok(Attached {
+            interface: INTERFACE + slot,
+            resolver,
+        })
+    }
+
+    fn wire(&self, slot: u32, namespace: &OwnedFd, inside: &Route) -> io::Result<()> {
+        let (name, index) = (format!("s{slot}"), INTERFACE + slot);
+        let here = End { name: &name, index };
+        self.route.pair(&here, &INSIDE, namespace.as_fd())?;
+        self.route.up(index)?;
+        inside.up(INSIDE.index)?;
+        for address in self.present(self.addresses.of(slot)) {
+            self.route.route(index, Prefix::host(address), None)?;
+            inside.address(INSIDE.index, address)?;
+            inside.route(INSIDE.index, default(address), Some(address))?;
+        }
+        Ok(())
+    }
+
+    /// Ends what a sandbox may do. The rest is for a [`Remover`]; nothing if it has no network.
+    pub(super) fn detach(&mut self, key: Key) -> Option<Leftover> {
+        let Sandbox { slot, .. } = self.sandboxes.remove(&key)?;
+        if let Err(error) = rules::remove(&self.nftables, slot, &self.addresses) {
+            tracing::warn!(%error, "cannot remove the rules of a sandbox");
+        }
+        let mark = self.addresses.mark(slot);
+        Some(Leftover { key, slot, mark })
+    }
+
+    /// Takes the gateway's interface to the host away, now and not a moment after the end of its namespace.
+    pub(super) fn close(&self) {
+        if self.host.is_some() {
+            let _ = self.route.remove(UPLINK);
+        }
+    }
+
+    /// Replaces a sandbox's policy, and cuts what it does not allow.
+    pub(super) fn set_policy(
+        &mut self,
+        key: Key,
+        policy: &KernelPolicy,
+    ) -> Result<(), SandboxError> {
+        let failed = |error: io::Error| SandboxError::step("network", error);
+        let sandbox = self.sandboxes.get_mut(&key).ok_or(SandboxError::Gone)?;
+        let resolved = until(&policy.resolved);
+        if resolved.len() > rules::RESOLVED_ENTRIES as usize {
+            return Err(SandboxError::specification(
+                "too many addresses are allowed",
+            ));
+        }
+        rules::replace(
+            &self.nftables,
+            sandbox.slot,
+            &self.addresses,
+            &sandbox.limits,
+            policy,
+        )
+        .map_err(failed)?;
+        sandbox.limits = policy.limits;
+        sandbox.resolved = resolved;
+        let mark = self.addresses.mark(sandbox.slot);
+        for pause in [Duration::ZERO, IN_FLIGHT] {
+            sleep(pause);
+            for connection in self.connections.with_mark(mark).map_err(failed)? {
+                if !allows(policy, &connection) {
+                    // Where the kernel cannot, the next packet tells whoever sends it.
+                    let _ = sandbox.sockets.end(&connection);
+                    self.connections.cut(&connection).map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Allows an address that a name resolved to.
+    pub(super) fn allow(&mut self, key: Key, resolved: &Resolved) -> Result<(), SandboxError> {
+        if !resolved.is_acceptable() || resolved.ttl.is_zero() {
+            return Err(SandboxError::specification(
+                "the ports or the time are not acceptable",
+            ));
+        }
+        let sandbox = self.sandboxes.get_mut(&key).ok_or(SandboxError::Gone)?;
+        let mut entries = until(std::slice::from_ref(resolved));
+        // The longer time counts.
+        entries.retain(|entry, at| sandbox.resolved.get(entry).is_none_or(|until| until < at));
+        if sandbox.resolved.len() + entries.len() > rules::RESOLVED_ENTRIES as usize {
+            let now = Instant::now();
+            sandbox.resolved.retain(|_, until| *until > now);
+            if sandbox.resolved.len() + entries.len() > rules::RESOLVED_ENTRIES as usize {
+                return Err(SandboxError::specification(
+                    "too many addresses are allowed",
+                ));
+            }
+        }
+        let (known, new) = entries
+            .keys()
+            .partition::<Vec<_>, _>(|entry| sandbox.resolved.contains_key(entry));
+        rules::allow(&self.nftables, sandbox.slot, resolved, &known, &new)
+            .map_err(|error| SandboxError::step("network", error))?;
+        sandbox.resolved.extend(entries);
+        Ok(())
+    }
+
+    /// What the kernel has counted.
+    pub(super) fn count(&self, key: Key) -> Result<Counters, SandboxError> {
+        let sandbox = self.sandboxes.get(&key).ok_or(SandboxError::Gone)?;
+        let [out, inward, connections, refused] = rules::counted(&self.nftables, sandbox.slot)
+            .map_err(|error| SandboxError::step("network", error))?;
+        Ok(Counters {
+            bytes_out: out.0,
+            packets_out: out.1,
+            bytes_in: inward.0,
+            packets_in: inward.1,
+            connections: connections.1,
+            refused: refused.1,
+        })
+    }
+}
+
+impl Remover {
+    /// From now on there may be connections in the host's own namespace, too.
+    pub(super) fn reach_host(&mut self, host: Connections) {
+        self.host = Some(host);
+    }
+
+    pub(super) fn remove(&self, leftover: &Leftover) {
+        // The interface may be gone with the sandbox's namespace.
+        let _ = self.route.remove(INTERFACE + leftover.slot);
+        for connections in [Some(&self.here), self.host.as_ref()].into_iter().flatten() {
+            if let Err(error) = connections.forget(leftover.mark) {
+                tracing::warn!(%error, "cannot forget the connections of a sandbox");
+            }
+        }
+        lock(&self.slots).put(leftover.slot);
+    }
+}
+
+fn lock(slots: &Mutex<Slots>) -> MutexGuard<'_, Slots> {
+    // No step of what is done to them can be half done.
+    slots.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a policy lets a connection that has begun go on.
+fn allows(policy: &KernelPolicy, connection: &Connection) -> bool {
+    let (address, protocol, port) = (connection.address, connection.protocol, connection.port);
+    let by_name = |resolved: &Resolved| {
+        (resolved.address, resolved.protocol) == (address, protocol)
+            && (resolved.is_any_port() || resolved.ports.contains(&port))
+    };
+    policy.internet
+        || policy.dry_run
+        || policy
+            .allow
+            .iter()
+            .any(|allowed| allowed.contains(address, protocol, port))
+        || policy.resolved.iter().any(by_name)
+}
+
+/// Until when the entries of addresses are valid.
+fn until(all: &[Resolved]) -> HashMap<Entry, Instant> {
+    let now = Instant::now();
+    all.iter()
+        .filter(|resolved| !resolved.ttl.is_zero())
+        .flat_map(|resolved| entries(resolved).map(move |entry| (entry, now + resolved.ttl)))
+        .collect()
+}
+
+fn default(address: IpAddr) -> Prefix {
+    let all = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    Prefix::new(all, 0).unwrap_or(Prefix::host(all))
+}
+
+/// Sets something below `/proc/sys/net` of the calling thread's network namespace, if this kernel has it.
+fn set(name: &str, value: &str) -> io::Result<()> {
+    match fs::write(format!("/proc/sys/net/{name}"), value) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+fn has_ipv6() -> bool {
+    let disabled = fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6");
+    disabled.is_ok_and(|disabled| disabled.trim() == "0")
+}
+
+/// Lets the calling thread's network namespace, which is the host's, pass packets on.
+fn forward(has_ipv6: bool) -> io::Result<()> {
+    const ALL6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
+    set("ipv4/ip_forward", "1")?;
+    if !has_ipv6 || fs::read_to_string(ALL6)?.trim() != "0" {
+        return Ok(());
+    }
+    // A router does not listen to other routers' advertisements unless it is told to: the host keeps its addresses.
+    for entry in fs::read_dir("/proc/sys/net/ipv6/conf")?.flatten() {
+        let accept = entry.path().join("accept_ra");
+        if fs::read_to_string(&accept).is_ok_and(|value| value.trim() == "1") {
+            fs::write(accept, "2")?;
+        }
+    }
+    fs::write(ALL6, "1")
+}
