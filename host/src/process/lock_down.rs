@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath,
-    PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort,
+    PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -20,9 +20,9 @@ const LANDLOCK_ABI: ABI = ABI::V6;
 /// What it reads: time zones and the like, processes, cgroups and figures of the host.
 const READABLE: [&str; 5] = ["/usr", "/etc", "/proc", "/sys", RUNTIMES_PLACE];
 
-/// Restricts files to [`READABLE`] and the data directory, in which it may do all but execute; forbids to bind and connect
-/// TCP sockets, and to signal processes but its own.
-pub(super) fn restrict_files() -> Result<(), Failure> {
+/// Restricts files to [`READABLE`] and the data directory, in which it may do all but execute; forbids to bind TCP sockets, to
+/// connect them to other ports than these, and to signal processes but its own.
+pub(super) fn restrict_files(connect: &[u16]) -> Result<(), Failure> {
     let all = AccessFs::from_all(LANDLOCK_ABI);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -41,6 +41,9 @@ pub(super) fn restrict_files() -> Result<(), Failure> {
     allow("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile)?;
     allow("/dev/urandom", AccessFs::ReadFile.into())?;
     allow(DATA_PLACE, all & !AccessFs::Execute)?;
+    for port in connect {
+        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+    }
     match rules.restrict_self()?.ruleset {
         RulesetStatus::NotEnforced => Err("the kernel did not enforce the rules".into()),
         _ => Ok(()),
@@ -220,6 +223,28 @@ pub(super) fn restrict_calls() -> Result<(), Failure> {
     Ok(())
 }
 
+/// TCP and UDP over IPv4 and IPv6.
+fn internet_sockets() -> Result<Vec<SeccompRule>, Failure> {
+    /// What `socket` takes beside the type, in the same argument.
+    const FLAGS: i32 = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let mut rules = Vec::new();
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
+            let is = |argument, operation, value: i32| {
+                let value = u64::from(value.cast_unsigned());
+                SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
+            };
+            let but_flags = SeccompCmpOp::MaskedEq(u64::from((!FLAGS).cast_unsigned()));
+            rules.push(SeccompRule::new(vec![
+                is(0, SeccompCmpOp::Eq, family)?,
+                is(1, but_flags, kind)?,
+                is(2, SeccompCmpOp::Eq, 0)?,
+            ])?);
+        }
+    }
+    Ok(rules)
+}
+
 fn program() -> Result<BpfProgram, Failure> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = CALLS
         .iter()
@@ -236,6 +261,10 @@ fn program() -> Result<BpfProgram, Failure> {
         )?;
         Ok(vec![SeccompRule::new(vec![condition])?])
     };
+    // Questions to DNS servers: sockets of the Internet, no others. To which TCP ports they connect, Landlock says.
+    rules.insert(libc::SYS_socket, internet_sockets()?);
+    rules.insert(libc::SYS_bind, Vec::new());
+    rules.insert(libc::SYS_connect, Vec::new());
     rules.insert(libc::SYS_mmap, masked(2, libc::PROT_EXEC, 0)?);
     rules.insert(libc::SYS_mprotect, masked(2, libc::PROT_EXEC, 0)?);
     // `clone3`, whose flags no filter can see, is answered ENOSYS: this is what comes instead.

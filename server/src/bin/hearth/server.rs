@@ -46,7 +46,10 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let config = Config::parse_from(arguments);
     start_logging(&config);
     // Often a link to what is hidden from it soon.
-    let resolvers = network::resolver::of_host(Path::new("/etc/resolv.conf"));
+    let resolvers = match config.network_resolvers() {
+        Ok(named) if !named.is_empty() => named,
+        _ => network::resolver::of_host(Path::new("/etc/resolv.conf")),
+    };
     // The last programs that it starts.
     let runtimes = Runtimes::probe(&server.runtimes, &config);
     let limits = match Limits::for_this_process().lowered(&config.test_limits) {
@@ -54,7 +57,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
     };
     Limits::set(limits);
-    if let Err(error) = server.lock_down() {
+    let ports: Vec<u16> = resolvers.iter().map(SocketAddr::port).collect();
+    if let Err(error) = server.lock_down(&ports) {
         return fail(&error.to_string());
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -117,10 +121,6 @@ async fn run(
         .context("the database")?;
     let token = admin::ensure_token(&data_dir, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
-    let resolvers = match config.network_resolvers()? {
-        named if named.is_empty() => resolvers,
-        named => named,
-    };
     let open = config.network_allow_private()?;
     let resources = Resources {
         network: network::Node::start(resolvers, open, host.take_refusals()),

@@ -43,7 +43,11 @@ impl NamePattern {
         }
         // A wildcard takes as much room as the shortest label that it can stand for.
         let sample = name.replace(WILDCARD, "a");
-        if normal_host_name(&sample).is_none() || name.split('.').any(has_wrong_hyphen) {
+        // One dot at the end was taken off; another one is none.
+        if last.is_empty()
+            || normal_host_name(&sample).is_none()
+            || name.split('.').any(has_wrong_hyphen)
+        {
             return Err(RuleError::Name(text.to_owned()));
         }
         Ok(Self(name))

@@ -30,6 +30,7 @@ const SPECIAL: &[(IpNet, &str)] = &[
     (v4(192, 168, 0, 0, 16), "private"),
     (v4(100, 64, 0, 0, 10), "shared by carriers"),
     (v4(169, 254, 0, 0, 16), "link-local, cloud metadata"),
+    (v4(168, 63, 129, 16, 32), "cloud metadata"),
     (v4(0, 0, 0, 0, 8), "this network"),
     (v4(192, 0, 0, 0, 24), "reserved"),
     (v4(192, 88, 99, 0, 24), "reserved"),
