@@ -57,9 +57,8 @@ pub struct Config {
     #[arg(long, env = "HEARTH_FUNCTIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub functions_listen: Option<String>,
 
-    /// Private networks that functions may reach if their policy names them or a name of theirs resolves there:
-    /// addresses or networks, comma-separated. Without it, no policy opens a private, loopback, link-local or reserved
-    /// address.
+    /// Private networks that policies of functions may name, comma-separated. Without it, none opens a private, link-local
+    /// or reserved address.
     #[arg(
         long,
         env = "HEARTH_NETWORK_ALLOW_PRIVATE",
@@ -68,8 +67,7 @@ pub struct Config {
     )]
     pub network_allow_private: Vec<String>,
 
-    /// DNS servers that functions' names are resolved with: addresses, with a port where it is not 53,
-    /// comma-separated. Default: those of /etc/resolv.conf.
+    /// DNS servers for functions' names, comma-separated. Default: those of /etc/resolv.conf.
     #[arg(
         long,
         env = "HEARTH_NETWORK_RESOLVERS",

@@ -16,7 +16,7 @@ use self::version::refusal;
 use super::registry::Function;
 use super::{Engine, EngineError};
 use crate::instance::FunctionKey;
-use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, Meant, Note};
+use crate::model::{Code, FunctionPatch, FunctionSpec, FunctionView, Meant};
 use crate::scheduler::Deployment;
 use crate::store::{StoredFunction, StoredVersion};
 
@@ -243,24 +243,6 @@ impl Engine {
         Ok(function.view())
     }
 
-    /// What is in service goes on as another version, which is stored: nothing is booted, and what runs is not disturbed.
-    async fn go_on(&self, function: &Function, stored: &mut StoredFunction, notes: Vec<Note>) {
-        let version = stored.active.version;
-        if stored.active.notes != notes {
-            if let Err(error) = self.inner.store.set_notes(stored.id, version, &notes).await {
-                tracing::warn!(%error, "cannot store a version's notes");
-            }
-            stored.active.notes = notes;
-        }
-        function.go_on(stored.clone());
-        self.note_threads(&function.active()).await;
-        tracing::info!(
-            function = stored.active.spec.name,
-            version,
-            "changed its network"
-        );
-    }
-
     /// Boots a deployment, stores that it is the active one, and has it take over. If it does not boot or is not stored, it is
     /// retired and the active one stays.
     async fn take_over(
@@ -277,7 +259,10 @@ impl Engine {
             Ok(stored) => {
                 deployment.store_import_lines().await;
                 self.note_threads(deployment).await;
+                let network = stored.active.spec.network.clone();
                 function.switch(stored, deployment.clone());
+                // Former sandboxes that still serve requests.
+                deployment.network.function().settle(&network).await;
                 Ok(())
             }
             Err(error) => {

@@ -44,6 +44,8 @@ pub(super) struct Inner {
     /// more.
     in_force: RwLock<Arc<NetworkPolicy>>,
     permits: Mutex<Permits>,
+    /// Counts policies.
+    generation: AtomicU64,
 }
 
 impl Drop for Inner {
@@ -66,13 +68,14 @@ impl WayOut {
             me: me.clone(),
             in_force: RwLock::new(self.policy.clone()),
             permits: Mutex::default(),
+            generation: AtomicU64::new(0),
         });
         function.node.register(inner.id, &inner);
         function.joined(&inner);
         let ended = CancellationToken::new();
         let asker = Arc::new(Asker::new(inner.clone(), function.node.upstream()));
         if let Some((udp, tcp)) = sockets {
-            let served = resolver::serve(asker.clone(), udp, tcp);
+            let served = resolver::serve(asker, udp, tcp);
             tokio::spawn(ended.clone().run_until_cancelled_owned(async move {
                 if let Err(error) = served.await {
                     tracing::warn!(%error, "a sandbox's names are not resolved");
@@ -80,7 +83,7 @@ impl WayOut {
             }));
         }
         let changes = self.version.subscribe();
-        let follow = follow(inner, asker, changes);
+        let follow = follow(inner, changes);
         tokio::spawn(ended.clone().run_until_cancelled_owned(follow));
         Attached {
             _running: ended.drop_guard(),
@@ -89,11 +92,7 @@ impl WayOut {
 }
 
 /// Applies changes of the policy, and reads counters.
-async fn follow(
-    inner: Arc<Inner>,
-    asker: Arc<Asker<Inner>>,
-    mut changes: tokio::sync::watch::Receiver<Network>,
-) {
+async fn follow(inner: Arc<Inner>, mut changes: tokio::sync::watch::Receiver<Network>) {
     let mut interval = COUNT_OFTEN;
     // It may have changed while the sandbox was made.
     changes.mark_changed();
@@ -107,8 +106,7 @@ async fn follow(
                 // One that is to have none any more keeps its interfaces, and reaches nothing by them.
                 let policy = network.policy().cloned().unwrap_or_default();
                 match inner.apply(policy).await {
-                    Ok(true) => asker.forget(),
-                    Ok(false) => {}
+                    Ok(()) => {}
                     Err(error) if error.is_gone() => return,
                     Err(error) => {
                         tracing::error!(%error, "a changed network policy is not in force; trying again");
@@ -128,20 +126,20 @@ async fn follow(
 }
 
 impl Inner {
-    /// Puts a policy in force. False if it is already.
-    async fn apply(&self, policy: Arc<NetworkPolicy>) -> Result<bool, NetworkError> {
+    /// Puts a policy in force.
+    pub(super) async fn apply(&self, policy: Arc<NetworkPolicy>) -> Result<(), NetworkError> {
         let mut in_force = self.in_force.write().await;
         if **in_force == *policy {
-            return Ok(false);
+            return Ok(());
         }
         let resolved = self.permits.lock().resolved(&policy, Instant::now());
         let told = kernel::policy(&policy, self.function.node.open(), resolved);
         // Should the kernel not take it, no name is allowed by the former one: that may be wider.
         *in_force = policy;
+        self.generation.fetch_add(1, Ordering::Relaxed);
         self.outbound.set_policy(&told).await.inspect_err(|_| {
             *in_force = Arc::default();
-        })?;
-        Ok(true)
+        })
     }
 
     /// Reads the kernel's counters. True if they have changed.
@@ -192,6 +190,10 @@ impl Inner {
 }
 
 impl Names for Inner {
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
     async fn may_ask(&self, name: &str) -> bool {
         let policy = self.in_force.read().await.clone();
         let allowed = policy.dry_run || policy.allows_name(name);

@@ -1,6 +1,7 @@
 //! The network of a function: what each of its versions may reach, and what was seen.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -11,6 +12,9 @@ use super::{Node, kernel};
 use crate::model::{Network, NetworkPolicy, Rule};
 use crate::sandbox::KernelPolicy;
 
+/// How long a change waits for each sandbox to be told: the host process answers in a millisecond.
+const SETTLE: Duration = Duration::from_secs(1);
+
 /// What all versions of a function share.
 pub struct FunctionNetwork {
     pub(super) node: Node,
@@ -20,14 +24,18 @@ pub struct FunctionNetwork {
 }
 
 impl FunctionNetwork {
-    /// Of a function that has none yet.
-    pub fn new(node: Node) -> Arc<Self> {
+    fn new(node: Node) -> Arc<Self> {
         Arc::new(Self {
             node,
             ledger: Mutex::default(),
             versions: Mutex::default(),
             sandboxes: Mutex::default(),
         })
+    }
+
+    /// That of a function with this version, or of one that has none yet.
+    pub fn after(former: Option<&VersionNetwork>, node: &Node) -> Arc<Self> {
+        former.map_or_else(|| Self::new(node.clone()), |former| former.function.clone())
     }
 
     /// The network of one of its versions. What other versions may reach stays as it is until [`Self::apply`].
@@ -50,6 +58,22 @@ impl FunctionNetwork {
         }
         for version in self.versions.lock().iter().filter_map(Weak::upgrade) {
             version.network.send_replace(network.clone());
+        }
+    }
+
+    /// Waits until the kernel has been told of it, in all sandboxes that live; not for long.
+    pub async fn settle(&self, network: &Network) {
+        let policy = network.policy().cloned().unwrap_or_default();
+        let sandboxes: Vec<_> = self
+            .sandboxes
+            .lock()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        for sandbox in sandboxes {
+            // What fails is tried again by the sandbox's own task.
+            let told = tokio::time::timeout(SETTLE, sandbox.apply(policy.clone()));
+            let _ = told.await;
         }
     }
 

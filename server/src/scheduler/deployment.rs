@@ -21,9 +21,7 @@ use super::traffic::Traffic;
 use crate::criu::Images;
 use crate::host_error::HostErrors;
 use crate::instance::{FunctionKey, Imported, Instance, Logs};
-use crate::model::{
-    DecisionCounts, FunctionSpec, LogEntry, LogLine, Network, Note, Start, Threads,
-};
+use crate::model::{DecisionCounts, FunctionSpec, LogEntry, LogLine, Note, Start, Threads};
 use crate::network::{self, FunctionNetwork, VersionNetwork};
 use crate::package::Package;
 use crate::runtimes::{Runtimes, UidRange};
@@ -88,7 +86,7 @@ pub struct Deployment {
     /// The function's name.
     pub name: Arc<str>,
     /// See [`Self::version`].
-    version: AtomicU32,
+    pub(super) version: AtomicU32,
     /// Its settings. Of the network, [`Self::network`] tells.
     pub spec: FunctionSpec,
     /// What it may reach over the network.
@@ -134,11 +132,9 @@ impl Deployment {
             idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
             controllers: resources.controllers,
         };
-        let function_network = former.map_or_else(
-            || FunctionNetwork::new(resources.network.clone()),
-            |former| former.network.function().clone(),
-        );
-        let network = function_network.version(spec.network.clone());
+        let network =
+            FunctionNetwork::after(former.map(|former| &*former.network), &resources.network);
+        let network = network.version(spec.network.clone());
         let learned = former.map(|former| former.pool.lock().learned());
         Arc::new(Self {
             function,
@@ -162,18 +158,6 @@ impl Deployment {
             notes: Mutex::default(),
             retired: AtomicBool::new(false),
         })
-    }
-
-    /// The version's number.
-    pub fn version(&self) -> u32 {
-        self.version.load(Ordering::Relaxed)
-    }
-
-    /// Goes on as another version of its function, which differs in what it may reach over the network: the kernel is told,
-    /// and nothing else changes.
-    pub fn become_version(&self, version: u32, network: &Network) {
-        self.version.store(version, Ordering::Relaxed);
-        self.network.function().apply(network);
     }
 
     /// Boots the template unless it is up, and starts the minimum of instances.

@@ -11,7 +11,7 @@ use super::deployment::{Deployment, Resources};
 use crate::criu::{CriuError, Image, Key, Source};
 use crate::host_error::{HostError, tells_of_shortage};
 use crate::instance::{BootError, Template};
-use crate::model::{FunctionSpec, ImageView, Network, Start, StartKind};
+use crate::model::{FunctionSpec, ImageView, Start, StartKind};
 use crate::sandbox::RestoreSource;
 
 /// How long after a boot the image is made, at the earliest: the function that was just deployed is likely to be called.
@@ -55,16 +55,8 @@ impl Deployment {
         if runtime.fork.is_err() || self.spec.start == Start::Boot {
             return None;
         }
-        // What may be reached is told to the kernel, and is in no image; whether anything may be is.
-        let spec = match self.network.now().is_open() {
-            true => FunctionSpec {
-                network: Network::internet(),
-                ..self.spec.clone()
-            },
-            false => self.spec.clone(),
-        };
         let parts = Parts {
-            spec: &spec,
+            spec: &self.image_spec(),
             // Packages are named by their content.
             code: self.package.path().display().to_string(),
             runtime: runtime.version.clone().unwrap_or_default(),

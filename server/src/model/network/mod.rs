@@ -3,6 +3,7 @@
 //! - [`rule`]: one entry of `allow`. [`name`]: host names and wildcards. [`prefix`]: addresses and networks.
 //! - [`special`]: addresses that no policy opens unless the administrator does.
 
+mod error;
 mod json;
 mod name;
 mod prefix;
@@ -17,9 +18,10 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 
+pub use error::RuleError;
 pub use name::NamePattern;
 pub use prefix::parse_prefix;
-pub use rule::{Ports, Protocol, Rule, RuleError, Target};
+pub use rule::{Ports, Protocol, Rule, Target};
 pub use special::special_range;
 
 /// Most entries of one policy: each is compared with every name that the function asks for, and each network is an element

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::rule::RuleError;
+use super::error::RuleError;
 use crate::model::normal_host_name;
 
 /// A host name in which labels may be `*`. At the beginning, `*` stands for one or more labels, elsewhere for exactly one:

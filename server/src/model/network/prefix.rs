@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use super::rule::RuleError;
+use super::error::RuleError;
 
 /// An address, or a network in CIDR notation whose host part is zero.
 ///

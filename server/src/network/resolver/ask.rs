@@ -28,6 +28,9 @@ const LOCALHOST_TTL: Duration = Duration::from_secs(3600);
 
 /// What a sandbox's policy says of names.
 pub trait Names: Send + Sync + 'static {
+    /// Another one for each policy: what was told before is forgotten.
+    fn generation(&self) -> u64;
+
     /// Whether the function may ask for this name. Notes what it asked for.
     fn may_ask(&self, name: &str) -> impl Future<Output = bool> + Send;
 
@@ -68,11 +71,6 @@ impl<N: Names> Asker<N> {
         }
     }
 
-    /// Forgets what was told: another policy counts.
-    pub fn forget(&self) {
-        self.cache.lock().clear();
-    }
-
     /// A place among the questions under way; none while there are too many, or were too many of late.
     pub(super) fn enter(&self) -> Option<OwnedSemaphorePermit> {
         let place = self.in_flight.clone().try_acquire_owned().ok()?;
@@ -99,7 +97,9 @@ impl<N: Names> Asker<N> {
             Kind::Service => return refuse(ResponseCode::NoError),
             Kind::Other(_) => return refuse(ResponseCode::Refused),
         }
-        let known = self.cache.lock().get(name, question.kind, Instant::now());
+        let generation = self.names.generation();
+        let now = Instant::now();
+        let known = self.cache.lock().get(name, question.kind, generation, now);
         if let Some((addresses, left)) = known {
             return say(ResponseCode::NoError, &addresses, left);
         }
@@ -116,7 +116,7 @@ impl<N: Names> Asker<N> {
                     return refuse(ResponseCode::Refused);
                 }
                 let mut cache = self.cache.lock();
-                cache.put(name, question.kind, admitted.clone(), ttl, asked);
+                cache.put(name, question.kind, admitted.clone(), asked + ttl, asked);
                 say(ResponseCode::NoError, &admitted, ttl)
             }
             Ok(Answer::NoSuchName) => refuse(ResponseCode::NXDomain),

@@ -12,12 +12,26 @@ const ENTRIES_MAX: usize = 256;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Cache(HashMap<(String, Kind), (Vec<IpAddr>, Instant)>);
+pub struct Cache {
+    known: HashMap<(String, Kind), (Vec<IpAddr>, Instant)>,
+    /// Of which policy.
+    generation: u64,
+}
 
 impl Cache {
-    /// What the name resolved to, and for how long it still does.
-    pub fn get(&self, name: &str, kind: Kind, now: Instant) -> Option<(Vec<IpAddr>, Duration)> {
-        let (addresses, until) = self.0.get(&(name.to_owned(), kind))?;
+    /// What the name resolved to under this policy, and for how long it still does.
+    pub fn get(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        generation: u64,
+        now: Instant,
+    ) -> Option<(Vec<IpAddr>, Duration)> {
+        if self.generation != generation {
+            self.known.clear();
+            self.generation = generation;
+        }
+        let (addresses, until) = self.known.get(&(name.to_owned(), kind))?;
         let left = until.checked_duration_since(now)?;
         // Told in whole seconds, of which there has to be one.
         (left >= Duration::from_secs(1)).then(|| (addresses.clone(), left))
@@ -29,25 +43,20 @@ impl Cache {
         name: &str,
         kind: Kind,
         addresses: Vec<IpAddr>,
-        ttl: Duration,
+        until: Instant,
         now: Instant,
     ) {
-        if self.0.len() >= ENTRIES_MAX {
-            self.0.retain(|_, (_, until)| *until > now);
+        if self.known.len() >= ENTRIES_MAX {
+            self.known.retain(|_, (_, until)| *until > now);
         }
-        if self.0.len() >= ENTRIES_MAX {
-            let oldest = self.0.iter().min_by_key(|(_, (_, until))| *until);
+        if self.known.len() >= ENTRIES_MAX {
+            let oldest = self.known.iter().min_by_key(|(_, (_, until))| *until);
             if let Some(key) = oldest.map(|(key, _)| key.clone()) {
-                self.0.remove(&key);
+                self.known.remove(&key);
             }
         }
-        let entry = (addresses, now + ttl);
-        self.0.insert((name.to_owned(), kind), entry);
-    }
-
-    /// Forgets everything: another policy counts.
-    pub fn clear(&mut self) {
-        self.0.clear();
+        let entry = (addresses, until);
+        self.known.insert((name.to_owned(), kind), entry);
     }
 }
 
@@ -64,23 +73,24 @@ mod tests {
             "a.example",
             Kind::A,
             addresses.clone(),
-            Duration::from_secs(10),
+            start + Duration::from_secs(10),
             start,
         );
         let later = start + Duration::from_secs(4);
-        let found = cache.get("a.example", Kind::A, later);
+        let found = cache.get("a.example", Kind::A, 0, later);
         assert_eq!(found, Some((addresses, Duration::from_secs(6))));
-        assert_eq!(cache.get("a.example", Kind::Aaaa, later), None);
+        assert_eq!(cache.get("a.example", Kind::Aaaa, 0, later), None);
         assert_eq!(
-            cache.get("a.example", Kind::A, start + Duration::from_millis(9500)),
+            cache.get("a.example", Kind::A, 0, start + Duration::from_millis(9500)),
             None
         );
         assert_eq!(
-            cache.get("a.example", Kind::A, start + Duration::from_secs(11)),
+            cache.get("a.example", Kind::A, 0, start + Duration::from_secs(11)),
             None
         );
-        cache.clear();
-        assert_eq!(cache.get("a.example", Kind::A, start), None);
+        assert!(cache.get("a.example", Kind::A, 0, start).is_some());
+        assert_eq!(cache.get("a.example", Kind::A, 1, start), None);
+        assert_eq!(cache.get("a.example", Kind::A, 0, start), None);
     }
 
     #[test]
@@ -89,9 +99,15 @@ mod tests {
         let mut cache = Cache::default();
         for number in 0..2 * ENTRIES_MAX {
             let ttl = Duration::from_secs(10 + number as u64);
-            cache.put(&format!("n{number}"), Kind::A, Vec::new(), ttl, start);
+            cache.put(
+                &format!("n{number}"),
+                Kind::A,
+                Vec::new(),
+                start + ttl,
+                start,
+            );
         }
-        assert_eq!(cache.0.len(), ENTRIES_MAX);
-        assert!(cache.get("n511", Kind::A, start).is_some());
+        assert_eq!(cache.known.len(), ENTRIES_MAX);
+        assert!(cache.get("n511", Kind::A, 0, start).is_some());
     }
 }
