@@ -1,0 +1,10 @@
+//! Sandboxes with a network, each test in a small internet of its own ([`world`]).
+//!
+//! - [`reach`]: what they reach. [`change`]: policies that change, names that resolve. [`limits`].
+//! - [`removal`]: what is left of them.
+
+mod change;
+mod limits;
+mod reach;
+mod removal;
+mod world;
