@@ -116,8 +116,8 @@ async fn sandboxes_do_not_reach_each_other() {
                os.popen('cat /proc/net/fib_trie').read()][1])";
     let routes = listener.run(own).await;
     let address = routes.as_str().and_then(|text| {
-        let words = text.split_whitespace();
-        words.filter(|word| word.starts_with("198.19.")).last()
+        let mut words = text.split_whitespace();
+        words.rfind(|word| word.starts_with("198.19."))
     });
     let address = address.expect("an address of its own").to_owned();
     let mut spec = harness.spec();
