@@ -8,14 +8,16 @@ use crate::protocol::Prefix;
 /// Number of the gateway's interface to the host, and what is added to a slot for that to its sandbox.
 pub(super) const UPLINK: u32 = 1000;
 pub(super) const INTERFACE: u32 = UPLINK;
-/// The shortest prefix that has room for every sandbox that there can be, and what is left over by one that is longer.
+/// Bits of an address that tell the sandboxes of one Hearth apart: room for every sandbox that there can be.
+const SHARE_BITS: u8 = 12;
+/// The longest prefix of IPv4 that has room for a few.
 const LONGEST: u8 = 28;
 
 /// What the administrator of the node chooses about the network.
 #[derive(Debug, Clone)]
 pub struct NetworkSettings {
-    /// IPv4 addresses of sandboxes: a prefix that the host has no other use for. The packets that leave the host have the
-    /// host's address.
+    /// IPv4 addresses of sandboxes: a prefix that the host has no other use for. Each Hearth on the host takes 4,096 of them.
+    /// The packets that leave the host have the host's address.
     pub block: Prefix,
     /// The same of IPv6, 96 bits or fewer: the last 32 are those of the IPv4 address.
     pub block6: Prefix,
@@ -27,7 +29,7 @@ impl Default for NetworkSettings {
     /// A part of what is set aside for measuring networks (RFC 2544), which no network has, and a unique local prefix.
     fn default() -> Self {
         Self {
-            block: prefix(Ipv4Addr::new(198, 19, 192, 0), 18),
+            block: prefix(Ipv4Addr::new(198, 19, 0, 0), 16),
             block6: prefix(Ipv6Addr::new(0xfd68, 0x6561, 0x7274, 0x68, 0, 0, 0, 0), 96),
             permitted: Vec::new(),
         }
@@ -49,6 +51,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
+    /// All that there are.
     pub(super) fn new(settings: &NetworkSettings) -> Result<Self, String> {
         let (block, block6) = (settings.block, settings.block6);
         match (block.address(), block6.address()) {
@@ -64,6 +67,23 @@ impl Addresses {
             }
             _ => Err("the addresses for sandboxes are too few".to_owned()),
         }
+    }
+
+    /// The share that the Hearth with this number on the host has of them, if there are so many.
+    pub(super) fn share(&self, number: u32) -> Option<Self> {
+        let length = self.block.length().max(32 - SHARE_BITS);
+        let shares = 1_u32 << (length - self.block.length());
+        if number >= shares {
+            return None;
+        }
+        let first = self.first + (number << (32 - length));
+        let first6 = self.first6 | u128::from(first);
+        Some(Self {
+            block: Prefix::new(Ipv4Addr::from_bits(first).into(), length)?,
+            block6: Prefix::new(Ipv6Addr::from_bits(first6).into(), 96 + length)?,
+            first,
+            first6: self.first6,
+        })
     }
 
     /// All of them, as prefixes.
@@ -137,7 +157,8 @@ mod tests {
         let gateway = addresses.of(0);
         assert_eq!(gateway[0].to_string(), "10.0.0.17");
         assert_eq!(gateway[1].to_string(), "fd68:6561:7274:68::a00:11");
-        let mut slots = Slots::new(&addresses);
+        assert!(addresses.share(1).is_none(), "too few for a second Hearth");
+        let mut slots = Slots::new(&addresses.share(0).unwrap());
         let mut all: Vec<_> = std::iter::from_fn(|| slots.take()).collect();
         assert_eq!(all.len(), 13);
         let last = addresses.of(all[12])[0];
@@ -150,6 +171,19 @@ mod tests {
             (slots.take(), slots.take(), slots.take()),
             (Some(7), Some(3), None)
         );
+    }
+
+    #[test]
+    fn every_hearth_has_a_share() {
+        let all = Addresses::new(&NetworkSettings::default()).unwrap();
+        let third = all.share(2).unwrap();
+        assert_eq!(third.of(0)[0].to_string(), "198.19.32.1");
+        assert_eq!(third.of(9)[1].to_string(), "fd68:6561:7274:68::c613:200a");
+        let [four, six] = third.blocks();
+        assert_eq!((four.length(), six.length()), (20, 116));
+        assert!(four.contains(third.of(4093)[0]) && six.contains(third.of(4093)[1]));
+        assert!(!all.share(3).unwrap().blocks()[1].contains(third.of(4093)[1]));
+        assert!(all.share(15).is_some() && all.share(16).is_none());
     }
 
     #[test]

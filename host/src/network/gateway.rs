@@ -30,7 +30,7 @@ const INSIDE: End<'_> = End {
 /// What the gateway's interface to the host is called here; there, as the first of these that is free: another Hearth may
 /// have one.
 const OUTWARD: &str = "up";
-const HOST_NAMES: u32 = 64;
+const HOST_NAMES: u32 = 16;
 /// Settings of the gateway (`Documentation/networking/ip-sysctl.rst`, `nf_conntrack-sysctl.rst`), where the kernel has them.
 const SYSCTLS: &[(&str, &str)] = &[
     ("ipv4/ip_forward", "1"),
@@ -50,6 +50,9 @@ const IN_FLIGHT: Duration = Duration::from_millis(2);
 
 /// See the module.
 pub(super) struct Gateway {
+    /// What the Hearths of this host share.
+    all: Addresses,
+    /// This one's.
     addresses: Addresses,
     slots: Arc<Mutex<Slots>>,
     /// Whether there is IPv6, here and on the host.
@@ -108,6 +111,7 @@ impl Gateway {
         }
         Ok(Self {
             slots: Arc::new(Mutex::new(Slots::new(&addresses))),
+            all: addresses.clone(),
             addresses,
             has_ipv6: host_has_ipv6 && has_ipv6(),
             host_namespace,
@@ -134,7 +138,8 @@ impl Gateway {
             return Ok(None);
         }
         let failed = |error: io::Error| SandboxError::step("network", error);
-        let (name, outward) = self.pair_with_host().map_err(failed)?;
+        let number = self.pair_with_host().map_err(failed)?;
+        let name = host_name(number);
         let joined = within(&self.host_namespace, || {
             // Any socket will do to ask.
             let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
@@ -152,7 +157,7 @@ impl Gateway {
             Ok(joined) => joined,
             Err(error) => {
                 // It is tried again with the next sandbox.
-                let _ = self.route.remove(outward);
+                let _ = self.route.remove(UPLINK);
                 return Err(failed(error));
             }
         };
@@ -160,31 +165,41 @@ impl Gateway {
         Ok(Some(for_remover))
     }
 
-    fn pair_with_host(&self) -> io::Result<(String, u32)> {
+    /// Makes the pair of interfaces to the host, takes the addresses that belong to its number, and returns that.
+    fn pair_with_host(&mut self) -> io::Result<u32> {
         let here = End {
             name: OUTWARD,
             index: UPLINK,
         };
         for number in 0..HOST_NAMES {
-            let name = format!("hearth{number}");
             let there = End {
-                name: &name,
+                name: &host_name(number),
                 index: 0,
             };
             match self.route.pair(&here, &there, &self.host_namespace) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => {
-                    made?;
-                    self.route.up(UPLINK)?;
-                    for address in self.present(self.addresses.of(0)) {
-                        self.route.address(UPLINK, address)?;
-                        self.route.route(UPLINK, default(address), None)?;
+                    let joined = made.and_then(|()| self.take_share(number));
+                    if joined.is_err() {
+                        let _ = self.route.remove(UPLINK);
                     }
-                    return Ok((name, UPLINK));
+                    return joined.map(|()| number);
                 }
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn take_share(&mut self, number: u32) -> io::Result<()> {
+        let share = self.all.share(number);
+        self.addresses = share.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        *lock(&self.slots) = Slots::new(&self.addresses);
+        self.route.up(UPLINK)?;
+        for address in self.present(self.addresses.of(0)) {
+            self.route.address(UPLINK, address)?;
+            self.route.route(UPLINK, default(address), None)?;
+        }
+        Ok(())
     }
 
     fn blocks(&self) -> impl Iterator<Item = Prefix> {
@@ -400,6 +415,10 @@ fn until(all: &[Resolved]) -> HashMap<Entry, Instant> {
         .filter(|resolved| !resolved.ttl.is_zero())
         .flat_map(|resolved| entries(resolved).map(move |entry| (entry, now + resolved.ttl)))
         .collect()
+}
+
+fn host_name(number: u32) -> String {
+    format!("hearth{number}")
 }
 
 fn default(address: IpAddr) -> Prefix {

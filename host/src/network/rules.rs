@@ -33,8 +33,8 @@ const REPORTED: u32 = 128;
 const REPORTS: (u64, u32) = (50, 50);
 /// Most addresses that names of one sandbox have resolved to, times their ports. Protects the kernel's memory.
 pub(super) const RESOLVED_ENTRIES: u32 = 4096;
-/// Bytes that pass at once: a few of the largest packets that a device takes.
-const BURST_BYTES: u64 = 512 << 10;
+/// Bytes that pass at once beyond what a second allows: a few of the largest packets that a device takes.
+const BURST_BYTES: u32 = 512 << 10;
 
 /// Why a packet is refused, as its mark says in a report.
 const POLICY: u32 = 1;
@@ -421,10 +421,8 @@ pub(super) fn counted(nftables: &Nftables, slot: u32) -> io::Result<[(u64, u64);
 fn add_rates(batch: &mut Batch<'_>, names: &Names, limits: &NetworkLimits) {
     for chain in ["out", "in"].map(|name| names.of(name)) {
         if limits.bytes_per_second > 0 {
-            let burst = limits.bytes_per_second.max(BURST_BYTES);
-            let burst = u32::try_from(burst).unwrap_or(u32::MAX);
             batch.add_rule(&chain, |rule| {
-                rule.over_byte_rate(limits.bytes_per_second, burst)
+                rule.over_byte_rate(limits.bytes_per_second, BURST_BYTES)
                     .verdict(Verdict::Drop);
             });
         }

@@ -46,14 +46,28 @@ impl Harness {
         harness
     }
 
+    /// With other settings.
+    pub fn with_settings(program: &str, change: impl FnOnce(&mut Settings)) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut harness = Self::make(dir.path().to_owned(), program, change);
+        harness._owned = Some(dir);
+        harness
+    }
+
     pub fn in_directory(dir: PathBuf, program: &str) -> Self {
+        Self::make(dir, program, |_| {})
+    }
+
+    fn make(dir: PathBuf, program: &str, change: impl FnOnce(&mut Settings)) -> Self {
         for name in ["code/function", "runtimes/python"] {
             fs::create_dir_all(dir.join(name)).expect("mkdir");
         }
         let main = dir.join("code/function/main.py");
         fs::write(main, format!("{PRELUDE}{program}\n")).expect("write");
         fs::write(dir.join("runtimes/python/runtime.txt"), "runtime").expect("write");
-        let host = match Host::start(settings(&dir)) {
+        let mut settings = settings(&dir);
+        change(&mut settings);
+        let host = match Host::start(settings) {
             Ok(host) => host,
             Err(error) => panic!("{error}"),
         };

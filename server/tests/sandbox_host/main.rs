@@ -11,4 +11,3 @@ mod killed;
 mod lifecycle;
 mod limits;
 mod network;
-mod world;

@@ -104,7 +104,7 @@ impl World {
         }
         let outside: Vec<_> = PUBLIC.into_iter().chain(PRIVATE).collect();
         for (name, addresses) in [(&world.host, HOST.to_vec()), (&world.outside, outside)] {
-            within(name, || {
+            within(&format!("/run/netns/{name}"), || {
                 serve_tcp(TCP)?;
                 serve_tcp(OTHER_TCP)?;
                 serve_udp(&addresses)?;
@@ -168,9 +168,50 @@ fn ip(arguments: &[&str]) {
     );
 }
 
-/// Does something in a namespace with a name.
-pub fn within<T: Send>(name: &str, what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    let namespace = std::fs::File::open(format!("/run/netns/{name}"))?;
+/// Runs a program as root in the network namespace of a process.
+pub fn inside(pid: u32, program: &[&str]) {
+    let output = Command::new("nsenter")
+        .args(["-t", &pid.to_string(), "-n"])
+        .args(program)
+        .output()
+        .expect("nsenter");
+    assert!(
+        output.status.success(),
+        "{program:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// The network namespace of the gateway that has this address: that of one of this process's threads.
+pub fn gateway_of(address: &str) -> String {
+    let tasks = std::fs::read_dir("/proc/self/task")
+        .expect("threads")
+        .flatten();
+    let pid = std::process::id();
+    let mut namespaces = tasks
+        .filter(|task| {
+            let name = std::fs::read_to_string(task.path().join("comm"));
+            name.is_ok_and(|name| name.trim() == "hearth-network")
+        })
+        .map(|task| format!("/proc/{pid}/task/{}/ns/net", task.file_name().display()));
+    namespaces
+        .find(|namespace| look_in(namespace, &["ip", "addr"]).contains(&format!(" {address}/")))
+        .expect("a gateway")
+}
+
+/// What a program prints in the network namespace with this path.
+pub fn look_in(namespace: &str, program: &[&str]) -> String {
+    let output = Command::new("nsenter")
+        .arg(format!("--net={namespace}"))
+        .args(program)
+        .output()
+        .expect("nsenter");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Does something in the network namespace with this path.
+pub fn within<T: Send>(path: &str, what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    let namespace = std::fs::File::open(path)?;
     std::thread::scope(|scope| {
         scope
             .spawn(|| {
