@@ -18,8 +18,10 @@ pub struct DestinationRow {
     pub outcome: &'static str,
     /// How often.
     pub count: String,
-    /// When it was last.
+    /// When it was last, for people.
     pub last: String,
+    /// The same for machines.
+    pub last_machine: String,
     /// The entry that would allow it; empty where none can.
     pub rule: String,
 }

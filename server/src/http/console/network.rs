@@ -73,7 +73,8 @@ fn row(seen: &DestinationView) -> DestinationRow {
             Outcome::DryRun => "allowed by the dry run",
         },
         count: format::count(seen.count),
-        last: seen.last_seen.to_string(),
+        last: format::absolute(seen.last_seen),
+        last_machine: format::machine(seen.last_seen),
         rule: seen.rule.clone().unwrap_or_default(),
     }
 }
