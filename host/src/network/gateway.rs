@@ -57,6 +57,8 @@ pub(super) struct Gateway {
     slots: Arc<Mutex<Slots>>,
     /// Whether there is IPv6, here and on the host.
     has_ipv6: bool,
+    /// What is not public and permitted by the node all the same.
+    permitted: Vec<Prefix>,
     host_namespace: OwnedFd,
     /// Holds the table in the host's own namespace, which ends with it. None while there is nothing there.
     host: Option<Nftables>,
@@ -114,6 +116,7 @@ impl Gateway {
             all: addresses.clone(),
             addresses,
             has_ipv6: host_has_ipv6 && has_ipv6(),
+            permitted: settings.permitted.clone(),
             host_namespace,
             host: None,
             route: Route::open().map_err(failed("rtnetlink"))?,
@@ -314,7 +317,7 @@ impl Gateway {
         for pause in [Duration::ZERO, IN_FLIGHT] {
             sleep(pause);
             for connection in self.connections.with_mark(mark).map_err(failed)? {
-                if !allows(policy, &connection) {
+                if !allows(policy, &self.permitted, &connection) {
                     // Where the kernel cannot, the next packet tells whoever sends it.
                     let _ = sandbox.sockets.end(&connection);
                     self.connections.cut(&connection).map_err(failed)?;
@@ -393,14 +396,14 @@ fn lock(slots: &Mutex<Slots>) -> MutexGuard<'_, Slots> {
 }
 
 /// Whether a policy lets a connection that has begun go on.
-fn allows(policy: &KernelPolicy, connection: &Connection) -> bool {
+fn allows(policy: &KernelPolicy, permitted: &[Prefix], connection: &Connection) -> bool {
     let (address, protocol, port) = (connection.address, connection.protocol, connection.port);
     let by_name = |resolved: &Resolved| {
         (resolved.address, resolved.protocol) == (address, protocol)
             && (resolved.is_any_port() || resolved.ports.contains(&port))
     };
-    policy.internet
-        || policy.dry_run
+    let is_public = !permitted.iter().any(|prefix| prefix.contains(address));
+    ((policy.internet || policy.dry_run) && is_public)
         || policy
             .allow
             .iter()

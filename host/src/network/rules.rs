@@ -255,8 +255,8 @@ pub(super) fn join(
 struct Names(u32);
 
 impl Names {
-    fn chains(&self) -> [String; 5] {
-        ["out", "in", "policy", "limits", "refuse"].map(|name| self.of(name))
+    fn chains(&self) -> [String; 6] {
+        ["out", "in", "policy", "public", "limits", "refuse"].map(|name| self.of(name))
     }
 
     fn counters(&self) -> [String; 4] {
@@ -373,7 +373,9 @@ pub(super) fn replace(
         add_rates(&mut batch, &names, &policy.limits);
         add_limits(&mut batch, &names, &policy.limits, addresses);
     }
-    batch.flush_chain(&names.of("policy"));
+    for chain in ["policy", "public"] {
+        batch.flush_chain(&names.of(chain));
+    }
     for (set, _) in names.sets() {
         batch.flush_set(&set);
     }
@@ -462,10 +464,6 @@ fn add_limits(batch: &mut Batch<'_>, names: &Names, limits: &NetworkLimits, addr
 
 fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPolicy) {
     let (chain, accepted) = (names.of("policy"), || Verdict::goto(names.of("limits")));
-    if policy.internet {
-        batch.add_rule(&chain, |rule| rule.verdict(accepted()));
-        return;
-    }
     // Addresses that names resolved to, at one port, or at any, for which 0 stands.
     for ((set, _), (family, destination, words)) in names
         .sets()
@@ -505,19 +503,33 @@ fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPolicy) {
             rule.constant(&mark.to_ne_bytes(), 0).mark_packet();
         }
     };
-    if policy.dry_run {
-        batch.add_rule(&chain, marked(DRY_RUN));
-        batch.add_rule(&chain, |rule| {
-            rule.packet_rate(REPORTS.0, REPORTS.1, false)
-                .report(GROUP, REPORTED);
-        });
-        batch.add_rule(&chain, |rule| rule.verdict(accepted()));
-    } else {
-        batch.add_rule(&chain, marked(POLICY));
-        batch.add_rule(&chain, |rule| {
-            rule.verdict(Verdict::goto(names.of("refuse")))
-        });
+    if policy.internet || policy.dry_run {
+        // Private addresses that the node permits are for those that name them.
+        let public = names.of("public");
+        for (family, destination, permitted) in [
+            (IPV4, DESTINATION4, "permitted4"),
+            (IPV6, DESTINATION6, "permitted6"),
+        ] {
+            batch.add_rule(&chain, |rule| {
+                rule.is(Load::Family, family)
+                    .load(destination, 0)
+                    .is_not_in(permitted)
+                    .verdict(Verdict::goto(public.as_str()));
+            });
+        }
+        if !policy.internet {
+            batch.add_rule(&public, marked(DRY_RUN));
+            batch.add_rule(&public, |rule| {
+                rule.packet_rate(REPORTS.0, REPORTS.1, false)
+                    .report(GROUP, REPORTED);
+            });
+        }
+        batch.add_rule(&public, |rule| rule.verdict(accepted()));
     }
+    batch.add_rule(&chain, marked(POLICY));
+    batch.add_rule(&chain, |rule| {
+        rule.verdict(Verdict::goto(names.of("refuse")));
+    });
     for resolved in policy
         .resolved
         .iter()

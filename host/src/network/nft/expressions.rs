@@ -207,6 +207,13 @@ impl<'a> Expressions<'a> {
         })
     }
 
+    /// Goes on if it is not.
+    pub(in crate::network) fn is_not_in(&mut self, set: &str) -> &mut Self {
+        self.add("lookup", |data| {
+            data.put_text(1, set).put_u32(2, REGISTER).put_u32(5, 1);
+        })
+    }
+
     /// Does what a map says about what is in the registers, and goes on if it says nothing.
     pub(in crate::network) fn by_map(&mut self, map: &str) -> &mut Self {
         self.add("lookup", |data| {

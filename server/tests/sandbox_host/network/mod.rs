@@ -4,6 +4,7 @@
 //! - [`restored`]: forks and restored templates. [`removal`]: what is left of them.
 
 mod change;
+mod figures;
 mod limits;
 mod reach;
 mod removal;

@@ -375,6 +375,18 @@ async fn the_node_may_permit_private_addresses() {
         sandbox.attempt("tcp", PRIVATE[1], TCP).await,
         "EHOSTUNREACH"
     );
+    // The internet is public all the same.
+    let internet = KernelPolicy {
+        internet: true,
+        ..KernelPolicy::default()
+    };
+    let outbound = sandbox.live.outbound.as_ref().expect("a way out");
+    outbound.set_policy(&internet).await.expect("set");
+    assert_eq!(
+        sandbox.attempt("tcp", PRIVATE[0], TCP).await,
+        "EHOSTUNREACH"
+    );
+    assert_eq!(sandbox.attempt("tcp", PUBLIC[0], TCP).await, "ping");
     harness.end(sandbox).await;
 }
 
