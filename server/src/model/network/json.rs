@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
 use utoipa::openapi::{
-    ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, RefOr, Schema, SchemaFormat,
+    ArrayBuilder, KnownFormat, ObjectBuilder, OneOfBuilder, Ref, RefOr, Schema, SchemaFormat,
 };
 use utoipa::{PartialSchema, ToSchema};
 
@@ -98,6 +98,57 @@ fn number(description: &str, maximum: u64, default: u64) -> ObjectBuilder {
         .description(Some(description))
 }
 
+/// Name of the object's schema, and of its limits'. They have one: tools that make clients name their types by it.
+const RULES: &str = "NetworkRules";
+const LIMITS: &str = "NetworkLimits";
+
+fn rules() -> ObjectBuilder {
+    let entry = ObjectBuilder::new()
+        .schema_type(SchemaType::new(Type::String))
+        .min_length(Some(1))
+        .max_length(Some(280));
+    let allow = ArrayBuilder::new()
+        .items(entry)
+        .max_items(Some(MAX_RULES))
+        .description(Some(
+            "What may be reached: NAME[:PORTS[/PROTOCOL]] with * for labels, ADDRESS[/LENGTH][:PORTS[/PROTOCOL]] with \
+             IPv6 in brackets, or internet. Without ports 443 and 80, without a protocol TCP.",
+        ));
+    let dry_run = ObjectBuilder::new()
+        .schema_type(SchemaType::new(Type::Boolean))
+        .default(Some(false.into()))
+        .description(Some(
+            "Allow everything public, and record what the rules would have refused.",
+        ));
+    ObjectBuilder::new()
+        .description(Some("What may be reached; everything else is refused."))
+        .property("allow", allow)
+        .required("allow")
+        .property("dry_run", dry_run)
+        .property("limits", Ref::from_schema_name(LIMITS))
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+}
+
+fn limits() -> ObjectBuilder {
+    let usual = Limits::default();
+    let most = u64::from(MAX_CONNECTIONS);
+    let connections = number("Connections at one time.", most, usual.connections.into());
+    let per_second = usual.connections_per_second.into();
+    let bytes = "Bytes per second, in and out each.";
+    ObjectBuilder::new()
+        .description(Some("Limits of each sandbox; 0 means none."))
+        .property("connections", connections)
+        .property(
+            "connections_per_second",
+            number("New connections per second.", most, per_second),
+        )
+        .property(
+            "bytes_per_second",
+            number(bytes, MAX_BYTES_PER_SECOND, usual.bytes_per_second),
+        )
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+}
+
 impl PartialSchema for Network {
     fn schema() -> RefOr<Schema> {
         let word = ObjectBuilder::new()
@@ -106,62 +157,9 @@ impl PartialSchema for Network {
             .description(Some(
                 "none: a private loopback alone. internet: all public addresses; outbound is its old name.",
             ));
-        let entry = ObjectBuilder::new()
-            .schema_type(SchemaType::new(Type::String))
-            .min_length(Some(1))
-            .max_length(Some(280));
-        let allow = ArrayBuilder::new()
-            .items(entry)
-            .max_items(Some(MAX_RULES))
-            .description(Some(
-                "What may be reached: NAME[:PORTS[/PROTOCOL]] with * for labels, ADDRESS[/LENGTH][:PORTS[/PROTOCOL]] with \
-                 IPv6 in brackets, or internet. Without ports 443 and 80, without a protocol TCP.",
-            ));
-        let usual = Limits::default();
-        let limits = ObjectBuilder::new()
-            .description(Some("Limits of each sandbox; 0 means none."))
-            .property(
-                "connections",
-                number(
-                    "Connections at one time.",
-                    MAX_CONNECTIONS.into(),
-                    usual.connections.into(),
-                ),
-            )
-            .property(
-                "connections_per_second",
-                number(
-                    "New connections per second.",
-                    MAX_CONNECTIONS.into(),
-                    usual.connections_per_second.into(),
-                ),
-            )
-            .property(
-                "bytes_per_second",
-                number(
-                    "Bytes per second, in and out each.",
-                    MAX_BYTES_PER_SECOND,
-                    usual.bytes_per_second,
-                ),
-            )
-            .additional_properties(Some(AdditionalProperties::FreeForm(false)));
-        let policy = ObjectBuilder::new()
-            .property("allow", allow)
-            .required("allow")
-            .property(
-                "dry_run",
-                ObjectBuilder::new()
-                    .schema_type(SchemaType::new(Type::Boolean))
-                    .default(Some(false.into()))
-                    .description(Some(
-                        "Allow everything public, and record what the rules would have refused.",
-                    )),
-            )
-            .property("limits", limits)
-            .additional_properties(Some(AdditionalProperties::FreeForm(false)));
         OneOfBuilder::new()
             .item(word)
-            .item(policy)
+            .item(Ref::from_schema_name(RULES))
             .description(Some("What a function may reach over the network."))
             .into()
     }
@@ -170,5 +168,10 @@ impl PartialSchema for Network {
 impl ToSchema for Network {
     fn name() -> std::borrow::Cow<'static, str> {
         "Network".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((RULES.into(), rules().into()));
+        schemas.push((LIMITS.into(), limits().into()));
     }
 }
