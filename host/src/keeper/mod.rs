@@ -264,6 +264,8 @@ impl Keeper {
         for live in self.live.values() {
             live.kill();
         }
+        // Its interface and table on the host, too.
+        drop(self.host.network.take());
         if let Err(error) = self.host.top.remove() {
             tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
         }
