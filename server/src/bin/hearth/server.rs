@@ -44,7 +44,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let config = Config::parse_from(arguments);
     start_logging(&config);
     // The last programs that it starts.
-    let runtimes = Runtimes::probe(&server.runtimes, &config);
+    let runtimes =
+        Runtimes::probe(&server.runtimes, &config).with_paths(|text| server.known_as.told(text));
     let limits = match Limits::for_this_process().lowered(&config.test_limits) {
         Ok(limits) => limits,
         Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
@@ -53,6 +54,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     if let Err(error) = server.lock_down() {
         return fail(&error.to_string());
     }
+    let known_as = server.known_as.clone();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(|| {
@@ -66,7 +68,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     };
     match runtime.block_on(run(config, server, runtimes)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("{error:#}")),
+        Err(error) => fail(&known_as.told(&format!("{error:#}"))),
     }
 }
 
@@ -81,8 +83,8 @@ async fn run(config: Config, server: Server, runtimes: Runtimes) -> anyhow::Resu
         listener,
         functions_listener,
         data_dir,
-        host_data_dir,
         runtimes: runtimes_dir,
+        known_as,
         lock: _lock,
     } = server;
     let listener = adopt(listener)?;
@@ -165,7 +167,7 @@ async fn run(config: Config, server: Server, runtimes: Runtimes) -> anyhow::Resu
         functions_listening: functions_address,
         setup_code: setup_code.as_deref(),
         new_token: token.as_ref().map(|token| token.secret.as_str()),
-        token_file: &host_data_dir.join("admin-token"),
+        token_file: &known_as.data_dir.join("admin-token"),
     };
     let mut out = std::io::stdout().lock();
     write!(out, "{announcement}")?;
