@@ -17,24 +17,20 @@ mod dump;
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
 
 use hearth_init::criu::{CriuProgram, DUMP_LOG, DumpSpec, Outside};
-use rustix::fs::Gid;
+use rustix::fs::{Gid, Mode};
 
 use self::dump::{mappings, run_dump};
 use crate::SandboxError;
 use crate::cgroup::Leaf;
-use crate::news::{News, Reporter};
+use crate::helpers::{Helper, News, Reporter};
 use crate::protocol::Sequence;
 use crate::settings::{IMAGES, Settings};
 
-/// Most jobs that wait. The server dumps one at a time, and removes no more than there are.
-const JOBS_MAX: usize = 4096;
 /// The directory of an image that is being made, and how that of any version begins. No image's name begins like that.
 const STAGING: &str = ".new-image";
 const STAGING_PREFIX: &str = ".new-";
@@ -69,10 +65,7 @@ enum Job {
 }
 
 /// The thread.
-pub(crate) struct ImageWorker {
-    jobs: mpsc::Sender<Job>,
-    waiting: Arc<AtomicUsize>,
-}
+pub(crate) struct ImageWorker(Helper<Job>);
 
 impl ImageWorker {
     pub(crate) fn start(
@@ -80,28 +73,17 @@ impl ImageWorker {
         criu: Option<CriuProgram>,
         reporter: Reporter,
     ) -> io::Result<Self> {
-        let (sender, jobs) = mpsc::channel::<Job>();
-        let waiting = Arc::new(AtomicUsize::new(0));
-        let left = waiting.clone();
         let images = Images {
             dir: settings.data_dir.join(IMAGES),
             init: settings.init.clone(),
             criu,
             readers: settings.readers(),
         };
-        std::thread::Builder::new()
-            .name("hearth-images".to_owned())
-            .spawn(move || {
-                for job in jobs {
-                    let (sequence, done) = images.run(job);
-                    left.fetch_sub(1, Ordering::AcqRel);
-                    reporter.report(News::Image(sequence, done));
-                }
-            })?;
-        Ok(Self {
-            jobs: sender,
-            waiting,
-        })
+        let run = move |job| {
+            let (sequence, done) = images.run(job);
+            reporter.report(News::Image(sequence, done));
+        };
+        Helper::start("hearth-images", || {}, run).map(Self)
     }
 
     /// Dumps the template of a sandbox, which leaves it stopped, unless it has more memory mappings.
@@ -112,7 +94,7 @@ impl ImageWorker {
         mappings: u64,
         dumpable: Dumpable,
     ) -> Result<(), SandboxError> {
-        self.take(Job::Dump {
+        self.0.take(Job::Dump {
             sequence,
             name,
             mappings,
@@ -122,15 +104,7 @@ impl ImageWorker {
 
     /// Removes an image.
     pub(crate) fn remove(&self, sequence: Sequence, name: String) -> Result<(), SandboxError> {
-        self.take(Job::Remove(sequence, name))
-    }
-
-    fn take(&self, job: Job) -> Result<(), SandboxError> {
-        if self.waiting.fetch_add(1, Ordering::AcqRel) >= JOBS_MAX || self.jobs.send(job).is_err() {
-            self.waiting.fetch_sub(1, Ordering::AcqRel);
-            return Err(SandboxError::step("image", "too much is to be done"));
-        }
-        Ok(())
+        self.0.take(Job::Remove(sequence, name))
     }
 }
 
@@ -228,8 +202,9 @@ impl Images {
         }
         fs::set_permissions(files, fs::Permissions::from_mode(FILES_MODE))?;
         File::open(files)?.sync_all()?;
-        open_to(staging, self.readers)?;
-        File::open(staging)?.sync_all()?;
+        let image = File::open(staging)?;
+        open_to(&image, self.readers)?;
+        image.sync_all()?;
         let place = self.dir.join(name);
         remove(&place)?;
         fs::rename(staging, &place)?;
@@ -238,10 +213,10 @@ impl Images {
 }
 
 /// Lets this group, and nobody else but root, into a directory.
-pub(crate) fn open_to(dir: &Path, readers: Option<Gid>) -> io::Result<()> {
-    rustix::fs::chown(dir, None, readers)?;
+pub(crate) fn open_to(dir: impl AsFd, readers: Option<Gid>) -> rustix::io::Result<()> {
+    rustix::fs::fchown(&dir, None, readers)?;
     let mode = if readers.is_some() { 0o750 } else { 0o700 };
-    fs::set_permissions(dir, fs::Permissions::from_mode(mode))
+    rustix::fs::fchmod(&dir, Mode::from_raw_mode(mode))
 }
 
 fn of_image(error: io::Error) -> SandboxError {

@@ -7,7 +7,8 @@
 //! The modules are listed from the outside in, and each uses only those below it:
 //! - [`process`]: the host process as a process, and how the server drops its privileges.
 //! - [`keeper`]: owns the sandboxes' state; takes requests, init's reports and process exits.
-//! - [`images`]: dumps templates, removes images. [`network`]: the way out of sandboxes. [`news`]: how their threads report.
+//! - [`images`]: dumps templates, removes images. [`network`]: the way out of sandboxes. [`helpers`]: the threads that do such
+//!   things.
 //! - [`criu`], [`probe`]: what the host can do.
 //! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them.
 //! - [`protocol`]: the messages.
@@ -22,7 +23,8 @@ mod keeper;
 
 mod images;
 mod network;
-mod news;
+
+mod helpers;
 
 mod criu;
 mod probe;

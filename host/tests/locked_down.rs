@@ -26,6 +26,19 @@ fn read(path: &str) -> io::Result<()> {
     fs::read(path).map(drop)
 }
 
+/// What types a command for the shell from which the host process was started. An error of the system call filter's is the
+/// only one that counts: others depend on what standard output is.
+fn type_into_terminal() -> io::Result<()> {
+    let letter = b'x';
+    // SAFETY: the call reads one byte, which is there.
+    let result = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCSTI, &raw const letter) };
+    let error = io::Error::last_os_error();
+    match (result, error.raw_os_error()) {
+        (-1, Some(libc::ENOSYS)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn attempts() -> Vec<Tried> {
     let data = Path::new("/run/hearth-data");
     let socket = || {
@@ -49,6 +62,7 @@ fn attempts() -> Vec<Tried> {
         let root = rustix::thread::Uid::ROOT;
         Ok(rustix::thread::set_thread_res_uid(root, root, root)?)
     };
+    let outlive = || Ok(rustix::process::set_parent_process_death_signal(None)?);
     vec![
         ("/etc/shadow", read("/etc/shadow")),
         ("/root", fs::read_dir("/root").map(drop)),
@@ -77,6 +91,9 @@ fn attempts() -> Vec<Tried> {
         ("mount", mount()),
         ("signal", signal()),
         ("root", root()),
+        ("outlive the host process", outlive()),
+        ("type into a terminal", type_into_terminal()),
+        ("a session's terminal", read("/dev/tty")),
         ("remove run", fs::rename(data.join("run"), data.join("x"))),
         (
             "remove images",
@@ -123,15 +140,21 @@ fn a_process_that_is_locked_down() {
     }
     // Only this thread is: that is enough, and no other makes system calls for it.
     let server = Server::begin().expect("privileges are dropped");
+    let session = rustix::process::getsid(None).expect("a session");
     server.lock_down(&[53]).expect("locked down");
     let status = fs::read_to_string("/proc/thread-self/status").expect("its status");
     let mut said = status;
+    said += &format!("Session: {}\n", session == rustix::process::getpid());
     for (what, tried) in attempts() {
         said += &format!("refused {what}: {}\n", tried.is_err());
     }
     for (what, tried) in allowed() {
         said += &format!("allowed {what}: {tried:?}\n");
     }
+    said += &format!(
+        "allowed figures: {:?}\n",
+        std::panic::catch_unwind(rustix::param::clock_ticks_per_second)
+    );
     let threads = std::thread::spawn(|| 7).join();
     said += &format!("allowed threads: {threads:?}\n");
     fs::write("/run/hearth-data/said", said).expect("it may write here");
@@ -192,6 +215,7 @@ fn nothing_but_the_servers_work_is_left_to_it() {
     assert_eq!(field("Uid:"), [&*uid; 4].join("\t"));
     assert_eq!(field("Gid:"), [&*uid; 4].join("\t"));
     assert_eq!(field("Groups:"), "");
+    assert_eq!(field("Session:"), "true", "its own, which has no terminal");
     let refused: Vec<_> = said
         .lines()
         .filter(|line| line.starts_with("refused "))

@@ -6,7 +6,6 @@
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use hearth_abi::time_slice::take_short_time_slices;
@@ -15,8 +14,8 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use crate::cgroup::{Leaf, owner};
+use crate::helpers::{Helper, News, Reporter};
 use crate::limits::INSTANCE_OOM_SCORE;
-use crate::news::{News, Reporter};
 use crate::protocol::{Key, LeafNumber};
 
 /// Attempts to move while the host is out of a resource, and the pause in between: an instance outside its cgroup has
@@ -40,27 +39,21 @@ pub(super) struct Attach {
     pub(super) uid: u32,
 }
 
-/// Starts the thread. It ends when the last sender is gone.
-pub(super) fn start(reporter: Reporter) -> io::Result<mpsc::Sender<Attach>> {
-    let (sender, jobs) = mpsc::channel::<Attach>();
-    std::thread::Builder::new()
-        .name("hearth-attach".to_owned())
-        .spawn(move || {
-            // Until it is moved, an instance has only its template's limits, and on a busy host that may be for as long as it
-            // takes to use up its memory. Where the kernel refuses, it works all the same.
-            let _ = take_short_time_slices();
-            for job in jobs {
-                if let Err(error) = attach(&job) {
-                    let instance_cgroup = job.leaf.procs();
-                    let detail = format!(
-                        "an instance cannot be moved into its cgroup {}: {error}",
-                        instance_cgroup.display()
-                    );
-                    reporter.report(News::AttachFailed(job.key, job.number, detail));
-                }
-            }
-        })?;
-    Ok(sender)
+/// Starts the thread.
+pub(super) fn start(reporter: Reporter) -> io::Result<Helper<Attach>> {
+    // Until it is moved, an instance has only its template's limits, and on a busy host that may be for as long as it takes
+    // to use up its memory. Where the kernel refuses, it works all the same.
+    let prepare = || drop(take_short_time_slices());
+    Helper::start("hearth-attach", prepare, move |job: Attach| {
+        if let Err(error) = attach(&job) {
+            let instance_cgroup = job.leaf.procs();
+            let detail = format!(
+                "an instance cannot be moved into its cgroup {}: {error}",
+                instance_cgroup.display()
+            );
+            reporter.report(News::AttachFailed(job.key, job.number, detail));
+        }
+    })
 }
 
 fn attach(job: &Attach) -> io::Result<()> {

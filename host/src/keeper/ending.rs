@@ -80,7 +80,7 @@ impl Keeper {
         if self.lose_prewarmed(key, None) {
             self.destroy(key);
         } else if destroying {
-            self.remove_sandbox(key, 0);
+            self.begin_removal(key);
         }
     }
 
@@ -115,6 +115,14 @@ impl Keeper {
             self.later(Duration::ZERO, 0, Job::Reap(builder));
         }
         if gone {
+            self.begin_removal(key);
+        }
+    }
+
+    fn begin_removal(&mut self, key: Key) {
+        if let Some(live) = self.live.get_mut(&key)
+            && !std::mem::replace(&mut live.removing, true)
+        {
             self.remove_sandbox(key, 0);
         }
     }
@@ -134,6 +142,7 @@ impl Keeper {
             Err(error) => tracing::warn!(%error, "cannot remove a sandbox"),
             Ok(()) => {}
         }
+        self.forget_jobs(key);
         if let Some(live) = self.live.remove(&key)
             && live.tell
         {

@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 
 use hearth_init::criu::CriuProgram;
+use rustix::fs::{Gid, Mode, OFlags};
 
 use crate::cgroup::{self, Tag, Top};
 use crate::criu::Criu;
@@ -38,17 +39,14 @@ impl Host {
         let tag = Tag::new();
         let top = Top::open(&tag)?;
         let run = settings.data_dir.join(RUN);
+        own_directory(&run, None).map_err(failed("directory"))?;
         cgroup::clear_stale_directories(&run);
         let dir = run.join(tag.as_str());
-        for dir in [&run, &dir] {
-            make_directory(dir, 0o700).map_err(failed("directory"))?;
-        }
+        make_directory(&dir, 0o700).map_err(failed("directory"))?;
         top.record(&dir).map_err(failed("directory"))?;
         capabilities.extend(probe::cgroup(&settings.init, &top, &dir));
         let images = settings.data_dir.join(IMAGES);
-        make_directory(&images, 0o700)
-            .and_then(|()| crate::images::open_to(&images, settings.readers()))
-            .map_err(failed("directory"))?;
+        own_directory(&images, settings.readers()).map_err(failed("directory"))?;
         crate::images::clear(&images);
         capabilities.push(match settings.server {
             Some(user) => {
@@ -89,6 +87,24 @@ pub(super) fn identity(program: &Path) -> String {
             format!("{size} {inode} {} {}", meta.mtime(), meta.mtime_nsec())
         },
     )
+}
+
+/// Makes a directory of root's in the data directory, or takes the one that is there, and lets nobody but `readers` in. When
+/// somebody removed it, whoever may make files in the data directory could have put something else there.
+fn own_directory(dir: &Path, readers: Option<Gid>) -> io::Result<()> {
+    let own = || -> io::Result<()> {
+        match fs::DirBuilder::new().mode(0o700).create(dir) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(dir, flags, Mode::empty())?;
+        if rustix::fs::fstat(&fd)?.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::other("it is not root's; remove it"));
+        }
+        Ok(crate::images::open_to(&fd, readers)?)
+    };
+    own().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))
 }
 
 /// Makes a directory with this mode, or gives it to one that is there.

@@ -40,8 +40,7 @@ impl Keeper {
                 return self.say(Reply::AttachFailed(target.key, target.leaf, detail));
             }
         };
-        // The thread lives as long as this sender.
-        let _ = self.attach.send(Attach {
+        let taken = self.attach.take(Attach {
             key: target.key,
             number: target.leaf,
             leaf,
@@ -49,6 +48,10 @@ impl Keeper {
             pidfd,
             uid,
         });
+        if let Err(error) = taken {
+            let detail = error.to_string();
+            self.say(Reply::AttachFailed(target.key, target.leaf, detail));
+        }
     }
 
     /// Kills an instance and everything that it started.
@@ -67,6 +70,9 @@ impl Keeper {
             return;
         };
         live.frozen.remove(&target.leaf);
+        // Nobody has a use for it any more, and its removal begins once.
+        live.leaves.remove(&target.leaf);
+        live.removed_leaves.insert(target.leaf);
         signal_instance(target.pid, live.uid, Signal::KILL);
         self.remove_instance_cgroup(target.key, target.leaf, 0);
     }
@@ -79,7 +85,7 @@ impl Keeper {
         leaf.kill();
         let removed = leaf.remove();
         if removed {
-            live.leaves.remove(&number);
+            live.removed_leaves.remove(&number);
         }
         // Once before the instance is gone would be too early to find all of its strays, and so is only the first time.
         if removed || tries == 0 {
@@ -97,9 +103,20 @@ impl Keeper {
     }
 
     pub(super) fn sweep(&mut self, key: Key) {
-        if self.live.get(&key).is_some_and(|live| !live.sweep()) {
+        let Some(live) = self.live.get_mut(&key).filter(|live| !live.sweep_is_due) else {
+            return;
+        };
+        if !live.sweep() {
+            live.sweep_is_due = true;
             self.later(RETRY.0, 0, Job::Sweep(key));
         }
+    }
+
+    pub(super) fn sweep_again(&mut self, key: Key) {
+        if let Some(live) = self.live.get_mut(&key) {
+            live.sweep_is_due = false;
+        }
+        self.sweep(key);
     }
 
     /// Makes instance cgroups for later.

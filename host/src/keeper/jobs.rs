@@ -32,6 +32,23 @@ pub(super) enum Job {
     GiveUpRestoring(Key, Duration),
 }
 
+impl Job {
+    /// The sandbox without which it is of no use.
+    fn sandbox(&self) -> Option<Key> {
+        match self {
+            Self::Reap(_) | Self::ReapUnheld(_) => None,
+            Self::Sweep(key)
+            | Self::RemoveInstanceCgroup(key, _)
+            | Self::RemoveSandbox(key)
+            | Self::FillPool(key, _)
+            | Self::GiveUpStarting(key)
+            | Self::GiveUpPrewarmed(key)
+            | Self::ReplacePrewarmed(key)
+            | Self::GiveUpRestoring(key, _) => Some(*key),
+        }
+    }
+}
+
 pub(super) struct Scheduled {
     at: Instant,
     tries: u32,
@@ -50,6 +67,13 @@ impl Keeper {
     pub(super) fn again(&mut self, tries: u32, job: Job) {
         let pause = RETRY.0.saturating_mul(1 << tries.min(16)).min(RETRY.1);
         self.later(pause, tries + 1, job);
+    }
+
+    /// Forgets what was to be done about a sandbox: some of it would have waited for an hour, and a server can make and
+    /// destroy very many in that time.
+    pub(super) fn forget_jobs(&mut self, of: Key) {
+        self.jobs
+            .retain(|scheduled| scheduled.job.sandbox() != Some(of));
     }
 
     pub(super) fn timeout(&self) -> Option<Timespec> {
@@ -76,7 +100,7 @@ impl Keeper {
                         self.again(tries, Job::ReapUnheld(pid));
                     }
                 }
-                Job::Sweep(key) => self.sweep(key),
+                Job::Sweep(key) => self.sweep_again(key),
                 Job::RemoveInstanceCgroup(key, leaf) => {
                     self.remove_instance_cgroup(key, leaf, tries)
                 }

@@ -20,6 +20,9 @@ use crate::SandboxError;
 use crate::protocol::request::Order;
 use crate::protocol::{Key, Papers, Reply, Sequence};
 
+/// Reports taken at once, more than a sandbox that is in order has to say: so that none keeps the others waiting.
+const REPORTS: usize = 16;
+
 /// The server waits for no template.
 fn unblocked(socket: OwnedFd) -> io::Result<OwnedFd> {
     rustix::io::ioctl_fionbio(&socket, true)?;
@@ -128,7 +131,7 @@ impl Keeper {
     /// Reads what init has to say.
     pub(super) fn on_report(&mut self, key: Key) {
         let mut buffer = [0; MAX_REPORT];
-        loop {
+        for _ in 0..REPORTS {
             let Some(live) = self.live.get_mut(&key) else {
                 return;
             };
@@ -144,6 +147,10 @@ impl Keeper {
                 return;
             }
             match Report::from_bytes(&buffer[..length]) {
+                // Stage 0 says it, and before PID 1 can say anything.
+                Ok(Report::Spawned { .. }) if live.init.is_some() || live.gone => {
+                    self.fail(key, SandboxError::step("report", "it has another PID 1"));
+                }
                 Ok(Report::Spawned { pid }) => match fds.pop() {
                     Some(pidfd) => self.spawned(key, pidfd),
                     None => self.end_unheld(key, pid),

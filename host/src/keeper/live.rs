@@ -64,6 +64,10 @@ pub(super) struct LiveSandbox {
     pub(super) template_end: Option<(Option<i32>, Option<i32>)>,
     /// Instance cgroups that there are.
     pub(super) leaves: HashSet<LeafNumber>,
+    /// Those that are being removed.
+    pub(super) removed_leaves: HashSet<LeafNumber>,
+    /// PID 1 had no room for the last order to sweep.
+    pub(super) sweep_is_due: bool,
     /// Of those, the ones that the server shall be told of when it runs.
     pub(super) prepared: Vec<LeafNumber>,
     /// Instances that are stopped, and whether others are with them.
@@ -74,6 +78,8 @@ pub(super) struct LiveSandbox {
     pub(super) gone: bool,
     /// It shall be removed.
     pub(super) destroying: bool,
+    /// Its removal has begun.
+    pub(super) removing: bool,
     /// The server wants to know when it is.
     pub(super) tell: bool,
 }
@@ -165,7 +171,8 @@ impl LiveSandbox {
 
     /// Creates an instance cgroup.
     pub(super) fn instance_cgroup(&mut self) -> io::Result<LeafNumber> {
-        if self.leaves.len() >= 2 * self.max_instances as usize + LEAVES_EXTRA {
+        let there = self.leaves.len() + self.removed_leaves.len();
+        if there >= 2 * self.max_instances as usize + LEAVES_EXTRA {
             return Err(io::Error::other(
                 "the sandbox has too many instance cgroups",
             ));

@@ -49,9 +49,9 @@ use self::outbox::{Outbox, Received};
 use self::prewarmed::PrewarmedSandboxes;
 use crate::HostProcessError;
 use crate::cgroup::Version;
+use crate::helpers::{Helper, News, Reporter};
 use crate::images::ImageWorker;
 use crate::network::Network;
-use crate::news::{News, Reporter};
 use crate::protocol::{Key, Reply, Sequence};
 
 /// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
@@ -114,7 +114,7 @@ impl Host {
 /// The state of all sandboxes.
 struct Keeper {
     host: Host,
-    attach: mpsc::Sender<attach::Attach>,
+    attach: Helper<attach::Attach>,
     images: ImageWorker,
     epoll: OwnedFd,
     outbox: Outbox,
@@ -264,6 +264,8 @@ impl Keeper {
         for live in self.live.values() {
             live.kill();
         }
+        // Its interface and table on the host, too.
+        drop(self.host.network.take());
         if let Err(error) = self.host.top.remove() {
             tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
         }

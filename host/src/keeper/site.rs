@@ -90,11 +90,14 @@ impl Site<'_> {
             outside: None,
             template_end: None,
             leaves: HashSet::new(),
+            removed_leaves: HashSet::new(),
+            sweep_is_due: false,
             prepared: Vec::new(),
             frozen: HashMap::new(),
             instance_cgroups: 0,
             gone: false,
             destroying: false,
+            removing: false,
             tell: false,
         };
         Ok((live, launched.template))

@@ -1,26 +1,33 @@
 //! The gateway: the network namespace between the sandboxes and the host's own. The thread that made it works in it.
+//!
+//! - [`changes`]: of sandboxes that run. [`removal`]: of those that are gone. [`sysctl`]: settings of namespaces.
+
+mod changes;
+mod removal;
+mod sysctl;
 
 use std::collections::HashMap;
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::net::{AddressFamily, SocketType};
 
+use self::changes::until;
+pub(super) use self::removal::{Leftover, Remover};
+use self::sysctl::{forward, has_ipv6, set};
 use super::address::{Addresses, INTERFACE, NetworkSettings, Slots, UPLINK};
-use super::connections::{Connection, Connections, Sockets};
+use super::connections::{Connections, Sockets};
 use super::link::{End, Route};
 use super::nft::Nftables;
-use super::rules::{Entry, entries};
+use super::rules::Entry;
 use super::sandbox::{Inside, current, no_link_local, within};
 use super::sys::unshare_network;
 use super::{Attached, rules};
 use crate::SandboxError;
-use crate::protocol::{Counters, KernelPolicy, Key, NetworkLimits, Prefix, Resolved};
+use crate::protocol::{KernelPolicy, Key, NetworkLimits, Prefix};
 
 /// Name of a sandbox's interface inside, and its number there, which leaves room for what the kernel makes by itself.
 const INSIDE: End<'_> = End {
@@ -45,9 +52,6 @@ const SYSCTLS: &[(&str, &str)] = &[
     // Half-open connections count towards a sandbox's limit for this long, seconds.
     ("netfilter/nf_conntrack_tcp_timeout_syn_sent", "30"),
 ];
-/// For this long after a change of rules, packets may still be judged by the old ones.
-const IN_FLIGHT: Duration = Duration::from_millis(2);
-
 /// See the module.
 pub(super) struct Gateway {
     /// What the Hearths of this host share.
@@ -74,21 +78,6 @@ struct Sandbox {
     limits: NetworkLimits,
     /// Until when an address is allowed at a port; 0 is any.
     resolved: HashMap<Entry, Instant>,
-}
-
-/// What is left of a sandbox when its rules are gone.
-pub(super) struct Leftover {
-    pub(super) key: Key,
-    slot: u32,
-    mark: u32,
-}
-
-/// Removes that: its interface and its connections. The kernel takes milliseconds for it, which nothing should wait for.
-pub(super) struct Remover {
-    slots: Arc<Mutex<Slots>>,
-    route: Route,
-    here: Connections,
-    host: Option<Connections>,
 }
 
 impl Gateway {
@@ -288,136 +277,11 @@ impl Gateway {
             let _ = self.route.remove(UPLINK);
         }
     }
-
-    /// Replaces a sandbox's policy, and cuts what it does not allow.
-    pub(super) fn set_policy(
-        &mut self,
-        key: Key,
-        policy: &KernelPolicy,
-    ) -> Result<(), SandboxError> {
-        let failed = |error: io::Error| SandboxError::step("network", error);
-        let sandbox = self.sandboxes.get_mut(&key).ok_or(SandboxError::Gone)?;
-        let resolved = until(&policy.resolved);
-        if resolved.len() > rules::RESOLVED_ENTRIES as usize {
-            return Err(SandboxError::specification(
-                "too many addresses are allowed",
-            ));
-        }
-        rules::replace(
-            &self.nftables,
-            sandbox.slot,
-            &self.addresses,
-            &sandbox.limits,
-            policy,
-        )
-        .map_err(failed)?;
-        sandbox.limits = policy.limits;
-        sandbox.resolved = resolved;
-        let mark = self.addresses.mark(sandbox.slot);
-        for pause in [Duration::ZERO, IN_FLIGHT] {
-            sleep(pause);
-            for connection in self.connections.with_mark(mark).map_err(failed)? {
-                if !allows(policy, &self.permitted, &connection) {
-                    // Where the kernel cannot, the next packet tells whoever sends it.
-                    let _ = sandbox.sockets.end(&connection);
-                    self.connections.cut(&connection).map_err(failed)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Allows an address that a name resolved to.
-    pub(super) fn allow(&mut self, key: Key, resolved: &Resolved) -> Result<(), SandboxError> {
-        if !resolved.is_acceptable() || resolved.ttl.is_zero() {
-            return Err(SandboxError::specification(
-                "the ports or the time are not acceptable",
-            ));
-        }
-        let sandbox = self.sandboxes.get_mut(&key).ok_or(SandboxError::Gone)?;
-        let mut entries = until(std::slice::from_ref(resolved));
-        // The longer time counts.
-        entries.retain(|entry, at| sandbox.resolved.get(entry).is_none_or(|until| until < at));
-        if sandbox.resolved.len() + entries.len() > rules::RESOLVED_ENTRIES as usize {
-            let now = Instant::now();
-            sandbox.resolved.retain(|_, until| *until > now);
-            if sandbox.resolved.len() + entries.len() > rules::RESOLVED_ENTRIES as usize {
-                return Err(SandboxError::specification(
-                    "too many addresses are allowed",
-                ));
-            }
-        }
-        let (known, new) = entries
-            .keys()
-            .partition::<Vec<_>, _>(|entry| sandbox.resolved.contains_key(entry));
-        rules::allow(&self.nftables, sandbox.slot, resolved, &known, &new)
-            .map_err(|error| SandboxError::step("network", error))?;
-        sandbox.resolved.extend(entries);
-        Ok(())
-    }
-
-    /// What the kernel has counted.
-    pub(super) fn count(&self, key: Key) -> Result<Counters, SandboxError> {
-        let sandbox = self.sandboxes.get(&key).ok_or(SandboxError::Gone)?;
-        let [out, inward, connections, refused] = rules::counted(&self.nftables, sandbox.slot)
-            .map_err(|error| SandboxError::step("network", error))?;
-        Ok(Counters {
-            bytes_out: out.0,
-            packets_out: out.1,
-            bytes_in: inward.0,
-            packets_in: inward.1,
-            connections: connections.1,
-            refused: refused.1,
-        })
-    }
-}
-
-impl Remover {
-    /// From now on there may be connections in the host's own namespace, too.
-    pub(super) fn reach_host(&mut self, host: Connections) {
-        self.host = Some(host);
-    }
-
-    pub(super) fn remove(&self, leftover: &Leftover) {
-        // The interface may be gone with the sandbox's namespace.
-        let _ = self.route.remove(INTERFACE + leftover.slot);
-        for connections in [Some(&self.here), self.host.as_ref()].into_iter().flatten() {
-            if let Err(error) = connections.forget(leftover.mark) {
-                tracing::warn!(%error, "cannot forget the connections of a sandbox");
-            }
-        }
-        lock(&self.slots).put(leftover.slot);
-    }
 }
 
 fn lock(slots: &Mutex<Slots>) -> MutexGuard<'_, Slots> {
     // No step of what is done to them can be half done.
     slots.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Whether a policy lets a connection that has begun go on.
-fn allows(policy: &KernelPolicy, permitted: &[Prefix], connection: &Connection) -> bool {
-    let (address, protocol, port) = (connection.address, connection.protocol, connection.port);
-    let by_name = |resolved: &Resolved| {
-        (resolved.address, resolved.protocol) == (address, protocol)
-            && (resolved.is_any_port() || resolved.ports.contains(&port))
-    };
-    let is_public = !permitted.iter().any(|prefix| prefix.contains(address));
-    ((policy.internet || policy.dry_run) && is_public)
-        || policy
-            .allow
-            .iter()
-            .any(|allowed| allowed.contains(address, protocol, port))
-        || policy.resolved.iter().any(by_name)
-}
-
-/// Until when the entries of addresses are valid.
-fn until(all: &[Resolved]) -> HashMap<Entry, Instant> {
-    let now = Instant::now();
-    all.iter()
-        .filter(|resolved| !resolved.ttl.is_zero())
-        .flat_map(|resolved| entries(resolved).map(move |entry| (entry, now + resolved.ttl)))
-        .collect()
 }
 
 fn host_name(number: u32) -> String {
@@ -430,34 +294,4 @@ fn default(address: IpAddr) -> Prefix {
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     Prefix::new(all, 0).unwrap_or(Prefix::host(all))
-}
-
-/// Sets something below `/proc/sys/net` of the calling thread's network namespace, if this kernel has it.
-fn set(name: &str, value: &str) -> io::Result<()> {
-    match fs::write(format!("/proc/sys/net/{name}"), value) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
-    }
-}
-
-fn has_ipv6() -> bool {
-    let disabled = fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6");
-    disabled.is_ok_and(|disabled| disabled.trim() == "0")
-}
-
-/// Lets the calling thread's network namespace, which is the host's, pass packets on.
-fn forward(has_ipv6: bool) -> io::Result<()> {
-    const ALL6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
-    set("ipv4/ip_forward", "1")?;
-    if !has_ipv6 || fs::read_to_string(ALL6)?.trim() != "0" {
-        return Ok(());
-    }
-    // A router does not listen to other routers' advertisements unless it is told to: the host keeps its addresses.
-    for entry in fs::read_dir("/proc/sys/net/ipv6/conf")?.flatten() {
-        let accept = entry.path().join("accept_ra");
-        if fs::read_to_string(&accept).is_ok_and(|value| value.trim() == "1") {
-            fs::write(accept, "2")?;
-        }
-    }
-    fs::write(ALL6, "1")
 }

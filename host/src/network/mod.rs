@@ -36,7 +36,7 @@ pub use self::address::NetworkSettings;
 use self::connections::Connections;
 use self::gateway::{Gateway, Leftover, Remover};
 use crate::SandboxError;
-use crate::news::{News, Reporter};
+use crate::helpers::{News, Reporter};
 use crate::protocol::{KernelPolicy, Key, Resolved, Sequence};
 
 /// Most requests that wait. Protects the host process's memory from a server that asks faster than the kernel answers.

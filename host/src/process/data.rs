@@ -3,6 +3,7 @@
 //! It is root's, and its group is the server's, who may make files in it. It is sticky (`chmod +t`), so that the server can
 //! neither rename nor remove what is the host process's in it: `run`, `images` and `lock`.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{
@@ -13,11 +14,12 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::settings::{IMAGES, RUN};
 use crate::user::ServerUser;
 
 /// Root may do all, the server's group may make files, and each owns what it made.
 const MODE: u32 = 0o1770;
+/// How the names of what a server has in it begin: beside these it has temporary files.
+const SERVERS: [&str; 4] = ["admin-token", "code", "hearth.db", "manifests"];
 /// The file that is locked. It holds the host process's number.
 const LOCK: &str = "lock";
 /// How long to wait for a server whose host process is dead: it ends in a moment.
@@ -39,6 +41,9 @@ pub enum DataDirError {
     /// Another server has it.
     #[error("another server is using it; stop that one or choose another directory")]
     InUse,
+    /// It is full of something else.
+    #[error("is neither empty nor a data directory of Hearth's; choose another directory")]
+    Foreign,
     /// A step failed.
     #[error("cannot be {0}: {1}")]
     Step(&'static str, io::Error),
@@ -59,10 +64,34 @@ impl DataDir {
                 .map_err(step("created"))?;
         }
         let path = dir.canonicalize().map_err(step("read"))?;
+        if is_foreign(&path).map_err(step("read"))? {
+            return Err(DataDirError::Foreign);
+        }
         let lock = lock(&path.join(LOCK))?;
         give(&path, user).map_err(step("given to the server's user"))?;
         Ok(Self { path, lock })
     }
+}
+
+/// Whether it holds things, and none that Hearth makes: it and what is in it shall not change hands by mistake.
+fn is_foreign(dir: &Path) -> io::Result<bool> {
+    let mut is_empty = true;
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        if name == LOCK || is_servers(&name) {
+            return Ok(false);
+        }
+        // Every file system of its own has this one.
+        is_empty &= name == "lost+found";
+    }
+    Ok(!is_empty)
+}
+
+fn is_servers(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    SERVERS
+        .iter()
+        .any(|servers| name.starts_with(servers.as_bytes()))
 }
 
 fn lock(path: &Path) -> Result<File, DataDirError> {
@@ -76,6 +105,10 @@ fn lock(path: &Path) -> Result<File, DataDirError> {
         .mode(0o600)
         .open(path)
         .map_err(step)?;
+    let meta = lock.metadata().map_err(step)?;
+    if !meta.is_file() || meta.nlink() != 1 || meta.uid() != 0 {
+        return Err(step(io::Error::other("its lock is not root's; remove it")));
+    }
     let deadline = Instant::now() + ENDING;
     while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         let mut holder = String::new();
@@ -94,8 +127,8 @@ fn lock(path: &Path) -> Result<File, DataDirError> {
     Ok(lock)
 }
 
-/// Gives the directory to root and to the server's group. When it was another user's before, what is in it is given to the
-/// server first: an interrupted run does that again.
+/// Gives the directory to root and to the server's group. When it was another user's before, what a server made in it is
+/// given to this one first: an interrupted run does that again.
 fn give(dir: &Path, user: ServerUser) -> io::Result<()> {
     let meta = fs::metadata(dir)?;
     let is_given = (meta.uid(), meta.gid(), meta.mode() & 0o7777) == (0, user.gid, MODE);
@@ -106,13 +139,9 @@ fn give(dir: &Path, user: ServerUser) -> io::Result<()> {
         let former = meta.gid();
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
-            if [RUN, IMAGES, LOCK]
-                .iter()
-                .any(|name| entry.file_name() == *name)
-            {
-                continue;
+            if is_servers(&entry.file_name()) {
+                give_tree(&entry.path(), former, user)?;
             }
-            give_tree(&entry.path(), former, user)?;
         }
     }
     lchown(dir, Some(0), Some(user.gid))?;
@@ -182,5 +211,44 @@ mod tests {
         ));
         drop(prepared);
         DataDir::prepare(&data, USER).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_hearths_does_not_change_hands() {
+        let dir = tempfile::tempdir().unwrap();
+        let before = fs::metadata(dir.path()).unwrap();
+        fs::write(dir.path().join("letters"), "").unwrap();
+        let refused = DataDir::prepare(dir.path(), USER);
+        assert!(matches!(refused, Err(DataDirError::Foreign)), "{refused:?}");
+        let after = fs::metadata(dir.path()).unwrap();
+        assert_eq!((after.gid(), after.mode()), (before.gid(), before.mode()));
+        // Beside what is Hearth's, it stays whose it is.
+        fs::write(dir.path().join("hearth.db"), "").unwrap();
+        DataDir::prepare(dir.path(), USER).unwrap();
+        assert_eq!(owner(&dir.path().join("letters")), (0, 0));
+        assert_eq!(owner(&dir.path().join("hearth.db")), (USER.uid, USER.gid));
+    }
+
+    #[test]
+    fn a_lock_that_a_server_has_made_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = dir.path().join(LOCK);
+        let refused = || {
+            matches!(
+                DataDir::prepare(dir.path(), USER),
+                Err(DataDirError::Step("locked", _))
+            )
+        };
+        fs::write(dir.path().join("hearth.db"), "precious").unwrap();
+        std::os::unix::fs::symlink("hearth.db", &lock).unwrap();
+        assert!(refused(), "a link");
+        fs::remove_file(&lock).unwrap();
+        fs::hard_link(dir.path().join("hearth.db"), &lock).unwrap();
+        assert!(refused(), "another name of a file");
+        fs::remove_file(&lock).unwrap();
+        fs::write(&lock, "").unwrap();
+        lchown(&lock, Some(USER.uid), None).unwrap();
+        assert!(refused(), "a file of its own");
+        assert_eq!(fs::read(dir.path().join("hearth.db")).unwrap(), b"precious");
     }
 }

@@ -95,7 +95,6 @@ const CALLS: &[(&str, &[i64])] = &[
             libc::SYS_copy_file_range,
             libc::SYS_sendfile,
             libc::SYS_fadvise64,
-            libc::SYS_ioctl,
         ],
     ),
     (
@@ -173,7 +172,6 @@ const CALLS: &[(&str, &[i64])] = &[
             libc::SYS_sched_getparam,
             libc::SYS_sched_getscheduler,
             libc::SYS_getcpu,
-            libc::SYS_prctl,
             libc::SYS_getpid,
             libc::SYS_getppid,
             libc::SYS_gettid,
@@ -215,6 +213,18 @@ const OLD_CALLS: &[i64] = &[
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: &[i64] = &[];
+
+/// What it may ask of a device, and a terminal is one: nothing by which it could type into it (`TIOCSTI`).
+const IOCTLS: [u64; 5] = [
+    libc::FIONBIO,
+    libc::FIONREAD,
+    libc::FIOCLEX,
+    // Whether it is a terminal at all.
+    libc::TCGETS,
+    libc::TCGETS2,
+];
+/// What it may change of itself: names of threads and of memory. Not that it ends with the host process.
+const PRCTLS: [libc::c_int; 2] = [libc::PR_SET_NAME, libc::PR_SET_VMA];
 
 /// Allows [`CALLS`], and to map memory that cannot be executed and to start threads; answers ENOSYS to everything else, by
 /// which a C library finds another way where there is one.
@@ -261,6 +271,21 @@ fn program() -> Result<BpfProgram, Failure> {
         )?;
         Ok(vec![SeccompRule::new(vec![condition])?])
     };
+    let one_of = |argument, values: &[u64]| -> Result<Vec<SeccompRule>, Failure> {
+        let mut rules = Vec::new();
+        for value in values {
+            // The kernel looks at as many bits of it.
+            let (length, op) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);
+            let condition = SeccompCondition::new(argument, length, op, *value)?;
+            rules.push(SeccompRule::new(vec![condition])?);
+        }
+        Ok(rules)
+    };
+    rules.insert(libc::SYS_ioctl, one_of(1, &IOCTLS)?);
+    rules.insert(
+        libc::SYS_prctl,
+        one_of(0, &PRCTLS.map(|option| option as u64))?,
+    );
     // Questions to DNS servers: sockets of the Internet, no others. To which TCP ports they connect, Landlock says.
     rules.insert(libc::SYS_socket, internet_sockets()?);
     rules.insert(libc::SYS_bind, Vec::new());

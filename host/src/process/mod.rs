@@ -34,6 +34,22 @@ use crate::{Host, HostProcessError};
 pub const SERVE: &str = "serve";
 /// How long the server may take to end once everything else has.
 const LAST_STEPS: Duration = Duration::from_secs(10);
+/// How much longer than it may drain the server may take to end after a signal. It needs some two seconds; one that takes
+/// this long ignores the signal.
+const AFTER_DRAIN: Duration = Duration::from_secs(20);
+/// What the server gets of the environment: its settings, and what programs and libraries go by. Not what else whoever
+/// started the host process had in it, such as keys.
+const VARIABLES: [&str; 9] = [
+    "HEARTH_",
+    "MIMALLOC_",
+    "LC_",
+    "LANG",
+    "NO_COLOR",
+    "PATH",
+    "RUST_BACKTRACE",
+    "TERM",
+    "TZ",
+];
 
 /// What the server gets.
 pub struct ServerStart {
@@ -47,6 +63,8 @@ pub struct ServerStart {
     pub data_dir: DataDir,
     /// Directory of the runtimes.
     pub runtimes: std::path::PathBuf,
+    /// How long requests that run may take to finish after a signal.
+    pub drain: Duration,
 }
 
 /// Starts the server and serves it until it ends. Returns its exit status, or nothing when a signal came before it was
@@ -55,7 +73,7 @@ pub struct ServerStart {
 /// # Errors
 /// [`HostProcessError`]; the server has been killed then.
 pub fn run(host: Host, start: ServerStart) -> Result<Option<ExitStatus>, HostProcessError> {
-    signals::install()?;
+    signals::install(start.drain + AFTER_DRAIN)?;
     let (ours, theirs) = socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,
@@ -67,6 +85,8 @@ pub fn run(host: Host, start: ServerStart) -> Result<Option<ExitStatus>, HostPro
         .arg0_hearth()
         .arg(SERVE)
         .args(&start.arguments)
+        .env_clear()
+        .envs(environment())
         .env(server::DATA_DIR, &start.data_dir.path)
         .env(server::RUNTIMES, &start.runtimes)
         // What does not fit its memory SQLite puts there, and nowhere else may it write.
@@ -107,6 +127,18 @@ pub fn run(host: Host, start: ServerStart) -> Result<Option<ExitStatus>, HostPro
             other.map(|_| None)
         }
     }
+}
+
+fn environment() -> impl Iterator<Item = (OsString, OsString)> {
+    let is_known = |name: &OsString| {
+        let name = name.as_encoded_bytes();
+        let mut known = VARIABLES.iter();
+        known.any(|known| match known.ends_with('_') {
+            true => name.starts_with(known.as_bytes()),
+            false => name == known.as_bytes(),
+        })
+    };
+    std::env::vars_os().filter(move |(name, _)| is_known(name))
 }
 
 /// `hearth`, as whoever started it wrote it.

@@ -51,12 +51,31 @@ pub struct Server {
     pub functions_listener: Option<OwnedFd>,
     /// The data directory, as the server sees it.
     pub data_dir: PathBuf,
-    /// The same as the host calls it, to be shown to people.
-    pub host_data_dir: PathBuf,
     /// The runtimes' directory, as the server sees it.
     pub runtimes: PathBuf,
+    /// What both are to people.
+    pub known_as: KnownAs,
     /// Holds the lock on the data directory.
     pub lock: OwnedFd,
+}
+
+/// The names of the directories that the server sees in other places than everybody else.
+#[derive(Debug, Clone)]
+pub struct KnownAs {
+    /// The data directory.
+    pub data_dir: PathBuf,
+    /// The runtimes' directory.
+    pub runtimes: PathBuf,
+}
+
+impl KnownAs {
+    /// A text for people, in which the directories have the names that they know.
+    #[must_use]
+    pub fn told(&self, text: &str) -> String {
+        let (data_dir, runtimes) = (self.data_dir.display(), self.runtimes.display());
+        text.replace(DATA_PLACE, &data_dir.to_string())
+            .replace(RUNTIMES_PLACE, &runtimes.to_string())
+    }
 }
 
 fn step<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> ServerError {
@@ -99,8 +118,9 @@ impl Server {
         };
 
         // 2. What it may see: its data, the runtimes, and nothing of the host's /run, where other services have their
-        //    sockets.
+        //    sockets. And processes of other users, functions among them: by name only, as on most hosts.
         place(Path::new(&host_data_dir), Path::new(&host_runtimes))?;
+        show_processes()?;
 
         // 3. No way to ever have a capability: not by exec, not by a change of user.
         rustix::thread::clear_ambient_capability_set().map_err(step("ambient capabilities"))?;
@@ -137,8 +157,12 @@ impl Server {
         rustix::thread::set_capabilities(None, sets).map_err(step("capabilities"))?;
         rustix::thread::set_no_new_privs(true).map_err(step("no_new_privs"))?;
 
-        // 6. It ends with the host process; and no other process looks into it. Changing users has cleared the one and
-        //    set the other; both are said all the same.
+        // 6. A session without a terminal: nobody types into that of whoever started the host process. It ends with the
+        //    host process; and no other process looks into it. Changing users has cleared the one and set the other; both
+        //    are said all the same.
+        rustix::process::setsid().map_err(step("a session"))?;
+        // Read once, from a file or by a call that are closed to it from here on (getauxval(3)).
+        rustix::param::page_size();
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
             .map_err(step("dying with the host process"))?;
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
@@ -148,8 +172,11 @@ impl Server {
             listener,
             functions_listener: fds.next(),
             data_dir: DATA_PLACE.into(),
-            host_data_dir: host_data_dir.into(),
             runtimes: RUNTIMES_PLACE.into(),
+            known_as: KnownAs {
+                data_dir: host_data_dir.into(),
+                runtimes: host_runtimes.into(),
+            },
             lock,
         })
     }
@@ -167,6 +194,31 @@ impl Server {
         lock_down::restrict_calls()
             .map_err(|error| ServerError::Step("the system call filter", io::Error::other(error)))
     }
+}
+
+/// Mounts another `/proc` if the host's hides the processes of other users (`hidepid` in proc(5)): the server watches the
+/// processes of functions.
+fn show_processes() -> Result<(), ServerError> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(step("/proc"))?;
+    if !hides_processes(&mounts) {
+        return Ok(());
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    rustix::mount::mount("proc", "/proc", "proc", flags, c"hidepid=0").map_err(step("/proc"))
+}
+
+/// Of a `mountinfo` file (proc(5)).
+fn hides_processes(mountinfo: &str) -> bool {
+    let proc = mountinfo
+        .lines()
+        .rev()
+        .find(|line| line.split(' ').nth(4) == Some("/proc"));
+    proc.is_some_and(|line| {
+        let mut options = line.rsplit(' ').next().unwrap_or_default().split(',');
+        options.any(|option| {
+            option.starts_with("hidepid=") && !["hidepid=0", "hidepid=off"].contains(&option)
+        })
+    })
 }
 
 /// Puts the two directories where the server can reach them, in a mount namespace of its own.
@@ -196,4 +248,32 @@ fn place(data_dir: &Path, runtimes: &Path) -> Result<(), ServerError> {
             .map_err(step("placing a directory in /run"))?;
     }
     std::env::set_current_dir("/").map_err(step("leaving the working directory"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proc_that_hides_processes_is_told() {
+        let line = |options| {
+            format!(
+                "1 0 0:1 / / rw - ext4 /dev/vda rw\n22 1 0:20 / /proc rw,nosuid shared:5 - proc proc {options}\n"
+            )
+        };
+        for options in [
+            "rw,hidepid=2",
+            "rw,gid=4,hidepid=invisible",
+            "rw,hidepid=noaccess,gid=4",
+        ] {
+            assert!(hides_processes(&line(options)), "{options}");
+        }
+        for options in ["rw", "rw,hidepid=0", "rw,hidepid=off,gid=4"] {
+            assert!(!hides_processes(&line(options)), "{options}");
+        }
+        // What is mounted last is what is seen.
+        let covered = line("rw,hidepid=2") + &line("rw");
+        assert!(!hides_processes(&covered));
+        assert!(!hides_processes(""));
+    }
 }

@@ -5,15 +5,22 @@
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The server's pidfd, once there is one. Stays open to the end of the process.
 static SERVER: AtomicI32 = AtomicI32::new(-1);
 /// A signal came before.
 static STOPPED: AtomicBool = AtomicBool::new(false);
+/// Seconds that the server may take to end after the first one.
+static PATIENCE: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn pass_on(signal: libc::c_int) {
-    STOPPED.store(true, Ordering::Relaxed);
+    if !STOPPED.swap(true, Ordering::Relaxed) {
+        // SAFETY: async-signal-safe, and touches no memory. When the time is over, SIGALRM ends this process, and with it a
+        // server that takes no signals.
+        unsafe { libc::alarm(PATIENCE.load(Ordering::Relaxed)) };
+    }
     let server = SERVER.load(Ordering::Relaxed);
     if server < 0 {
         return;
@@ -33,8 +40,10 @@ extern "C" fn pass_on(signal: libc::c_int) {
     }
 }
 
-/// Passes the signals on from here on.
-pub(super) fn install() -> io::Result<()> {
+/// Passes the signals on from here on; this long after the first one it is over.
+pub(super) fn install(patience: Duration) -> io::Result<()> {
+    let seconds = u32::try_from(patience.as_secs()).unwrap_or(u32::MAX);
+    PATIENCE.store(seconds, Ordering::Relaxed);
     for signal in [libc::SIGTERM, libc::SIGINT] {
         // SAFETY: `sigaction` is plain data, whose zeroes mean no flags and an empty mask; the handler does only what a
         // handler may.

@@ -80,6 +80,20 @@ impl Runtimes {
         })
     }
 
+    /// Has every reason tell of paths as people know them.
+    #[must_use]
+    pub fn with_paths(mut self, told: impl Fn(&str) -> String) -> Self {
+        for files in [&mut self.python, &mut self.node] {
+            if let Err(reason) = &mut files.version {
+                *reason = told(reason);
+            }
+            if let Err(reason) = &mut files.fork {
+                *reason = told(reason);
+            }
+        }
+        self
+    }
+
     /// The one of this language.
     pub fn get(&self, runtime: Runtime) -> &RuntimeFiles {
         match runtime {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use bytes::Bytes;
+use hearth_host::process::server::DATA_PLACE;
 use reqwest::multipart::{Form, Part};
 use reqwest::{Body, Method, RequestBuilder};
 use serde_json::json;
@@ -48,12 +49,12 @@ fn pieces(bytes: &Bytes) -> Body {
     Body::wrap_stream(futures_util::stream::iter(pieces))
 }
 
-/// Files without a name that the server has open in its data directory: uploads on their way in.
+/// Files without a name that the server has open in its data directory, by its own name for that: uploads on their way in.
 fn spooled(server: &Server) -> usize {
-    let dir = server.data_dir().canonicalize().expect("it is there");
+    let dir = Path::new(DATA_PLACE);
     let open = figures::descriptors(server.serve_pid()).expect("the server runs");
     open.iter()
-        .filter(|link| link.parent() == Some(&dir))
+        .filter(|link| link.parent() == Some(dir))
         .filter(|link| link.to_string_lossy().ends_with(" (deleted)"))
         .count()
 }

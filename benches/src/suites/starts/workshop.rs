@@ -122,7 +122,8 @@ impl Workshop {
             busy_poll: Duration::ZERO,
         };
         let key = FunctionKey::new(1);
-        let (template, _) = Template::boot(&self.host, spec, &config, key, &self.logs, None).await?;
+        let (template, _) =
+            Template::boot(&self.host, spec, &config, key, &self.logs, None).await?;
         listen(&template);
         Ok(template)
     }

@@ -68,6 +68,7 @@ pub(crate) fn main(config: &Config, mut arguments: Vec<OsString>) -> anyhow::Res
         listeners: (listener, for_functions),
         data_dir,
         runtimes,
+        drain: std::time::Duration::from_secs(config.drain_s.into()),
     };
     let Some(status) = process::run(host, start)? else {
         return Ok(ExitCode::from(SIGNALLED + 15));

@@ -51,7 +51,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         _ => network::resolver::of_host(Path::new("/etc/resolv.conf")),
     };
     // The last programs that it starts.
-    let runtimes = Runtimes::probe(&server.runtimes, &config);
+    let runtimes =
+        Runtimes::probe(&server.runtimes, &config).with_paths(|text| server.known_as.told(text));
     let limits = match Limits::for_this_process().lowered(&config.test_limits) {
         Ok(limits) => limits,
         Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
@@ -61,6 +62,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     if let Err(error) = server.lock_down(&ports) {
         return fail(&error.to_string());
     }
+    let known_as = server.known_as.clone();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(|| {
@@ -74,7 +76,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     };
     match runtime.block_on(run(config, server, runtimes, resolvers)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("{error:#}")),
+        Err(error) => fail(&known_as.told(&format!("{error:#}"))),
     }
 }
 
@@ -94,8 +96,8 @@ async fn run(
         listener,
         functions_listener,
         data_dir,
-        host_data_dir,
         runtimes: runtimes_dir,
+        known_as,
         lock: _lock,
     } = server;
     let listener = adopt(listener)?;
@@ -180,7 +182,7 @@ async fn run(
         functions_listening: functions_address,
         setup_code: setup_code.as_deref(),
         new_token: token.as_ref().map(|token| token.secret.as_str()),
-        token_file: &host_data_dir.join("admin-token"),
+        token_file: &known_as.data_dir.join("admin-token"),
     };
     let mut out = std::io::stdout().lock();
     write!(out, "{announcement}")?;

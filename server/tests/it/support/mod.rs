@@ -64,6 +64,11 @@ impl Server {
         Self::launch(launch().through(["prlimit".to_owned(), limit]))
     }
 
+    /// Starts a server by a program that executes what its last arguments name.
+    pub fn start_through(words: &[&str]) -> Self {
+        Self::launch(launch().through(words.iter().copied()))
+    }
+
     /// Starts a server with further settings in a directory that outlives it.
     pub fn start_in_with(dir: &Path, settings: &[(&str, &str)]) -> Self {
         Self::launch(launch().in_directory(dir).settings(settings))
