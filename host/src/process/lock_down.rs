@@ -11,9 +11,10 @@ use seccompiler::{
     SeccompRule,
 };
 
+use super::internet_sockets::internet_sockets;
 use super::server::{DATA_PLACE, RUNTIMES_PLACE};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The newest Landlock whose rights were looked at one by one for what follows; older kernels get what they know.
 const LANDLOCK_ABI: ABI = ABI::V6;
@@ -231,28 +232,6 @@ const PRCTLS: [libc::c_int; 2] = [libc::PR_SET_NAME, libc::PR_SET_VMA];
 pub(super) fn restrict_calls() -> Result<(), Failure> {
     seccompiler::apply_filter(&program()?)?;
     Ok(())
-}
-
-/// TCP and UDP over IPv4 and IPv6.
-fn internet_sockets() -> Result<Vec<SeccompRule>, Failure> {
-    /// What `socket` takes beside the type, in the same argument.
-    const FLAGS: i32 = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    let mut rules = Vec::new();
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
-            let is = |argument, operation, value: i32| {
-                let value = u64::from(value.cast_unsigned());
-                SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
-            };
-            let but_flags = SeccompCmpOp::MaskedEq(u64::from((!FLAGS).cast_unsigned()));
-            rules.push(SeccompRule::new(vec![
-                is(0, SeccompCmpOp::Eq, family)?,
-                is(1, but_flags, kind)?,
-                is(2, SeccompCmpOp::Eq, 0)?,
-            ])?);
-        }
-    }
-    Ok(rules)
 }
 
 fn program() -> Result<BpfProgram, Failure> {
