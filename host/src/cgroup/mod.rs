@@ -98,12 +98,12 @@ impl Directories {
     }
 }
 
-/// The server's own cgroup, in which every sandbox has one.
+/// The host process's own cgroup, in which every sandbox has one.
 #[derive(Debug)]
 pub(crate) struct Top(Directories);
 
 impl Top {
-    /// Finds the controllers, clears what dead servers left, and makes a directory for this server.
+    /// Finds the controllers, clears what dead host processes left, and makes a directory for this one.
     pub fn open(tag: &Tag) -> Result<Self, SandboxError> {
         let missing = |reason| SandboxError::Missing {
             what: "the cgroup controllers memory, pids and cpu",
@@ -130,7 +130,7 @@ impl Top {
         Ok(Self(top))
     }
 
-    /// Writes into the server's directory where its cgroups are, for the server after it.
+    /// Writes into the directory of roots where the cgroups are, for the host process after this one.
     pub fn record(&self, dir: &Path) -> io::Result<()> {
         stale::record(dir, &self.0.distinct())
     }
@@ -164,7 +164,7 @@ impl Top {
         Ok(group)
     }
 
-    /// Removes the server's own cgroup; every sandbox must be gone.
+    /// Removes the host process's own cgroup; every sandbox must be gone.
     pub fn remove(&self) -> io::Result<()> {
         self.0.remove()
     }

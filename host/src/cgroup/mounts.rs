@@ -1,4 +1,4 @@
-//! Where the cgroup hierarchies are mounted, and the server's own place in them.
+//! Where the cgroup hierarchies are mounted, and the host process's own place in them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use super::{Directories, Version};
 /// The controllers, found.
 #[derive(Debug)]
 pub enum Found {
-    /// The server's own directory in each hierarchy.
+    /// The host process's own directory in each hierarchy.
     V1(Directories),
     /// One hierarchy for all.
     V2 {
         /// Where it is mounted.
         mount: PathBuf,
-        /// The server's own directory.
+        /// The host process's own directory.
         own: PathBuf,
     },
 }
@@ -67,7 +67,7 @@ pub fn v2_mount(mountinfo: &str) -> Option<PathBuf> {
         .map(|mount| mount.point)
 }
 
-/// The server's directory in the v1 hierarchy of a controller; none when the controller is not on v1.
+/// The host process's directory in the v1 hierarchy of a controller; none when the controller is not on v1.
 fn own_v1(controller: &str, cgroup: &str, mountinfo: &str) -> Result<Option<PathBuf>, String> {
     // hierarchy:controllers:path
     let own = cgroup.lines().find_map(|line| {
@@ -113,7 +113,7 @@ impl Mount<'_> {
                 self.point.join(below)
             }),
             _ => Err(format!(
-                "the server's own cgroup {path} is not visible below {}",
+                "hearth's own cgroup {path} is not visible below {}",
                 self.point.display()
             )),
         }

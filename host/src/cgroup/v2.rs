@@ -1,4 +1,4 @@
-//! Control files of cgroup v2, and where in its tree the server may create cgroups.
+//! Control files of cgroup v2, and where in its tree the host process may create cgroups.
 
 use std::fs;
 use std::io;
@@ -9,19 +9,19 @@ use super::tree::put;
 use super::{Directories, PROCS, Version};
 use crate::limits::{CPU_PERIOD_US, CpuWeight, INSTANCE_PIDS, Limits, SERVER_CPU_WEIGHT};
 
-/// Where the server itself goes when sandboxes are made below its own cgroup: one that distributes resources to others
+/// Where the host process itself goes when sandboxes are made below its own cgroup: one that distributes resources to others
 /// must hold no process.
 const SERVER_LEAF: &str = "server";
 const SUBTREE_CONTROL: &str = "cgroup.subtree_control";
 /// What a sandbox's cgroup needs.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
-/// Times the processes of the server's cgroup are moved before that counts as failed: new ones may be forked meanwhile.
+/// Times the processes of the own cgroup are moved before that counts as failed: new ones may be forked meanwhile.
 const MOVE_ROUNDS: usize = 10;
 
-/// Chooses the cgroup below which the server makes its own, and enables the controllers there.
+/// Chooses the cgroup below which the host process makes its own, and enables the controllers there.
 ///
-/// `mount` is where the hierarchy is mounted, `own` the directory of the server's own cgroup. In this order:
-/// 1. the server is in the hierarchy's root: there;
+/// `mount` is where the hierarchy is mounted, `own` the directory of its own cgroup. In this order:
+/// 1. the host process is in the hierarchy's root: there;
 /// 2. it is alone in its cgroup (a service), or its cgroup is all there is (a container): there, after moving what is in
 ///    it into a leaf;
 /// 3. it shares its cgroup with others (started from a shell): the hierarchy's root, when that is in sight.
@@ -40,7 +40,7 @@ pub fn place(mount: &Path, own: &Path) -> Result<Directories, String> {
         mount
     } else {
         return Err(format!(
-            "the server shares {} with other processes",
+            "hearth shares {} with other processes",
             own.display()
         ));
     };

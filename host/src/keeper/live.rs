@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use hearth_init::criu::{Outside, RESTORE_LOG, WORK, last_words};
 use hearth_init::fields::Fields as _;
 use hearth_init::{ASSIGN, SWEEP, wire};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::Host;
@@ -218,7 +219,7 @@ impl LiveSandbox {
     /// What the CRIU that restores into it has said up to now, in one line.
     pub(super) fn criu_said(&self) -> String {
         let log = self.dir.join(CRIU_DIR).join(WORK).join(RESTORE_LOG);
-        match fs::File::open(log).and_then(|log| last_words(&log)) {
+        match open_plain(&log).and_then(|log| last_words(&log)) {
             Ok(said) if !said.is_empty() => format!("CRIU said: {said}"),
             // The log is made ahead of it.
             _ => "CRIU had not begun".to_owned(),
@@ -265,6 +266,37 @@ impl LiveSandbox {
         match fs::remove_dir_all(&self.dir) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
+        }
+    }
+}
+
+/// Opens a file that something inside a sandbox could have replaced: no link is followed, no pipe waited for.
+fn open_plain(path: &Path) -> io::Result<fs::File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, FileType};
+
+    use super::*;
+
+    #[test]
+    fn only_a_plain_file_is_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [plain, link, pipe] = ["plain", "link", "pipe"].map(|name| dir.path().join(name));
+        fs::write(&plain, "").expect("written");
+        std::os::unix::fs::symlink(&plain, &link).expect("a link");
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, mode, 0).expect("a pipe");
+        assert!(open_plain(&plain).is_ok());
+        for other in [&link, &pipe, dir.path()] {
+            assert!(open_plain(other).is_err(), "{}", other.display());
         }
     }
 }

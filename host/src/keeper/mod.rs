@@ -96,7 +96,7 @@ impl Host {
             prewarmed: PrewarmedSandboxes::default(),
             jobs: Vec::new(),
             closing: false,
-            closed: Vec::new(),
+            closed: None,
         };
         keeper.introduce();
         let served = keeper.run(&news, &bell);
@@ -118,8 +118,8 @@ struct Keeper {
     jobs: Vec<Scheduled>,
     /// No sandbox will be asked for any more: the keeper ends with the last one.
     closing: bool,
-    /// Who waits for that.
-    closed: Vec<Sequence>,
+    /// Who waits for that: the last one who asked.
+    closed: Option<Sequence>,
 }
 
 impl Keeper {
@@ -256,7 +256,7 @@ impl Keeper {
         }
         // The directory may have been removed with the one it is in.
         let _ = fs::remove_dir_all(&self.host.dir);
-        for sequence in std::mem::take(&mut self.closed) {
+        if let Some(sequence) = self.closed.take() {
             self.say(Reply::Done(sequence));
         }
     }

@@ -81,7 +81,7 @@ impl Keeper {
                 }
             }
             Request::Shutdown(sequence) => {
-                self.closed.push(sequence);
+                self.closed = Some(sequence);
                 self.close();
             }
         }
@@ -97,7 +97,7 @@ impl Keeper {
                 self.say(Reply::Refused(sequence, SandboxError::shut_down().into()));
             }
             Request::Destroy(key) => self.destroy_and_say(key),
-            Request::Shutdown(sequence) => self.closed.push(sequence),
+            Request::Shutdown(sequence) => self.closed = Some(sequence),
             _ => {}
         }
     }

@@ -75,7 +75,7 @@ pub fn keep_capabilities(keep: CapabilitySet) -> Result<(), JailError> {
     .map_err(JailError::privileges("dropping capabilities"))
 }
 
-/// Sets the limits that hold for each process. None is raised: the server may lack the right to.
+/// Sets the limits that hold for each process. None is raised: the host process may lack the right to.
 pub fn limit_resources(function: &Assignment) -> Result<(), JailError> {
     let limits = [
         ("core", Resource::Core, same(CORE)),
@@ -154,7 +154,14 @@ fn landlock_rules(criu: Option<&Criu>) -> Result<RulesetStatus, Box<dyn std::err
     allow("/dev/shm", all & !AccessFs::Execute)?;
     if let Some(criu) = criu {
         let read = AccessFs::from_read(LANDLOCK_ABI);
-        for (dir, access) in [(&criu.dir, read), (criu.images(), read), (&criu.work, all)] {
+        // Files and nothing else: the host's root reads the log there, and removes the directory.
+        let work = AccessFs::ReadFile
+            | AccessFs::ReadDir
+            | AccessFs::WriteFile
+            | AccessFs::Truncate
+            | AccessFs::MakeReg
+            | AccessFs::RemoveFile;
+        for (dir, access) in [(&criu.dir, read), (criu.images(), read), (&criu.work, work)] {
             (&mut rules).add_rule(PathBeneath::new(dir, access))?;
         }
     }

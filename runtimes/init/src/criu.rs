@@ -1,4 +1,4 @@
-//! What the server passes to `hearth-init` about CRIU: where the program is, what to dump, what to restore.
+//! What the host process passes to `hearth-init` about CRIU: where the program is, what to dump, what to restore.
 
 use std::fs::File;
 use std::io;

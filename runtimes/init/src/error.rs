@@ -10,7 +10,7 @@ const MAX_DETAIL: usize = MAX_REPORT / 8;
 /// A step of the jail that failed. Nothing of the sandbox is left running after one.
 #[derive(Debug, thiserror::Error)]
 pub enum JailError {
-    /// The server's first datagram is not what it should be.
+    /// The host process's first datagram is not what it should be.
     #[error("reading the specification: {0}")]
     Spec(String),
     /// Joining the sandbox's cgroup.
@@ -81,8 +81,8 @@ pub enum JailError {
     /// Restoring the template from its image.
     #[error("{0}")]
     Restore(String),
-    /// Talking to the server.
-    #[error("talking to the server: {0}")]
+    /// Talking to the host process.
+    #[error("talking to the host process: {0}")]
     Control(io::Error),
     /// The template's side failed and said how.
     #[error("{detail}")]
@@ -115,7 +115,7 @@ impl JailError {
         }
     }
 
-    /// The report for the server, cut to [`MAX_REPORT`].
+    /// The report for the host process, cut to [`MAX_REPORT`].
     pub fn report(&self) -> Report {
         let mut detail = self.to_string();
         // The rest holds the step and the lengths; a detail this long is already more than anyone reads.

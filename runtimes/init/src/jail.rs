@@ -4,8 +4,8 @@
 //! One file: whoever reviews the sandbox reads every step in the order in which privileges go, without leaving it.
 //!
 //! Three processes take part, each made by the one before it:
-//! - *stage 0* is what the server started: root on the host, in the host's namespaces. It builds the root and goes.
-//! - *PID 1* is root inside the sandbox only, in namespaces of its own, a child of the server.
+//! - *stage 0* is what the host process started: root on the host, in the host's namespaces. It builds the root and goes.
+//! - *PID 1* is root inside the sandbox only, in namespaces of its own, a child of the host process.
 //! - *the template* is an ordinary user inside the sandbox, and becomes the function's interpreter.
 
 use std::fs::{self, File};
@@ -31,10 +31,10 @@ use crate::sys::{self, Fork};
 use crate::{confine, network, pid1, rootfs};
 
 /// Badness of PID 1 and template for the kernel's out-of-memory killer, in thousandths of all memory; instances get
-/// more when they are attached to their cgroups. Protects the server, whose own is 0.
+/// more when they are attached to their cgroups. Protects the host process, whose own is 0.
 const OOM_SCORE: &str = "100";
 
-/// What the server sends to stage 0.
+/// What the host process sends to stage 0.
 struct Order {
     spec: JailSpec,
     stdout: OwnedFd,
@@ -51,7 +51,7 @@ pub fn run() -> ExitCode {
     match jail(&control, slot) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If the server is gone, there is nothing left to report to.
+            // If the host process is gone, there is nothing left to report to.
             let _ = pid1::send(&control, &error.report(), &[]);
             ExitCode::FAILURE
         }
@@ -71,10 +71,10 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
             source,
         })?;
     }
-    //    When memory runs out, the kernel shall take a sandbox and not the server.
+    //    When memory runs out, the kernel shall take a sandbox and not the host process.
     fs::write("/proc/self/oom_score_adj", OOM_SCORE)
         .map_err(JailError::privileges("raising oom_score_adj"))?;
-    // 2. Nothing of the server's login: keys, supplementary groups. The pipes become the template's own, so that it can
+    // 2. Nothing of the host process's login: keys, supplementary groups. The pipes become the template's own, so that it can
     //    open /dev/stdout.
     sys::forget_session_keyring();
     rustix::thread::set_thread_groups(&[]).map_err(JailError::privileges("dropping groups"))?;
@@ -97,7 +97,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
             None => None,
         },
     };
-    // 4. New user, mount, pid, ipc, uts, net and cgroup namespaces. The child is PID 1 in them and the server's child.
+    // 4. New user, mount, pid, ipc, uts, net and cgroup namespaces. The child is PID 1 in them and the host process's child.
     //    The network namespace is empty but for its loopback: nothing leads out of it.
     let (mut mapped, map) = io::pipe().map_err(JailError::Control)?;
     if let Fork::Parent(pid, pidfd) =
@@ -112,14 +112,14 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     // ---- PID 1: root inside the sandbox only ----
     drop(map);
     if mapped.read(&mut [0]).map_err(JailError::Control)? == 0 {
-        return Ok(()); // stage 0 failed, and has told the server so
+        return Ok(()); // stage 0 failed, and has told the host process so
     }
     drop(mapped);
     let prewarmed = prewarmed.map(Prewarmed::inside);
     become_inner_root()?;
-    // The server may have died before this; then the control socket has ended, which PID 1 sees as soon as it listens.
+    // The host process may have died before this; then the control socket has ended, which PID 1 sees as soon as it listens.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(JailError::privileges("dying with the server"))?;
+        .map_err(JailError::privileges("dying with the host process"))?;
     rustix::process::setsid().map_err(JailError::privileges("a session"))?;
     if let Some(function) = &spec.assignment {
         rustix::system::sethostname(function.hostname.as_bytes())
@@ -176,7 +176,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
         .map_err(JailError::privileges("hiding from /proc"))?;
     // Changing users has cleared it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(JailError::privileges("dying with the server"))?;
+        .map_err(JailError::privileges("dying with the host process"))?;
 
     if let Some(restored) = &restored {
         restored.resume();
@@ -295,7 +295,7 @@ fn receive_order(control: &OwnedFd, slot: OwnedFd) -> Result<Order, JailError> {
     })
 }
 
-/// Stage 0's last step: hands the server PID 1's pidfd, maps the two users, and lets PID 1 go on.
+/// Stage 0's last step: hands the host process PID 1's pidfd, maps the two users, and lets PID 1 go on.
 fn map_users(
     control: &OwnedFd,
     pid: Pid,
@@ -303,7 +303,7 @@ fn map_users(
     mut map: PipeWriter,
     base: u32,
 ) -> Result<(), JailError> {
-    // First of all the pidfd: whatever happens next, the server can kill and reap its new child.
+    // First of all the pidfd: whatever happens next, the host process can kill and reap its new child.
     let fds: Vec<_> = pidfd.iter().map(AsFd::as_fd).collect();
     let spawned = Report::Spawned {
         pid: pid.as_raw_nonzero().get(),

@@ -1,9 +1,9 @@
-//! The protocol between the server and `hearth-init`.
+//! The protocol between the host process and `hearth-init`.
 //!
-//! `hearth-init` is the jail and PID 1 of a sandbox. The server starts it with one end of a SEQPACKET socket pair as
+//! `hearth-init` is the jail and PID 1 of a sandbox. The host process starts it with one end of a SEQPACKET socket pair as
 //! its standard input, and sends one [`START`] datagram with its descriptors. A pre-warmed sandbox, started without a
-//! function, gets one later, with [`ASSIGN`]. Every other datagram from the server is a one-byte command ([`SWEEP`]);
-//! every datagram to the server is a [`Report`]. End of file on the socket means that the other side is gone.
+//! function, gets one later, with [`ASSIGN`]. Every other datagram from the host process is a one-byte command ([`SWEEP`]);
+//! every datagram to the host process is a [`Report`]. End of file on the socket means that the other side is gone.
 
 #![deny(unsafe_code)]
 
@@ -26,7 +26,7 @@ pub const SWEEP: u8 = b'W';
 pub const TEMPLATE_CONTROL_FD: i32 = 3;
 /// Descriptors that come with [`START`]: the [`JailSpec`] in a memfd, then the template's stdout and stderr.
 pub const START_FDS: usize = 3;
-/// Longest [`Report`] in bytes; protects the server's receive buffer. Details are cut to fit.
+/// Longest [`Report`] in bytes; protects the host process's receive buffer. Details are cut to fit.
 pub const MAX_REPORT: usize = 4096;
 /// The template's number inside. Far above what helpers of a restore take before it, since a process is restored under
 /// its old number and that must be free; far below `pid_max` of the smallest machine.
@@ -105,12 +105,12 @@ fields_of!(Assignment {
     restore,
 });
 
-/// Reports from init to the server.
+/// Reports from init to the host process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {
-    /// PID 1 exists; comes with its pidfd. It is a child of the server.
+    /// PID 1 exists; comes with its pidfd. It is a child of the host process.
     Spawned {
-        /// Its number on the host, for a server that has no descriptor left to receive the pidfd.
+        /// Its number on the host, for a host process that has no descriptor left to receive the pidfd.
         pid: i32,
     },
     /// A pre-warmed sandbox is complete and waits for [`ASSIGN`].

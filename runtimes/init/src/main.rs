@@ -1,6 +1,6 @@
 //! `hearth-init`: builds a sandbox and is its PID 1.
 //!
-//! Started by the server in one of these ways:
+//! Started by the host process in one of these ways:
 //! - without arguments, its control socket as standard input: [`jail`], the only place where privileges are dropped;
 //! - `probe`: tries what a sandbox needs and prints a report;
 //! - `dump`: has CRIU write the template of a live sandbox to an image, see [`dump`];
@@ -57,14 +57,14 @@ fn main() -> ExitCode {
         _ => {
             let _ = writeln!(
                 std::io::stderr(),
-                "hearth-init is started by the hearth server, not by hand"
+                "hearth-init is started by hearth, not by hand"
             );
             ExitCode::from(2)
         }
     }
 }
 
-/// Prints a report for the server, which reads standard output.
+/// Prints a report for the host process, which reads standard output.
 fn print(report: &impl Fields) -> ExitCode {
     let mut out = std::io::stdout();
     match out.write_all(&report.to_bytes()).and_then(|()| out.flush()) {

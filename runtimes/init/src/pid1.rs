@@ -1,4 +1,4 @@
-//! PID 1: reaps, kills leftovers of dead instances, and exits with the template or the server. When it ends, the kernel
+//! PID 1: reaps, kills leftovers of dead instances, and exits with the template or the host process. When it ends, the kernel
 //! kills everything else in the sandbox.
 
 use std::fs;
@@ -26,12 +26,12 @@ const SWEEP_AGAIN: [Duration; 3] = [
 /// When the leftovers of a restore are let go of: the template's first fork comes before that.
 const FIRST_FORK: Duration = Duration::from_millis(10);
 
-/// Sends a report to the server.
+/// Sends a report to the host process.
 pub fn send(control: &OwnedFd, report: &Report, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     wire::send(control, &report.to_bytes(), fds)
 }
 
-/// Runs until the template exits (and reports how) or the server is gone. Drops `leftovers`, which takes a moment, once
+/// Runs until the template exits (and reports how) or the host process is gone. Drops `leftovers`, which takes a moment, once
 /// nothing waits for the sandbox.
 pub fn serve<T>(control: &OwnedFd, template: Pid, leftovers: Option<T>) -> io::Result<()> {
     let children = sys::child_events()?;
@@ -78,12 +78,12 @@ pub fn serve<T>(control: &OwnedFd, template: Pid, leftovers: Option<T>) -> io::R
         if !fds[0].revents().is_empty() {
             let mut command = [0_u8; 16];
             match wire::receive(control, &mut command)? {
-                (0, _) => return Ok(()), // the server is gone
+                (0, _) => return Ok(()), // the host process is gone
                 (1, _) if command[0] == SWEEP => {
                     sweep(template);
                     sweeps = after_a_find();
                 }
-                _ => {} // a newer server's command
+                _ => {} // a newer host process's command
             }
         }
     }

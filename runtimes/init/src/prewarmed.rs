@@ -2,7 +2,7 @@
 //! and CRIU in it is as far as it gets without an image ([`gate`]). Stage 0 waits on the host's side and PID 1 inside.
 //!
 //! ```text
-//! server ──ASSIGN──▶ stage 0: host name, code, image ──Settled──▶ PID 1: host name, sizes, CRIU's gate
+//! host ────ASSIGN──▶ stage 0: host name, code, image ──Settled──▶ PID 1: host name, sizes, CRIU's gate
 //!                    stays while CRIU reads, then ends ◀──end of the socket── PID 1
 //! ```
 //!
@@ -70,12 +70,12 @@ impl Prewarmed {
     }
 
     /// Stage 0's side: waits for the function, and prepares everything that takes the host's root. Returns when it is of
-    /// no use any more; that is all the news there is when PID 1 or the server is gone.
+    /// no use any more; that is all the news there is when PID 1 or the host process is gone.
     pub fn serve(self, control: &OwnedFd, spec: &JailSpec) -> Result<(), JailError> {
         let Self { stage0, pid1, root } = self;
         drop(pid1);
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-            .map_err(JailError::privileges("dying with the server"))?;
+            .map_err(JailError::privileges("dying with the host process"))?;
         if wait_for(control, &stage0).map_err(JailError::Control)? != Woken::First {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl Prewarmed {
 pub struct Inside(OwnedFd);
 
 impl Inside {
-    /// Waits for the function and makes the sandbox its. False when the server or CRIU is gone, so that it never comes.
+    /// Waits for the function and makes the sandbox its. False when the host process or CRIU is gone, so that it never comes.
     pub fn wait(&self, criu: &Started) -> Result<bool, JailError> {
         let woken = wait_for(&self.0, &criu.socket).map_err(JailError::Control)?;
         if woken != Woken::First {
@@ -154,7 +154,7 @@ fn wait_for(first: &OwnedFd, second: &OwnedFd) -> io::Result<Woken> {
     })
 }
 
-/// The server's order; nothing when it is gone.
+/// The host process's order; nothing when it is gone.
 fn receive_function(control: &OwnedFd) -> Result<Option<Assignment>, JailError> {
     let mut order = [0; 16];
     let (length, mut fds) = wire::receive(control, &mut order).map_err(JailError::Control)?;

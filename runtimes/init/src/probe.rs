@@ -47,7 +47,7 @@ fn root() -> io::Result<()> {
         | rustix::thread::CapabilitySet::MKNOD
         | rustix::thread::CapabilitySet::KILL;
     if !rustix::process::geteuid().is_root() {
-        return Err(io::Error::other("the server does not run as root"));
+        return Err(io::Error::other("hearth does not run as root"));
     }
     if !held.contains(needed) {
         return Err(io::Error::other(

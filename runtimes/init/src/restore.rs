@@ -85,7 +85,7 @@ impl Restorer {
     /// what is mounted on them later.
     pub fn ahead(spec: &JailSpec) -> Result<Self, JailError> {
         let (program, dir) = criu_of(spec)?;
-        // The directories on the way here are the server's alone.
+        // The directories on the way here are root's alone.
         fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).map_err(JailError::restore)?;
         gate::build(dir, spec.uid_base)?;
         let criu = Criu::open_ahead(program, dir).map_err(JailError::restore)?;

@@ -182,7 +182,7 @@ fn hosts(hostname: &str) -> String {
     format!("127.0.0.1 localhost {hostname}\n::1 localhost\n")
 }
 
-/// Opens up the directory's permissions for the sandbox's users, whatever the server's umask made them.
+/// Opens up the directory's permissions for the sandbox's users, whatever the host process's umask made them.
 pub fn open_up(root: &Path) -> Result<(), JailError> {
     fs::set_permissions(root, fs::Permissions::from_mode(0o755))
         .map_err(JailError::mount("opening up the root's permissions"))

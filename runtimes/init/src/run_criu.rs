@@ -122,7 +122,7 @@ impl Criu {
             .env_clear()
             .arg("--work-dir")
             .arg(format!("/proc/self/fd/{}", self.work.as_raw_fd()))
-            // The sandbox's cgroup is made by the server, and its network is empty.
+            // The sandbox's cgroup is made by the host process, and its network is empty.
             .args(["--manage-cgroups=ignore", "--network-lock", "skip"]);
         Ok(command)
     }

@@ -86,7 +86,7 @@ pub fn seal_mount(mount: &OwnedFd) -> io::Result<()> {
     check(result as i32)
 }
 
-/// Leaves the session keyring that came from the server's own login session, so that none of its keys shows in
+/// Leaves the session keyring that came from the host process's own login session, so that none of its keys shows in
 /// `/proc/keys`. A kernel without keyrings has nothing to hide.
 pub fn forget_session_keyring() {
     const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;

@@ -18,7 +18,7 @@ pub enum Fork {
 /// Forks into new user, mount, pid, ipc, uts, net and cgroup namespaces.
 ///
 /// With `sibling`, the child's parent is the caller's parent (`CLONE_PARENT`), which is how PID 1 becomes a child of
-/// the server while the process that built its root goes away.
+/// the host process while the process that built its root goes away.
 ///
 /// The caller must have one thread only.
 pub fn fork_into_namespaces(sibling: bool) -> io::Result<Fork> {
