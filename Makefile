@@ -42,7 +42,7 @@ install: ## install what `make build` built under PREFIX (default /opt/hearth); 
 	@scripts/install.sh $(PREFIX)
 	@scripts/user.sh
 
-fuzz: setup ## fuzz the channel's reader and the host process's messages for DURATION seconds per target (default 60)
+fuzz: setup ## fuzz the channel's reader, the host process's messages and the resolver for DURATION seconds per target (default 60)
 	@scripts/fuzz.sh $(DURATION)
 
 fmt: ## format the Rust code

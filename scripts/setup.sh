@@ -153,6 +153,8 @@ follows_lint() {
 
 wants_test() {
   need chromium "the browser tests drive it" command -v chromium
+  need iproute2 "network tests make their own small internet" command -v ip
+  need nftables "network tests look what rules are left" command -v nft
   need chromium-driver "the browser tests drive Chromium through it" command -v chromedriver
   if ! is_fetched "$CLIENT" client || ! is_fetched "$PACKAGES" python || ! scripts/packages.sh check; then
     need python3-pip "fetches Python packages that tests use" "$PYTHON" -m pip --version

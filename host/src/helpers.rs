@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use crate::SandboxError;
-use crate::protocol::{Key, LeafNumber, Sequence};
+use crate::network::Attached;
+use crate::protocol::{Counters, Key, LeafNumber, Sequence};
 
 /// Most jobs that wait for one thread. The server has at most some hundred instances in the making and dumps one template at
 /// a time: protects memory and descriptors from one that asks for more and more.
@@ -63,6 +64,12 @@ pub(crate) enum News {
     AttachFailed(Key, LeafNumber, String),
     /// Something was done with an image, or not.
     Image(Sequence, Result<(), SandboxError>),
+    /// A sandbox has a network, or cannot have it.
+    Attached(Key, Result<Attached, SandboxError>),
+    /// Nothing is left of a sandbox's network.
+    Detached(Key),
+    /// Something about a network was done, or counted, or not.
+    Network(Sequence, Result<Option<Counters>, SandboxError>),
 }
 
 /// Where helpers report. Cheap to clone.

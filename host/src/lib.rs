@@ -7,7 +7,8 @@
 //! The modules are listed from the outside in, and each uses only those below it:
 //! - [`process`]: the host process as a process, and how the server drops its privileges.
 //! - [`keeper`]: owns the sandboxes' state; takes requests, init's reports and process exits.
-//! - [`images`]: dumps templates, removes images. [`helpers`]: the threads that do such things.
+//! - [`images`]: dumps templates, removes images. [`network`]: the way out of sandboxes. [`helpers`]: the threads that do such
+//!   things.
 //! - [`criu`], [`probe`]: what the host can do.
 //! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them.
 //! - [`protocol`]: the messages.
@@ -21,6 +22,7 @@ pub mod process;
 mod keeper;
 
 mod images;
+mod network;
 
 mod helpers;
 
@@ -40,5 +42,6 @@ pub mod protocol;
 
 pub use self::error::{Capability, HostProcessError, SandboxError};
 pub use self::keeper::Host;
+pub use self::network::NetworkSettings;
 pub use self::probe::{Probed, find_init};
 pub use self::settings::{CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, RUN, Settings, UIDS};

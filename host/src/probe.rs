@@ -15,8 +15,6 @@ use crate::{Capability, SandboxError};
 const INIT: &str = "hearth-init";
 /// Environment variable with the path of the program.
 const INIT_VARIABLE: &str = "HEARTH_INIT";
-/// Network access is not built yet.
-pub const OUTBOUND_REASON: &str = "this version of Hearth has no outbound network for functions";
 
 /// Finds the `hearth-init` binary: `HEARTH_INIT`, else next to this executable, else in a directory above it (tests are
 /// built into `target/debug/deps`).
@@ -100,7 +98,6 @@ fn kernel(init: &Path) -> Result<Vec<Capability>, SandboxError> {
         Capability::available("userns", None),
         Capability::available("landlock", version("landlock")),
         Capability::available("seccomp", None),
-        Capability::unavailable("network_outbound", OUTBOUND_REASON.to_owned()),
     ])
 }
 

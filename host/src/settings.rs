@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rustix::fs::Gid;
 
+use crate::network::NetworkSettings;
 use crate::user::ServerUser;
 
 /// First host uid given to sandboxes: above systemd-nspawn's container range, below 2^31, and used by no distribution.
@@ -43,6 +44,8 @@ pub struct Settings {
     pub uids: Range<u32>,
     /// Which CRIU.
     pub criu: CriuChoice,
+    /// What the network of sandboxes is like.
+    pub network: NetworkSettings,
     /// Who the server is. None where it is the same process.
     pub server: Option<ServerUser>,
 }

@@ -4,11 +4,13 @@
 //! `cargo test` runs a bounded number of random cases; `cargo bolero test -p hearth-host --test decoding arbitrary_bytes`
 //! fuzzes.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hearth_host::protocol::request::{Order, Target};
 use hearth_host::protocol::{
-    Malformed, Papers, REPLY_BYTES, REQUEST_BYTES, Refusal, Reply, Request,
+    Counters, Malformed, Papers, Protocol, REPLY_BYTES, REQUEST_BYTES, Refusal, Reply, Request,
+    Resolved,
 };
 use hearth_init::fields::Fields as _;
 use proptest::option;
@@ -39,6 +41,17 @@ fn order() -> impl Strategy<Value = Order> {
     )
 }
 
+fn resolved() -> impl Strategy<Value = Resolved> {
+    (any::<(IpAddr, bool, u16, u16)>(), any::<u64>()).prop_map(
+        |((address, is_udp, first, last), micros)| Resolved {
+            address: address.to_canonical(),
+            protocol: if is_udp { Protocol::Udp } else { Protocol::Tcp },
+            ports: first..=last,
+            ttl: Duration::from_micros(micros),
+        },
+    )
+}
+
 fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         (any::<u64>(), order()).prop_map(|(sequence, order)| Request::Create(sequence, order)),
@@ -58,6 +71,10 @@ fn request() -> impl Strategy<Value = Request> {
             .prop_map(|((sequence, key, most), name)| { Request::Dump(sequence, key, most, name) }),
         (any::<u64>(), name()).prop_map(|(sequence, name)| Request::RemoveImage(sequence, name)),
         any::<u64>().prop_map(Request::Shutdown),
+        any::<(u64, u64)>().prop_map(|(sequence, key)| Request::SetPolicy(sequence, key)),
+        (any::<(u64, u64)>(), resolved())
+            .prop_map(|((sequence, key), resolved)| Request::Allow(sequence, key, resolved)),
+        any::<(u64, u64)>().prop_map(|(sequence, key)| Request::Counters(sequence, key)),
     ]
 }
 
@@ -81,13 +98,14 @@ fn reply() -> impl Strategy<Value = Reply> {
             cgroups,
             init,
         }),
-        (any::<(u64, u64, u32, bool)>(), name()).prop_map(
-            |((sequence, key, uid, was_prewarmed), name)| Reply::Created {
+        (any::<(u64, u64, u32, bool, u32)>(), name()).prop_map(
+            |((sequence, key, uid, was_prewarmed, interface), name)| Reply::Created {
                 sequence,
                 key,
                 name,
                 uid,
                 was_prewarmed,
+                interface,
             }
         ),
         (any::<u64>(), name(), text()).prop_map(|(sequence, step, detail)| {
@@ -109,6 +127,26 @@ fn reply() -> impl Strategy<Value = Reply> {
                 signal,
             }
         ),
+        Just(Reply::Refusals),
+        (any::<u64>(), any::<[u64; 6]>()).prop_map(|(sequence, numbers)| {
+            let [
+                bytes_out,
+                packets_out,
+                bytes_in,
+                packets_in,
+                connections,
+                refused,
+            ] = numbers;
+            let counters = Counters {
+                bytes_out,
+                packets_out,
+                bytes_in,
+                packets_in,
+                connections,
+                refused,
+            };
+            Reply::Counters(sequence, counters)
+        }),
         any::<u64>().prop_map(Reply::Destroyed),
         (name(), any::<(bool, bool)>()).prop_map(|(runtime, (kept, ready))| Reply::Prewarmed {
             runtime,
@@ -165,7 +203,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
         let is_key = (16..24).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 17, 100, 255] {
+    for kind in [0, 20, 100, 255] {
         let mut unknown = bytes;
         unknown[0] = kind;
         assert_eq!(Request::decode(&unknown), Err(Malformed::Kind(kind)));
@@ -195,7 +233,7 @@ fn arbitrary_bytes() {
             let mut sized = [0; REQUEST_BYTES];
             let length = input.len().min(REQUEST_BYTES);
             sized[..length].copy_from_slice(&input[..length]);
-            sized[0] %= 18;
+            sized[0] %= 21;
             if let Ok(request) = Request::decode(&sized) {
                 assert_eq!(request.encode(), sized);
             }

@@ -17,6 +17,8 @@ pub mod scheduler;
 
 pub mod instance;
 
+pub mod network;
+
 pub mod criu;
 pub mod sandbox;
 

@@ -128,6 +128,9 @@ impl Keeper {
     }
 
     pub(super) fn remove_sandbox(&mut self, key: Key, tries: u32) {
+        if !self.is_without_network(key) {
+            return; // it comes again when it is
+        }
         let Some(live) = self.live.get(&key) else {
             return;
         };

@@ -10,6 +10,7 @@ use rustix::fs::{Gid, Mode, OFlags};
 
 use crate::cgroup::{self, Tag, Top};
 use crate::criu::Criu;
+use crate::network::Network;
 use crate::settings::{IMAGES, RUN, Settings};
 use crate::{Capability, Probed, SandboxError, probe};
 
@@ -21,6 +22,8 @@ pub struct Host {
     pub(super) top: Top,
     /// By which templates are dumped and restored.
     pub(super) criu: Option<CriuProgram>,
+    /// By which sandboxes have a network.
+    pub(super) network: Option<Network>,
     pub(super) capabilities: Vec<Capability>,
 }
 
@@ -59,11 +62,17 @@ impl Host {
             Ok(criu) => Capability::available("criu", Some(criu.version.clone())),
             Err(reason) => Capability::unavailable("criu", reason.clone()),
         });
+        let network = Network::open(&settings.network);
+        capabilities.push(match &network {
+            Ok(_) => Capability::available("network_outbound", None),
+            Err(reason) => Capability::unavailable("network_outbound", reason.clone()),
+        });
         Ok(Self {
             settings,
             dir,
             top,
             criu: criu.ok().map(|criu| criu.program),
+            network: network.ok(),
             capabilities,
         })
     }

@@ -54,6 +54,7 @@ impl Keeper {
     ) -> Result<(), SandboxError> {
         self.check_order(&order)?;
         Self::check_names(&papers, &order)?;
+        self.check_network(&papers)?;
         match self.restore_into_prewarmed(sequence, (order, papers)) {
             Some(function) => self.create_anew(sequence, function),
             None => Ok(()),
@@ -211,8 +212,9 @@ impl Keeper {
             self.later(RETRY.0, 0, Job::Reap(builder));
         }
         if let Err(error) = watched {
-            self.fail(key, SandboxError::step("pidfd", error));
+            return self.fail(key, SandboxError::step("pidfd", error));
         }
+        self.attach_network(key);
     }
 
     fn ready(&mut self, key: Key, control: Option<OwnedFd>, control_inode: u64) {
@@ -227,6 +229,7 @@ impl Keeper {
         let Some(waiting) = live.waiting.take() else {
             return;
         };
+        let attached = live.way_out.take();
         match outside(&control, control_inode, &waiting.ends) {
             Ok(outside) => live.outside = Some(outside),
             Err(error) => {
@@ -242,9 +245,12 @@ impl Keeper {
             name: live.name.clone(),
             uid: live.uid,
             was_prewarmed: waiting.anew.is_some(),
+            interface: attached.as_ref().map_or(0, |attached| attached.interface),
         };
         let TemplateEnds { stdout, stderr } = waiting.ends;
-        self.outbox.send(created, vec![control, stdout, stderr]);
+        let resolver = attached.into_iter().flat_map(|attached| attached.resolver);
+        let fds = [control, stdout, stderr].into_iter().chain(resolver);
+        self.outbox.send(created, fds.collect());
         for leaf in prepared {
             self.say(Reply::Prepared(key, leaf));
         }

@@ -14,6 +14,7 @@ use rustix::process::{Signal, WaitId, WaitIdOptions};
 
 use super::Host;
 use super::launch::TemplateEnds;
+use super::outbound::WayOut;
 use super::site::{Site, assignment};
 use crate::SandboxError;
 use crate::cgroup::{Group, Leaf};
@@ -53,6 +54,8 @@ pub(super) struct LiveSandbox {
     pub(super) init: Option<OwnedFd>,
     /// The ends to hand over while it is pre-warmed.
     pub(super) prewarmed: Option<TemplateEnds>,
+    /// Its network.
+    pub(super) way_out: WayOut,
     /// Which request waits for it to be made, and the ends to hand over.
     pub(super) waiting: Option<Waiting>,
     /// What leads out of it, once it runs: the server has it then.
@@ -108,8 +111,10 @@ impl LiveSandbox {
             limits: Some(&limits),
             runtime: &papers.runtime.clone(),
         };
+        let way_out = WayOut::of(&papers);
         let assignment = assignment(host, papers, &limits)?;
         let (mut live, ends) = site.launch(host, Some(assignment))?;
+        live.way_out = way_out;
         live.max_instances = order.max_instances;
         Ok((live, ends))
     }
@@ -142,6 +147,7 @@ impl LiveSandbox {
     ) -> Result<TemplateEnds, SandboxError> {
         let failed = |error: io::Error| SandboxError::step("assign", error);
         let limits = Limits::here(&order);
+        let way_out = WayOut::of(&papers);
         let assignment = assignment(host, papers, &limits)?;
         self.group.limit(&limits).map_err(failed)?;
         self.max_instances = order.max_instances;
@@ -149,6 +155,7 @@ impl LiveSandbox {
         let control = self.control.as_ref().ok_or_else(gone)?;
         let assign = in_memory(&assignment.to_bytes()).map_err(failed)?;
         wire::send(control, &[ASSIGN], &[assign.as_fd()]).map_err(failed)?;
+        self.way_out = way_out;
         self.prewarmed.take().ok_or_else(gone)
     }
 

@@ -9,9 +9,10 @@
 //!
 //! All on the thread that calls [`Host::serve`], because a sandbox dies with the thread that spawned it
 //! (`PR_SET_PDEATHSIG`). Nothing here blocks on a sandbox or on the server; retries are put into a list with a time.
-//! Two helpers have threads of their own, because what they do takes long: [`attach`] and [`images`](crate::images).
+//! Helpers have threads of their own, because what they do takes long: [`attach`], [`images`](crate::images) and
+//! [`network`](crate::network).
 //!
-//! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance. [`outbox`]: the socket.
+//! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance; [`outbound`]: a network. [`outbox`]: the socket.
 //! - [`host`]: what it works on. [`jobs`]: what it does later.
 //! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
 //!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
@@ -24,6 +25,7 @@ mod jobs;
 mod launch;
 mod lifecycle;
 mod live;
+mod outbound;
 mod outbox;
 mod prewarmed;
 mod requests;
@@ -49,6 +51,7 @@ use crate::HostProcessError;
 use crate::cgroup::Version;
 use crate::helpers::{Helper, News, Reporter};
 use crate::images::ImageWorker;
+use crate::network::Network;
 use crate::protocol::{Key, Reply, Sequence};
 
 /// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
@@ -85,6 +88,9 @@ impl Host {
             .map_err(io::Error::from)?;
         let (sender, news) = mpsc::channel();
         let reporter = Reporter::new(sender, bell.clone());
+        if let Some(network) = &self.network {
+            network.report_to(reporter.clone());
+        }
         let mut keeper = Keeper {
             attach: attach::start(reporter.clone())?,
             images: ImageWorker::start(&self.settings, self.criu.clone(), reporter)?,
@@ -135,6 +141,10 @@ impl Keeper {
                 available: capability.available,
                 text,
             });
+        }
+        let refusals = self.host.network.as_mut().and_then(Network::take_refusals);
+        if let Some(refusals) = refusals {
+            self.outbox.send(Reply::Refusals, vec![refusals]);
         }
         self.say(Reply::Up {
             v2: self.host.top.version() == Version::V2,
@@ -231,6 +241,9 @@ impl Keeper {
                 News::AttachFailed(key, leaf, detail) => {
                     self.say(Reply::AttachFailed(key, leaf, detail));
                 }
+                News::Attached(key, attached) => self.attached(key, attached),
+                News::Detached(key) => self.detached(key),
+                News::Network(sequence, done) => self.network_done(sequence, done),
                 News::Image(sequence, Ok(())) => self.say(Reply::Done(sequence)),
                 News::Image(sequence, Err(error)) => {
                     self.say(Reply::Refused(sequence, error.into()));
@@ -251,6 +264,8 @@ impl Keeper {
         for live in self.live.values() {
             live.kill();
         }
+        // Its interface and table on the host, too.
+        drop(self.host.network.take());
         if let Err(error) = self.host.top.remove() {
             tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
         }

@@ -166,6 +166,7 @@ impl Keeper {
                     anew: Some(Box::new(function)),
                 });
                 self.forget(key);
+                self.attach_network(key);
                 self.later(limit, 0, Job::GiveUpRestoring(key, limit));
                 self.later(FIRST_INSTANCE_CGROUP, 0, Job::FillPool(key, 1));
                 None

@@ -80,6 +80,11 @@ impl Keeper {
                     self.say(Reply::Refused(sequence, error.into()));
                 }
             }
+            Request::SetPolicy(sequence, key) => {
+                self.set_policy(sequence, key, fds.into_iter().next());
+            }
+            Request::Allow(sequence, key, resolved) => self.allow(sequence, key, resolved),
+            Request::Counters(sequence, key) => self.count(sequence, key),
             Request::Shutdown(sequence) => {
                 self.closed.push(sequence);
                 self.close();
@@ -93,7 +98,10 @@ impl Keeper {
             Request::Create(sequence, _)
             | Request::InstanceCgroup(sequence, _)
             | Request::Dump(sequence, ..)
-            | Request::RemoveImage(sequence, _) => {
+            | Request::RemoveImage(sequence, _)
+            | Request::SetPolicy(sequence, _)
+            | Request::Allow(sequence, ..)
+            | Request::Counters(sequence, _) => {
                 self.say(Reply::Refused(sequence, SandboxError::shut_down().into()));
             }
             Request::Destroy(key) => self.destroy_and_say(key),

@@ -10,6 +10,7 @@ use super::Host;
 use super::host::make_directory;
 use super::launch::{TemplateEnds, launch};
 use super::live::{CRIU_DIR, LiveSandbox};
+use super::outbound::WayOut;
 use crate::SandboxError;
 use crate::images;
 use crate::limits::Limits;
@@ -84,6 +85,7 @@ impl Site<'_> {
             builder: Some(launched.builder),
             init: None,
             prewarmed: None,
+            way_out: WayOut::None,
             waiting: None,
             outside: None,
             template_end: None,
@@ -122,5 +124,6 @@ pub(super) fn assignment(
         // No file can be larger than the memory it is in.
         max_file_bytes: limits.cgroup_memory,
         restore: restore.transpose()?,
+        network: papers.network.is_some(),
     })
 }

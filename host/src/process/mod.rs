@@ -8,6 +8,7 @@
 //! - [`server`]: the server's side: from root to a process that can do nothing, read top to bottom.
 
 mod data;
+mod internet_sockets;
 mod lock_down;
 pub mod server;
 mod signals;

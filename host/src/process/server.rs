@@ -182,13 +182,13 @@ impl Server {
     }
 
     /// Drops the rest: files but its own, and system calls but those it makes. From here on it can start no program. The
-    /// process must still have one thread only.
+    /// process must still have one thread only. It can connect TCP sockets to these ports: those of DNS servers.
     ///
     /// # Errors
     /// [`ServerError`].
-    pub fn lock_down(&self) -> Result<(), ServerError> {
+    pub fn lock_down(&self, connect: &[u16]) -> Result<(), ServerError> {
         // 7. Files and ports, by Landlock.
-        lock_down::restrict_files()
+        lock_down::restrict_files(connect)
             .map_err(|error| ServerError::Step("the Landlock rules", io::Error::other(error)))?;
         // 8. System calls, last, since the filter forbids most of the above.
         lock_down::restrict_calls()

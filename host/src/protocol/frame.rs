@@ -55,6 +55,7 @@ pub(super) struct Frame {
     pub(super) amount: u64,
     pub(super) count: u32,
     pub(super) micros: u64,
+    pub(super) more: u64,
     pub(super) name: String,
     pub(super) text: String,
 }
@@ -72,6 +73,7 @@ impl Frame {
         bytes[32..40].copy_from_slice(&self.amount.to_le_bytes());
         bytes[40..44].copy_from_slice(&self.count.to_le_bytes());
         bytes[48..56].copy_from_slice(&self.micros.to_le_bytes());
+        bytes[56..64].copy_from_slice(&self.more.to_le_bytes());
         let name = cut(&self.name, NAME_MAX);
         bytes[HEAD] = name.len() as u8;
         bytes[NAME..NAME + name.len()].copy_from_slice(name);
@@ -109,6 +111,7 @@ impl Frame {
             amount: u64_at(bytes, 32),
             count: u32_at(bytes, 40),
             micros: u64_at(bytes, 48),
+            more: u64_at(bytes, 56),
             name: string(&bytes[NAME..NAME + name])?,
             text: string(text)?,
         };

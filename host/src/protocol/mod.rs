@@ -3,6 +3,7 @@
 //! - [`request`]: from the server. Every message has [`REQUEST_BYTES`] bytes and is decoded as if a hostile server had
 //!   sent it; one that does not decode ends the conversation, and with it everything.
 //! - [`papers`]: what has no fixed size comes along as a sealed memfd: of which function a sandbox is.
+//! - [`policy`]: what a sandbox may reach over the network; comes as papers do.
 //! - [`reply`]: from the host process, [`REPLY_BYTES`] each; replies to a request and news that were not asked for.
 //! - [`frame`]: the layout of both.
 //!
@@ -10,11 +11,13 @@
 
 mod frame;
 pub mod papers;
+pub mod policy;
 pub mod reply;
 pub mod request;
 
 pub use frame::{Malformed, NAME_MAX};
 pub use papers::{Papers, PapersError};
+pub use policy::{Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved};
 pub use reply::{REPLY_BYTES, Refusal, Reply};
 pub use request::{REQUEST_BYTES, Request};
 

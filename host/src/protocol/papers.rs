@@ -11,6 +11,8 @@ use hearth_init::fields::{FieldError, Fields as _};
 use hearth_init::fields_of;
 use rustix::fs::{MemfdFlags, SealFlags};
 
+use super::KernelPolicy;
+
 /// Most bytes of papers. Protects the host process's memory; a function's environment is far smaller.
 pub const PAPERS_MAX: u64 = 1 << 20;
 /// Most arguments of a template, and variables.
@@ -38,6 +40,8 @@ pub struct Papers {
     pub env: Vec<(String, String)>,
     /// Name of the image to restore the template from.
     pub image: Option<String>,
+    /// What it may reach over the network. None: it has none.
+    pub network: Option<KernelPolicy>,
 }
 
 fields_of!(Papers {
@@ -48,6 +52,7 @@ fields_of!(Papers {
     argv,
     env,
     image,
+    network,
 });
 
 /// Why papers are not accepted.
@@ -84,19 +89,7 @@ impl Papers {
     /// # Errors
     /// [`PapersError`].
     pub fn open(fd: OwnedFd) -> Result<Self, PapersError> {
-        // Only memory can be sealed: no pipe, which could block, and no device passes.
-        let seals = rustix::fs::fcntl_get_seals(&fd).map_err(|_| PapersError::Unsealed)?;
-        if !seals.contains(all_seals()) {
-            return Err(PapersError::Unsealed);
-        }
-        let file = File::from(fd);
-        let size = file.metadata()?.len();
-        if size > PAPERS_MAX {
-            return Err(PapersError::Size(size));
-        }
-        let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
-        file.read_exact_at(&mut bytes, 0)?;
-        let papers = Self::from_bytes(&bytes)?;
+        let papers = Self::from_bytes(&read_sealed(fd)?)?;
         papers.check()?;
         Ok(papers)
     }
@@ -136,7 +129,8 @@ impl Papers {
         value(
             self.image.as_deref().is_none_or(is_image_name),
             "image name",
-        )
+        )?;
+        self.network.as_ref().map_or(Ok(()), KernelPolicy::check)
     }
 }
 
@@ -171,7 +165,25 @@ fn all_seals() -> SealFlags {
     SealFlags::SEAL | SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK
 }
 
-fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
+/// What a sealed memfd holds.
+pub(super) fn read_sealed(fd: OwnedFd) -> Result<Vec<u8>, PapersError> {
+    // Only memory can be sealed: no pipe, which could block, and no device passes.
+    let seals = rustix::fs::fcntl_get_seals(&fd).map_err(|_| PapersError::Unsealed)?;
+    if !seals.contains(all_seals()) {
+        return Err(PapersError::Unsealed);
+    }
+    let file = File::from(fd);
+    let size = file.metadata()?.len();
+    if size > PAPERS_MAX {
+        return Err(PapersError::Size(size));
+    }
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// Bytes in a memfd that nobody can change.
+pub(super) fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = File::from(rustix::fs::memfd_create("hearth-papers", flags)?);
     file.write_all(bytes)?;

@@ -3,7 +3,7 @@
 mod coding;
 
 use super::frame::{Frame, Malformed, TEXT_MAX, WITH_TEXT};
-use super::{Key, LeafNumber, Sequence};
+use super::{Counters, Key, LeafNumber, Sequence};
 
 /// Size of every reply.
 pub const REPLY_BYTES: usize = WITH_TEXT;
@@ -41,6 +41,9 @@ pub enum Reply {
         /// The version if it can be used, or why not.
         text: Option<String>,
     },
+    /// Sandboxes can have a network. Comes with a netlink socket on which the kernel reports what it refused; before
+    /// [`Reply::Up`].
+    Refusals,
     /// Requests are taken from here on.
     Up {
         /// Whether the cgroups are of version 2.
@@ -50,7 +53,8 @@ pub enum Reply {
         /// Which `hearth-init` it is: another one has another text.
         init: String,
     },
-    /// A sandbox runs. Comes with the template's control socket, standard output and error.
+    /// A sandbox runs. Comes with the template's control socket, standard output and error, and, if it has a network, with
+    /// the UDP socket and the TCP listener at which it asks for names.
     Created {
         /// Of which request.
         sequence: Sequence,
@@ -62,6 +66,8 @@ pub enum Reply {
         uid: u32,
         /// Whether it was pre-warmed.
         was_prewarmed: bool,
+        /// Number of its network interface in the gateway, by which the kernel names it in reports; 0 without a network.
+        interface: u32,
     },
     /// A request was not granted.
     Refused(Sequence, Refusal),
@@ -86,6 +92,8 @@ pub enum Reply {
         /// See above.
         signal: Option<i32>,
     },
+    /// What the kernel has counted for a sandbox.
+    Counters(Sequence, Counters),
     /// A sandbox was removed.
     Destroyed(Key),
     /// Whether there is a pre-warmed sandbox for the runtime of this name, and whether it is ready.
@@ -122,7 +130,9 @@ impl Reply {
     #[must_use]
     pub fn descriptors(&self) -> usize {
         match self {
-            Self::Created { .. } => 3,
+            Self::Created { interface: 0, .. } => 3,
+            Self::Created { .. } => 5,
+            Self::Refusals => 1,
             Self::Start { separate, .. } => 2 + usize::from(*separate),
             _ => 0,
         }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::frame::{Frame, Malformed, WITHOUT_TEXT};
-use super::{Key, LeafNumber, Sequence};
+use super::policy::{address, both, halves, ports_of};
+use super::{Key, LeafNumber, Protocol, Resolved, Sequence};
 
 /// Size of every request.
 pub const REQUEST_BYTES: usize = WITHOUT_TEXT;
@@ -80,6 +81,12 @@ pub enum Request {
     RemoveImage(Sequence, String),
     /// Destroy all sandboxes, and say so. Nothing can be made after that.
     Shutdown(Sequence),
+    /// Give a sandbox that has a network another policy, which comes along as a memfd. Cuts what is not allowed any more.
+    SetPolicy(Sequence, Key),
+    /// Allow an address that a name resolved to.
+    Allow(Sequence, Key, Resolved),
+    /// What has the kernel counted for a sandbox?
+    Counters(Sequence, Key),
 }
 
 impl Request {
@@ -104,7 +111,7 @@ impl Request {
     /// How many descriptors come with it.
     #[must_use]
     pub fn descriptors(&self) -> usize {
-        usize::from(matches!(self, Self::Create(..)))
+        usize::from(matches!(self, Self::Create(..) | Self::SetPolicy(..)))
     }
 
     fn frame(&self) -> Frame {
@@ -196,6 +203,32 @@ impl Request {
                 sequence: *sequence,
                 ..empty
             },
+            Self::SetPolicy(sequence, key) => Frame {
+                kind: 17,
+                sequence: *sequence,
+                key: *key,
+                ..empty
+            },
+            Self::Allow(sequence, key, resolved) => {
+                let [high, low] = halves(resolved.address);
+                Frame {
+                    kind: 18,
+                    flags: resolved.protocol.number(),
+                    sequence: *sequence,
+                    key: *key,
+                    leaf: high,
+                    amount: low,
+                    count: both(&resolved.ports),
+                    micros: micros(resolved.ttl),
+                    ..empty
+                }
+            }
+            Self::Counters(sequence, key) => Frame {
+                kind: 19,
+                sequence: *sequence,
+                key: *key,
+                ..empty
+            },
         }
     }
 
@@ -235,6 +268,18 @@ impl Request {
             14 => Self::Dump(sequence, key, frame.amount, name),
             15 => Self::RemoveImage(sequence, name),
             16 => Self::Shutdown(sequence),
+            17 => Self::SetPolicy(sequence, key),
+            18 => Self::Allow(
+                sequence,
+                key,
+                Resolved {
+                    address: address([frame.leaf, frame.amount]),
+                    protocol: Protocol::of_number(frame.flags).ok_or(Malformed::Form)?,
+                    ports: ports_of(frame.count),
+                    ttl: Duration::from_micros(frame.micros),
+                },
+            ),
+            19 => Self::Counters(sequence, key),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -14,7 +14,9 @@ use std::time::Duration;
 use hearth_host::process::ServerUser;
 use hearth_host::protocol::request::Order;
 use hearth_host::protocol::{Papers, REPLY_BYTES, Refusal, Reply, Request};
-use hearth_host::{CriuChoice, Host, HostProcessError, Probed, Settings, UIDS, find_init};
+use hearth_host::{
+    CriuChoice, Host, HostProcessError, NetworkSettings, Probed, Settings, UIDS, find_init,
+};
 use hearth_init::wire;
 use hearth_testkit::{processes, wait};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -33,6 +35,7 @@ pub fn settings(data_dir: &Path) -> Settings {
         runtimes: data_dir.join("runtimes"),
         uids: UIDS,
         criu: CriuChoice::Never("not used".into()),
+        network: NetworkSettings::default(),
         // Whose group it is does not matter here.
         server: Some(ServerUser {
             uid: UIDS.start - 1,
@@ -133,6 +136,7 @@ impl Conversation {
             argv: ["/bin/sleep", "600"].map(String::from).to_vec(),
             env: Vec::new(),
             image: None,
+            network: None,
         }
     }
 

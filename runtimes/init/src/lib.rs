@@ -20,6 +20,8 @@ use fields::{FieldError, Fields};
 pub const START: u8 = b'S';
 /// To a pre-warmed sandbox: its function. Comes with the [`Assignment`] in a memfd.
 pub const ASSIGN: u8 = b'A';
+/// To a PID 1 whose function has a network, before the template runs: it is there.
+pub const NETWORK: u8 = b'N';
 /// Command to PID 1: kill every process that was reparented to it, which is what dead instances leave behind.
 pub const SWEEP: u8 = b'W';
 /// The template finds its control socket under this number.
@@ -80,6 +82,8 @@ pub struct Assignment {
     pub max_file_bytes: u64,
     /// Restore the template from an image instead of starting `argv`. Needs `criu` and `criu_dir`.
     pub restore: Option<RestoreSpec>,
+    /// Whether it has a network, which comes from outside: PID 1 waits for [`NETWORK`] before the template runs.
+    pub network: bool,
 }
 
 fields_of!(JailSpec {
@@ -103,6 +107,7 @@ fields_of!(Assignment {
     max_processes,
     max_file_bytes,
     restore,
+    network,
 });
 
 /// Reports from init to the server.

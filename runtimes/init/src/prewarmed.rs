@@ -36,12 +36,14 @@ struct Settled {
     sizes: Sizes,
     /// Device and inode of the code's directory.
     code: (u64, u64),
+    network: bool,
 }
 
 hearth_init::fields_of!(Settled {
     hostname,
     sizes,
     code,
+    network,
 });
 
 /// What stage 0 and PID 1 share.
@@ -95,6 +97,7 @@ impl Prewarmed {
             sizes: Sizes::of(&function),
             hostname: function.hostname,
             code: (code.st_dev, code.st_ino),
+            network: function.network,
         };
         wire::send(&stage0, &settled.to_bytes(), &[]).map_err(JailError::Control)?;
         // The image is mounted as long as this process lives.
@@ -107,16 +110,17 @@ impl Prewarmed {
 pub struct Inside(OwnedFd);
 
 impl Inside {
-    /// Waits for the function and makes the sandbox its. False when the server or CRIU is gone, so that it never comes.
-    pub fn wait(&self, criu: &Started) -> Result<bool, JailError> {
+    /// Waits for the function and makes the sandbox its. Returns whether it has a network, or nothing when the server or
+    /// CRIU is gone, so that it never comes.
+    pub fn wait(&self, criu: &Started) -> Result<Option<bool>, JailError> {
         let woken = wait_for(&self.0, &criu.socket).map_err(JailError::Control)?;
         if woken != Woken::First {
-            return Ok(false);
+            return Ok(None);
         }
         let mut bytes = [0; MAX_SETTLED];
         let (length, _) = wire::receive(&self.0, &mut bytes).map_err(JailError::Control)?;
         if length == 0 {
-            return Ok(false);
+            return Ok(None);
         }
         let settled = Settled::from_bytes(&bytes[..length])
             .map_err(|error| JailError::Spec(error.to_string()))?;
@@ -130,7 +134,7 @@ impl Inside {
         rustix::system::sethostname(settled.hostname.as_bytes())
             .map_err(JailError::privileges("the host name"))?;
         enter::settle(settled.sizes)?;
-        Ok(true)
+        Ok(Some(settled.network))
     }
 }
 

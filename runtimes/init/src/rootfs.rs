@@ -18,7 +18,7 @@ use std::path::Path;
 
 use hearth_init::criu::KDAT;
 use hearth_init::{Assignment, INNER_UID, JailSpec};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::mount::{MountFlags, MountPropagationFlags};
 
 use crate::error::JailError;
@@ -54,8 +54,11 @@ const NSSWITCH: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
 
 /// Where the function's code is.
 pub const CODE: &str = "var/task";
-/// The only file of the root that depends on the function.
+/// The files of the root that depend on the function; the second is there only if it has a network.
 const HOSTS: &str = "etc/hosts";
+const RESOLVER: &str = "etc/resolv.conf";
+/// The host process listens there, in the sandbox's network namespace.
+const RESOLVER_CONTENT: &str = "nameserver 127.0.0.1\n";
 
 /// Fills `spec.root`, mounts everything that the host gives to it, seals it and makes it the working directory.
 ///
@@ -108,6 +111,9 @@ pub fn build(spec: &JailSpec) -> Result<Option<Incomplete>, JailError> {
         HOSTS,
         function.map_or_else(String::new, |function| hosts(&function.hostname)),
     )?;
+    if function.is_some_and(|function| function.network) {
+        root.file(RESOLVER, RESOLVER_CONTENT)?;
+    }
     root.copy(Path::new("/").join(LOADER_CACHE).as_path(), LOADER_CACHE)?;
     root.local_time()?;
     let is_booted = function.is_some_and(|function| function.restore.is_none());
@@ -165,7 +171,16 @@ pub fn complete(
     let write = || -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::openat(&root.writable, HOSTS, flags, Mode::empty())?;
-        File::from(file).write_all(hosts(&function.hostname).as_bytes())
+        File::from(file).write_all(hosts(&function.hostname).as_bytes())?;
+        if function.network {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let mode = Mode::from_raw_mode(0o644);
+            let file = rustix::fs::openat(&root.writable, RESOLVER, flags, mode)?;
+            let (user, group) = (Uid::from_raw(spec.uid_base), Gid::from_raw(spec.uid_base));
+            rustix::fs::fchown(&file, Some(user), Some(group))?;
+            File::from(file).write_all(RESOLVER_CONTENT.as_bytes())?;
+        }
+        Ok(())
     };
     write().map_err(JailError::mount(format!("writing /{HOSTS}")))?;
     let code = mounts::beneath(&function.code_root, &function.code)?;

@@ -57,6 +57,25 @@ pub struct Config {
     #[arg(long, env = "HEARTH_FUNCTIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub functions_listen: Option<String>,
 
+    /// Private networks that policies of functions may name, comma-separated. Without it, none opens a private, link-local
+    /// or reserved address.
+    #[arg(
+        long,
+        env = "HEARTH_NETWORK_ALLOW_PRIVATE",
+        value_name = "NETWORK",
+        value_delimiter = ','
+    )]
+    pub network_allow_private: Vec<String>,
+
+    /// DNS servers for functions' names, comma-separated. Default: those of /etc/resolv.conf.
+    #[arg(
+        long,
+        env = "HEARTH_NETWORK_RESOLVERS",
+        value_name = "ADDRESS",
+        value_delimiter = ','
+    )]
+    pub network_resolvers: Vec<String>,
+
     /// User as which the server runs, apart from the process that needs root: a name or a number. Default: the user
     /// hearth if there is one, otherwise a number that no other user has.
     #[arg(long, env = "HEARTH_USER", value_name = "USER")]

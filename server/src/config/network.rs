@@ -1,16 +1,19 @@
 //! Network settings: which hosts the server serves, and which proxies it trusts.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::IpNet;
 
 use super::{Config, InvalidSetting};
-use crate::model::normal_host_name;
+use crate::model::{normal_host_name, parse_prefix};
 
 const HOSTS_RULE: &str = "must be comma-separated host names such as hearth.example.com, without scheme, port or path; \
                           localhost and this machine's names and addresses are always included";
 const PROXIES_RULE: &str =
     "must be comma-separated addresses or networks such as 10.0.0.1 or 172.16.0.0/12";
+
+const RESOLVERS_RULE: &str = "must be comma-separated addresses of DNS servers such as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53";
+const DNS_PORT: u16 = 53;
 
 /// The entries of a list without empty ones: an unset variable in a compose file becomes an empty one.
 fn entries(list: &[String]) -> impl Iterator<Item = &str> {
@@ -57,6 +60,61 @@ impl Config {
                     value: entry.to_owned(),
                     rule: PROXIES_RULE.into(),
                 })
+            })
+            .collect()
+    }
+
+    /// Private networks that policies of functions may open.
+    ///
+    /// # Errors
+    /// The first that is not a network, or that holds the host's loopback.
+    pub fn network_allow_private(&self) -> Result<Vec<IpNet>, InvalidSetting> {
+        entries(&self.network_allow_private)
+            .map(|entry| {
+                let invalid = |rule: String| InvalidSetting {
+                    setting: "HEARTH_NETWORK_ALLOW_PRIVATE",
+                    value: entry.to_owned(),
+                    rule,
+                };
+                let network = parse_prefix(entry).map_err(|error| {
+                    invalid(format!(
+                        "must be comma-separated addresses or networks such as 10.1.0.0/16: {error}"
+                    ))
+                })?;
+                let loopback: [IpAddr; 2] =
+                    [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+                // A prefix of 0 opens everything, which cannot be meant by the name of a network.
+                if network.prefix_len() == 0 || loopback.iter().any(|own| network.contains(own)) {
+                    return Err(invalid(
+                        "must not contain the loopback, which is always the function's own".into(),
+                    ));
+                }
+                Ok(network)
+            })
+            .collect()
+    }
+
+    /// The DNS servers, if they are set.
+    ///
+    /// # Errors
+    /// The first that is not an address.
+    pub fn network_resolvers(&self) -> Result<Vec<SocketAddr>, InvalidSetting> {
+        entries(&self.network_resolvers)
+            .map(|entry| {
+                let alone = |_| {
+                    entry
+                        .parse::<IpAddr>()
+                        .map(|address| (address, DNS_PORT).into())
+                };
+                let server: Result<SocketAddr, _> = entry.parse().or_else(alone);
+                server
+                    .ok()
+                    .filter(|server| server.port() != 0 && !server.ip().is_unspecified())
+                    .ok_or_else(|| InvalidSetting {
+                        setting: "HEARTH_NETWORK_RESOLVERS",
+                        value: entry.to_owned(),
+                        rule: RESOLVERS_RULE.into(),
+                    })
             })
             .collect()
     }
@@ -153,6 +211,50 @@ mod tests {
         let functions = config.functions_host().unwrap();
         assert_eq!(functions.as_deref(), Some("fn.example.com"));
         assert!(config.check().is_ok());
+    }
+
+    #[test]
+    fn what_functions_may_reach_is_read() {
+        let config = config(&[
+            "--network-allow-private",
+            "10.1.0.0/16, fd00::/8,192.168.1.7",
+            "--network-resolvers",
+            "192.0.2.53,192.0.2.54:5353,2001:db8::53,[2001:db8::53]:54",
+        ]);
+        let open: Vec<_> = config.network_allow_private().unwrap();
+        let open: Vec<_> = open.iter().map(ToString::to_string).collect();
+        assert_eq!(open, ["10.1.0.0/16", "fd00::/8", "192.168.1.7/32"]);
+        let servers: Vec<_> = config.network_resolvers().unwrap();
+        let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
+        let expected = [
+            "192.0.2.53:53",
+            "192.0.2.54:5353",
+            "[2001:db8::53]:53",
+            "[2001:db8::53]:54",
+        ];
+        assert_eq!(servers, expected);
+    }
+
+    #[test]
+    fn what_would_open_the_host_or_is_no_address_is_refused() {
+        for wrong in [
+            "10.1.2.3/16",
+            "127.0.0.0/8",
+            "::1",
+            "0.0.0.0/0",
+            "::/0",
+            "lan",
+            "10.0.0.0/40",
+        ] {
+            let error = config(&["--network-allow-private", wrong])
+                .check()
+                .unwrap_err();
+            assert_eq!(error.setting, "HEARTH_NETWORK_ALLOW_PRIVATE", "{wrong}");
+        }
+        for wrong in ["dns.example", "0.0.0.0", "192.0.2.53:0", "192.0.2.53:x"] {
+            let error = config(&["--network-resolvers", wrong]).check().unwrap_err();
+            assert_eq!(error.setting, "HEARTH_NETWORK_RESOLVERS", "{wrong}");
+        }
     }
 
     #[test]

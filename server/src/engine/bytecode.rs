@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 use crate::host_error::HostError;
-use crate::model::Network;
 use crate::package::bytecode::{Kept, Sources, collect};
 use crate::sandbox::SandboxSpec;
 use crate::scheduler::Resources;
@@ -109,7 +108,7 @@ impl Compiler {
             env: vec![("LANG".into(), "C.UTF-8".into())],
             memory_bytes: MEMORY_BYTES,
             max_instances: 1,
-            network: Network::None,
+            network: None,
             dumpable: false,
             restore: None,
         }

@@ -11,7 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use self::rules::{Claim, merged, still_edits};
+use self::rules::{Claim, differ_in_network, merged, still_edits};
 use self::version::refusal;
 use super::registry::Function;
 use super::{Engine, EngineError};
@@ -158,9 +158,17 @@ impl Engine {
             }
             None => {
                 let package = packages.hold(&active.code_sha256);
-                (active.code_sha256, active.code_bytes, package)
+                (active.code_sha256.clone(), active.code_bytes, package)
             }
         };
+        if sha256 == active.code_sha256 && differ_in_network(&active.spec, &spec) {
+            let store = &self.inner.store;
+            let mut stored = store
+                .add_version(function.id(), &spec, &sha256, bytes)
+                .await?;
+            self.go_on(&function, &mut stored, active.notes).await;
+            return Ok(function.view());
+        }
         let number = self.inner.store.next_version(function.id()).await?;
         let deployment = self.deployment(
             function.key.clone(),
@@ -206,6 +214,14 @@ impl Engine {
             .into_iter()
             .find(|stored| stored.version == version)
             .ok_or_else(missing)?;
+        let active = function.stored().active.clone();
+        if code_sha256 == active.code_sha256 && differ_in_network(&active.spec, &spec) {
+            let stored = self.inner.store.activate(function.id(), version).await?;
+            let mut stored = stored.ok_or_else(missing)?;
+            let notes = stored.active.notes.clone();
+            self.go_on(&function, &mut stored, notes).await;
+            return Ok(function.view());
+        }
         let package = self.inner.packages.hold(&code_sha256);
         let threads = self
             .inner
@@ -246,7 +262,10 @@ impl Engine {
             Ok(stored) => {
                 deployment.store_import_lines().await;
                 self.note_threads(deployment).await;
+                let network = stored.active.spec.network.clone();
                 function.switch(stored, deployment.clone());
+                // Former sandboxes that still serve requests.
+                deployment.network.function().settle(&network).await;
                 Ok(())
             }
             Err(error) => {

@@ -52,7 +52,7 @@ impl Engine {
         let running = Running::begin(self);
         let body = self.inner.bodies.read_ahead(invocation.body.take()).await?;
         let (deployment, lease) = function.lease(invocation.received).await;
-        invocation.record.version = deployment.version;
+        invocation.record.version = deployment.version();
         *receipt = invocation.receipt();
         let lease = match lease {
             Ok(lease) => lease,

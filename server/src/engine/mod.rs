@@ -9,6 +9,7 @@ mod files;
 mod invoke;
 mod lifecycle;
 mod logs;
+mod network;
 mod pressure;
 mod registry;
 mod summary;
@@ -25,6 +26,7 @@ pub use crate::scheduler::MemoryStatus;
 pub use files::{VersionChange, VersionCode};
 pub use invoke::{Invocation, Receipt};
 pub use logs::log_sink;
+pub use network::NetworkView;
 pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 
@@ -171,7 +173,7 @@ impl Engine {
     ) -> StartChoice {
         let deployment = function.active();
         // Of the one that answers it is known whether there is an image.
-        if version.version == deployment.version {
+        if version.version == deployment.version() {
             return deployment.start_choice();
         }
         let threads = threads.get(&version.version);

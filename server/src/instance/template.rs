@@ -26,6 +26,7 @@ use super::preforked::Preforked;
 use super::{FunctionKey, Logs, Way};
 use crate::host_error::{HostError, is_shortage_code};
 use crate::model::{StartKind, Threads};
+use crate::network::Attached;
 use crate::sandbox::{Dumpable, MemoryUse, Sandbox};
 use crate::watched::Watched;
 
@@ -43,6 +44,8 @@ pub struct Template {
     control: Watched,
     /// The sandbox it lives in; taken when it is shut down.
     pub(super) sandbox: Sandbox,
+    /// Its way out, while it lives.
+    _network: Option<Attached>,
     sequence: AtomicU64,
     /// Forks that it refused since the last that worked, for want of what the host has to give.
     refusals: AtomicU32,
@@ -80,6 +83,7 @@ impl Template {
     fn up(
         control: Watched,
         sandbox: Sandbox,
+        network: Option<Attached>,
         busy_poll: Duration,
         runtime: String,
         start_kind: StartKind,
@@ -88,6 +92,7 @@ impl Template {
         Arc::new(Self {
             control,
             sandbox,
+            _network: network,
             sequence: AtomicU64::new(1),
             refusals: AtomicU32::new(0),
             oom_kills_told: AtomicU64::new(0),

@@ -1,7 +1,7 @@
 //! Human-readable differences between the settings of two versions. Values of `env` are secrets: only that they differ
 //! is shown.
 
-use super::{Cors, FunctionSpec, Network};
+use super::{Cors, FunctionSpec};
 
 /// One setting that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,14 +60,7 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 13] {
             format!("{} s", spec.template_idle_timeout_s),
         ),
         ("start", spec.start.as_str().to_owned()),
-        (
-            "network",
-            match spec.network {
-                Network::None => "none",
-                Network::Outbound => "outbound",
-            }
-            .to_owned(),
-        ),
+        ("network", spec.network.to_string()),
         ("body", spec.body.as_str().to_owned()),
         ("public", yes_no(spec.public)),
         (

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cors, Start};
+use super::{Cors, Network, Start};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -17,17 +17,6 @@ pub enum Runtime {
     Python3,
     /// Node.js.
     Node,
-}
-
-/// What a function may reach over the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Network {
-    /// No network: an empty network namespace.
-    #[default]
-    None,
-    /// Outbound connections.
-    Outbound,
 }
 
 /// How the event of `/fn/{name}` carries the request body.

@@ -14,6 +14,7 @@ mod host_name;
 mod invocation;
 mod latency;
 mod log;
+mod network;
 mod note;
 mod retention;
 mod revision;
@@ -29,7 +30,7 @@ pub use cors::Cors;
 pub use decisions::DecisionCounts;
 pub use failure::Failure;
 pub use function::{
-    BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, InvalidField, Network, Runtime,
+    BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, InvalidField, Runtime,
     TEMPLATE_IDLE_TIMEOUT_S,
 };
 pub use function_view::{FunctionState, FunctionView, ImageView, InstanceCounts, VersionView};
@@ -40,6 +41,11 @@ pub use invocation::{
 };
 pub use latency::{Bar, Distribution, HeatColumn, HeatMap, Latency};
 pub use log::{FoundLine, LogEntry};
+pub use network::{
+    InvalidRule, Limits as NetworkLimits, MAX_BYTES_PER_SECOND, MAX_CONNECTIONS, MAX_RULES,
+    NamePattern, Network, NetworkPolicy, Ports, Protocol, Rule, RuleError, Target, parse_prefix,
+    special_range,
+};
 pub use note::{Drawn, Note};
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,

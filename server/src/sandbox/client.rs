@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use hearth_host::SandboxError;
 use hearth_host::cgroup::Version;
-use hearth_host::protocol::{Key, LeafNumber, Request, Sequence};
+use hearth_host::protocol::{Counters, Key, LeafNumber, Request, Sequence};
 use hearth_init::wire;
 use parking_lot::Mutex;
 use rustix::net::Shutdown;
@@ -37,6 +37,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(10);
 pub(super) enum Answer {
     Sandbox(Sandbox),
     InstanceCgroup(LeafNumber),
+    Counters(Counters),
     Done,
 }
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use hearth_host::protocol::request::Order;
 use hearth_host::protocol::{Papers, Request};
 use hearth_host::{Probed, SandboxError};
+use parking_lot::Mutex;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::client::{Answer, Client, introduction, relative};
 use super::{
-    Capability, OUTBOUND_REASON, PrewarmedBoard, PrewarmedSpec, RestoreSource, Sandbox, SandboxSpec,
+    Capability, PrewarmedBoard, PrewarmedSpec, Refusals, RestoreSource, Sandbox, SandboxSpec,
 };
-use crate::model::Network;
 
 fn open(settings: hearth_host::Settings) -> Result<hearth_host::Host, SandboxError> {
     let probed = Probed::kernel(&settings.init)?;
@@ -30,6 +30,7 @@ struct HostInner {
     capabilities: Vec<Capability>,
     init: String,
     data_dir: PathBuf,
+    refusals: Mutex<Option<Refusals>>,
 }
 
 impl Host {
@@ -39,12 +40,14 @@ impl Host {
     /// # Errors
     /// When it does not.
     pub fn connect(socket: OwnedFd, data_dir: &Path) -> io::Result<Self> {
-        let introduction = introduction(&socket)?;
+        let mut introduction = introduction(&socket)?;
+        let refusals = introduction.refusals.take();
         Ok(Self(Arc::new(HostInner {
             client: Client::start(socket, &introduction)?,
             capabilities: introduction.capabilities,
             init: introduction.init,
             data_dir: data_dir.to_owned(),
+            refusals: Mutex::new(refusals.map(Refusals::new).transpose()?),
         })))
     }
 
@@ -120,15 +123,28 @@ impl Host {
             .find(|capability| capability.name == name)
     }
 
+    /// Why no sandbox can have a network on this host; none where it can.
+    pub fn outbound_missing(&self) -> Option<&str> {
+        let capability = self.capability("network_outbound");
+        capability.and_then(|capability| capability.reason.as_deref())
+    }
+
+    /// What the kernel refuses to let out of sandboxes; once, and only where sandboxes can have a network.
+    pub fn take_refusals(&self) -> Option<Refusals> {
+        self.0.refusals.lock().take()
+    }
+
     /// Makes a sandbox and starts the template in it. Dropping the future undoes it.
     ///
     /// # Errors
     /// [`SandboxError::Step`] with the step that failed; nothing of it is left then.
     pub async fn create(&self, spec: SandboxSpec) -> Result<Sandbox, SandboxError> {
-        if spec.network == Network::Outbound {
+        if spec.network.is_some()
+            && let Some(reason) = self.outbound_missing()
+        {
             return Err(SandboxError::Missing {
                 what: "outbound network",
-                reason: OUTBOUND_REASON.to_owned(),
+                reason: reason.to_owned(),
                 remedy: "use \"network\": \"none\"",
             });
         }
@@ -148,6 +164,7 @@ impl Host {
             argv: spec.argv,
             env: spec.env,
             image: spec.restore.map(|RestoreSource { image, .. }| image),
+            network: spec.network,
         };
         let papers = papers
             .seal()

@@ -1,6 +1,7 @@
 //! Sandboxes, as the server has them: whatever needs root is asked of the host process (`hearth-host`), over one socket.
 //!
 //! - [`client`]: the socket. [`host`]: what can be asked for. [`sandbox`], [`instance_cgroup`]: what comes of it.
+//! - [`network`]: a sandbox's way out, and what was refused to leave. [`refusals`]: how the kernel says so.
 //! - [`prewarmed`]: what is known of pre-warmed sandboxes.
 //!
 //! What anybody may read of processes and cgroups is read here, without asking. `server/docs/sandbox.md` explains how each
@@ -9,7 +10,9 @@
 mod client;
 mod host;
 mod instance_cgroup;
+mod network;
 mod prewarmed;
+mod refusals;
 #[allow(clippy::module_inception)]
 mod sandbox;
 
@@ -24,10 +27,11 @@ pub use self::host::Host;
 pub use self::instance_cgroup::InstanceCgroup;
 pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
-use crate::model::Network;
 
-/// Network access is not built yet.
-const OUTBOUND_REASON: &str = "this version of Hearth has no outbound network for functions";
+pub use self::network::{
+    Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix, Prefixed,
+    Protocol, Refusal, RefusalReason, Refusals, Resolved,
+};
 
 /// What this host can do, for `GET /api/v1/node`.
 #[derive(Debug, Clone, Serialize)]
@@ -67,8 +71,9 @@ pub struct SandboxSpec {
     pub memory_bytes: u64,
     /// Most instances at one time.
     pub max_instances: u32,
-    /// Network access.
-    pub network: Network,
+    /// What it may reach over the network from its first moment on; [`Sandbox::outbound`] changes it. None: a sandbox without
+    /// a network, which it cannot get later.
+    pub network: Option<KernelPolicy>,
     /// Whether the template is to be dumped: CRIU needs its notes on the kernel in `/run` then.
     pub dumpable: bool,
     /// An image to restore the template from, instead of starting `argv`.

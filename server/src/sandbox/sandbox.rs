@@ -13,8 +13,8 @@ use hearth_host::protocol::{Key, LeafNumber, Request};
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
-use super::InstanceCgroup;
 use super::client::{Answer, Client};
+use super::{InstanceCgroup, Outbound};
 use crate::host_error::HostError;
 
 /// Instance cgroups that the host process keeps ready in each sandbox.
@@ -111,6 +111,8 @@ pub struct Sandbox {
     pub stdout: Option<OwnedFd>,
     /// Read end of the template's stderr (non-blocking).
     pub stderr: Option<OwnedFd>,
+    /// Its way out, if it was made with one.
+    pub outbound: Option<Outbound>,
     pub(super) client: Arc<Client>,
     pub(super) key: Key,
     pub(super) uid: u32,
@@ -126,6 +128,7 @@ impl Sandbox {
         key: Key,
         name: &str,
         uid: u32,
+        interface: u32,
         shared: Arc<Shared>,
         fds: Vec<OwnedFd>,
     ) -> Self {
@@ -135,6 +138,7 @@ impl Sandbox {
             control: fds.next(),
             stdout: fds.next(),
             stderr: fds.next(),
+            outbound: Outbound::new(&client, key, interface, fds),
             template: Leaf::template_of(client.version(), &cgroup),
             cgroup,
             client,

@@ -102,7 +102,7 @@ impl Deployment {
             }
         }
         if was_forked && self.becomes() {
-            tracing::info!(function = %self.name, version = self.version, threads = seen.count, "its import leaves threads running: it is not forked");
+            tracing::info!(function = %self.name, version = self.version(), threads = seen.count, "its import leaves threads running: it is not forked");
             // It may have forked.
             self.slot.clear();
         }
@@ -138,7 +138,7 @@ impl Deployment {
                     }
                     // It may have ended while it waited, which says nothing of the next one.
                     Err(error) => {
-                        tracing::info!(function = %self.name, version = self.version, %error, "what was brought up ahead did not start");
+                        tracing::info!(function = %self.name, version = self.version(), %error, "what was brought up ahead did not start");
                     }
                 }
             }
@@ -155,7 +155,7 @@ impl Deployment {
                 Err(error) => error,
             };
             drop(place);
-            tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
+            tracing::warn!(function = %self.name, version = self.version(), %error, "an instance did not start");
             if matches!(error, StartError::Host(_)) || template.start_kind != StartKind::Restore {
                 return Err(Arc::new(error.into()));
             }

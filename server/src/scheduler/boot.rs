@@ -12,6 +12,7 @@ use super::deployment::{Deployment, Resources};
 use super::environment::environment;
 use crate::instance::{BootError, Imported, Template, TemplateConfig};
 use crate::model::StartKind;
+use crate::network::WayOut;
 use crate::sandbox::SandboxSpec;
 
 /// How a deployment's template stands.
@@ -137,7 +138,7 @@ impl TemplateSlot {
                 if failure.is_of_host() {
                     deployment.resources.host_errors.note(&failure.reason);
                 } else {
-                    tracing::warn!(function = %deployment.name, version = deployment.version, reason = failure.reason, "template did not boot");
+                    tracing::warn!(function = %deployment.name, version = deployment.version(), reason = failure.reason, "template did not boot");
                 }
                 *self.failure.lock() = Some((Instant::now(), failure.clone()));
                 Err(failure)
@@ -158,7 +159,7 @@ impl TemplateSlot {
             // Holding on to it would keep its sandbox alive.
             () = template.retired() => return,
         };
-        tracing::info!(function = %deployment.name, version = deployment.version, "template ended: {ended}");
+        tracing::info!(function = %deployment.name, version = deployment.version(), "template ended: {ended}");
         deployment.slot.forget(&template);
     }
 }
@@ -212,34 +213,39 @@ pub(super) async fn boot_apart(
     let config = TemplateConfig {
         handler: spec.handler.clone(),
         function: spec.name.clone(),
-        version: deployment.version,
+        version: deployment.version(),
         memory_mb: spec.memory_mb,
         body: spec.body,
         busy_poll: *busy_poll,
     };
-    let mut sandbox = sandbox_spec(deployment)?;
+    let way_out = deployment.network.way_out();
+    let mut sandbox = sandbox_spec(deployment, way_out.as_ref())?;
     sandbox.dumpable = dumpable;
-    Template::boot(host, sandbox, &config, deployment.function.clone(), logs).await
+    let function = deployment.function.clone();
+    Template::boot(host, sandbox, &config, function, logs, way_out.as_ref()).await
 }
 
 /// The sandbox of a version's template.
-pub(super) fn sandbox_spec(deployment: &Deployment) -> std::io::Result<SandboxSpec> {
+pub(super) fn sandbox_spec(
+    deployment: &Deployment,
+    way_out: Option<&WayOut>,
+) -> std::io::Result<SandboxSpec> {
     let Resources { runtimes, uids, .. } = &*deployment.resources;
     let spec = &deployment.spec;
     let runtime = runtimes.get(spec.runtime);
     let uid = uids.take();
     Ok(SandboxSpec {
-        id: format!("{}-{}-{uid}", spec.name, deployment.version),
+        id: format!("{}-{}-{uid}", spec.name, deployment.version()),
         hostname: spec.name.clone(),
         uid_base: uid,
         code_dir: deployment.package.path(),
         runtime_name: runtime.name,
         argv: runtime.argv(spec.memory_mb),
         forks: runtime.fork.is_ok(),
-        env: environment(spec, deployment.version, runtime),
+        env: environment(spec, deployment.version(), runtime),
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
         max_instances: spec.max_concurrency,
-        network: spec.network,
+        network: way_out.map(WayOut::kernel),
         dumpable: false,
         restore: None,
     })

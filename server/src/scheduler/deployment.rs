@@ -1,6 +1,6 @@
 //! A deployment: one function version in service, with its template and its instances.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use crate::criu::Images;
 use crate::host_error::HostErrors;
 use crate::instance::{FunctionKey, Imported, Instance, Logs};
 use crate::model::{DecisionCounts, FunctionSpec, LogEntry, LogLine, Note, Start, Threads};
+use crate::network::{self, FunctionNetwork, VersionNetwork};
 use crate::package::Package;
 use crate::runtimes::{Runtimes, UidRange};
 use crate::sandbox::Host;
@@ -65,6 +66,8 @@ pub struct Resources {
     pub cores: u32,
     /// Whether anybody calls.
     pub traffic: Traffic,
+    /// What functions reach over the network.
+    pub network: network::Node,
 }
 
 /// Tells deployments apart at the gates.
@@ -81,10 +84,12 @@ pub struct Deployment {
     pub function: FunctionKey,
     /// The function's name.
     pub name: Arc<str>,
-    /// The version's number.
-    pub version: u32,
-    /// Its settings.
+    /// See [`Self::version`].
+    pub(super) version: AtomicU32,
+    /// Its settings. Of the network, [`Self::network`] tells.
     pub spec: FunctionSpec,
+    /// What it may reach over the network.
+    pub network: Arc<VersionNetwork>,
     /// Its unpacked code, which is not removed while a sandbox may read it.
     pub package: Package,
     pub(super) resources: Arc<Resources>,
@@ -125,11 +130,15 @@ impl Deployment {
             idle_timeout: Duration::from_secs(spec.idle_timeout_s.into()),
             controllers: resources.controllers,
         };
+        let network =
+            FunctionNetwork::after(former.map(|former| &*former.network), &resources.network);
+        let network = network.version(spec.network.clone());
         let learned = former.map(|former| former.pool.lock().learned());
         Arc::new(Self {
             function,
             name: spec.name.as_str().into(),
-            version,
+            version: AtomicU32::new(version),
+            network,
             spec,
             package,
             resources,

@@ -258,7 +258,7 @@ impl Deployment {
             KeptTier::Template => {
                 if self.let_template_go() {
                     self.decisions.note(|counts| counts.template_evicted += 1);
-                    tracing::info!(function = %self.name, version = self.version, "template let go: memory is short");
+                    tracing::info!(function = %self.name, version = self.version(), "template let go: memory is short");
                 }
             }
             KeptTier::Image => {

@@ -73,7 +73,7 @@ impl Deployment {
         let unused = now.saturating_duration_since(self.pool.lock().last_used());
         if unused >= timeout && self.let_template_go() {
             self.decisions.note(|counts| counts.template_expired += 1);
-            tracing::info!(function = %self.name, version = self.version, "template let go: nobody called for {} s", unused.as_secs());
+            tracing::info!(function = %self.name, version = self.version(), "template let go: nobody called for {} s", unused.as_secs());
         }
     }
 

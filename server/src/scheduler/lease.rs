@@ -162,7 +162,7 @@ impl Deployment {
         }
         let quiet = instance.channel.is_quiet();
         if !quiet {
-            tracing::warn!(function = %self.name, version = self.version, "an idle instance was ended: it wrote to its channel without being asked");
+            tracing::warn!(function = %self.name, version = self.version(), "an idle instance was ended: it wrote to its channel without being asked");
         }
         quiet
     }

@@ -20,6 +20,7 @@ mod prewarmed;
 mod snapshot;
 mod starting;
 mod traffic;
+mod versions;
 
 pub use boot::TemplateStatus;
 pub use boot_failure::{BootFailure, Cause};

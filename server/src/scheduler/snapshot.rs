@@ -56,13 +56,15 @@ impl Deployment {
             return None;
         }
         let parts = Parts {
-            spec: &self.spec,
+            spec: &self.image_spec(),
             // Packages are named by their content.
             code: self.package.path().display().to_string(),
             runtime: runtime.version.clone().unwrap_or_default(),
             argv: runtime.argv(self.spec.memory_mb),
         };
-        self.resources.images.key(&self.name, self.version, &parts)
+        self.resources
+            .images
+            .key(&self.name, self.version(), &parts)
     }
 
     /// Size of the version's image in bytes, if there is one.
@@ -88,7 +90,7 @@ impl Deployment {
     pub fn drop_image(&self) {
         self.resources
             .images
-            .discard(&self.name, Some(self.version));
+            .discard(&self.name, Some(self.version()));
     }
 
     /// The template restored from this image cannot be used.
@@ -108,7 +110,7 @@ impl Deployment {
             true => images.short(image),
             false => images.failed(image, damaged),
         };
-        tracing::warn!(function = %self.name, version = self.version, why, discarded, "a template was not restored; it is booted");
+        tracing::warn!(function = %self.name, version = self.version(), why, discarded, "a template was not restored; it is booted");
     }
 
     /// Makes the image from a second sandbox, booted for it: a template that has forked cannot be dumped without its
@@ -144,7 +146,7 @@ impl Deployment {
                     Ok(image) => {
                         counters.dumped();
                         self.was_imaged();
-                        tracing::debug!(function = %self.name, version = self.version, bytes = image.bytes, "made an image");
+                        tracing::debug!(function = %self.name, version = self.version(), bytes = image.bytes, "made an image");
                         return Making::Over;
                     }
                     Err(error) if error.is_of_host() => return self.put_off(&error),
@@ -155,7 +157,7 @@ impl Deployment {
             Err(error) => error.to_string(),
         };
         counters.dump_failed(&why);
-        tracing::warn!(function = %self.name, version = self.version, why, "no image of a template");
+        tracing::warn!(function = %self.name, version = self.version(), why, "no image of a template");
         Making::Over
     }
 
@@ -258,7 +260,8 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
         return Ok(None);
     }
     let begun = Instant::now();
-    let mut spec = sandbox_spec(deployment).map_err(HostError::new)?;
+    let way_out = deployment.network.way_out();
+    let mut spec = sandbox_spec(deployment, way_out.as_ref()).map_err(HostError::new)?;
     spec.restore = Some(RestoreSource {
         image: image.name(),
         limit: images.timeout(&image),
@@ -271,6 +274,7 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
         image.runtime(),
         &deployment.function,
         logs,
+        way_out.as_ref(),
     );
     match restore.await {
         Ok(template) => {
@@ -280,7 +284,7 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
             let mut keep_value = deployment.keep_value.lock();
             keep_value.brought_up(StartKind::Restore, took);
             drop(keep_value);
-            tracing::debug!(function = %deployment.name, version = deployment.version, ?took, "template restored");
+            tracing::debug!(function = %deployment.name, version = deployment.version(), ?took, "template restored");
             Ok(Some(template))
         }
         Err(BootError::Host(error)) => Err(error),

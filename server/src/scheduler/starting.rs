@@ -204,7 +204,7 @@ impl Deployment {
         };
         // A boot has a place of its own, and takes longer than anybody should hold this one.
         drop(place);
-        tracing::warn!(function = %self.name, version = self.version, %error, "an instance did not start");
+        tracing::warn!(function = %self.name, version = self.version(), %error, "an instance did not start");
         self.slot.forget(&template);
         self.blame_image(&template, &error.to_string());
         let (template, start_kind) = self.template().await?;

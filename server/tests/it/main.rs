@@ -33,6 +33,7 @@ mod logins;
 mod loopback;
 mod matrix;
 mod mutations;
+mod network;
 mod node;
 mod notes;
 mod origins;

@@ -29,8 +29,8 @@ pub struct SettingsForm {
     pub start: String,
     /// `base64` or `bytes`.
     pub body: String,
-    /// `none` or `outbound`.
-    pub network: String,
+    /// What may be reached over the network.
+    pub network: NetworkForm,
     /// Whether the URL answers without a token.
     pub public: bool,
     /// Which pages of other origins may call it.
@@ -41,6 +41,17 @@ pub struct SettingsForm {
     pub env_names: Vec<String>,
     /// Names ticked for removal.
     pub env_removed: Vec<String>,
+}
+
+/// The `network` setting as typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NetworkForm {
+    /// `none`, `internet` or `rules`.
+    pub mode: String,
+    /// The rules, one in each line.
+    pub allow: String,
+    /// Whether what they refuse is allowed and recorded.
+    pub dry_run: bool,
 }
 
 /// The `cors` setting as typed: lists with spaces or commas between.

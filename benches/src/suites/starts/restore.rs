@@ -133,6 +133,7 @@ async fn restored(
         image.runtime(),
         &key,
         logs,
+        None,
     );
     let template = template.await?;
     workshop::listen(&template);

@@ -9,11 +9,10 @@ use hearth::config::Config;
 use hearth::engine;
 use hearth::history::History;
 use hearth::instance::{FunctionKey, Logs, Template, TemplateConfig};
-use hearth::model::Network;
 use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
-use hearth_host::{CriuChoice, Settings, UIDS};
+use hearth_host::{CriuChoice, NetworkSettings, Settings, UIDS};
 use tempfile::TempDir;
 
 use crate::server::{Runtime, executable};
@@ -51,6 +50,7 @@ impl Workshop {
                 runtimes: runtimes.clone(),
                 uids: UIDS,
                 criu,
+                network: NetworkSettings::default(),
                 server: None,
             })?,
             logs: engine::log_sink(&History::start(store)),
@@ -91,7 +91,7 @@ impl Workshop {
             env: vec![("PATH".into(), "/usr/bin".into())],
             memory_bytes: u64::from(MEMORY_MB) << 20,
             max_instances: 8,
-            network: Network::None,
+            network: None,
             dumpable: false,
             restore: None,
         }
@@ -122,7 +122,8 @@ impl Workshop {
             busy_poll: Duration::ZERO,
         };
         let key = FunctionKey::new(1);
-        let (template, _) = Template::boot(&self.host, spec, &config, key, &self.logs).await?;
+        let (template, _) =
+            Template::boot(&self.host, spec, &config, key, &self.logs, None).await?;
         listen(&template);
         Ok(template)
     }

@@ -1,6 +1,7 @@
 //! How each reply is laid out in a [`Frame`].
 
 use super::{Refusal, Reply};
+use crate::protocol::Counters;
 use crate::protocol::frame::{Frame, Malformed};
 
 const AVAILABLE: u8 = 1;
@@ -50,10 +51,12 @@ impl Reply {
                 name,
                 uid,
                 was_prewarmed,
+                interface,
             } => Frame {
                 kind: 3,
                 flags: flag(was_prewarmed, WAS_PREWARMED),
                 number: uid,
+                count: interface,
                 sequence,
                 key,
                 name,
@@ -113,6 +116,19 @@ impl Reply {
                 text: how,
                 ..empty
             },
+            Self::Refusals => Frame { kind: 14, ..empty },
+            Self::Counters(sequence, counters) => Frame {
+                kind: 15,
+                sequence,
+                key: counters.bytes_out,
+                leaf: counters.packets_out,
+                amount: counters.bytes_in,
+                micros: counters.packets_in,
+                more: counters.connections,
+                number: (counters.refused >> 32) as u32,
+                count: counters.refused as u32,
+                ..empty
+            },
             Self::Destroyed(key) => Frame {
                 kind: 11,
                 key,
@@ -148,6 +164,7 @@ impl Reply {
             3 => Self::Created {
                 was_prewarmed: has(WAS_PREWARMED),
                 uid: frame.number,
+                interface: frame.count,
                 sequence,
                 key,
                 name: frame.name,
@@ -176,6 +193,18 @@ impl Reply {
                 gid: frame.count,
                 separate: has(SEPARATE),
             },
+            14 => Self::Refusals,
+            15 => Self::Counters(
+                sequence,
+                Counters {
+                    bytes_out: key,
+                    packets_out: leaf,
+                    bytes_in: frame.amount,
+                    packets_in: frame.micros,
+                    connections: frame.more,
+                    refused: u64::from(frame.number) << 32 | u64::from(frame.count),
+                },
+            ),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use hearth::config::{Config, InvalidSetting};
 use hearth::limits::Limits;
-use hearth::sandbox;
+use hearth::sandbox::{self, Prefix};
 use hearth_host::process::{self, DataDir, ServerStart, ServerUser};
 
 /// What a shell adds to the number of the signal that ended a program.
@@ -43,12 +43,21 @@ pub(crate) fn main(config: &Config, mut arguments: Vec<OsString>) -> anyhow::Res
         .clone()
         .map_or_else(find_runtimes, Ok)
         .context("HEARTH_RUNTIMES")?;
+    let permitted = config
+        .network_allow_private()?
+        .iter()
+        .filter_map(|network| Prefix::new(network.addr(), network.prefix_len()))
+        .collect();
     let settings = hearth_host::Settings {
         data_dir: data_dir.path.clone(),
         init,
         runtimes: runtimes.clone(),
         uids: hearth_host::UIDS,
         criu: config.criu_choice(),
+        network: hearth_host::NetworkSettings {
+            permitted,
+            ..Default::default()
+        },
         server: Some(user),
     };
     let host = hearth_host::Host::open(settings, probed)?;

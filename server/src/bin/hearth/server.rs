@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +29,7 @@ use hearth::scheduler::{self, Resources, StartGate};
 use hearth::serve::Connections;
 use hearth::store::Store;
 use hearth::uploads::Uploads;
-use hearth::{admin, serve, system};
+use hearth::{admin, network, serve, system};
 use hearth_abi::time_slice::take_short_time_slices;
 use hearth_host::process::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
@@ -43,6 +45,11 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     // The host process has checked them.
     let config = Config::parse_from(arguments);
     start_logging(&config);
+    // Often a link to what is hidden from it soon.
+    let resolvers = match config.network_resolvers() {
+        Ok(named) if !named.is_empty() => named,
+        _ => network::resolver::of_host(Path::new("/etc/resolv.conf")),
+    };
     // The last programs that it starts.
     let runtimes = Runtimes::probe(&server.runtimes, &config)
         .with_paths(|text| server.known_as.with_known_names(text));
@@ -51,7 +58,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
     };
     Limits::set(limits);
-    if let Err(error) = server.lock_down() {
+    let ports: Vec<u16> = resolvers.iter().map(SocketAddr::port).collect();
+    if let Err(error) = server.lock_down(&ports) {
         return fail(&error.to_string());
     }
     let known_as = server.known_as.clone();
@@ -66,7 +74,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
-    match runtime.block_on(run(config, server, runtimes)) {
+    match runtime.block_on(run(config, server, runtimes, resolvers)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&known_as.with_known_names(&format!("{error:#}"))),
     }
@@ -77,7 +85,12 @@ fn adopt(listener: OwnedFd) -> std::io::Result<tokio::net::TcpListener> {
     tokio::net::TcpListener::from_std(listener.into())
 }
 
-async fn run(config: Config, server: Server, runtimes: Runtimes) -> anyhow::Result<()> {
+async fn run(
+    config: Config,
+    server: Server,
+    runtimes: Runtimes,
+    resolvers: Vec<SocketAddr>,
+) -> anyhow::Result<()> {
     let Server {
         socket,
         listener,
@@ -110,7 +123,9 @@ async fn run(config: Config, server: Server, runtimes: Runtimes) -> anyhow::Resu
         .context("the database")?;
     let token = admin::ensure_token(&data_dir, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
+    let open = config.network_allow_private()?;
     let resources = Resources {
+        network: network::Node::start(resolvers, open, host.take_refusals()),
         host_errors: hearth::host_error::HostErrors::default(),
         host,
         logs: engine::log_sink(&history),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::registry::Function;
 use crate::engine::{Engine, EngineError};
-use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField, Network};
+use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField};
 
 impl Engine {
     /// Rules that need more than one field, or this node's capabilities.
@@ -20,14 +20,22 @@ impl Engine {
             });
         }
         let outbound = self.inner.resources.host.capability("network_outbound");
-        if spec.network == Network::Outbound
+        if spec.network.is_open()
             && let Some(reason) = outbound.and_then(|capability| capability.reason.as_deref())
         {
             return Err(InvalidField {
                 field: "network".into(),
-                value: "\"outbound\"".into(),
+                value: spec.network.to_string(),
                 rule: format!("must be \"none\" on this node: {reason}"),
             });
+        }
+        if let Some(policy) = spec.network.policy() {
+            let open = self.inner.resources.network.open();
+            policy.check_ranges(open).map_err(|invalid| InvalidField {
+                field: format!("network.allow[{}]", invalid.index),
+                value: format!("\"{}\"", invalid.text),
+                rule: invalid.error.to_string(),
+            })?;
         }
         Ok(())
     }
@@ -47,6 +55,16 @@ impl Engine {
             )))
         }
     }
+}
+
+/// Whether two versions have the same settings but for what they may reach over the network, and both may reach something:
+/// a sandbox of the one is a sandbox of the other, then.
+pub(super) fn differ_in_network(one: &FunctionSpec, other: &FunctionSpec) -> bool {
+    let with = FunctionSpec {
+        network: other.network.clone(),
+        ..one.clone()
+    };
+    one.network.is_open() && other.network.is_open() && with == *other
 }
 
 /// Reserves a name while a function is being created.
@@ -109,7 +127,7 @@ pub(super) fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec 
             .template_idle_timeout_s
             .unwrap_or(spec.template_idle_timeout_s),
         start: patch.start.unwrap_or(spec.start),
-        network: patch.network.unwrap_or(spec.network),
+        network: patch.network.unwrap_or_else(|| spec.network.clone()),
         body: patch.body.unwrap_or(spec.body),
         public: patch.public.unwrap_or(spec.public),
         cors: match patch.cors {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::engine::registry::Function;
 use crate::engine::{Engine, EngineError};
 use crate::instance::FunctionKey;
-use crate::model::{Code, FunctionSpec, Runtime, Threads};
+use crate::model::{Code, FunctionSpec, Note, Runtime, Threads};
 use crate::package::{Package, Unpacked};
 use crate::scheduler::{BootFailure, Cause, Deployment};
 use crate::store::StoredFunction;
@@ -64,16 +65,42 @@ impl Engine {
         )
     }
 
+    /// What is in service goes on as another version, which is stored: nothing is booted, and what runs is not disturbed.
+    pub(super) async fn go_on(
+        &self,
+        function: &Function,
+        stored: &mut StoredFunction,
+        notes: Vec<Note>,
+    ) {
+        let version = stored.active.version;
+        if stored.active.notes != notes {
+            if let Err(error) = self.inner.store.set_notes(stored.id, version, &notes).await {
+                tracing::warn!(%error, "cannot store a version's notes");
+            }
+            stored.active.notes = notes;
+        }
+        function.go_on(stored.clone());
+        let network = &stored.active.spec.network;
+        function.active().network.function().settle(network).await;
+        self.note_threads(&function.active()).await;
+        tracing::info!(
+            function = stored.active.spec.name,
+            version,
+            "changed its network"
+        );
+    }
+
     /// Stores the threads that a version's import left running: after a restart, a restored version has no boot that
     /// could tell.
     pub(in crate::engine) async fn note_threads(&self, deployment: &Deployment) {
         let Some(threads) = deployment.threads() else {
             return;
         };
-        let noted =
-            self.inner
-                .store
-                .note_threads(deployment.function.get(), deployment.version, &threads);
+        let noted = self.inner.store.note_threads(
+            deployment.function.get(),
+            deployment.version(),
+            &threads,
+        );
         if let Err(error) = noted.await {
             tracing::warn!(function = %deployment.name, %error, "cannot store a version's threads");
         }

@@ -115,6 +115,16 @@ const ROUTES: &[(Method, &str, Known)] = &[
     ),
     (
         Method::POST,
+        "/functions/{name}/network/allow",
+        Known::Change("function.settings"),
+    ),
+    (
+        Method::POST,
+        "/functions/{name}/network/end-dry-run",
+        Known::Change("function.settings"),
+    ),
+    (
+        Method::POST,
         "/functions/{name}/delete",
         Known::Change("function.delete"),
     ),

@@ -31,6 +31,8 @@ mod live;
 mod login;
 mod logs;
 mod meanwhile;
+mod network;
+mod network_form;
 mod notice;
 mod outcome;
 mod overview;
@@ -108,6 +110,12 @@ pub fn router(app: App) -> Router<App> {
         .route(
             "/functions/{name}/settings",
             get(settings::page).post(settings::submit),
+        )
+        .route("/functions/{name}/network", get(network::page))
+        .route("/functions/{name}/network/allow", post(network::allow))
+        .route(
+            "/functions/{name}/network/end-dry-run",
+            post(network::end_dry_run),
         )
         .route("/functions/{name}/delete", post(settings::delete))
         .route("/retention", get(retention::page).post(retention::submit))

@@ -1,6 +1,7 @@
 //! `GET /metrics`: OpenMetrics text, rendered for each scrape from the modules' counters.
 
 mod histogram;
+mod network;
 mod process;
 mod snapshot;
 
@@ -39,6 +40,7 @@ pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Respons
         prewarmed_sandboxes: app.engine.prewarmed().ready(),
         prewarmed_sandboxes_used: app.engine.prewarmed().used(),
         refused_stamps: app.engine.refused_stamps(),
+        network: app.engine.network_totals(),
         process: process::read(),
         uptime: app.started.elapsed(),
     };

@@ -1,6 +1,7 @@
 //! The metrics of one scrape and their names.
 
 use std::fmt::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -8,10 +9,12 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use super::histogram;
+use super::network;
 use super::process::Process;
 use crate::history::Totals;
 use crate::http::answer::start_kind;
 use crate::model::{FunctionState, FunctionView, ImageView, StartKind, Status};
+use crate::network::NetworkTotals;
 use crate::scheduler::MemoryStatus;
 
 /// The order of [`Totals::by_start`].
@@ -34,6 +37,8 @@ pub(super) struct Snapshot {
     pub prewarmed_sandboxes_used: u64,
     /// Answers whose worker's stamps contradicted the server's clock.
     pub refused_stamps: u64,
+    /// Traffic of functions that had any.
+    pub network: Vec<(Arc<str>, NetworkTotals)>,
     pub process: Process,
     pub uptime: Duration,
 }
@@ -44,6 +49,7 @@ impl Collector for Snapshot {
         self.images(&mut encoder)?;
         self.invocations(&mut encoder)?;
         histogram::encode(&self.totals, &mut encoder)?;
+        network::encode(&self.network, &mut encoder)?;
         self.process.encode(&mut encoder)?;
         encoder
             .encode_descriptor(
@@ -272,6 +278,14 @@ mod tests {
     #[test]
     fn the_text_is_open_metrics() {
         let snapshot = Snapshot {
+            network: vec![(
+                "hello".into(),
+                NetworkTotals {
+                    bytes_out: 7,
+                    names_refused: 3,
+                    ..NetworkTotals::default()
+                },
+            )],
             functions: Vec::new(),
             totals: vec![Totals {
                 function: "hello".into(),
@@ -303,6 +317,8 @@ mod tests {
             "hearth_invocation_duration_seconds_bucket{le=\"+Inf\",function=\"hello\"} 4",
             "hearth_kept_memory_bytes 5",
             "hearth_memory_budget_bytes 9",
+            "hearth_network_bytes_total{function=\"hello\",direction=\"out\"} 7",
+            "hearth_network_refused_names_total{function=\"hello\"} 3",
             "process_open_fds 0",
             "hearth_uptime_seconds 7.0",
         ] {

@@ -124,9 +124,9 @@ pub struct CreateFunctionForm {
     /// See the JSON body.
     #[schema(required = false)]
     pub start: Start,
-    /// See the JSON body.
+    /// `none`, `internet`, or JSON text of an object.
     #[schema(required = false)]
-    pub network: Network,
+    pub network: String,
     /// See the JSON body.
     #[schema(required = false)]
     pub body: BodyForm,

@@ -8,6 +8,7 @@ mod docs;
 mod env;
 mod fields;
 mod multipart;
+mod network;
 mod rules;
 mod sieve;
 mod suggest;
@@ -24,6 +25,7 @@ use crate::model::{
 pub use code::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
 pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunction};
 pub use fields::{Fields, Input, IntegerRule, invalid};
+pub use network::invalid_entry;
 pub use rules::is_function_name;
 pub use upload::{code_upload, json_fields, upload};
 
@@ -90,7 +92,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
             .integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?
             .unwrap_or(TEMPLATE_IDLE_TIMEOUT_S),
         start: rules::start(&mut fields)?.unwrap_or_default(),
-        network: rules::network(&mut fields)?.unwrap_or(Network::None),
+        network: network::setting(&mut fields)?.unwrap_or(Network::None),
         body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
         cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
@@ -131,7 +133,7 @@ pub fn patch(
         keep_warm: rules::flag(&mut fields, "keep_warm")?,
         template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
         start: rules::start(&mut fields)?,
-        network: rules::network(&mut fields)?,
+        network: network::setting(&mut fields)?,
         body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
         cors: cors::setting(&mut fields)?,

@@ -12,6 +12,7 @@ use crate::instance::FunctionKey;
 use crate::instance::descriptors::InstanceDescriptors;
 use crate::instance::logs::{LogTap, Logs};
 use crate::model::{BodyForm, FunctionError, LogLine, Note, StartKind};
+use crate::network::{Attached, WayOut};
 use crate::sandbox::{Host, Sandbox, SandboxError, SandboxSpec};
 use crate::watched::Watched;
 
@@ -106,6 +107,7 @@ pub struct Imported {
 
 impl Template {
     /// Makes the sandbox, boots the runtime in it and waits for the import. Returns what came of the import, too.
+    /// `way_out` is what `spec.network` was made of.
     ///
     /// # Errors
     /// [`BootError::Import`] carries the traceback and what was printed.
@@ -115,9 +117,12 @@ impl Template {
         config: &TemplateConfig,
         function: FunctionKey,
         sink: &Logs,
+        way_out: Option<&WayOut>,
     ) -> Result<(Arc<Self>, Imported), BootError> {
         let image = spec.dumpable;
         let mut sandbox = host.create(spec).await?;
+        // Before the import, which may need it.
+        let network = attach(&mut sandbox, way_out);
         let (control, logs) = connect(&mut sandbox, &function, sink)?;
         let configuration = Configuration { config, image };
         let text = serde_json::to_vec(&configuration).map_err(std::io::Error::other)?;
@@ -145,7 +150,9 @@ impl Template {
                 let busy_poll = config.busy_poll;
                 let threads = Some(threads.cleaned());
                 let start_kind = StartKind::Boot;
-                let template = Self::up(control, sandbox, busy_poll, runtime, start_kind, threads);
+                let template = Self::up(
+                    control, sandbox, network, busy_poll, runtime, start_kind, threads,
+                );
                 template.prepare(&function, sink, Duration::ZERO);
                 let notes = drawn.and_then(|drawn| drawn.note()).into_iter().collect();
                 return Ok((template, Imported { lines, notes }));
@@ -200,16 +207,19 @@ impl Template {
         runtime: &str,
         function: &FunctionKey,
         sink: &Logs,
+        way_out: Option<&WayOut>,
     ) -> Result<Arc<Self>, BootError> {
         // The restore is asked for first, and what its first instance needs is made meanwhile.
         let (sandbox, descriptors) = tokio::join!(host.create(spec), async {
             InstanceDescriptors::new(busy_poll, function, sink)
         });
         let mut sandbox = sandbox?;
+        let network = attach(&mut sandbox, way_out);
         let (control, _logs) = connect(&mut sandbox, function, sink)?;
         let template = Self::up(
             control,
             sandbox,
+            network,
             busy_poll,
             runtime.to_owned(),
             StartKind::Restore,
@@ -220,6 +230,12 @@ impl Template {
         template.prepare(function, sink, Duration::ZERO);
         Ok(template)
     }
+}
+
+/// Takes the sandbox's way out, if it has one.
+fn attach(sandbox: &mut Sandbox, way_out: Option<&WayOut>) -> Option<Attached> {
+    let outbound = sandbox.outbound.take()?;
+    Some(way_out?.attach(outbound))
 }
 
 /// Takes the server's ends of the template's descriptors. The log is read as long as the pipes are open in any process.

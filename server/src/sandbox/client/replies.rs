@@ -15,9 +15,6 @@ use crate::host_error::HostError;
 use crate::sandbox::sandbox::{Ended, Sandbox, Shared};
 use crate::watched::Watched;
 
-/// Descriptors of a sandbox: control socket, standard output and error.
-const DESCRIPTORS: usize = 3;
-
 /// One reply with its descriptors; none when the host process is gone.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<(Reply, Vec<OwnedFd>)>> {
     let mut bytes = [0; REPLY_BYTES];
@@ -50,11 +47,12 @@ impl Client {
             Reply::Created {
                 sequence,
                 key,
-                name,
+                ref name,
                 uid,
                 was_prewarmed,
+                interface,
             } => {
-                if fds.len() != DESCRIPTORS {
+                if fds.len() != reply.descriptors() {
                     // None was free to receive them.
                     let error = SandboxError::step("control", rustix::io::Errno::MFILE);
                     self.answer(sequence, Err(error));
@@ -65,11 +63,14 @@ impl Client {
                 if was_prewarmed {
                     self.prewarmed.count_use();
                 }
-                let sandbox = Sandbox::new(self.clone(), key, &name, uid, shared, fds);
+                let sandbox = Sandbox::new(self.clone(), key, name, uid, interface, shared, fds);
                 self.answer(sequence, Ok(Answer::Sandbox(sandbox)));
             }
             Reply::Refused(sequence, refusal) => self.answer(sequence, Err(refusal.into())),
             Reply::Done(sequence) => self.answer(sequence, Ok(Answer::Done)),
+            Reply::Counters(sequence, counters) => {
+                self.answer(sequence, Ok(Answer::Counters(counters)));
+            }
             Reply::InstanceCgroup(sequence, _, leaf) => {
                 self.answer(sequence, Ok(Answer::InstanceCgroup(leaf)));
             }
@@ -116,7 +117,8 @@ impl Client {
                 ready,
             } => self.prewarmed.show(&runtime, kept.then_some(ready)),
             // Said at the beginning only.
-            Reply::Start { .. } | Reply::Capability { .. } | Reply::Up { .. } => {}
+            Reply::Start { .. } | Reply::Capability { .. } | Reply::Refusals | Reply::Up { .. } => {
+            }
         }
     }
 

@@ -123,6 +123,10 @@ async fn functions(contract: &Contract, client: &Client) {
             .ask(client, Method::GET, FUNCTION, &path)
             .await
             .expect(status);
+        let template = "/api/v1/functions/{name}/network";
+        let network = format!("{path}/network");
+        let answer = contract.ask(client, Method::GET, template, &network);
+        answer.await.expect(status);
         let settings = json!({"memory_mb": 256, "env": {"A": null, "B": "c"}});
         let patched = contract.tell(client, Method::PATCH, FUNCTION, &path, settings.clone());
         patched.await.expect(status);

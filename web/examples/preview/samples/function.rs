@@ -158,7 +158,11 @@ pub fn settings() -> SettingsPage {
             template_idle_timeout_s: "3600".into(),
             start: "auto".into(),
             body: "base64".into(),
-            network: "none".into(),
+            network: hearth_web::pages::NetworkForm {
+                mode: "rules".into(),
+                allow: "api.stripe.com\n*.amazonaws.com:443".into(),
+                dry_run: false,
+            },
             public: false,
             cors: hearth_web::pages::CorsForm::default(),
             env: Vec::new(),

@@ -109,7 +109,7 @@ impl Exchange {
             // What it wrote beside its answer would be taken for the next request's.
             let leftover = keep && !lease.channel.is_quiet();
             if leftover {
-                tracing::warn!(function = %deployment.name, version = deployment.version, "{LEFTOVER}");
+                tracing::warn!(function = %deployment.name, version = deployment.version(), "{LEFTOVER}");
             }
             if !keep || leftover {
                 lease.kill();

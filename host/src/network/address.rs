@@ -1,0 +1,201 @@
+//! Which addresses sandboxes have: one of IPv4 and one of IPv6 each, by the number of their slot.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::protocol::Prefix;
+
+/// Number of the gateway's interface to the host, and what is added to a slot for that to its sandbox.
+pub(super) const UPLINK: u32 = 1000;
+pub(super) const INTERFACE: u32 = UPLINK;
+/// Bits of an address that tell the sandboxes of one Hearth apart: room for every sandbox that there can be.
+const SHARE_BITS: u8 = 12;
+/// The longest prefix of IPv4 that has room for a few.
+const LONGEST: u8 = 28;
+
+/// What the administrator of the node chooses about the network.
+#[derive(Debug, Clone)]
+pub struct NetworkSettings {
+    /// IPv4 addresses of sandboxes: a prefix that the host has no other use for. Each Hearth on the host takes 4,096 of them.
+    /// The packets that leave the host have the host's address.
+    pub block: Prefix,
+    /// The same of IPv6, 96 bits or fewer: the last 32 are those of the IPv4 address.
+    pub block6: Prefix,
+    /// Private, local or reserved addresses that a policy may allow all the same.
+    pub permitted: Vec<Prefix>,
+}
+
+impl Default for NetworkSettings {
+    /// A part of what is set aside for measuring networks (RFC 2544), which no network has, and a unique local prefix.
+    fn default() -> Self {
+        Self {
+            block: prefix(Ipv4Addr::new(198, 19, 0, 0), 16),
+            block6: prefix(Ipv6Addr::new(0xfd68, 0x6561, 0x7274, 0x68, 0, 0, 0, 0), 96),
+            permitted: Vec::new(),
+        }
+    }
+}
+
+fn prefix(address: impl Into<IpAddr>, length: u8) -> Prefix {
+    let address = address.into();
+    Prefix::new(address, length).unwrap_or(Prefix::host(address))
+}
+
+/// The addresses that slots have.
+#[derive(Debug, Clone)]
+pub(super) struct Addresses {
+    block: Prefix,
+    block6: Prefix,
+    first: u32,
+    first6: u128,
+}
+
+impl Addresses {
+    /// All that there are.
+    pub(super) fn new(settings: &NetworkSettings) -> Result<Self, String> {
+        let (block, block6) = (settings.block, settings.block6);
+        match (block.address(), block6.address()) {
+            (IpAddr::V4(first), IpAddr::V6(first6))
+                if (8..=LONGEST).contains(&block.length()) && block6.length() <= 96 =>
+            {
+                Ok(Self {
+                    block,
+                    block6,
+                    first: first.to_bits(),
+                    first6: first6.to_bits(),
+                })
+            }
+            _ => Err("the addresses for sandboxes are too few".to_owned()),
+        }
+    }
+
+    /// The share that the Hearth with this number on the host has of them, if there are so many.
+    pub(super) fn share(&self, number: u32) -> Option<Self> {
+        let length = self.block.length().max(32 - SHARE_BITS);
+        let shares = 1_u32 << (length - self.block.length());
+        if number >= shares {
+            return None;
+        }
+        let first = self.first + (number << (32 - length));
+        let first6 = self.first6 | u128::from(first);
+        Some(Self {
+            block: Prefix::new(Ipv4Addr::from_bits(first).into(), length)?,
+            block6: Prefix::new(Ipv6Addr::from_bits(first6).into(), 96 + length)?,
+            first,
+            first6: self.first6,
+        })
+    }
+
+    /// All of them, as prefixes.
+    pub(super) fn blocks(&self) -> [Prefix; 2] {
+        [self.block, self.block6]
+    }
+
+    /// Those of a slot; of 0, the gateway's own.
+    pub(super) fn of(&self, slot: u32) -> [IpAddr; 2] {
+        let four = Ipv4Addr::from_bits(self.four(slot));
+        let six = Ipv6Addr::from_bits(self.first6 | u128::from(self.four(slot)));
+        [four.into(), six.into()]
+    }
+
+    /// By which the kernel marks the connections of a slot: what the last four bytes of its addresses are in a register.
+    pub(super) fn mark(&self, slot: u32) -> u32 {
+        u32::from_ne_bytes(self.four(slot).to_be_bytes())
+    }
+
+    fn four(&self, slot: u32) -> u32 {
+        self.first + 1 + slot
+    }
+
+    /// How many slots there are: without the first address, the gateway's, and the last.
+    fn slots(&self) -> u32 {
+        (1 << (32 - self.block.length())) - 3
+    }
+}
+
+/// The slots that nobody has.
+pub(super) struct Slots {
+    /// Slots that were given back; they are used after all others, so that what is under way to one finds no other sandbox.
+    free: VecDeque<u32>,
+    next: u32,
+    most: u32,
+}
+
+impl Slots {
+    pub(super) fn new(addresses: &Addresses) -> Self {
+        Self {
+            free: VecDeque::new(),
+            next: 1,
+            most: addresses.slots(),
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Option<u32> {
+        if self.next <= self.most {
+            self.next += 1;
+            return Some(self.next - 1);
+        }
+        self.free.pop_front()
+    }
+
+    pub(super) fn put(&mut self, slot: u32) {
+        self.free.push_back(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_has_addresses_of_its_own() {
+        let settings = NetworkSettings {
+            block: prefix(Ipv4Addr::new(10, 0, 0, 16), 28),
+            ..NetworkSettings::default()
+        };
+        let addresses = Addresses::new(&settings).unwrap();
+        let gateway = addresses.of(0);
+        assert_eq!(gateway[0].to_string(), "10.0.0.17");
+        assert_eq!(gateway[1].to_string(), "fd68:6561:7274:68::a00:11");
+        assert!(addresses.share(1).is_none(), "too few for a second Hearth");
+        let mut slots = Slots::new(&addresses.share(0).unwrap());
+        let mut all: Vec<_> = std::iter::from_fn(|| slots.take()).collect();
+        assert_eq!(all.len(), 13);
+        let last = addresses.of(all[12])[0];
+        assert_eq!(last.to_string(), "10.0.0.30", "the last but one");
+        all.dedup();
+        assert_eq!(all.len(), 13);
+        slots.put(7);
+        slots.put(3);
+        assert_eq!(
+            (slots.take(), slots.take(), slots.take()),
+            (Some(7), Some(3), None)
+        );
+    }
+
+    #[test]
+    fn every_hearth_has_a_share() {
+        let all = Addresses::new(&NetworkSettings::default()).unwrap();
+        let third = all.share(2).unwrap();
+        assert_eq!(third.of(0)[0].to_string(), "198.19.32.1");
+        assert_eq!(third.of(9)[1].to_string(), "fd68:6561:7274:68::c613:200a");
+        let [four, six] = third.blocks();
+        assert_eq!((four.length(), six.length()), (20, 116));
+        assert!(four.contains(third.of(4093)[0]) && six.contains(third.of(4093)[1]));
+        assert!(!all.share(3).unwrap().blocks()[1].contains(third.of(4093)[1]));
+        assert!(all.share(15).is_some() && all.share(16).is_none());
+    }
+
+    #[test]
+    fn a_block_must_have_room() {
+        for (block, block6) in [("10.0.0.0", 96), ("fd00::", 96), ("10.0.0.0", 97)] {
+            let length = if block6 == 96 { 29 } else { 18 };
+            let settings = NetworkSettings {
+                block: prefix(block.parse::<IpAddr>().unwrap(), length),
+                block6: prefix(Ipv6Addr::LOCALHOST, block6),
+                permitted: Vec::new(),
+            };
+            assert!(Addresses::new(&settings).is_err(), "{settings:?}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Connections that are under way, as the kernel tracks them: forgotten with their sandbox, and cut when its policy does not
+//! allow them any more.
+
+use std::io;
+use std::net::IpAddr;
+
+use rustix::net::{AddressFamily, netlink};
+
+use super::link::octets;
+use super::netlink::{ACK, DUMP, Messages, Netlink, attribute};
+use crate::protocol::Protocol;
+
+/// `NFNL_SUBSYS_CTNETLINK`, and messages of it.
+const SUBSYSTEM: u16 = 1 << 8;
+const GET: u16 = SUBSYSTEM | 1;
+const DELETE: u16 = SUBSYSTEM | 2;
+/// Attributes (`linux/netfilter/nfnetlink_conntrack.h`).
+const TUPLE: u16 = 1;
+const MARK: u16 = 8;
+const MARK_MASK: u16 = 21;
+/// Netfilter's header, without a family.
+const HEAD: [u8; 4] = [0; 4];
+
+/// Ends a socket (`linux/sock_diag.h`).
+const SOCK_DESTROY: u16 = 21;
+/// Any socket with these addresses.
+const ANY: [u8; 8] = [0xff; 8];
+
+/// One connection of a sandbox.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Connection {
+    source: IpAddr,
+    source_port: u16,
+    pub(super) protocol: Protocol,
+    pub(super) address: IpAddr,
+    pub(super) port: u16,
+    /// As the kernel says it.
+    tuple: Vec<u8>,
+}
+
+/// The connections of one network namespace.
+pub(super) struct Connections(Netlink);
+
+impl Connections {
+    /// Of the calling thread's.
+    pub(super) fn open() -> io::Result<Self> {
+        Netlink::open(Some(netlink::NETFILTER)).map(Self)
+    }
+
+    /// Forgets those with a mark. Their packets belong to none from then on.
+    pub(super) fn forget(&self, mark: u32) -> io::Result<()> {
+        let mut messages = Messages::default();
+        messages
+            .begin(DELETE, ACK, &HEAD)
+            .put_u32(MARK, mark)
+            .put_u32(MARK_MASK, u32::MAX);
+        match self.0.send(&messages) {
+            // There was none.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Those with a mark.
+    pub(super) fn with_mark(&self, mark: u32) -> io::Result<Vec<Connection>> {
+        let mut messages = Messages::default();
+        messages
+            .begin(GET, DUMP, &HEAD)
+            .put_u32(MARK, mark)
+            .put_u32(MARK_MASK, u32::MAX);
+        let mut found = Vec::new();
+        self.0.ask(&messages, |_, body| {
+            let tuple = body.get(HEAD.len()..).and_then(|all| attribute(all, TUPLE));
+            found.extend(tuple.and_then(connection));
+        })?;
+        Ok(found)
+    }
+
+    /// Forgets one.
+    pub(super) fn cut(&self, connection: &Connection) -> io::Result<()> {
+        let mut messages = Messages::default();
+        let family = family(connection.address);
+        messages
+            .begin(DELETE, ACK, &[family, 0, 0, 0])
+            .nest(TUPLE, |tuple| {
+                tuple.raw(&connection.tuple);
+            });
+        match self.0.send(&messages) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+}
+
+/// What a tuple's attributes say: addresses (1: sources 1 and 3, destinations 2 and 4) and what is above them (2).
+fn connection(tuple: &[u8]) -> Option<Connection> {
+    let (addresses, above) = (attribute(tuple, 1)?, attribute(tuple, 2)?);
+    let address = |four: u16, six: u16| -> Option<IpAddr> {
+        if let Some(bytes) = attribute(addresses, four) {
+            return Some(IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?));
+        }
+        let bytes: [u8; 16] = attribute(addresses, six)?.try_into().ok()?;
+        Some(IpAddr::from(bytes))
+    };
+    let port = |kind: u16| -> Option<u16> {
+        Some(u16::from_be_bytes(attribute(above, kind)?.try_into().ok()?))
+    };
+    Some(Connection {
+        source: address(1, 3)?,
+        source_port: port(2)?,
+        protocol: Protocol::of_number(*attribute(above, 1)?.first()?)?,
+        address: address(2, 4)?,
+        port: port(3)?,
+        tuple: tuple.to_vec(),
+    })
+}
+
+fn family(address: IpAddr) -> u8 {
+    let family = match address {
+        IpAddr::V4(_) => AddressFamily::INET,
+        IpAddr::V6(_) => AddressFamily::INET6,
+    };
+    family.as_raw() as u8
+}
+
+/// Ends sockets of one network namespace: whoever waits for one is told.
+pub(super) struct Sockets(Netlink);
+
+impl Sockets {
+    /// Of the calling thread's.
+    pub(super) fn open() -> io::Result<Self> {
+        Netlink::open(Some(netlink::SOCK_DIAG)).map(Self)
+    }
+
+    /// Ends the socket of a connection.
+    pub(super) fn end(&self, connection: &Connection) -> io::Result<()> {
+        let padded = |address: IpAddr| {
+            let mut bytes = octets(address);
+            bytes.resize(16, 0);
+            bytes
+        };
+        let mut request = vec![
+            family(connection.address),
+            connection.protocol.number(),
+            0,
+            0,
+        ];
+        request.extend_from_slice(&u32::MAX.to_ne_bytes());
+        request.extend_from_slice(&connection.source_port.to_be_bytes());
+        request.extend_from_slice(&connection.port.to_be_bytes());
+        request.extend_from_slice(&padded(connection.source));
+        request.extend_from_slice(&padded(connection.address));
+        request.extend_from_slice(&0_u32.to_ne_bytes());
+        request.extend_from_slice(&ANY);
+        let mut messages = Messages::default();
+        messages.begin(SOCK_DESTROY, ACK, &request);
+        self.0.send(&messages)
+    }
+}

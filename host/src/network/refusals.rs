@@ -1,0 +1,39 @@
+//! Where the kernel reports what it refused (`NFLOG`): a netlink socket, set up here and read by the server, which may do
+//! nothing else with it: netlink asks who made a socket and who uses it, and both must be root.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{netlink, sockopt};
+
+use super::netlink::{ACK, Messages, Netlink};
+
+/// `NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG`.
+const CONFIG: u16 = 4 << 8 | 1;
+/// Attributes and commands (`linux/netfilter/nfnetlink_log.h`).
+const COMMAND: u16 = 1;
+const MODE: u16 = 2;
+const BIND: u8 = 1;
+const COPY_PACKET: u8 = 2;
+/// Bytes of a packet that are copied at most; a rule may say fewer.
+const COPIED: u32 = 256;
+/// Reports that wait for the server, bytes. What does not fit is lost, and counted all the same.
+const BUFFER: usize = 1 << 20;
+
+/// Of the calling thread's network namespace.
+pub(super) fn open(group: u16) -> io::Result<OwnedFd> {
+    let socket = Netlink::open(Some(netlink::NETFILTER))?;
+    let group = group.to_be_bytes();
+    let head = [0, 0, group[0], group[1]];
+    let mut bind = Messages::default();
+    bind.begin(CONFIG, ACK, &head).put(COMMAND, &[BIND]);
+    socket.send(&bind)?;
+    let mut mode = Messages::default();
+    let copied = COPIED.to_be_bytes();
+    mode.begin(CONFIG, ACK, &head)
+        .put(MODE, &[&copied[..], &[COPY_PACKET, 0]].concat());
+    socket.send(&mode)?;
+    let socket = socket.into_fd();
+    sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER)?;
+    Ok(socket)
+}

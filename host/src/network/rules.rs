@@ -1,0 +1,268 @@
+//! The rules, in the order in which a packet of a sandbox meets them.
+//!
+//! ```text
+//! gateway   spoof    the source is not the sandbox's ─▶ dropped
+//!           forward  out<n>: bytes a second, counted
+//!                    of an accepted connection ─▶ accepted
+//!                    of a connection that was cut ─▶ reset
+//!                    no TCP or UDP, never to be reached ─▶ refuse<n>
+//!                    policy<n>: allowed ─▶ limits<n> ─▶ accepted
+//!                               else ─▶ refuse<n>: counted, reported, rejected
+//! host      input    ─▶ rejected: no address of the host is reached
+//!           forward  what the host would translate to an address of its own ─▶ rejected
+//!           masquerade
+//! ```
+//! [`sandbox`] has what is about one sandbox, [`policy`] what is about its policy.
+//!
+//! A packet to a sandbox belongs to a connection that was accepted, and is counted by `in<n>`; all others are dropped.
+
+mod policy;
+mod sandbox;
+
+use std::io;
+use std::net::IpAddr;
+
+pub(super) use self::policy::{Entry, allow, entries};
+pub(super) use self::sandbox::{add, counted, remove, replace};
+use super::address::{Addresses, UPLINK};
+use super::link::octets;
+use super::nft::{Batch, Element, Hook, Kind, Load, Nftables, Verdict};
+use super::ranges::{bounds, forbidden};
+use crate::protocol::{Prefix, Protocol};
+
+/// The gateway's only table.
+pub(super) const TABLE: &str = "hearth";
+/// Netlink's group of reports.
+pub(super) const GROUP: u16 = 1;
+/// Bytes of a packet that are reported: IP and transport headers.
+const REPORTED: u32 = 128;
+/// Reports a second of one sandbox: protects the server, which reads them all. What is refused is counted without limit.
+const REPORTS: (u64, u32) = (50, 50);
+/// Most addresses that names of one sandbox have resolved to, times their ports. Protects the kernel's memory.
+pub(super) const RESOLVED_ENTRIES: u32 = 4096;
+/// Bytes that pass at once beyond what a second allows: a few of the largest packets that a device takes.
+const BURST_BYTES: u32 = 512 << 10;
+
+/// Why a packet is refused, as its mark says in a report.
+const POLICY: u32 = 1;
+const FORBIDDEN: u32 = 2;
+const LIMIT: u32 = 3;
+const DRY_RUN: u32 = 4;
+
+/// States of connections, and the status of one whose destination was translated (`nf_conntrack_common.h`).
+const INVALID: u32 = 1;
+const KNOWN: u32 = 2 | 4;
+const DESTINATION_TRANSLATED: u32 = 1 << 5;
+
+/// Priorities (`linux/netfilter_ipv4.h`).
+const RAW: i32 = -300;
+const FILTER: i32 = 0;
+const SOURCE_NAT: i32 = 100;
+
+const IPV4: &[u8] = &[2];
+const IPV6: &[u8] = &[10];
+const SOURCE4: Load = Load::Network(12, 4);
+const SOURCE6: Load = Load::Network(8, 16);
+const DESTINATION4: Load = Load::Network(16, 4);
+const DESTINATION6: Load = Load::Network(24, 16);
+/// Where the last four bytes of an IPv6 source are.
+const SOURCE6_END: Load = Load::Network(20, 4);
+
+impl Prefix {
+    fn family(self) -> (&'static [u8], Load) {
+        match self.address() {
+            IpAddr::V4(_) => (IPV4, DESTINATION4),
+            IpAddr::V6(_) => (IPV6, DESTINATION6),
+        }
+    }
+
+    fn mask(self) -> Vec<u8> {
+        let width = octets(self.address()).len();
+        let bits = u128::MAX
+            .checked_shl(width as u32 * 8 - u32::from(self.length()))
+            .unwrap_or(0);
+        bits.to_be_bytes()[16 - width..].to_vec()
+    }
+}
+
+/// Puts the gateway's own rules into force. `permitted` are exceptions that the node's administrator makes.
+pub(super) fn set_up(
+    nftables: &Nftables,
+    addresses: &Addresses,
+    permitted: &[Prefix],
+) -> io::Result<()> {
+    let mut batch = Batch::new(TABLE);
+    batch.add_table(false);
+    batch.add_set("sources4", 8, Kind::Plain);
+    batch.add_set("sources6", 20, Kind::Plain);
+    let mut never = forbidden();
+    never.extend(addresses.blocks());
+    for (name, prefixes) in [("never", never), ("permitted", permitted.to_vec())] {
+        for (suffix, length, is_four) in [("4", 4, true), ("6", 16, false)] {
+            let name = format!("{name}{suffix}");
+            batch.add_set(&name, length, Kind::Ranges);
+            batch.add_elements(&name, &range_elements(&prefixes, is_four));
+        }
+    }
+    for map in ["out", "in", "policy", "refused"] {
+        batch.add_set(map, 4, Kind::Verdicts);
+    }
+    for chain in ["inbound", "refuse", "refuse-forbidden", "destination"] {
+        batch.add_chain(chain);
+    }
+    batch.add_base_chain("spoof", "filter", (Hook::Prerouting, RAW), false);
+    batch.add_base_chain("forward", "filter", (Hook::Forward, FILTER), false);
+    batch.add_base_chain("input", "filter", (Hook::Input, FILTER), false);
+
+    let uplink = UPLINK.to_ne_bytes();
+    batch.add_rule("spoof", |rule| {
+        rule.is(Load::InInterface, &uplink).verdict(Verdict::Accept)
+    });
+    for (family, source, set) in [(IPV4, SOURCE4, "sources4"), (IPV6, SOURCE6, "sources6")] {
+        batch.add_rule("spoof", |rule| {
+            rule.is(Load::Family, family)
+                .load(Load::InInterface, 0)
+                .load(source, 1)
+                .is_in(set)
+                .verdict(Verdict::Accept);
+        });
+    }
+
+    batch.add_rule("forward", |rule| {
+        rule.is(Load::InInterface, &uplink)
+            .verdict(Verdict::goto("inbound"));
+    });
+    batch.add_rule("forward", |rule| {
+        rule.load(Load::InInterface, 0).by_map("out");
+    });
+    batch.add_rule("forward", |rule| {
+        rule.has_any(Load::ConnectionState, KNOWN)
+            .verdict(Verdict::Accept)
+    });
+    batch.add_rule("forward", |rule| {
+        rule.has_any(Load::ConnectionState, INVALID)
+            .is(Load::Protocol, &[Protocol::Tcp.number()])
+            .reset();
+    });
+    batch.add_rule("forward", |rule| {
+        rule.has_any(Load::ConnectionState, INVALID)
+            .verdict(Verdict::Drop)
+    });
+    batch.add_rule("forward", |rule| {
+        rule.is_not(Load::OutInterface, &uplink)
+            .verdict(Verdict::goto("refuse-forbidden"));
+    });
+    batch.add_rule("forward", |rule| {
+        let (tcp, udp) = (Protocol::Tcp.number(), Protocol::Udp.number());
+        rule.is_not(Load::Protocol, &[tcp])
+            .is_not(Load::Protocol, &[udp])
+            .verdict(Verdict::goto("refuse-forbidden"));
+    });
+    batch.add_rule("forward", |rule| rule.verdict(Verdict::jump("destination")));
+    batch.add_rule("forward", |rule| {
+        rule.load(Load::InInterface, 0).by_map("policy");
+    });
+
+    for (family, destination, suffix) in [(IPV4, DESTINATION4, "4"), (IPV6, DESTINATION6, "6")] {
+        batch.add_rule("destination", |rule| {
+            rule.is(Load::Family, family)
+                .load(destination, 0)
+                .is_in(&format!("permitted{suffix}"))
+                .verdict(Verdict::Return);
+        });
+        batch.add_rule("destination", |rule| {
+            rule.is(Load::Family, family)
+                .load(destination, 0)
+                .is_in(&format!("never{suffix}"))
+                .verdict(Verdict::goto("refuse-forbidden"));
+        });
+    }
+    batch.add_rule("input", |rule| {
+        rule.is_not(Load::InInterface, &uplink)
+            .verdict(Verdict::goto("refuse-forbidden"));
+    });
+    batch.add_rule("inbound", |rule| {
+        rule.has_none(Load::ConnectionState, KNOWN)
+            .verdict(Verdict::Drop)
+    });
+    batch.add_rule("inbound", |rule| {
+        rule.load(Load::OutInterface, 0).by_map("in");
+    });
+    batch.add_rule("refuse-forbidden", |rule| {
+        rule.constant(&FORBIDDEN.to_ne_bytes(), 0)
+            .mark_packet()
+            .verdict(Verdict::goto("refuse"));
+    });
+    batch.add_rule("refuse", |rule| {
+        rule.load(Load::InInterface, 0).by_map("refused");
+    });
+    batch.add_rule("refuse", |rule| rule.verdict(Verdict::Drop));
+    nftables.commit(batch)
+}
+
+/// Puts the rules in the host's own namespace into force, for what comes and goes over `interface` there. They end with
+/// `nftables`.
+pub(super) fn join(
+    nftables: &Nftables,
+    interface: u32,
+    table: &str,
+    addresses: &Addresses,
+) -> io::Result<()> {
+    let (ours, mut batch) = (interface.to_ne_bytes(), Batch::new(table));
+    batch.add_table(true);
+    batch.add_base_chain("input", "filter", (Hook::Input, FILTER), true);
+    batch.add_base_chain("forward", "filter", (Hook::Forward, FILTER), true);
+    batch.add_base_chain("postrouting", "nat", (Hook::Postrouting, SOURCE_NAT), true);
+    // At once also where the kernel answers few of those that ask one address after the other: ICMP is limited, TCP is not.
+    batch.add_rule("input", |rule| {
+        rule.is(Load::InInterface, &ours)
+            .is(Load::Protocol, &[Protocol::Tcp.number()])
+            .reset();
+    });
+    batch.add_rule("input", |rule| rule.is(Load::InInterface, &ours).prohibit());
+    batch.add_rule("forward", |rule| {
+        rule.is(Load::InInterface, &ours)
+            .has_any(Load::ConnectionStatus, DESTINATION_TRANSLATED)
+            .prohibit();
+    });
+    // By its mark a connection is forgotten with its sandbox.
+    for (family, source) in [(IPV4, SOURCE4), (IPV6, SOURCE6_END)] {
+        batch.add_rule("forward", |rule| {
+            rule.is(Load::InInterface, &ours)
+                .is(Load::Family, family)
+                .load(source, 0)
+                .mark_connection()
+                .verdict(Verdict::Accept);
+        });
+    }
+    batch.add_rule("forward", |rule| {
+        rule.is(Load::OutInterface, &ours)
+            .has_any(Load::ConnectionState, KNOWN)
+            .verdict(Verdict::Accept);
+    });
+    batch.add_rule("forward", |rule| {
+        rule.is(Load::OutInterface, &ours).verdict(Verdict::Drop)
+    });
+    for block in addresses.blocks() {
+        let (family, source) = match block.address() {
+            IpAddr::V4(_) => (IPV4, SOURCE4),
+            IpAddr::V6(_) => (IPV6, SOURCE6),
+        };
+        batch.add_rule("postrouting", |rule| {
+            rule.is(Load::Family, family)
+                .is_masked(source, &block.mask(), &octets(block.address()))
+                .is_not(Load::OutInterface, &ours)
+                .masquerade();
+        });
+    }
+    nftables.commit(batch)
+}
+
+fn range_elements(prefixes: &[Prefix], is_four: bool) -> Vec<Element> {
+    let mut elements = Vec::new();
+    for (first, end) in bounds(prefixes, is_four) {
+        elements.push(Element::new(octets(first)));
+        elements.extend(end.map(|end| Element::new(octets(end)).end()));
+    }
+    elements
+}

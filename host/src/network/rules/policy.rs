@@ -1,0 +1,153 @@
+//! The rules of one policy, and the addresses that its names resolve to.
+
+use std::io;
+use std::net::IpAddr;
+
+use super::sandbox::Names;
+use super::{
+    DESTINATION4, DESTINATION6, DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE,
+};
+use crate::network::link::octets;
+use crate::network::nft::{Batch, Element, Expressions, Load, Nftables, Verdict};
+use crate::protocol::{KernelPolicy, Prefixed, Protocol, Resolved};
+
+pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPolicy) {
+    let (chain, accepted) = (names.of("policy"), || Verdict::goto(names.of("limits")));
+    // Addresses that names resolved to, at one port, or at any, for which 0 stands.
+    for ((set, _), (family, destination, words)) in names
+        .sets()
+        .iter()
+        .zip([(IPV4, DESTINATION4, 1), (IPV6, DESTINATION6, 4)])
+    {
+        for any in [false, true] {
+            batch.add_rule(&chain, |rule| {
+                rule.is(Load::Family, family)
+                    .load(destination, 0)
+                    .load(Load::Protocol, words);
+                match any {
+                    true => rule.constant(&[0; 4], words + 1),
+                    false => rule.load(Load::Port, words + 1),
+                };
+                rule.is_in(set).verdict(accepted());
+            });
+        }
+    }
+    for Prefixed {
+        prefix,
+        protocol,
+        ports,
+    } in &policy.allow
+    {
+        let (family, destination) = prefix.family();
+        batch.add_rule(&chain, |rule| {
+            rule.is(Load::Family, family)
+                .is_masked(destination, &prefix.mask(), &octets(prefix.address()))
+                .is(Load::Protocol, &[protocol.number()])
+                .has_port(*ports.start(), *ports.end())
+                .verdict(accepted());
+        });
+    }
+    let marked = |mark: u32| {
+        move |rule: &mut Expressions<'_>| {
+            rule.constant(&mark.to_ne_bytes(), 0).mark_packet();
+        }
+    };
+    if policy.internet || policy.dry_run {
+        // Private addresses that the node permits are for those that name them.
+        let public = names.of("public");
+        for (family, destination, permitted) in [
+            (IPV4, DESTINATION4, "permitted4"),
+            (IPV6, DESTINATION6, "permitted6"),
+        ] {
+            batch.add_rule(&chain, |rule| {
+                rule.is(Load::Family, family)
+                    .load(destination, 0)
+                    .is_not_in(permitted)
+                    .verdict(Verdict::goto(public.as_str()));
+            });
+        }
+        if !policy.internet {
+            batch.add_rule(&public, marked(DRY_RUN));
+            batch.add_rule(&public, |rule| {
+                rule.packet_rate(REPORTS.0, REPORTS.1, false)
+                    .report(GROUP, REPORTED);
+            });
+        }
+        batch.add_rule(&public, |rule| rule.verdict(accepted()));
+    }
+    batch.add_rule(&chain, marked(POLICY));
+    batch.add_rule(&chain, |rule| {
+        rule.verdict(Verdict::goto(names.of("refuse")));
+    });
+    for resolved in policy
+        .resolved
+        .iter()
+        .filter(|resolved| !resolved.ttl.is_zero())
+    {
+        let entries: Vec<_> = entries(resolved).collect();
+        let set = names.of(set_of(resolved.address));
+        batch.add_elements(&set, &elements(&entries, resolved));
+    }
+}
+
+/// Allows an address for a time from now on, by entries that are there, or were a moment ago, and by new ones.
+pub(in crate::network) fn allow(
+    nftables: &Nftables,
+    slot: u32,
+    resolved: &Resolved,
+    known: &[Entry],
+    new: &[Entry],
+) -> io::Result<()> {
+    let set = Names(slot).of(set_of(resolved.address));
+    let commit = |removed: &[Entry], added: &[&[Entry]]| {
+        let mut batch = Batch::new(TABLE);
+        batch.delete_elements(&set, &elements(removed, resolved));
+        for added in added {
+            batch.add_elements(&set, &elements(added, resolved));
+        }
+        nftables.commit(batch)
+    };
+    match commit(known, &[known, new]) {
+        // One of them has expired just now. They are taken one by one.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        done => return done,
+    }
+    for entry in known.chunks(1) {
+        commit(entry, &[entry]).or_else(|_| commit(&[], &[entry]))?;
+    }
+    commit(&[], &[new])
+}
+
+fn set_of(address: IpAddr) -> &'static str {
+    if address.is_ipv4() {
+        "resolved4-"
+    } else {
+        "resolved6-"
+    }
+}
+
+/// An address, a protocol, and a port, or 0 for any.
+pub(in crate::network) type Entry = (IpAddr, Protocol, u16);
+
+/// The entries that allow an address.
+pub(in crate::network) fn entries(resolved: &Resolved) -> impl Iterator<Item = Entry> {
+    let (address, protocol) = (resolved.address, resolved.protocol);
+    let ports = match resolved.is_any_port() {
+        true => 0..=0,
+        false => resolved.ports.clone(),
+    };
+    ports.map(move |port| (address, protocol, port))
+}
+
+/// They as elements: protocol and port take four bytes each.
+fn elements(entries: &[Entry], resolved: &Resolved) -> Vec<Element> {
+    let milliseconds = u64::try_from(resolved.ttl.as_millis()).unwrap_or(u64::MAX);
+    let element = |(address, protocol, port): &Entry| {
+        let mut key = octets(*address);
+        key.extend_from_slice(&[protocol.number(), 0, 0, 0]);
+        key.extend_from_slice(&port.to_be_bytes());
+        key.extend_from_slice(&[0, 0]);
+        Element::new(key).expiring(milliseconds.max(1))
+    };
+    entries.iter().map(element).collect()
+}

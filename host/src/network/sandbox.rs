@@ -1,0 +1,97 @@
+//! What is done inside a sandbox's network namespace, by a thread that ends when it is done.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType};
+
+use super::connections::Sockets;
+use super::link::Route;
+use super::sys::bind_freely;
+
+/// Where a sandbox asks for names.
+const RESOLVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 53);
+/// Connections to the resolver that wait to be accepted.
+const BACKLOG: i32 = 16;
+/// New interfaces get no link-local address: nobody would answer there.
+const NO_LINK_LOCAL: (&str, &str) = ("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
+
+/// A sandbox's network namespace.
+pub(super) struct Inside {
+    pub(super) namespace: OwnedFd,
+    pub(super) route: Route,
+    pub(super) sockets: Sockets,
+    pub(super) resolver: [OwnedFd; 2],
+}
+
+impl Inside {
+    /// Of the sandbox with this PID 1.
+    pub(super) fn open(init: &OwnedFd) -> io::Result<Self> {
+        in_a_thread(|| {
+            rustix::thread::move_into_thread_name_spaces(
+                init.as_fd(),
+                ThreadNameSpaceType::NETWORK,
+            )?;
+            no_link_local()?;
+            Ok(Self {
+                namespace: current()?,
+                route: Route::open()?,
+                sockets: Sockets::open()?,
+                resolver: [
+                    resolver(SocketType::DGRAM, None)?,
+                    resolver(SocketType::STREAM, Some(BACKLOG))?,
+                ],
+            })
+        })
+    }
+}
+
+/// The calling thread's network namespace.
+pub(super) fn current() -> io::Result<OwnedFd> {
+    fs::File::open("/proc/thread-self/ns/net").map(Into::into)
+}
+
+/// New interfaces of the calling thread's network namespace get no link-local address. Without IPv6, they get none anyway.
+pub(super) fn no_link_local() -> io::Result<()> {
+    match fs::write(NO_LINK_LOCAL.0, NO_LINK_LOCAL.1) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Does something in a network namespace.
+pub(super) fn within<T: Send>(
+    namespace: &OwnedFd,
+    what: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
+    in_a_thread(|| {
+        let kind = Some(LinkNameSpaceType::Network);
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)?;
+        what()
+    })
+}
+
+/// Does something in a thread of its own, whose namespaces are nobody else's.
+pub(super) fn in_a_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, what)?;
+        thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("a thread has panicked")))
+    })
+}
+
+fn resolver(kind: SocketType, backlog: Option<i32>) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::INET, kind, flags, None)?;
+    // The sandbox may not have its loopback up yet.
+    bind_freely(&socket)?;
+    rustix::net::bind(&socket, &RESOLVER)?;
+    if let Some(backlog) = backlog {
+        rustix::net::listen(&socket, backlog)?;
+    }
+    Ok(socket)
+}

@@ -1,0 +1,32 @@
+//! `GET /api/v1/functions/{name}/network`.
+
+use axum::Json;
+use axum::extract::State;
+
+use crate::engine::NetworkView;
+use crate::http::App;
+use crate::http::auth::{Allowed, Read};
+use crate::http::path::Path;
+use crate::http::problem::Problem;
+
+/// Get what a function reached over the network, and what was refused.
+///
+/// Since the server started. `PATCH /api/v1/functions/{name}` with `{"network": {"allow": […]}}` allows what was refused;
+/// `suggested_allow` is what to write there after a dry run.
+#[utoipa::path(
+    get,
+    path = "/api/v1/functions/{name}/network",
+    tag = "functions",
+    operation_id = "function_network",
+    security(("bearer" = ["read"])),
+    params(("name" = String, Path, description = "Name of the function")),
+    responses((status = 200, description = "Policy, traffic and refusals", body = NetworkView)),
+    extensions(("x-errors" = json!(["not_found"]))),
+)]
+pub async fn network(
+    _: Allowed<Read>,
+    State(app): State<App>,
+    Path(name): Path<String>,
+) -> Result<Json<NetworkView>, Problem> {
+    Ok(Json(app.engine.network(&name).await?))
+}

@@ -1,0 +1,236 @@
+//! One sandbox's network while it lives: follows its version's policy, answers its questions for names, counts.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::RwLock;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::function::{FunctionNetwork, WayOut};
+use super::kernel;
+use super::ledger::Outcome;
+use super::permits::Permits;
+use super::resolver::{self, Asker, Names};
+use crate::model::{Network, NetworkPolicy, Protocol};
+use crate::sandbox::{self, NetworkError, Outbound, OutboundId, Refusal, RefusalReason};
+
+/// How often the kernel's counters are read while they change, and at least: what a sandbox has sent since is lost when it
+/// ends.
+const COUNT_OFTEN: Duration = Duration::from_secs(2);
+const COUNT_SELDOM: Duration = Duration::from_secs(60);
+/// How much longer the kernel lets connections begin than the function was told: it takes some time to connect.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// Tells sandboxes apart in the ledger.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// The network of a sandbox; dropped with it.
+pub struct Attached {
+    _running: DropGuard,
+}
+
+/// What its tasks share.
+pub(super) struct Inner {
+    number: u64,
+    id: OutboundId,
+    outbound: Outbound,
+    function: Arc<FunctionNetwork>,
+    me: Weak<Self>,
+    /// What the kernel was told last. Held while addresses are allowed, so that none is by a policy that is not in force any
+    /// more.
+    in_force: RwLock<Arc<NetworkPolicy>>,
+    permits: Mutex<Permits>,
+    /// Counts policies.
+    generation: AtomicU64,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.function.ledger.lock().ended(self.number);
+        self.function.node.unregister(self.id, &self.me);
+    }
+}
+
+impl WayOut {
+    /// The sandbox is there: takes over its way out. Needs a runtime.
+    pub fn attach(&self, mut outbound: Outbound) -> Attached {
+        let function = self.version.function.clone();
+        let sockets = outbound.take_resolver();
+        let inner = Arc::new_cyclic(|me| Inner {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: outbound.id(),
+            outbound,
+            function: function.clone(),
+            me: me.clone(),
+            in_force: RwLock::new(self.policy.clone()),
+            permits: Mutex::default(),
+            generation: AtomicU64::new(0),
+        });
+        function.node.register(inner.id, &inner);
+        function.joined(&inner);
+        let ended = CancellationToken::new();
+        let asker = Arc::new(Asker::new(inner.clone(), function.node.upstream()));
+        if let Some((udp, tcp)) = sockets {
+            let served = resolver::serve(asker, udp, tcp);
+            tokio::spawn(ended.clone().run_until_cancelled_owned(async move {
+                if let Err(error) = served.await {
+                    tracing::warn!(%error, "a sandbox's names are not resolved");
+                }
+            }));
+        }
+        let changes = self.version.subscribe();
+        let follow = follow(inner, changes);
+        tokio::spawn(ended.clone().run_until_cancelled_owned(follow));
+        Attached {
+            _running: ended.drop_guard(),
+        }
+    }
+}
+
+/// Applies changes of the policy, and reads counters.
+async fn follow(inner: Arc<Inner>, mut changes: tokio::sync::watch::Receiver<Network>) {
+    let mut interval = COUNT_OFTEN;
+    // It may have changed while the sandbox was made.
+    changes.mark_changed();
+    loop {
+        tokio::select! {
+            changed = changes.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                let network = changes.borrow_and_update().clone();
+                // One that is to have none any more keeps its interfaces, and reaches nothing by them.
+                let policy = network.policy().cloned().unwrap_or_default();
+                match inner.apply(policy).await {
+                    Ok(()) => {}
+                    Err(error) if error.is_gone() => return,
+                    Err(error) => {
+                        tracing::error!(%error, "a changed network policy is not in force; trying again");
+                        tokio::time::sleep(COUNT_OFTEN).await;
+                        changes.mark_changed();
+                    }
+                }
+            }
+            () = tokio::time::sleep(interval) => {
+                interval = match inner.count().await {
+                    true => COUNT_OFTEN,
+                    false => (interval * 2).min(COUNT_SELDOM),
+                };
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Puts a policy in force.
+    pub(super) async fn apply(&self, policy: Arc<NetworkPolicy>) -> Result<(), NetworkError> {
+        let mut in_force = self.in_force.write().await;
+        if **in_force == *policy {
+            return Ok(());
+        }
+        let resolved = self.permits.lock().resolved(&policy, Instant::now());
+        let told = kernel::policy(&policy, self.function.node.open(), resolved);
+        // Should the kernel not take it, no name is allowed by the former one: that may be wider.
+        *in_force = policy;
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        self.outbound.set_policy(&told).await.inspect_err(|_| {
+            *in_force = Arc::default();
+        })
+    }
+
+    /// Reads the kernel's counters. True if they have changed.
+    pub(super) async fn count(&self) -> bool {
+        match self.outbound.counters().await {
+            Ok(counters) => self.function.ledger.lock().count(self.number, counters),
+            Err(_) => false,
+        }
+    }
+
+    /// The kernel told of a packet of this sandbox.
+    pub(super) fn refused(&self, refusal: &Refusal) {
+        let outcome = match refusal.reason {
+            RefusalReason::Policy => Outcome::Refused,
+            RefusalReason::Forbidden => Outcome::Forbidden,
+            RefusalReason::Limit => Outcome::Limited,
+            RefusalReason::DryRun => Outcome::DryRun,
+        };
+        let protocol = refusal.protocol.map(|protocol| match protocol {
+            sandbox::Protocol::Tcp => Protocol::Tcp,
+            sandbox::Protocol::Udp => Protocol::Udp,
+        });
+        let address = refusal.address.to_canonical();
+        let name = self.permits.lock().name_of(address);
+        let destination = (address, refusal.port, protocol);
+        let mut ledger = self.function.ledger.lock();
+        ledger.packet(name, destination, outcome, Timestamp::now());
+    }
+
+    async fn allow(
+        &self,
+        policy: &NetworkPolicy,
+        name: &Arc<str>,
+        address: IpAddr,
+        ttl: Duration,
+    ) -> Result<(), NetworkError> {
+        for (ports, protocol) in policy.of_name(name) {
+            for ports in kernel::ranges(ports) {
+                let protocol = kernel::protocol(protocol);
+                self.outbound.allow(address, protocol, ports, ttl).await?;
+            }
+        }
+        self.permits
+            .lock()
+            .note(address, name, Instant::now() + ttl);
+        Ok(())
+    }
+}
+
+impl Names for Inner {
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    async fn may_ask(&self, name: &str) -> bool {
+        let policy = self.in_force.read().await.clone();
+        let allowed = policy.dry_run || policy.allows_name(name);
+        let mut ledger = self.function.ledger.lock();
+        ledger.asked();
+        if !allowed {
+            ledger.name_refused(name.into(), Outcome::Refused, Timestamp::now());
+        }
+        allowed
+    }
+
+    fn limited(&self, name: &str) {
+        let mut ledger = self.function.ledger.lock();
+        ledger.name_refused(name.into(), Outcome::Limited, Timestamp::now());
+    }
+
+    async fn admit(&self, name: &str, addresses: Vec<IpAddr>, ttl: Duration) -> Vec<IpAddr> {
+        let policy = self.in_force.read().await;
+        let mut admitted = Vec::new();
+        // Another policy may have come into force meanwhile.
+        if !(policy.dry_run || policy.allows_name(name)) {
+            return admitted;
+        }
+        let name: Arc<str> = name.into();
+        for address in addresses {
+            if !kernel::is_reachable(address, self.function.node.open()) {
+                let mut ledger = self.function.ledger.lock();
+                let destination = (address.to_canonical(), 0, None);
+                let name = Some(name.clone());
+                ledger.packet(name, destination, Outcome::Forbidden, Timestamp::now());
+                continue;
+            }
+            match self.allow(&policy, &name, address, ttl + GRACE).await {
+                Ok(()) => admitted.push(address),
+                Err(error) => tracing::debug!(%error, %address, "an address was not allowed"),
+            }
+        }
+        admitted
+    }
+}

@@ -1,0 +1,391 @@
+//! What was seen of a function's network since the server started.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::model::{NamePattern, NetworkPolicy, Ports, Protocol, Rule, Target};
+use crate::sandbox::Counters;
+
+/// Destinations that are kept: the one that was seen least recently makes room.
+const DESTINATIONS_MAX: usize = 256;
+
+/// What became of a connection or a question.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Refused: no rule allows it.
+    Refused,
+    /// Refused: a private, local or reserved address, or another protocol than TCP and UDP.
+    Forbidden,
+    /// Refused: a limit was reached.
+    Limited,
+    /// Allowed because of the dry run; no rule would have.
+    DryRun,
+}
+
+/// A destination of a function that was not simply allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationView {
+    /// The name that was asked for; null where the address was never told for a name.
+    #[schema(value_type = Option<String>)]
+    pub name: Option<Arc<str>>,
+    /// The address seen last; null where only the name was asked for.
+    #[schema(value_type = Option<String>)]
+    pub address: Option<IpAddr>,
+    /// The port; null where only the name was asked for.
+    pub port: Option<u16>,
+    /// The protocol; null where only the name was asked for, and for others than TCP and UDP.
+    pub protocol: Option<Protocol>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How often. The kernel tells of some fifty a second for each sandbox.
+    pub count: u64,
+    /// When it was seen last.
+    #[schema(value_type = String, format = DateTime)]
+    pub last_seen: Timestamp,
+    /// The entry of `allow` that would allow it; null where none can.
+    pub rule: Option<String>,
+}
+
+/// Traffic of a function's sandboxes, as the kernel counts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NetworkTotals {
+    /// Bytes from the function.
+    pub bytes_out: u64,
+    /// Bytes to the function.
+    pub bytes_in: u64,
+    /// Connections that have begun, and UDP exchanges.
+    pub connections: u64,
+    /// Packets that were refused.
+    pub refused_packets: u64,
+    /// Names asked for.
+    pub names_asked: u64,
+    /// Names that were refused.
+    pub names_refused: u64,
+}
+
+impl NetworkTotals {
+    fn add(&mut self, counters: &Counters) {
+        self.bytes_out += counters.bytes_out;
+        self.bytes_in += counters.bytes_in;
+        self.connections += counters.connections;
+        self.refused_packets += counters.refused;
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Place {
+    Name(Arc<str>),
+    Address(IpAddr),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    place: Place,
+    port: Option<u16>,
+    protocol: Option<Protocol>,
+    outcome: Outcome,
+}
+
+#[derive(Debug)]
+struct Seen {
+    address: Option<IpAddr>,
+    count: u64,
+    last: Timestamp,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    destinations: HashMap<Key, Seen>,
+    /// Of sandboxes that have ended, and of names.
+    totals: NetworkTotals,
+    /// Of those that live, by a number of their own.
+    live: HashMap<u64, Counters>,
+}
+
+impl Ledger {
+    /// A name was asked for.
+    pub(super) fn asked(&mut self) {
+        self.totals.names_asked += 1;
+    }
+
+    /// A name was refused.
+    pub(super) fn name_refused(&mut self, name: Arc<str>, outcome: Outcome, now: Timestamp) {
+        self.totals.names_refused += 1;
+        let key = Key {
+            place: Place::Name(name),
+            port: None,
+            protocol: None,
+            outcome,
+        };
+        self.see(key, None, now);
+    }
+
+    /// The kernel told of a packet.
+    pub(super) fn packet(
+        &mut self,
+        name: Option<Arc<str>>,
+        (address, port, protocol): (IpAddr, u16, Option<Protocol>),
+        outcome: Outcome,
+        now: Timestamp,
+    ) {
+        let key = Key {
+            place: name.map_or(Place::Address(address), Place::Name),
+            port: (port != 0).then_some(port),
+            protocol,
+            outcome,
+        };
+        self.see(key, Some(address), now);
+    }
+
+    fn see(&mut self, key: Key, address: Option<IpAddr>, now: Timestamp) {
+        if self.destinations.len() >= DESTINATIONS_MAX && !self.destinations.contains_key(&key) {
+            let oldest = self.destinations.iter().min_by_key(|(_, seen)| seen.last);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                self.destinations.remove(&oldest);
+            }
+        }
+        let seen = self.destinations.entry(key).or_insert(Seen {
+            address,
+            count: 0,
+            last: now,
+        });
+        seen.count += 1;
+        seen.last = now;
+        seen.address = address;
+    }
+
+    /// What the kernel counts for a sandbox now. True if that is something else than before.
+    pub(super) fn count(&mut self, sandbox: u64, counters: Counters) -> bool {
+        self.live.insert(sandbox, counters) != Some(counters)
+    }
+
+    /// The sandbox has ended.
+    pub(super) fn ended(&mut self, sandbox: u64) {
+        if let Some(counters) = self.live.remove(&sandbox) {
+            self.totals.add(&counters);
+        }
+    }
+
+    /// All traffic.
+    pub(super) fn totals(&self) -> NetworkTotals {
+        let mut totals = self.totals;
+        self.live.values().for_each(|counters| totals.add(counters));
+        totals
+    }
+
+    /// What was not simply allowed, the latest first.
+    pub(super) fn destinations(&self) -> Vec<DestinationView> {
+        let mut all: Vec<_> = self
+            .destinations
+            .iter()
+            .map(|(key, seen)| DestinationView {
+                name: key.name(),
+                address: seen.address,
+                port: key.port,
+                protocol: key.protocol,
+                outcome: key.outcome,
+                count: seen.count,
+                last_seen: seen.last,
+                rule: key.rule(seen.address).map(|rule| rule.to_string()),
+            })
+            .collect();
+        all.sort_by(|a, b| {
+            b.last_seen
+                .cmp(&a.last_seen)
+                .then_with(|| a.rule.cmp(&b.rule))
+        });
+        all
+    }
+
+    /// Forgets a destination that a policy allows now.
+    pub(super) fn forget_allowed(&mut self, policy: &NetworkPolicy) {
+        self.destinations.retain(|key, seen| {
+            let Some(rule) = key.rule(seen.address) else {
+                return true;
+            };
+            !policy.rules.contains(&rule)
+        });
+    }
+
+    /// Entries that would allow what the dry run has seen.
+    pub(super) fn suggestions(&self) -> Vec<Rule> {
+        let mut rules: Vec<Rule> = self
+            .destinations
+            .iter()
+            .filter(|(key, _)| key.outcome == Outcome::DryRun && key.port.is_some())
+            .filter_map(|(key, seen)| key.rule(seen.address))
+            .collect();
+        rules.sort();
+        rules.dedup();
+        rules
+    }
+}
+
+impl Key {
+    fn name(&self) -> Option<Arc<str>> {
+        match &self.place {
+            Place::Name(name) => Some(name.clone()),
+            Place::Address(_) => None,
+        }
+    }
+
+    fn rule(&self, address: Option<IpAddr>) -> Option<Rule> {
+        if matches!(self.outcome, Outcome::Forbidden | Outcome::Limited) {
+            return None;
+        }
+        let name = self.name();
+        match (self.port, self.protocol) {
+            (Some(port), Some(protocol)) => {
+                Rule::for_destination(name.as_deref(), address?, port, protocol)
+            }
+            // Nothing but the name is known yet.
+            (None, None) => {
+                let pattern: Rule = name?.parse().ok()?;
+                let is_name = |pattern: &NamePattern| pattern.as_str() == name_of(self);
+                match &pattern {
+                    Rule::Allow {
+                        target: Target::Name(name),
+                        ports: Ports::Web,
+                        ..
+                    } if is_name(name) => Some(pattern),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+fn name_of(key: &Key) -> &str {
+    match &key.place {
+        Place::Name(name) => name,
+        Place::Address(_) => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn rules(ledger: &Ledger) -> Vec<Option<String>> {
+        let mut all: Vec<_> = ledger
+            .destinations()
+            .into_iter()
+            .map(|seen| seen.rule)
+            .collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn each_destination_has_the_rule_that_would_allow_it() {
+        let address: IpAddr = "203.0.113.9".parse().unwrap();
+        let mut ledger = Ledger::default();
+        ledger.name_refused("api.example.com".into(), Outcome::Refused, NOW);
+        let tcp = Some(Protocol::Tcp);
+        ledger.packet(
+            Some("db.example.com".into()),
+            (address, 5432, tcp),
+            Outcome::Refused,
+            NOW,
+        );
+        ledger.packet(
+            None,
+            (address, 53, Some(Protocol::Udp)),
+            Outcome::Refused,
+            NOW,
+        );
+        ledger.packet(
+            None,
+            (address, 53, Some(Protocol::Udp)),
+            Outcome::Refused,
+            NOW,
+        );
+        ledger.packet(
+            None,
+            ([10, 0, 0, 1].into(), 22, tcp),
+            Outcome::Forbidden,
+            NOW,
+        );
+        ledger.packet(None, (address, 0, None), Outcome::Forbidden, NOW);
+        let expected = [
+            "203.0.113.9:53/udp",
+            "api.example.com",
+            "db.example.com:5432",
+        ];
+        let expected = [None, None]
+            .into_iter()
+            .chain(expected.map(|rule| Some(rule.to_owned())));
+        assert_eq!(rules(&ledger), expected.collect::<Vec<_>>());
+        let twice = ledger
+            .destinations()
+            .into_iter()
+            .find(|seen| seen.count == 2);
+        assert_eq!(twice.and_then(|seen| seen.port), Some(53));
+        let policy = NetworkPolicy::parse(["api.example.com"]).unwrap();
+        ledger.forget_allowed(&policy);
+        assert!(!rules(&ledger).contains(&Some("api.example.com".into())));
+    }
+
+    #[test]
+    fn a_dry_run_writes_the_policy() {
+        let address: IpAddr = "2001:db8::9".parse().unwrap();
+        let mut ledger = Ledger::default();
+        let at = |port| (address, port, Some(Protocol::Tcp));
+        ledger.packet(Some("b.example".into()), at(443), Outcome::DryRun, NOW);
+        ledger.packet(Some("a.example".into()), at(443), Outcome::DryRun, NOW);
+        ledger.packet(Some("c.example".into()), at(443), Outcome::Refused, NOW);
+        ledger.packet(None, at(25), Outcome::DryRun, NOW);
+        let written: Vec<_> = ledger
+            .suggestions()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            written,
+            ["a.example:443", "b.example:443", "[2001:db8::9]:25"]
+        );
+    }
+
+    #[test]
+    fn traffic_of_ended_sandboxes_still_counts() {
+        let mut ledger = Ledger::default();
+        let counters = |bytes| Counters {
+            bytes_out: bytes,
+            connections: 1,
+            ..Counters::default()
+        };
+        assert!(ledger.count(1, counters(5)));
+        assert!(!ledger.count(1, counters(5)));
+        assert!(ledger.count(1, counters(7)));
+        ledger.count(2, counters(10));
+        ledger.ended(1);
+        ledger.ended(3);
+        let totals = ledger.totals();
+        assert_eq!((totals.bytes_out, totals.connections), (17, 2));
+    }
+
+    #[test]
+    fn it_has_a_bounded_size() {
+        let mut ledger = Ledger::default();
+        for number in 0..2 * DESTINATIONS_MAX as i64 {
+            let now = Timestamp::from_second(number).unwrap();
+            ledger.name_refused(format!("n{number}.example").into(), Outcome::Refused, now);
+        }
+        let all = ledger.destinations();
+        assert_eq!(all.len(), DESTINATIONS_MAX);
+        assert_eq!(all[0].name.as_deref(), Some("n511.example"));
+        assert_eq!(ledger.totals().names_refused, 512);
+    }
+}

@@ -1,0 +1,130 @@
+//! One question from beginning to end.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hickory_proto::op::ResponseCode;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::answer::Answer;
+use super::cache::Cache;
+use super::question::{Kind, Question};
+use super::rate::Bucket;
+use super::upstream::Upstream;
+
+/// Questions of one sandbox under way.
+const IN_FLIGHT_MAX: usize = 32;
+/// Questions a second, and at once, that a sandbox may have answered.
+const QUESTIONS: (u32, u32) = (200, 400);
+/// Questions a second, and at once, that go on to a DNS server. Each carries some 200 bytes of the function's choice to
+/// whoever runs the name's servers: that is the width of a tunnel through an allowed wildcard.
+const UPSTREAM: (u32, u32) = (20, 100);
+/// Longest time that an answer stands: an address is not reachable for much longer than its name leads there.
+const TTL_MAX: Duration = Duration::from_secs(300);
+/// For how long the addresses of `localhost` are told; they never change.
+const LOCALHOST_TTL: Duration = Duration::from_secs(3600);
+
+/// What a sandbox's policy says of names.
+pub trait Names: Send + Sync + 'static {
+    /// Another one for each policy: what was told before is forgotten.
+    fn generation(&self) -> u64;
+
+    /// Whether the function may ask for this name. Notes what it asked for.
+    fn may_ask(&self, name: &str) -> impl Future<Output = bool> + Send;
+
+    /// Too much was asked.
+    fn limited(&self, name: &str);
+
+    /// Allows connections to the addresses of a name, for at least this long. Returns those that may be told.
+    fn admit(
+        &self,
+        name: &str,
+        addresses: Vec<IpAddr>,
+        ttl: Duration,
+    ) -> impl Future<Output = Vec<IpAddr>> + Send;
+}
+
+/// Answers the questions of one sandbox.
+pub struct Asker<N> {
+    names: Arc<N>,
+    upstream: Arc<Upstream>,
+    cache: Mutex<Cache>,
+    questions: Mutex<Bucket>,
+    upstream_questions: Mutex<Bucket>,
+    in_flight: Arc<Semaphore>,
+}
+
+impl<N: Names> Asker<N> {
+    /// One that asks these servers.
+    pub fn new(names: Arc<N>, upstream: Arc<Upstream>) -> Self {
+        let now = Instant::now();
+        let bucket = |(per_second, at_once)| Mutex::new(Bucket::new(per_second, at_once, now));
+        Self {
+            names,
+            upstream,
+            cache: Mutex::default(),
+            questions: bucket(QUESTIONS),
+            upstream_questions: bucket(UPSTREAM),
+            in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+        }
+    }
+
+    /// A place among the questions under way; none while there are too many, or were too many of late.
+    pub(super) fn enter(&self) -> Option<OwnedSemaphorePermit> {
+        let place = self.in_flight.clone().try_acquire_owned().ok()?;
+        self.questions.lock().take(Instant::now()).then_some(place)
+    }
+
+    /// Answers one, with at most `bytes`.
+    pub async fn answer(&self, question: &Question, bytes: usize) -> Option<Vec<u8>> {
+        let say = |code, addresses: &[IpAddr], ttl| question.answer(code, addresses, ttl, bytes);
+        let refuse = |code| say(code, &[], Duration::ZERO);
+        let Some(name) = &question.name else {
+            return refuse(ResponseCode::Refused);
+        };
+        if name == "localhost" || name.ends_with(".localhost") {
+            let own: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            return say(ResponseCode::NoError, &own, LOCALHOST_TTL);
+        }
+        if !self.names.may_ask(name).await {
+            return refuse(ResponseCode::Refused);
+        }
+        match question.kind {
+            Kind::A | Kind::Aaaa => {}
+            // There is none: clients go on with the addresses.
+            Kind::Service => return refuse(ResponseCode::NoError),
+            Kind::Other(_) => return refuse(ResponseCode::Refused),
+        }
+        let generation = self.names.generation();
+        let now = Instant::now();
+        let known = self.cache.lock().get(name, question.kind, generation, now);
+        if let Some((addresses, left)) = known {
+            return say(ResponseCode::NoError, &addresses, left);
+        }
+        if !self.upstream_questions.lock().take(Instant::now()) {
+            self.names.limited(name);
+            return refuse(ResponseCode::ServFail);
+        }
+        match self.upstream.ask(name, question.kind).await {
+            Ok(Answer::Addresses(found, ttl)) => {
+                let ttl = ttl.min(TTL_MAX);
+                let (asked, any) = (Instant::now(), !found.is_empty());
+                let admitted = self.names.admit(name, found, ttl).await;
+                if admitted.is_empty() && any {
+                    return refuse(ResponseCode::Refused);
+                }
+                let mut cache = self.cache.lock();
+                cache.put(name, question.kind, admitted.clone(), asked + ttl, asked);
+                say(ResponseCode::NoError, &admitted, ttl)
+            }
+            Ok(Answer::NoSuchName) => refuse(ResponseCode::NXDomain),
+            Ok(Answer::Truncated | Answer::Failed) => refuse(ResponseCode::ServFail),
+            Err(error) => {
+                tracing::debug!(%error, name, "a name was not resolved");
+                refuse(ResponseCode::ServFail)
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What one sandbox was told, for as long as that stands. Of its own: what others ask is not to be seen by how fast an
+//! answer comes.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use super::question::Kind;
+
+/// Names and kinds that are kept: a function asks for a few, again and again.
+const ENTRIES_MAX: usize = 256;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Cache {
+    known: HashMap<(String, Kind), (Vec<IpAddr>, Instant)>,
+    /// Of which policy.
+    generation: u64,
+}
+
+impl Cache {
+    /// What the name resolved to under this policy, and for how long it still does.
+    pub fn get(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        generation: u64,
+        now: Instant,
+    ) -> Option<(Vec<IpAddr>, Duration)> {
+        if self.generation != generation {
+            self.known.clear();
+            self.generation = generation;
+        }
+        let (addresses, until) = self.known.get(&(name.to_owned(), kind))?;
+        let left = until.checked_duration_since(now)?;
+        // Told in whole seconds, of which there has to be one.
+        (left >= Duration::from_secs(1)).then(|| (addresses.clone(), left))
+    }
+
+    /// Keeps an answer.
+    pub fn put(
+        &mut self,
+        name: &str,
+        kind: Kind,
+        addresses: Vec<IpAddr>,
+        until: Instant,
+        now: Instant,
+    ) {
+        if self.known.len() >= ENTRIES_MAX {
+            self.known.retain(|_, (_, until)| *until > now);
+        }
+        if self.known.len() >= ENTRIES_MAX {
+            let oldest = self.known.iter().min_by_key(|(_, (_, until))| *until);
+            if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+                self.known.remove(&key);
+            }
+        }
+        let entry = (addresses, until);
+        self.known.insert((name.to_owned(), kind), entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_stands_for_its_time() {
+        let start = Instant::now();
+        let mut cache = Cache::default();
+        let addresses = vec![[192, 0, 2, 1].into()];
+        cache.put(
+            "a.example",
+            Kind::A,
+            addresses.clone(),
+            start + Duration::from_secs(10),
+            start,
+        );
+        let later = start + Duration::from_secs(4);
+        let found = cache.get("a.example", Kind::A, 0, later);
+        assert_eq!(found, Some((addresses, Duration::from_secs(6))));
+        assert_eq!(cache.get("a.example", Kind::Aaaa, 0, later), None);
+        assert_eq!(
+            cache.get("a.example", Kind::A, 0, start + Duration::from_millis(9500)),
+            None
+        );
+        assert_eq!(
+            cache.get("a.example", Kind::A, 0, start + Duration::from_secs(11)),
+            None
+        );
+        assert!(cache.get("a.example", Kind::A, 0, start).is_some());
+        assert_eq!(cache.get("a.example", Kind::A, 1, start), None);
+        assert_eq!(cache.get("a.example", Kind::A, 0, start), None);
+    }
+
+    #[test]
+    fn it_has_a_bounded_size() {
+        let start = Instant::now();
+        let mut cache = Cache::default();
+        for number in 0..2 * ENTRIES_MAX {
+            let ttl = Duration::from_secs(10 + number as u64);
+            cache.put(
+                &format!("n{number}"),
+                Kind::A,
+                Vec::new(),
+                start + ttl,
+                start,
+            );
+        }
+        assert_eq!(cache.known.len(), ENTRIES_MAX);
+        assert!(cache.get("n511", Kind::A, 0, start).is_some());
+    }
+}

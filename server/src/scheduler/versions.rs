@@ -1,0 +1,31 @@
+//! Which version a deployment is of: another one of its function, once that differs only in what it may reach.
+
+use std::sync::atomic::Ordering;
+
+use super::Deployment;
+use crate::model::{FunctionSpec, Network};
+
+impl Deployment {
+    /// The version's number.
+    pub fn version(&self) -> u32 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    /// Goes on as another version of its function, which differs in what it may reach over the network: the kernel is told,
+    /// and nothing else changes.
+    pub fn become_version(&self, version: u32, network: &Network) {
+        self.version.store(version, Ordering::Relaxed);
+        self.network.function().apply(network);
+    }
+
+    /// What its image is of. What may be reached is told to the kernel, and is in no image; whether anything may be is.
+    pub(super) fn image_spec(&self) -> FunctionSpec {
+        FunctionSpec {
+            network: match self.network.now().is_open() {
+                true => Network::internet(),
+                false => Network::None,
+            },
+            ..self.spec.clone()
+        }
+    }
+}

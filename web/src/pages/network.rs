@@ -1,0 +1,53 @@
+//! `/functions/{name}/network`: traffic, and what was refused.
+
+use askama::Template;
+
+use crate::chrome::Chrome;
+use crate::pages::{FunctionHead, Tab};
+
+/// A destination that was not simply allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DestinationRow {
+    /// The name, or the address where there is none.
+    pub place: String,
+    /// The address of a name; empty where it is not known.
+    pub address: String,
+    /// Port and protocol; empty where they are not known.
+    pub port: String,
+    /// What became of it.
+    pub outcome: &'static str,
+    /// How often.
+    pub count: String,
+    /// When it was last, for people.
+    pub last: String,
+    /// The same for machines.
+    pub last_machine: String,
+    /// The entry that would allow it; empty where none can.
+    pub rule: String,
+}
+
+/// `network.html`.
+#[derive(Debug, Clone, Template)]
+#[template(path = "network.html")]
+pub struct NetworkPage {
+    /// The frame.
+    pub chrome: Chrome,
+    /// The head.
+    pub head: FunctionHead,
+    /// What may be reached, in a line.
+    pub policy: String,
+    /// Whether that is on trial.
+    pub dry_run: bool,
+    /// Whether anything may be.
+    pub is_open: bool,
+    /// Name and value of each figure.
+    pub figures: Vec<(&'static str, String)>,
+    /// What was not simply allowed, the latest first.
+    pub destinations: Vec<DestinationRow>,
+    /// What a dry run would write.
+    pub suggested: Vec<String>,
+}
+
+impl NetworkPage {
+    const TAB: Tab = Tab::Network;
+}
