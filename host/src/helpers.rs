@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use crate::SandboxError;
-use crate::network::Attached;
 use crate::protocol::{Counters, Key, LeafNumber, Sequence};
 
 /// Most jobs that wait for one thread. The server has at most some hundred instances in the making and dumps one template at
@@ -56,6 +55,15 @@ impl<Job: Send + 'static> Helper<Job> {
         }
         self.jobs.send(job).map_err(|_| busy())
     }
+}
+
+/// The network that a sandbox got.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    /// Number of its interface in the gateway.
+    pub(crate) interface: u32,
+    /// Its UDP socket and its TCP listener for names.
+    pub(crate) resolver: [OwnedFd; 2],
 }
 
 /// What a helper reports.

@@ -42,6 +42,7 @@ pub mod protocol;
 
 pub use self::error::{Capability, HostProcessError, SandboxError};
 pub use self::keeper::Host;
-pub use self::network::NetworkSettings;
 pub use self::probe::{Probed, find_init};
-pub use self::settings::{CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, RUN, Settings, UIDS};
+pub use self::settings::{
+    CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, NetworkSettings, RUN, Settings, UIDS,
+};

@@ -11,7 +11,7 @@ use hearth_init::{NETWORK, wire};
 
 use super::Keeper;
 use crate::SandboxError;
-use crate::network::Attached;
+use crate::helpers::Attached;
 use crate::protocol::{Counters, KernelPolicy, Key, Papers, Reply, Resolved, Sequence};
 
 /// Where a sandbox's network is. See the module.
