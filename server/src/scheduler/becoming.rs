@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use super::boot::TemplateSlot;
 use super::boot_failure::BootFailure;
-use super::deployment::{Deployment, Resources};
+use super::deployment::Deployment;
+use super::resources::Resources;
 use super::snapshot;
 use crate::instance::{Instance, StartError, Template, Way};
 use crate::model::{FunctionSpec, Start, StartChoice, StartKind, Threads, choose_start};

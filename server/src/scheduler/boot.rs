@@ -8,8 +8,9 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::boot_failure::BootFailure;
-use super::deployment::{Deployment, Resources};
+use super::deployment::Deployment;
 use super::environment::environment;
+use super::resources::Resources;
 use crate::instance::{BootError, Imported, Template, TemplateConfig};
 use crate::model::StartKind;
 use crate::network::WayOut;

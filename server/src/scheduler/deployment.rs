@@ -12,63 +12,19 @@ use super::boot::{TemplateSlot, TemplateStatus};
 use super::boot_failure::BootFailure;
 use super::decisions::Decisions;
 use super::evictor::KeepValue;
-use super::gate::StartGate;
 use super::lease::{Handed, Origin};
-use super::policy::controllers::Controllers;
 use super::pool::{Counts, Limits, Pool};
-use super::traffic::Traffic;
-use crate::criu::Images;
-use crate::host_error::HostErrors;
-use crate::instance::{FunctionKey, Imported, Instance, Logs};
+use super::resources::Resources;
+use crate::instance::{FunctionKey, Imported, Instance};
 use crate::model::{DecisionCounts, FunctionSpec, LogEntry, LogLine, Note, Start, Threads};
-use crate::network::{self, FunctionNetwork, VersionNetwork};
+use crate::network::{FunctionNetwork, VersionNetwork};
 use crate::package::Package;
-use crate::runtimes::{Runtimes, UidRange};
-use crate::sandbox::Host;
 
 /// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
 /// waits is served within about this many run times.
 const QUEUE_PER_INSTANCE: u32 = 10;
 /// The shortest queue: a function of one instance still rides out a burst.
 const QUEUE_MIN: u32 = 100;
-
-/// What all deployments share.
-pub struct Resources {
-    /// Makes sandboxes.
-    pub host: Host,
-    /// Where log lines go.
-    pub logs: Logs,
-    /// The language runtimes of this node.
-    pub runtimes: Runtimes,
-    /// Host uids for sandboxes.
-    pub uids: UidRange,
-    /// Instances being started, over all functions.
-    pub starts: StartGate,
-    /// Templates being booted. Apart from the instances: a slow import must not hold up forks.
-    pub boots: StartGate,
-    /// Templates being restored. Apart from the boots: four imports of 20 s each must not hold up what takes 15 ms.
-    pub restores: StartGate,
-    /// Bytes that templates, idle instances and images may take.
-    pub memory_budget: u64,
-    /// For how long an instance looks for its next request before it sleeps.
-    pub busy_poll: Duration,
-    /// Images of templates.
-    pub images: Images,
-    /// What the host could not give.
-    pub host_errors: HostErrors,
-    /// Whether each template keeps a fork made ahead.
-    pub prefork: bool,
-    /// What decides on starts and queues.
-    pub controllers: Controllers,
-    /// Whether sandboxes are made ahead for restores.
-    pub prewarm: bool,
-    /// Processors of this host.
-    pub cores: u32,
-    /// Whether anybody calls.
-    pub traffic: Traffic,
-    /// What functions reach over the network.
-    pub network: network::Node,
-}
 
 /// Tells deployments apart at the gates.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Deployment;
-use super::deployment::Resources;
+use super::resources::Resources;
 use crate::sandbox::PrewarmedSpec;
 
 /// Keeps those, and ends all others; none is kept while memory is short. `sleeping` are the deployments that the next call

@@ -7,7 +7,8 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::boot::{boot_apart, sandbox_spec};
-use super::deployment::{Deployment, Resources};
+use super::deployment::Deployment;
+use super::resources::Resources;
 use crate::criu::{CriuError, Image, Key, Source};
 use crate::host_error::{HostError, tells_of_shortage};
 use crate::instance::{BootError, Template};
