@@ -1,6 +1,8 @@
-//! What the host process is told about a sandbox's way out: addresses, ports and limits. Names are the server's to resolve.
+//! A sandbox's outbound policy as the host process gets it: addresses, ports and limits. Resolving names is the server's.
 //!
-//! A policy has no fixed size: it comes as a sealed memfd, or in the [`Papers`](super::Papers) of a sandbox to be made.
+//! A policy has no fixed size: it comes as a sealed memfd, or in the [`Papers`](super::Papers) of a new sandbox.
+//!
+//! One file: each type stands beside its checks and its one encoded form, so that a change of one shows the others.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;

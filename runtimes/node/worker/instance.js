@@ -10,18 +10,12 @@ const { Writable } = require("node:stream");
 // Its own: tests replace the global one.
 const { setImmediate } = require("node:timers");
 const { inspect } = require("node:util");
-const awslambda = require("./awslambda.js");
-const errors = require("./errors.js");
 const hooks = require("./hooks.js");
-const http = require("./http.js");
 const native = require("./native.js");
-const payload = require("./payload.js");
 const renewal = require("./renewal.js");
 const { Context, announceStream } = require("./context.js");
-const { Fault } = errors;
-
-// `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value, as an invoke is.
-const TRIGGER_HTTP = 2;
+const { Fault } = require("./errors.js");
+const { Invocation } = require("./invocation.js");
 
 // Exit status of an instance that could not start.
 const EXIT_START_FAILED = 1;
@@ -33,9 +27,6 @@ const DRY_TURNS = 3;
 const REHEARSALS = 20;
 // Times that a pre-forked instance does.
 const PRACTICE = 2;
-
-// How a request's body is put into its event: the same for all of a process' invocations.
-let addBody = http.addBody;
 
 /** Made in the template, so that the child begins with everything at hand. */
 class Instance {
@@ -57,7 +48,7 @@ class Instance {
   /** `channel` is not open before `main` is called. */
   constructor(config, channel) {
     this.#channel = channel;
-    addBody = config.body === "bytes" ? http.addBytes : http.addBody;
+    Invocation.bind(config);
     Context.bind(config);
   }
 
@@ -154,140 +145,6 @@ class Instance {
       this.#open.fail(error);
     } else {
       process.stderr.write(`${inspect(thrown)}\n`);
-    }
-  }
-}
-
-/** One request, answered once. */
-class Invocation {
-  #channel;
-  #request;
-  #done;
-  #context;
-  #isOpen = true;
-  // What a callback was called with, while the answer waits for the event loop to run dry.
-  #called = null;
-  #isStreaming = false;
-  // The answer that a handler writes to a stream.
-  #written = null;
-
-  constructor(channel, request, done) {
-    this.#channel = channel;
-    this.#request = request;
-    this.#done = done;
-  }
-
-  /** Calls the handler. */
-  run(handler) {
-    const [id, trigger, deadlineUs, traceparent, text, body] = this.#request;
-    let value;
-    try {
-      const event = payload.decode(text);
-      if (trigger === TRIGGER_HTTP) {
-        addBody(event, body);
-      }
-      this.#context = new Context(id, deadlineUs, traceparent, (error, result) => this.#settle(error, result));
-      if (awslambda.isStreaming(handler)) {
-        this.#runStreaming(handler, event);
-        return;
-      }
-      this.#channel.handlerBegins();
-      value = handler(event, this.#context, (error, result) => this.#callback(error, result));
-    } catch (error) {
-      this.fail(error);
-      return;
-    }
-    if (typeof value?.then === "function") {
-      value.then(
-        (result) => this.#succeed(result),
-        (error) => this.fail(error),
-      );
-    } else if (value !== undefined) {
-      this.#succeed(value);
-    }
-    // Else a callback answers, or the event loop runs dry.
-  }
-
-  /** A handler that writes its answer to a stream. */
-  #runStreaming(handler, event) {
-    this.#isStreaming = true;
-    this.#written = awslambda.open(handler, this.#channel, this.#request[1] === TRIGGER_HTTP);
-    this.#channel.handlerBegins();
-    this.#written.run(event, this.#context).then(
-      () => this.#close(),
-      (error) => this.fail(error),
-    );
-  }
-
-  /** Answers with an error. */
-  fail(error) {
-    if (this.#isOpen) {
-      this.#channel.handlerEnded();
-      this.#channel.error(errors.toJson(errors.describe(error)));
-      this.#close();
-    }
-  }
-
-  /** The event loop has nothing left to do. As on Lambda, a handler that never answered has answered null. */
-  runDry() {
-    if (this.#written?.isWhole()) {
-      this.#written.end();
-      this.#close();
-    } else if (this.#isStreaming) {
-      this.fail(new Fault("Runtime.InvalidResponse", "the response body was never ended"));
-    } else {
-      const [error, value] = this.#called ?? [null, null];
-      this.#settle(error, value);
-    }
-  }
-
-  #callback(error, value) {
-    if (this.#context.callbackWaitsForEmptyEventLoop === false) {
-      this.#settle(error, value);
-    } else {
-      this.#called ??= [error, value];
-    }
-  }
-
-  #settle(error, value) {
-    if (error === undefined || error === null) {
-      this.#succeed(value);
-    } else {
-      this.fail(error);
-    }
-  }
-
-  #succeed(value) {
-    if (!this.#isOpen || this.#isStreaming) {
-      return;
-    }
-    try {
-      if (this.#request[1] !== TRIGGER_HTTP) {
-        this.#channel.handlerEnded();
-        this.#channel.result(payload.encode(value));
-      } else {
-        const streamed = http.respond(this.#channel, value);
-        if (streamed !== undefined) {
-          this.#isStreaming = true;
-          streamed.then(
-            () => this.#close(),
-            (error) => this.fail(error),
-          );
-          return;
-        }
-      }
-    } catch (error) {
-      this.fail(error);
-      return;
-    }
-    this.#close();
-  }
-
-  #close() {
-    if (this.#isOpen) {
-      this.#isOpen = false;
-      this.#written?.close();
-      this.#done();
     }
   }
 }

@@ -1,6 +1,7 @@
-//! What a rule consists of: expressions, which load something of a packet, compare it, and do something. All work on the
-//! first registers; numbers in them have the machine's byte order where the kernel makes them, and the packet's where they
-//! are a packet's.
+//! The expressions of a rule: each loads part of a packet, compares it, or acts. All use the first registers, which hold
+//! numbers in the machine's byte order if the kernel made them, and in network byte order if they come from a packet.
+//!
+//! One file: a table of the kernel's expressions, one short method for each.
 
 use super::Messages;
 
