@@ -4,6 +4,8 @@
 //! It opens what it works on ([`Host::open`]), then does what the server asks for over one socket ([`Host::serve`]) until
 //! one of the two ends; every sandbox ends with it.
 //!
+//! It has few dependencies, because all of them run as root: single fields of `/proc` are read without `procfs-core`.
+//!
 //! The modules are listed from the outside in, and each uses only those below it:
 //! - [`process`]: the host process as a process, and how the server drops its privileges.
 //! - [`keeper`]: owns the sandboxes' state; takes requests, init's reports and process exits.
