@@ -1,4 +1,4 @@
-//! One sandbox's network while it lives: follows its version's policy, answers its questions for names, counts.
+//! One sandbox's network while it lives: applies its version's policy, answers its DNS queries, counts its traffic.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,30 +18,30 @@ use super::resolver::{self, Asker, Names};
 use crate::model::{Network, NetworkPolicy, Protocol};
 use crate::sandbox::{self, NetworkError, Outbound, OutboundId, Refusal, RefusalReason};
 
-/// How often the kernel's counters are read while they change, and at least: what a sandbox has sent since is lost when it
-/// ends.
+/// How often the kernel's counters are read: while they change, and otherwise. Traffic since the last reading is lost
+/// when the sandbox ends.
 const COUNT_OFTEN: Duration = Duration::from_secs(2);
 const COUNT_SELDOM: Duration = Duration::from_secs(60);
-/// How much longer the kernel lets connections begin than the function was told: it takes some time to connect.
+/// How much longer than the answer's TTL the kernel permits new connections: connecting takes time.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Tells sandboxes apart in the ledger.
+/// Identifies sandboxes in the ledger.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// The network of a sandbox; dropped with it.
+/// The network of a sandbox. Dropping it stops its tasks.
 pub struct Attached {
     _running: DropGuard,
 }
 
-/// What its tasks share.
+/// State shared by its tasks.
 pub(super) struct Inner {
     number: u64,
     id: OutboundId,
     outbound: Outbound,
     function: Arc<FunctionNetwork>,
     me: Weak<Self>,
-    /// What the kernel was told last. Held while addresses are allowed, so that none is by a policy that is not in force any
-    /// more.
+    /// The policy the kernel has. Locked while addresses are allowed, so that none is allowed by a policy that was
+    /// replaced.
     in_force: RwLock<Arc<NetworkPolicy>>,
     permits: Mutex<Permits>,
     /// Counts policies.
@@ -56,7 +56,7 @@ impl Drop for Inner {
 }
 
 impl WayOut {
-    /// The sandbox is there: takes over its way out. Needs a runtime.
+    /// Starts serving a sandbox's outbound network. Needs a runtime.
     pub fn attach(&self, mut outbound: Outbound) -> Attached {
         let function = self.version.function.clone();
         let sockets = outbound.take_resolver();
@@ -94,7 +94,7 @@ impl WayOut {
 /// Applies changes of the policy, and reads counters.
 async fn follow(inner: Arc<Inner>, mut changes: tokio::sync::watch::Receiver<Network>) {
     let mut interval = COUNT_OFTEN;
-    // It may have changed while the sandbox was made.
+    // The policy may have changed while the sandbox was created.
     changes.mark_changed();
     loop {
         tokio::select! {
@@ -103,7 +103,7 @@ async fn follow(inner: Arc<Inner>, mut changes: tokio::sync::watch::Receiver<Net
                     return;
                 }
                 let network = changes.borrow_and_update().clone();
-                // One that is to have none any more keeps its interfaces, and reaches nothing by them.
+                // A sandbox whose policy became `none` keeps its interface but reaches nothing through it.
                 let policy = network.policy().cloned().unwrap_or_default();
                 match inner.apply(policy).await {
                     Ok(()) => {}
@@ -133,16 +133,16 @@ impl Inner {
             return Ok(());
         }
         let resolved = self.permits.lock().resolved(&policy, Instant::now());
-        let told = kernel::policy(&policy, self.function.node.open(), resolved);
-        // Should the kernel not take it, no name is allowed by the former one: that may be wider.
+        let translated = kernel::policy(&policy, self.function.node.open(), resolved);
+        // Set before the kernel has it: no name may be allowed by the former policy, which may be wider.
         *in_force = policy;
         self.generation.fetch_add(1, Ordering::Relaxed);
-        self.outbound.set_policy(&told).await.inspect_err(|_| {
+        self.outbound.set_policy(&translated).await.inspect_err(|_| {
             *in_force = Arc::default();
         })
     }
 
-    /// Reads the kernel's counters. True if they have changed.
+    /// Reads the kernel's counters. Returns whether they have changed.
     pub(super) async fn count(&self) -> bool {
         match self.outbound.counters().await {
             Ok(counters) => self.function.ledger.lock().count(self.number, counters),
@@ -150,7 +150,7 @@ impl Inner {
         }
     }
 
-    /// The kernel told of a packet of this sandbox.
+    /// Records a packet that the kernel reported for this sandbox.
     pub(super) fn refused(&self, refusal: &Refusal) {
         let outcome = match refusal.reason {
             RefusalReason::Policy => Outcome::Refused,
@@ -213,7 +213,7 @@ impl Names for Inner {
     async fn admit(&self, name: &str, addresses: Vec<IpAddr>, ttl: Duration) -> Vec<IpAddr> {
         let policy = self.in_force.read().await;
         let mut admitted = Vec::new();
-        // Another policy may have come into force meanwhile.
+        // The policy may have been replaced in the meantime.
         if !(policy.dry_run || policy.allows_name(name)) {
             return admitted;
         }

@@ -1,14 +1,14 @@
-//! What functions reach over the network: their policies, told to the kernel; the names they ask for, resolved; what was
-//! refused, shown. `server/docs/network.md` explains it.
+//! The outbound network of functions: translates policies for the kernel, resolves names, records what was refused.
+//! `server/docs/network.md` explains the design.
 //!
 //! ```text
 //! Node ──── Function ──── Version ──── Sandbox ──── sandbox::Outbound (the host process, the kernel)
 //! servers,  what was      its policy   addresses that names resolved to,
-//! refusals  seen                       its resolver
+//! refusals  observed                   its resolver
 //! ```
-//! - [`function`]: policies of functions and their versions. [`attached`]: one sandbox. [`permits`]: which name an address is
-//!   of. [`kernel`]: a policy in the kernel's words.
-//! - [`resolver`]: questions for names. [`ledger`]: what was seen.
+//! - [`function`]: policies of functions and their versions. [`attached`]: one sandbox. [`permits`]: the names of addresses.
+//!   [`kernel`]: a policy as the kernel gets it.
+//! - [`resolver`]: DNS queries. [`ledger`]: what was observed.
 
 mod attached;
 mod function;

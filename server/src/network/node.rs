@@ -1,4 +1,4 @@
-//! What all functions share: DNS servers, private networks that are open, and the kernel's word on refused packets.
+//! What all functions share: DNS servers, open private networks, and the kernel's reports of refused packets.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -21,7 +21,8 @@ struct Shared {
 }
 
 impl Node {
-    /// Starts it. `servers` are asked for names, `open` are private networks that policies may name. Needs a runtime.
+    /// Starts it. `servers` are the DNS servers to ask, `open` the private networks that policies may list. Needs a
+    /// runtime.
     pub fn start(
         servers: Vec<std::net::SocketAddr>,
         open: Vec<IpNet>,
@@ -47,12 +48,12 @@ impl Node {
         self.0.upstream.clone()
     }
 
-    /// Refusals of this sandbox go there from now on.
+    /// Delivers this sandbox's refusals there from now on.
     pub(super) fn register(&self, id: OutboundId, sandbox: &Arc<Inner>) {
         self.0.sandboxes.lock().insert(id, Arc::downgrade(sandbox));
     }
 
-    /// The sandbox ends. Its number may have been given to another one.
+    /// Forgets an ended sandbox, unless its number belongs to another one already.
     pub(super) fn unregister(&self, id: OutboundId, sandbox: &Weak<Inner>) {
         let mut sandboxes = self.0.sandboxes.lock();
         if sandboxes
@@ -64,7 +65,7 @@ impl Node {
     }
 }
 
-/// Hands refusals to the sandboxes that they are of.
+/// Delivers refusals to their sandboxes.
 async fn tell(mut refusals: Refusals, shared: Weak<Shared>) {
     while let Some(refusal) = refusals.next().await {
         let Some(shared) = shared.upgrade() else {

@@ -1,5 +1,5 @@
-//! What one sandbox was told, for as long as that stands. Of its own: what others ask is not to be seen by how fast an
-//! answer comes.
+//! Answers that one sandbox got, while they are valid. Each sandbox has its own: response times must not reveal what
+//! others resolve.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use super::question::Kind;
 
-/// Names and kinds that are kept: a function asks for a few, again and again.
+/// Names and record types kept: a function repeats a few queries.
 const ENTRIES_MAX: usize = 256;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Cache {
     known: HashMap<(String, Kind), (Vec<IpAddr>, Instant)>,
-    /// Of which policy.
+    /// The policy it belongs to.
     generation: u64,
 }
 
 impl Cache {
-    /// What the name resolved to under this policy, and for how long it still does.
+    /// What the name resolves to under this policy, and its remaining TTL.
     pub fn get(
         &mut self,
         name: &str,
@@ -33,11 +33,11 @@ impl Cache {
         }
         let (addresses, until) = self.known.get(&(name.to_owned(), kind))?;
         let left = until.checked_duration_since(now)?;
-        // Told in whole seconds, of which there has to be one.
+        // TTLs are whole seconds, and at least one.
         (left >= Duration::from_secs(1)).then(|| (addresses.clone(), left))
     }
 
-    /// Keeps an answer.
+    /// Stores an answer.
     pub fn put(
         &mut self,
         name: &str,
