@@ -137,9 +137,12 @@ impl Inner {
         // Set before the kernel has it: no name may be allowed by the former policy, which may be wider.
         *in_force = policy;
         self.generation.fetch_add(1, Ordering::Relaxed);
-        self.outbound.set_policy(&translated).await.inspect_err(|_| {
-            *in_force = Arc::default();
-        })
+        self.outbound
+            .set_policy(&translated)
+            .await
+            .inspect_err(|_| {
+                *in_force = Arc::default();
+            })
     }
 
     /// Reads the kernel's counters. Returns whether they have changed.

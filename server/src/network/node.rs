@@ -34,7 +34,7 @@ impl Node {
             sandboxes: Mutex::default(),
         }));
         if let Some(refusals) = refusals {
-            tokio::spawn(tell(refusals, Arc::downgrade(&node.0)));
+            tokio::spawn(deliver(refusals, Arc::downgrade(&node.0)));
         }
         node
     }
@@ -66,7 +66,7 @@ impl Node {
 }
 
 /// Delivers refusals to their sandboxes.
-async fn tell(mut refusals: Refusals, shared: Weak<Shared>) {
+async fn deliver(mut refusals: Refusals, shared: Weak<Shared>) {
     while let Some(refusal) = refusals.next().await {
         let Some(shared) = shared.upgrade() else {
             return;
