@@ -1,4 +1,4 @@
-//! Which addresses sandboxes have: one of IPv4 and one of IPv6 each, by the number of their slot.
+//! The addresses of sandboxes: one IPv4 and one IPv6 address each, by slot number.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,15 +6,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::protocol::Prefix;
 use crate::settings::NetworkSettings;
 
-/// Number of the gateway's interface to the host, and what is added to a slot for that to its sandbox.
+/// Index of the gateway's interface to the host; added to a slot for the interface to its sandbox.
 pub(super) const UPLINK: u32 = 1000;
 pub(super) const INTERFACE: u32 = UPLINK;
-/// Bits of an address that tell the sandboxes of one Hearth apart: room for every sandbox that there can be.
+/// Bits of an address that distinguish the sandboxes of one Hearth: enough for every possible sandbox.
 const SHARE_BITS: u8 = 12;
-/// The longest prefix of IPv4 that has room for a few.
+/// Longest IPv4 prefix that still has room for a few sandboxes.
 const LONGEST: u8 = 28;
 
-/// The addresses that slots have.
+/// The addresses of slots.
 #[derive(Debug, Clone)]
 pub(super) struct Addresses {
     block: Prefix,
@@ -24,7 +24,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// All that there are.
+    /// All of the configured addresses.
     pub(super) fn new(settings: &NetworkSettings) -> Result<Self, String> {
         let (block, block6) = (settings.block, settings.block6);
         match (block.address(), block6.address()) {
@@ -42,7 +42,7 @@ impl Addresses {
         }
     }
 
-    /// The share that the Hearth with this number on the host has of them, if there are so many.
+    /// The share of the Hearth with this number on the host, if there are enough.
     pub(super) fn share(&self, number: u32) -> Option<Self> {
         let length = self.block.length().max(32 - SHARE_BITS);
         let shares = 1_u32 << (length - self.block.length());
@@ -59,19 +59,19 @@ impl Addresses {
         })
     }
 
-    /// All of them, as prefixes.
+    /// The share as prefixes.
     pub(super) fn blocks(&self) -> [Prefix; 2] {
         [self.block, self.block6]
     }
 
-    /// Those of a slot; of 0, the gateway's own.
+    /// The addresses of a slot; slot 0 is the gateway.
     pub(super) fn of(&self, slot: u32) -> [IpAddr; 2] {
         let four = Ipv4Addr::from_bits(self.four(slot));
         let six = Ipv6Addr::from_bits(self.first6 | u128::from(self.four(slot)));
         [four.into(), six.into()]
     }
 
-    /// By which the kernel marks the connections of a slot: what the last four bytes of its addresses are in a register.
+    /// The mark of a slot's connections: the last four bytes of its addresses as a register holds them.
     pub(super) fn mark(&self, slot: u32) -> u32 {
         u32::from_ne_bytes(self.four(slot).to_be_bytes())
     }
@@ -80,15 +80,15 @@ impl Addresses {
         self.first + 1 + slot
     }
 
-    /// How many slots there are: without the first address, the gateway's, and the last.
+    /// Number of slots, without the first address (the gateway's) and the last.
     fn slots(&self) -> u32 {
         (1 << (32 - self.block.length())) - 3
     }
 }
 
-/// The slots that nobody has.
+/// The free slots.
 pub(super) struct Slots {
-    /// Slots that were given back; they are used after all others, so that what is under way to one finds no other sandbox.
+    /// Returned slots. They are reused last, so that late packets meet no other sandbox.
     free: VecDeque<u32>,
     next: u32,
     most: u32,

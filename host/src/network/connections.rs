@@ -1,5 +1,4 @@
-//! Connections that are under way, as the kernel tracks them: forgotten with their sandbox, and cut when its policy does not
-//! allow them any more.
+//! Tracked connections: removed with their sandbox, and closed when its policy no longer allows them.
 
 use std::io;
 use std::net::IpAddr;
@@ -21,7 +20,7 @@ const MARK_MASK: u16 = 21;
 /// Netfilter's header, without a family.
 const HEAD: [u8; 4] = [0; 4];
 
-/// Ends a socket (`linux/sock_diag.h`).
+/// Destroys a socket (`linux/sock_diag.h`).
 const SOCK_DESTROY: u16 = 21;
 /// Any socket with these addresses.
 const ANY: [u8; 8] = [0xff; 8];
@@ -34,7 +33,7 @@ pub(super) struct Connection {
     pub(super) protocol: Protocol,
     pub(super) address: IpAddr,
     pub(super) port: u16,
-    /// As the kernel says it.
+    /// The kernel's own form of it.
     tuple: Vec<u8>,
 }
 
@@ -42,12 +41,12 @@ pub(super) struct Connection {
 pub(super) struct Connections(Netlink);
 
 impl Connections {
-    /// Of the calling thread's.
+    /// Those of the calling thread's namespace.
     pub(super) fn open() -> io::Result<Self> {
         Netlink::open(Some(netlink::NETFILTER)).map(Self)
     }
 
-    /// Forgets those with a mark. Their packets belong to none from then on.
+    /// Removes all with this mark. Their packets no longer belong to any connection.
     pub(super) fn forget(&self, mark: u32) -> io::Result<()> {
         let mut messages = Messages::default();
         messages
@@ -61,7 +60,7 @@ impl Connections {
         }
     }
 
-    /// Those with a mark.
+    /// Lists those with this mark.
     pub(super) fn with_mark(&self, mark: u32) -> io::Result<Vec<Connection>> {
         let mut messages = Messages::default();
         messages
@@ -76,7 +75,7 @@ impl Connections {
         Ok(found)
     }
 
-    /// Forgets one.
+    /// Removes one.
     pub(super) fn cut(&self, connection: &Connection) -> io::Result<()> {
         let mut messages = Messages::default();
         let family = family(connection.address);
@@ -92,7 +91,7 @@ impl Connections {
     }
 }
 
-/// What a tuple's attributes say: addresses (1: sources 1 and 3, destinations 2 and 4) and what is above them (2).
+/// A tuple's attributes: addresses (1: sources 1 and 3, destinations 2 and 4) and the transport protocol's part (2).
 fn connection(tuple: &[u8]) -> Option<Connection> {
     let (addresses, above) = (attribute(tuple, 1)?, attribute(tuple, 2)?);
     let address = |four: u16, six: u16| -> Option<IpAddr> {
@@ -123,16 +122,16 @@ fn family(address: IpAddr) -> u8 {
     family.as_raw() as u8
 }
 
-/// Ends sockets of one network namespace: whoever waits for one is told.
+/// Destroys sockets of one network namespace. Programs waiting on them get an error.
 pub(super) struct Sockets(Netlink);
 
 impl Sockets {
-    /// Of the calling thread's.
+    /// Those of the calling thread's namespace.
     pub(super) fn open() -> io::Result<Self> {
         Netlink::open(Some(netlink::SOCK_DIAG)).map(Self)
     }
 
-    /// Ends the socket of a connection.
+    /// Destroys the socket of a connection.
     pub(super) fn end(&self, connection: &Connection) -> io::Result<()> {
         let padded = |address: IpAddr| {
             let mut bytes = octets(address);

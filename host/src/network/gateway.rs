@@ -1,6 +1,6 @@
-//! The gateway: the network namespace between the sandboxes and the host's own. The thread that made it works in it.
+//! The gateway: the network namespace between the sandboxes and the host's own. The thread that created it works in it.
 //!
-//! - [`changes`]: of sandboxes that run. [`removal`]: of those that are gone. [`sysctl`]: settings of namespaces.
+//! - [`changes`]: changes to live sandboxes. [`removal`]: removal of ended ones. [`sysctl`]: settings of namespaces.
 
 mod changes;
 mod removal;
@@ -30,42 +30,43 @@ use crate::helpers::Attached;
 use crate::protocol::{KernelPolicy, Key, NetworkLimits, Prefix};
 use crate::settings::NetworkSettings;
 
-/// Name of a sandbox's interface inside, and its number there, which leaves room for what the kernel makes by itself.
+/// Name and index of a sandbox's interface on the inside. Lower indices are left to the kernel's own.
 const INSIDE: End<'_> = End {
     name: "eth0",
     index: 1000,
 };
-/// What the gateway's interface to the host is called here; there, as the first of these that is free: another Hearth may
-/// have one.
+/// Name of the gateway's interface to the host. On the host, it gets the first of these names that is free: another
+/// Hearth may have one.
 const OUTWARD: &str = "up";
 const HOST_NAMES: u32 = 16;
-/// Settings of the gateway (`Documentation/networking/ip-sysctl.rst`, `nf_conntrack-sysctl.rst`), where the kernel has them.
+/// Settings of the gateway (`Documentation/networking/ip-sysctl.rst`, `nf_conntrack-sysctl.rst`), as far as the kernel
+/// has them.
 const SYSCTLS: &[(&str, &str)] = &[
     ("ipv4/ip_forward", "1"),
     ("ipv6/conf/all/forwarding", "1"),
-    // Every refusal is answered at once: whoever floods it loads its own CPU time only.
+    // Answer every refusal at once: who floods it spends its own CPU time.
     ("ipv4/icmp_ratelimit", "0"),
     ("ipv4/icmp_ratemask", "0"),
     ("ipv6/icmp/ratelimit", "0"),
     ("ipv6/icmp/ratemask", "255"),
-    // What belongs to no connection is not taken for one: it may belong to one that was cut.
+    // Do not adopt packets without a connection: they may belong to one that was closed.
     ("netfilter/nf_conntrack_tcp_loose", "0"),
-    // Half-open connections count towards a sandbox's limit for this long, seconds.
+    // How long half-open connections count towards a sandbox's limit, seconds.
     ("netfilter/nf_conntrack_tcp_timeout_syn_sent", "30"),
 ];
 /// See the module.
 pub(super) struct Gateway {
-    /// What the Hearths of this host share.
+    /// Addresses of all Hearths on this host.
     all: Addresses,
-    /// This one's.
+    /// Addresses of this one.
     addresses: Addresses,
     slots: Arc<Mutex<Slots>>,
-    /// Whether there is IPv6, here and on the host.
+    /// Whether IPv6 is available here and on the host.
     has_ipv6: bool,
-    /// What is not public and permitted by the node all the same.
+    /// Private addresses that the node permits.
     permitted: Vec<Prefix>,
     host_namespace: OwnedFd,
-    /// Holds the table in the host's own namespace, which ends with it. None while there is nothing there.
+    /// Holds the table in the host's own namespace, which disappears with it. None while not connected to the host.
     host: Option<Nftables>,
     route: Route,
     nftables: Nftables,
@@ -77,13 +78,13 @@ struct Sandbox {
     slot: u32,
     sockets: Sockets,
     limits: NetworkLimits,
-    /// Until when an address is allowed at a port; 0 is any.
+    /// Expiry of an address at a port; port 0 means all.
     resolved: HashMap<Entry, Instant>,
 }
 
 impl Gateway {
-    /// Makes the calling thread's network namespace the gateway, with its rules. The host's own is left alone until there is
-    /// a sandbox to join to it.
+    /// Turns the calling thread's network namespace into the gateway, with its rules. The host's own stays unchanged
+    /// until a sandbox needs it.
     pub(super) fn open(settings: &NetworkSettings) -> Result<Self, String> {
         let failed = |what: &str| {
             let what = what.to_owned();
@@ -125,7 +126,8 @@ impl Gateway {
         })
     }
 
-    /// Joins the gateway to the host's own network namespace, if it is not. Returns how a remover reaches that one.
+    /// Connects the gateway to the host's own network namespace, unless it is. Returns how a remover reaches that
+    /// namespace.
     pub(super) fn join(&mut self) -> Result<Option<Connections>, SandboxError> {
         if self.host.is_some() {
             return Ok(None);
@@ -134,7 +136,7 @@ impl Gateway {
         let number = self.pair_with_host().map_err(failed)?;
         let name = host_name(number);
         let joined = within(&self.host_namespace, || {
-            // Any socket will do to ask.
+            // Any socket will do for the request.
             let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
             let index = rustix::net::netdevice::name_to_index(&socket, &name)?;
             let (route, nftables) = (Route::open()?, Nftables::open()?);
@@ -149,7 +151,7 @@ impl Gateway {
         let (nftables, for_remover) = match joined {
             Ok(joined) => joined,
             Err(error) => {
-                // It is tried again with the next sandbox.
+                // The next sandbox tries again.
                 let _ = self.route.remove(UPLINK);
                 return Err(failed(error));
             }
@@ -158,7 +160,7 @@ impl Gateway {
         Ok(Some(for_remover))
     }
 
-    /// Makes the pair of interfaces to the host, takes the addresses that belong to its number, and returns that.
+    /// Creates the pair of interfaces to the host, takes the addresses for its number, and returns the number.
     fn pair_with_host(&mut self) -> io::Result<u32> {
         let here = End {
             name: OUTWARD,
@@ -224,7 +226,7 @@ impl Gateway {
             lock(&self.slots).put(slot);
             return Err(failed("rules")(error));
         }
-        // From here on there is something to be removed.
+        // From here on there is something to remove.
         let Inside {
             namespace,
             route,
@@ -262,7 +264,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ends what a sandbox may do. The rest is for a [`Remover`]; nothing if it has no network.
+    /// Removes a sandbox's rules. A [`Remover`] does the rest; nothing if the sandbox has no network.
     pub(super) fn detach(&mut self, key: Key) -> Option<Leftover> {
         let Sandbox { slot, .. } = self.sandboxes.remove(&key)?;
         if let Err(error) = rules::remove(&self.nftables, slot, &self.addresses) {
@@ -272,7 +274,7 @@ impl Gateway {
         Some(Leftover { key, slot, mark })
     }
 
-    /// Takes the gateway's interface to the host away, now and not a moment after the end of its namespace.
+    /// Removes the gateway's interface to the host now, rather than shortly after the namespace ends.
     pub(super) fn close(&self) {
         if self.host.is_some() {
             let _ = self.route.remove(UPLINK);
@@ -281,7 +283,7 @@ impl Gateway {
 }
 
 fn lock(slots: &Mutex<Slots>) -> MutexGuard<'_, Slots> {
-    // No step of what is done to them can be half done.
+    // No operation leaves them half changed.
     slots.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -30,13 +30,13 @@ const RTA_OIF: u16 = 4;
 const RTA_PREFSRC: u16 = 7;
 
 const UP: u32 = 0x1;
-/// Without neighbour discovery: nothing is asked of the other end, which has the same address and takes everything.
+/// Without neighbour discovery: the other end has the same address and accepts everything.
 const NOARP: u32 = 0x80;
 /// The hardware address of all our interfaces: a locally administered one.
 const HARDWARE: [u8; 6] = [0x02, 0, 0, 0, 0, 1];
 /// No duplicate address detection.
 const IFA_F_NODAD: u32 = 2;
-/// The main table, a static route, to what is on the link, to one host or prefix.
+/// The main table, a static route, link scope, to a host or prefix.
 const RT_TABLE_MAIN: u8 = 254;
 const RTPROT_STATIC: u8 = 4;
 const RT_SCOPE_LINK: u8 = 253;
@@ -45,20 +45,20 @@ const RTN_UNICAST: u8 = 1;
 /// One end of a veth pair.
 pub(super) struct End<'a> {
     pub(super) name: &'a str,
-    /// Its number, which the namespace must not have yet; 0 for any.
+    /// Its index, which must be free in the namespace; 0 for any.
     pub(super) index: u32,
 }
 
-/// Changes links, addresses and routes of one network namespace.
+/// Manages links, addresses and routes of one network namespace.
 pub(super) struct Route(Netlink);
 
 impl Route {
-    /// Of the calling thread's.
+    /// Those of the calling thread's namespace.
     pub(super) fn open() -> io::Result<Self> {
         Netlink::open(None).map(Self)
     }
 
-    /// Makes a pair, with its second end in another network namespace.
+    /// Creates a pair, with its second end in another network namespace.
     pub(super) fn pair(&self, here: &End<'_>, there: &End<'_>, ns: impl AsFd) -> io::Result<()> {
         let mut messages = Messages::default();
         messages
@@ -79,21 +79,21 @@ impl Route {
         self.0.send(&messages)
     }
 
-    /// Switches a link on.
+    /// Brings a link up.
     pub(super) fn up(&self, index: u32) -> io::Result<()> {
         let mut messages = Messages::default();
         messages.begin(NEWLINK, ACK, &link(index, UP));
         self.0.send(&messages)
     }
 
-    /// Removes a link, and so the other end of its pair.
+    /// Removes a link and with it the other end of its pair.
     pub(super) fn remove(&self, index: u32) -> io::Result<()> {
         let mut messages = Messages::default();
         messages.begin(DELLINK, ACK, &link(index, 0));
         self.0.send(&messages)
     }
 
-    /// Gives a link an address.
+    /// Assigns an address to a link.
     pub(super) fn address(&self, index: u32, address: IpAddr) -> io::Result<()> {
         let mut messages = Messages::default();
         let length = Prefix::host(address).length();
@@ -107,7 +107,7 @@ impl Route {
         self.0.send(&messages)
     }
 
-    /// Routes to a prefix over a link, from this address of it.
+    /// Adds a route to a prefix over a link, with this source address.
     pub(super) fn route(&self, index: u32, to: Prefix, from: Option<IpAddr>) -> io::Result<()> {
         let mut messages = Messages::default();
         // IPv6 knows one scope only.
@@ -142,7 +142,7 @@ impl Route {
     }
 }
 
-/// `struct ifinfomsg`, with flags to be set.
+/// `struct ifinfomsg`, with flags to set.
 fn link(index: u32, flags: u32) -> Vec<u8> {
     let flags = flags.to_ne_bytes();
     [[0; 4], index.to_ne_bytes(), flags, flags].concat()
@@ -156,7 +156,7 @@ fn family(address: IpAddr) -> u8 {
     family.as_raw() as u8
 }
 
-/// An address as it is in a packet.
+/// An address in network byte order.
 pub(super) fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),

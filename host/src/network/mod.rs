@@ -1,18 +1,18 @@
-//! The way out of sandboxes that have one: an interface each, rules, addresses that names resolved to, counters.
+//! Outbound networks of sandboxes: one interface each, rules, addresses of resolved names, counters.
 //!
 //! ```text
 //! sandbox ── eth0 ═ s<n> ── gateway ── up ═ hearth<n> ── the host's own network namespace
 //! ```
-//! The gateway is a network namespace that this process's threads alone have, and no file: everything in it ends with the
-//! process, however that ends. In the host's own namespace there are one interface, which ends with its other end, and one
-//! table, which ends with the socket that made it. `server/docs/network.md` explains the design.
+//! The gateway is a network namespace that only this process's threads are in, without a file: it ends with the
+//! process, however that ends. The host's own namespace has one interface, which ends with its peer, and one table,
+//! which ends with its socket. `server/docs/gateway.md` explains the design.
 //!
-//! - [`gateway`]: the namespace, and what is done in it. [`sandbox`]: what is done in a sandbox's.
-//! - [`rules`]: what may pass. [`ranges`]: what never may. [`address`]: who has which address.
-//! - [`connections`]: connections that are under way. [`refusals`]: how refused packets are reported.
+//! - [`gateway`]: the namespace, and the work done in it. [`sandbox`]: the work done in a sandbox's.
+//! - [`rules`]: what passes. [`ranges`]: what never does. [`address`]: addresses by slot.
+//! - [`connections`]: tracked connections. [`refusals`]: reports of refused packets.
 //! - [`nft`], [`link`]: the kernel's interfaces, over [`netlink`].
 //!
-//! On two threads: one for everything that somebody waits for, and one for removals, for which the kernel takes long.
+//! It has two threads: one for requests, for which somebody waits, and one for removals, which take the kernel long.
 
 mod address;
 mod connections;
@@ -39,12 +39,12 @@ use crate::helpers::{News, Reporter};
 use crate::protocol::{KernelPolicy, Key, Resolved, Sequence};
 use crate::settings::NetworkSettings;
 
-/// Most requests that wait. Protects the host process's memory from a server that asks faster than the kernel answers.
+/// Most waiting requests. Protects the host process's memory from a server that asks faster than the kernel answers.
 const WAITING_MAX: usize = 4096;
 
-/// What is to be done.
+/// A request.
 enum Job {
-    /// From now on, say here how it went.
+    /// Report results there from now on.
     ReportTo(Reporter),
     Attach(Key, OwnedFd, Box<KernelPolicy>),
     Detach(Key),
@@ -53,25 +53,25 @@ enum Job {
     Count(Sequence, Key),
 }
 
-/// What is to be removed.
+/// A removal.
 enum Removal {
     Of(Leftover, Reporter),
-    /// There may be connections in the host's own namespace.
+    /// The host's own namespace may have connections from now on.
     ReachHost(Connections),
 }
 
-/// The threads.
+/// The two threads.
 pub(crate) struct Network {
     /// None once it ends.
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
     waiting: Arc<AtomicUsize>,
-    /// Where refused packets are reported; for the server.
+    /// The socket with the kernel's reports of refused packets, for the server.
     refusals: Option<OwnedFd>,
 }
 
 impl Network {
-    /// Makes the gateway. Changes nothing in the host's own network namespace.
+    /// Creates the gateway. Changes nothing in the host's own network namespace.
     ///
     /// # Errors
     /// What this host lacks.
@@ -91,7 +91,7 @@ impl Network {
                 });
                 match gateway {
                     Ok((gateway, refusals, remover)) => {
-                        // Its receiver waits for it.
+                        // Its receiver is waiting.
                         let _ = opened.send(Ok(refusals));
                         work(gateway, remover, &jobs, &left);
                     }
@@ -110,29 +110,29 @@ impl Network {
         })
     }
 
-    /// The socket on which the kernel reports what it refused; once.
+    /// The socket on which the kernel reports refused packets; once.
     pub(crate) fn take_refusals(&mut self) -> Option<OwnedFd> {
         self.refusals.take()
     }
 
-    /// Says from now on how it went.
+    /// Sends results there from now on.
     pub(crate) fn report_to(&self, reporter: Reporter) {
         self.send(Job::ReportTo(reporter));
     }
 
-    /// Gives the sandbox with this PID 1 a network: [`News::Attached`] follows, unless it is false.
+    /// Gives the sandbox with this PID 1 a network. [`News::Attached`] follows unless this returns false.
     #[must_use]
     pub(crate) fn attach(&self, key: Key, init: OwnedFd, policy: KernelPolicy) -> bool {
         self.send(Job::Attach(key, init, Box::new(policy)))
     }
 
-    /// Takes it away again: [`News::Detached`] follows, unless it is false.
+    /// Removes it. [`News::Detached`] follows unless this returns false.
     #[must_use]
     pub(crate) fn detach(&self, key: Key) -> bool {
         self.send(Job::Detach(key))
     }
 
-    /// Replaces a policy: [`News::Network`] follows, as for the next two.
+    /// Replaces a policy. [`News::Network`] follows, as for the next two.
     pub(crate) fn set_policy(
         &self,
         sequence: Sequence,
@@ -152,7 +152,7 @@ impl Network {
         self.ask(Job::Allow(sequence, key, resolved))
     }
 
-    /// Asks for counters.
+    /// Reads counters.
     pub(crate) fn count(&self, sequence: Sequence, key: Key) -> Result<(), SandboxError> {
         self.ask(Job::Count(sequence, key))
     }
@@ -168,7 +168,7 @@ impl Network {
         }
     }
 
-    /// False when the thread has ended before its time.
+    /// Returns false if the thread has ended early.
     fn send(&self, job: Job) -> bool {
         let jobs = self.jobs.as_ref();
         jobs.is_some_and(|jobs| jobs.send(job).is_ok())
@@ -185,7 +185,7 @@ impl Drop for Network {
     }
 }
 
-/// Does what is to be done until the last sandbox is gone and nobody is left who could ask.
+/// Serves requests until the last sandbox is gone and no sender remains.
 fn work(mut gateway: Gateway, remover: Remover, jobs: &mpsc::Receiver<Job>, waiting: &AtomicUsize) {
     let mut reporter = None;
     let report = |reporter: &Option<Reporter>, news: News| {
@@ -242,7 +242,7 @@ fn work(mut gateway: Gateway, remover: Remover, jobs: &mpsc::Receiver<Job>, wait
     });
 }
 
-/// Removes what is left of sandboxes.
+/// Removes what remains of sandboxes.
 fn remove(mut remover: Remover, removals: &mpsc::Receiver<Removal>) {
     for removal in removals {
         match removal {

@@ -1,4 +1,4 @@
-//! Netlink: messages made of attributes, sent to the kernel, which has done what they say when sending returns.
+//! Netlink: messages of attributes to the kernel, which has acted on them when sending returns.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,15 +15,15 @@ pub(super) const EXCLUSIVE: u16 = 0x200;
 pub(super) const APPEND: u16 = 0x800;
 pub(super) const DUMP: u16 = 0x300;
 
-/// Kinds of answers that every protocol has.
+/// Message types of every protocol.
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
-/// Bit of attributes that hold attributes.
+/// Flag of attributes that contain attributes.
 const NESTED: u16 = 0x8000;
 const HEADER: usize = 16;
-/// Largest datagram that is read. Those of the kernel are smaller, also in dumps.
+/// Largest datagram to read. The kernel's are smaller, also in dumps.
 const DATAGRAM: usize = 64 << 10;
-/// Room for the largest request: the policy of a sandbox with all its addresses.
+/// Largest request: the policy of a sandbox with all its addresses.
 const SEND_BUFFER: usize = 4 << 20;
 
 /// A message, or several in a row.
@@ -34,7 +34,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Begins a message: its kind, flags, and what precedes its attributes.
+    /// Starts a message with its type, flags and fixed header.
     pub(super) fn begin(&mut self, kind: u16, flags: u16, fixed: &[u8]) -> &mut Self {
         self.start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
@@ -47,7 +47,7 @@ impl Messages {
         self
     }
 
-    /// Bytes within an attribute that are no attribute.
+    /// Appends bytes that are no attribute within an attribute.
     pub(super) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
         self.end();
@@ -64,22 +64,22 @@ impl Messages {
         self
     }
 
-    /// A number, as netfilter has them.
+    /// Adds a number in network byte order, as netfilter expects.
     pub(super) fn put_u32(&mut self, kind: u16, value: u32) -> &mut Self {
         self.put(kind, &value.to_be_bytes())
     }
 
-    /// The same.
+    /// Adds a 64-bit number, likewise.
     pub(super) fn put_u64(&mut self, kind: u16, value: u64) -> &mut Self {
         self.put(kind, &value.to_be_bytes())
     }
 
-    /// Text, with the NUL that ends it.
+    /// Adds a text with its final NUL.
     pub(super) fn put_text(&mut self, kind: u16, text: &str) -> &mut Self {
         self.put(kind, format!("{text}\0").as_bytes())
     }
 
-    /// Adds an attribute that holds attributes.
+    /// Adds an attribute that contains attributes.
     pub(super) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) -> &mut Self {
         let at = self.bytes.len();
         self.put(kind | NESTED, &[]);
@@ -89,7 +89,7 @@ impl Messages {
         self
     }
 
-    /// Pads what was added and counts it to the message.
+    /// Pads the last addition and adds it to the message's length.
     fn end(&mut self) {
         let length = self.bytes.len().next_multiple_of(4);
         self.bytes.resize(length, 0);
@@ -98,11 +98,11 @@ impl Messages {
     }
 }
 
-/// A netlink socket, which belongs to the network namespace of the thread that made it.
+/// A netlink socket in the network namespace of the thread that created it.
 pub(super) struct Netlink(OwnedFd);
 
 impl Netlink {
-    /// None is `NETLINK_ROUTE`.
+    /// None means `NETLINK_ROUTE`.
     pub(super) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
         let socket = rustix::net::socket_with(
             AddressFamily::NETLINK,
@@ -111,20 +111,20 @@ impl Netlink {
             protocol,
         )?;
         rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
-        // Where it may not, small requests work all the same.
+        // If that is not permitted, small requests still work.
         let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER);
         Ok(Self(socket))
     }
 
-    /// Sends messages, and returns when the kernel has done what they say.
+    /// Sends messages and returns once the kernel has acted on them.
     ///
     /// # Errors
-    /// The first error that it has met.
+    /// The first error that the kernel reported.
     pub(super) fn send(&self, messages: &Messages) -> io::Result<()> {
         self.ask(messages, |_, _| {})
     }
 
-    /// The same, and shows each answer: its kind and what follows its header.
+    /// Sends messages and calls back with each answer: its type and what follows its header.
     pub(super) fn ask(
         &self,
         messages: &Messages,
@@ -134,8 +134,7 @@ impl Netlink {
         let mut result = Ok(());
         let mut datagram = vec![0; DATAGRAM];
         loop {
-            // The kernel answers while it is sent to, and goes on with a dump while it is read from: what is not there now
-            // will not come.
+            // The kernel answers during the send and continues a dump during reads: what is missing now will not come.
             let length = match rustix::net::recv(&self.0, &mut datagram[..], RecvFlags::empty()) {
                 Ok((length, _)) => length,
                 Err(Errno::AGAIN) => return result,
@@ -163,7 +162,7 @@ impl Netlink {
     }
 }
 
-/// The first message: its kind, what follows its header, and what follows it.
+/// The first message: its type, what follows its header, and the rest.
 fn split(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let head: &[u8; HEADER] = bytes.first_chunk()?;
     let length = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -185,7 +184,7 @@ pub(super) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     None
 }
 
-/// A number in such an attribute, as netfilter has them.
+/// A number in network byte order in such an attribute.
 pub(super) fn number(bytes: &[u8], wanted: u16) -> Option<u64> {
     let value: [u8; 8] = attribute(bytes, wanted)?.try_into().ok()?;
     Some(u64::from_be_bytes(value))

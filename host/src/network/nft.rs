@@ -1,7 +1,7 @@
-//! nftables, by its netlink protocol (`linux/netfilter/nf_tables.h`): as much of it as [`rules`](super::rules) need. No
-//! program is started and no text is made: a change takes some ten microseconds, also when a name is waited for.
+//! nftables over netlink (`linux/netfilter/nf_tables.h`), as far as [`rules`](super::rules) need it. No program is
+//! started and no text generated: a change takes about ten microseconds, for which DNS queries wait.
 //!
-//! A [`Batch`] is one transaction: all of it comes into force at once, or nothing.
+//! A [`Batch`] is one transaction: all of it takes effect at once, or nothing.
 
 mod expressions;
 
@@ -31,21 +31,21 @@ const DELOBJ: u16 = 20;
 
 /// Rules for IPv4 and IPv6 together.
 const INET: u8 = 1;
-/// The table goes when the socket does that made it.
+/// The table disappears with the socket that created it.
 const OWNER: u32 = 2;
 const OBJECT_COUNTER: u32 = 1;
 /// Flags of sets.
 const INTERVAL: u32 = 0x4;
 const MAP: u32 = 0x8;
 const TIMEOUT: u32 = 0x10;
-/// Of an element: what is from here on is not in the set any more.
+/// Of an element: ends a range.
 const INTERVAL_END: u32 = 1;
 /// The type of verdicts as a map's data.
 const VERDICTS: u32 = 0xffff_ff00;
 /// Elements in one message: an attribute has less than 64 KiB.
 const ELEMENTS: usize = 400;
 
-/// Where in the path of a packet a chain is, and when among others.
+/// The place of a chain in the path of a packet, and its priority there.
 #[derive(Clone, Copy)]
 pub(super) enum Hook {
     Prerouting = 0,
@@ -54,13 +54,13 @@ pub(super) enum Hook {
     Postrouting = 4,
 }
 
-/// What a set holds.
+/// The elements of a set.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Plain,
-    /// Ranges, given by their bounds.
+    /// Ranges, as pairs of bounds.
     Ranges,
-    /// Elements that expire, this many at most.
+    /// Expiring elements, at most this many.
     Expiring(u32),
     /// A map to verdicts.
     Verdicts,
@@ -94,7 +94,7 @@ impl Element {
         Self { timeout_ms, ..self }
     }
 
-    /// The end of a range, which is not part of it.
+    /// The end of a range, exclusive.
     pub(super) fn end(self) -> Self {
         Self {
             is_end: true,
@@ -129,18 +129,18 @@ impl<'a> Batch<'a> {
         messages.put_text(1, table)
     }
 
-    /// Makes the table. Nobody else can change one that is owned, and it ends with the socket.
+    /// Creates the table. Nobody else can change an owned one, and it ends with the socket.
     pub(super) fn add_table(&mut self, is_owned: bool) {
         let flags = if is_owned { OWNER } else { 0 };
         self.message(NEWTABLE, CREATE).put_u32(2, flags);
     }
 
-    /// Makes a chain that others jump to.
+    /// Creates a chain for others to jump to.
     pub(super) fn add_chain(&mut self, name: &str) {
         self.message(NEWCHAIN, CREATE).put_text(3, name);
     }
 
-    /// Makes a chain that packets come to. What falls through it is accepted, or dropped.
+    /// Creates a base chain. It accepts or drops what no rule decides.
     pub(super) fn add_base_chain(
         &mut self,
         name: &str,
@@ -174,7 +174,7 @@ impl<'a> Batch<'a> {
             .nest(4, |list| expressions(&mut Expressions::new(list)));
     }
 
-    /// Makes a set with keys of this size.
+    /// Creates a set with keys of this size.
     pub(super) fn add_set(&mut self, name: &str, key: usize, kind: Kind) {
         let flags = match kind {
             Kind::Plain => 0,
@@ -244,7 +244,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Makes a counter.
+    /// Creates a counter.
     pub(super) fn add_counter(&mut self, name: &str) {
         self.message(NEWOBJ, CREATE)
             .put_text(2, name)
@@ -265,12 +265,12 @@ impl<'a> Batch<'a> {
 pub(super) struct Nftables(Netlink);
 
 impl Nftables {
-    /// Of the calling thread's.
+    /// Those of the calling thread's namespace.
     pub(super) fn open() -> io::Result<Self> {
         Netlink::open(Some(netlink::NETFILTER)).map(Self)
     }
 
-    /// Puts a transaction into force.
+    /// Commits a transaction.
     pub(super) fn commit(&self, mut batch: Batch<'_>) -> io::Result<()> {
         let end = [0, 0, 0, SUBSYSTEM as u8];
         batch.messages.begin(BATCH_END, 0, &end);

@@ -1,4 +1,4 @@
-//! Addresses that no function reaches, whatever its policy says.
+//! Addresses that no function may reach, whatever its policy.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +12,7 @@ const fn six(first: u16, second: u16, length: u8) -> (Ipv6Addr, u8) {
     (Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0), length)
 }
 
-/// IPv4, but what documentation has for its examples, where nobody is.
+/// IPv4, without the documentation ranges, where nobody is.
 const FOUR: &[(Ipv4Addr, u8)] = &[
     four(0, 0, 0, 0, 8),        // this host
     four(10, 0, 0, 0, 8),       // private
@@ -28,7 +28,7 @@ const FOUR: &[(Ipv4Addr, u8)] = &[
     four(224, 0, 0, 0, 3),      // multicast, reserved, broadcast
 ];
 
-/// IPv6: all but 2000::/3, and what leads to IPv4 addresses in that.
+/// IPv6: all but 2000::/3, and the parts of it that lead to IPv4 addresses.
 const SIX: &[(Ipv6Addr, u8)] = &[
     six(0, 0, 3),       // loopback, addresses of IPv4, NAT64
     six(0x2001, 0, 32), // Teredo
@@ -46,8 +46,8 @@ pub(super) fn forbidden() -> Vec<Prefix> {
         .collect()
 }
 
-/// Bounds of the ranges that prefixes of one family cover together, in order: each begins with its first address and ends
-/// before its second, or never.
+/// The combined ranges of prefixes of one family, in order, each as its first address and the one after its last, if
+/// there is one.
 pub(super) fn bounds(prefixes: &[Prefix], is_four: bool) -> Vec<(IpAddr, Option<IpAddr>)> {
     let width = if is_four { 32 } else { 128 };
     let mut ranges: Vec<(u128, u128)> = prefixes

@@ -1,5 +1,5 @@
-//! Where the kernel reports what it refused (`NFLOG`): a netlink socket, set up here and read by the server, which may do
-//! nothing else with it: netlink asks who made a socket and who uses it, and both must be root.
+//! The socket on which the kernel reports refused packets (`NFLOG`). It is set up here and read by the server, which
+//! can do nothing else with it: netlink checks both the creator and the user of a socket, and both must be root.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,12 +15,12 @@ const COMMAND: u16 = 1;
 const MODE: u16 = 2;
 const BIND: u8 = 1;
 const COPY_PACKET: u8 = 2;
-/// Bytes of a packet that are copied at most; a rule may say fewer.
+/// Most bytes copied of a packet; a rule may ask for fewer.
 const COPIED: u32 = 256;
-/// Reports that wait for the server, bytes. What does not fit is lost, and counted all the same.
+/// Bytes of reports that may wait for the server. The rest is lost, but counted.
 const BUFFER: usize = 1 << 20;
 
-/// Of the calling thread's network namespace.
+/// Opens one in the calling thread's network namespace.
 pub(super) fn open(group: u16) -> io::Result<OwnedFd> {
     let socket = Netlink::open(Some(netlink::NETFILTER))?;
     let group = group.to_be_bytes();

@@ -1,4 +1,4 @@
-//! The rules, in the order in which a packet of a sandbox meets them.
+//! The rules, in the order in which a sandbox's packet meets them.
 //!
 //! ```text
 //! gateway   spoof    the source is not the sandbox's ─▶ dropped
@@ -12,9 +12,10 @@
 //!           forward  what the host would translate to an address of its own ─▶ rejected
 //!           masquerade
 //! ```
-//! [`sandbox`] has what is about one sandbox, [`policy`] what is about its policy.
+//! [`sandbox`] has the rules of one sandbox, [`policy`] those of its policy.
 //!
-//! A packet to a sandbox belongs to a connection that was accepted, and is counted by `in<n>`; all others are dropped.
+//! A packet to a sandbox passes if it belongs to an accepted connection, and is counted by `in<n>`; all others are
+//! dropped.
 
 mod policy;
 mod sandbox;
@@ -32,18 +33,18 @@ use crate::protocol::{Prefix, Protocol};
 
 /// The gateway's only table.
 pub(super) const TABLE: &str = "hearth";
-/// Netlink's group of reports.
+/// Netlink group of the reports.
 pub(super) const GROUP: u16 = 1;
-/// Bytes of a packet that are reported: IP and transport headers.
+/// Bytes reported of a packet: IP and transport headers.
 const REPORTED: u32 = 128;
-/// Reports a second of one sandbox: protects the server, which reads them all. What is refused is counted without limit.
+/// Reports per second and sandbox: protects the server, which reads them all. Counting refusals is unlimited.
 const REPORTS: (u64, u32) = (50, 50);
-/// Most addresses that names of one sandbox have resolved to, times their ports. Protects the kernel's memory.
+/// Most addresses, times ports, of one sandbox's resolved names. Protects the kernel's memory.
 pub(super) const RESOLVED_ENTRIES: u32 = 4096;
-/// Bytes that pass at once beyond what a second allows: a few of the largest packets that a device takes.
+/// Bytes that may exceed the rate in a burst: a few of the largest packets a device accepts.
 const BURST_BYTES: u32 = 512 << 10;
 
-/// Why a packet is refused, as its mark says in a report.
+/// Why a packet is refused: its mark in a report.
 const POLICY: u32 = 1;
 const FORBIDDEN: u32 = 2;
 const LIMIT: u32 = 3;
@@ -65,7 +66,7 @@ const SOURCE4: Load = Load::Network(12, 4);
 const SOURCE6: Load = Load::Network(8, 16);
 const DESTINATION4: Load = Load::Network(16, 4);
 const DESTINATION6: Load = Load::Network(24, 16);
-/// Where the last four bytes of an IPv6 source are.
+/// Offset of the last four bytes of an IPv6 source address.
 const SOURCE6_END: Load = Load::Network(20, 4);
 
 impl Prefix {
@@ -85,7 +86,7 @@ impl Prefix {
     }
 }
 
-/// Puts the gateway's own rules into force. `permitted` are exceptions that the node's administrator makes.
+/// Installs the gateway's own rules. `permitted` are the node administrator's exceptions.
 pub(super) fn set_up(
     nftables: &Nftables,
     addresses: &Addresses,
@@ -200,8 +201,7 @@ pub(super) fn set_up(
     nftables.commit(batch)
 }
 
-/// Puts the rules in the host's own namespace into force, for what comes and goes over `interface` there. They end with
-/// `nftables`.
+/// Installs the rules for `interface` in the host's own namespace. They disappear with `nftables`.
 pub(super) fn join(
     nftables: &Nftables,
     interface: u32,
@@ -213,7 +213,8 @@ pub(super) fn join(
     batch.add_base_chain("input", "filter", (Hook::Input, FILTER), true);
     batch.add_base_chain("forward", "filter", (Hook::Forward, FILTER), true);
     batch.add_base_chain("postrouting", "nat", (Hook::Postrouting, SOURCE_NAT), true);
-    // At once also where the kernel answers few of those that ask one address after the other: ICMP is limited, TCP is not.
+    // A reset, because the kernel limits the rate of ICMP errors but not of resets: a scan of addresses is refused at
+    // once.
     batch.add_rule("input", |rule| {
         rule.is(Load::InInterface, &ours)
             .is(Load::Protocol, &[Protocol::Tcp.number()])
@@ -225,7 +226,7 @@ pub(super) fn join(
             .has_any(Load::ConnectionStatus, DESTINATION_TRANSLATED)
             .prohibit();
     });
-    // By its mark a connection is forgotten with its sandbox.
+    // The mark identifies the connections to remove with a sandbox.
     for (family, source) in [(IPV4, SOURCE4), (IPV6, SOURCE6_END)] {
         batch.add_rule("forward", |rule| {
             rule.is(Load::InInterface, &ours)

@@ -1,4 +1,4 @@
-//! The removal of what takes the kernel long, for a thread of its own.
+//! The slow part of removing a sandbox's network, for a thread of its own.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,14 +8,14 @@ use crate::network::connections::Connections;
 use crate::network::link::Route;
 use crate::protocol::Key;
 
-/// What is left of a sandbox when its rules are gone.
+/// What remains of a sandbox after its rules are gone.
 pub(in crate::network) struct Leftover {
     pub(in crate::network) key: Key,
     pub(super) slot: u32,
     pub(super) mark: u32,
 }
 
-/// Removes that: its interface and its connections. The kernel takes milliseconds for it, which nothing should wait for.
+/// Removes its interface and its connections. That takes the kernel milliseconds, for which nothing should wait.
 pub(in crate::network) struct Remover {
     pub(super) slots: Arc<Mutex<Slots>>,
     pub(super) route: Route,
@@ -24,13 +24,13 @@ pub(in crate::network) struct Remover {
 }
 
 impl Remover {
-    /// From now on there may be connections in the host's own namespace, too.
+    /// From now on the host's own namespace may have connections, too.
     pub(in crate::network) fn reach_host(&mut self, host: Connections) {
         self.host = Some(host);
     }
 
     pub(in crate::network) fn remove(&self, leftover: &Leftover) {
-        // The interface may be gone with the sandbox's namespace.
+        // The interface may have disappeared with the sandbox's namespace.
         let _ = self.route.remove(INTERFACE + leftover.slot);
         for connections in [Some(&self.here), self.host.as_ref()].into_iter().flatten() {
             if let Err(error) = connections.forget(leftover.mark) {

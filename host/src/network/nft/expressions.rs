@@ -27,9 +27,9 @@ const ADMIN_PROHIBITED: u8 = 3;
 /// What can be loaded.
 #[derive(Clone, Copy)]
 pub(in crate::network) enum Load {
-    /// Number of the interface that the packet came in by.
+    /// Index of the interface on which the packet arrived.
     InInterface,
-    /// Number of the one that it goes out by.
+    /// Index of the interface on which it leaves.
     OutInterface,
     /// Family, 1 byte.
     Family,
@@ -39,13 +39,13 @@ pub(in crate::network) enum Load {
     Network(u32, u32),
     /// Destination port.
     Port,
-    /// State of the connection, by bits.
+    /// State of the connection, as bits.
     ConnectionState,
-    /// Status of the connection, by bits.
+    /// Status of the connection, as bits.
     ConnectionStatus,
 }
 
-/// What becomes of a packet.
+/// A rule's verdict.
 #[derive(Clone, Debug)]
 pub(in crate::network) enum Verdict {
     Drop,
@@ -64,7 +64,7 @@ impl Verdict {
         Self::Goto(chain.into())
     }
 
-    /// As the data of an expression or a map.
+    /// Writes it as the data of an expression or a map.
     pub(super) fn put(&self, to: &mut Messages) {
         let (code, chain) = match self {
             Self::Drop => (0, None),
@@ -97,7 +97,7 @@ impl<'a> Expressions<'a> {
         self
     }
 
-    /// Loads something into the registers from the `at`th on.
+    /// Loads a value into the registers from number `at` on.
     pub(in crate::network) fn load(&mut self, what: Load, at: u32) -> &mut Self {
         let register = REGISTER + at;
         let meta = |key: u32| {
@@ -137,17 +137,17 @@ impl<'a> Expressions<'a> {
         })
     }
 
-    /// Goes on if something is this.
+    /// Continues if the value is equal.
     pub(in crate::network) fn is(&mut self, what: Load, value: &[u8]) -> &mut Self {
         self.load(what, 0).compare(EQUAL, value)
     }
 
-    /// Goes on if it is something else.
+    /// Continues if it is different.
     pub(in crate::network) fn is_not(&mut self, what: Load, value: &[u8]) -> &mut Self {
         self.load(what, 0).compare(NOT_EQUAL, value)
     }
 
-    /// Goes on if it begins like this: in the bits of `mask`.
+    /// Continues if the bits of `mask` are equal.
     pub(in crate::network) fn is_masked(
         &mut self,
         what: Load,
@@ -157,14 +157,14 @@ impl<'a> Expressions<'a> {
         self.load(what, 0).mask(mask).compare(EQUAL, value)
     }
 
-    /// Goes on if one of these bits is set in a number of 4 bytes.
+    /// Continues if any of these bits is set in a number of 4 bytes.
     pub(in crate::network) fn has_any(&mut self, what: Load, bits: u32) -> &mut Self {
         self.load(what, 0)
             .mask(&bits.to_ne_bytes())
             .compare(NOT_EQUAL, &[0; 4])
     }
 
-    /// Goes on if none of them is.
+    /// Continues if none of them is set.
     pub(in crate::network) fn has_none(&mut self, what: Load, bits: u32) -> &mut Self {
         self.load(what, 0)
             .mask(&bits.to_ne_bytes())
@@ -185,14 +185,14 @@ impl<'a> Expressions<'a> {
         })
     }
 
-    /// Goes on if the destination port is one of these.
+    /// Continues if the destination port is in this range.
     pub(in crate::network) fn has_port(&mut self, first: u16, last: u16) -> &mut Self {
         self.load(Load::Port, 0)
             .compare(GREATER_OR_EQUAL, &first.to_be_bytes())
             .compare(LESS_OR_EQUAL, &last.to_be_bytes())
     }
 
-    /// Puts a constant into the registers from the `at`th on.
+    /// Puts a constant into the registers from number `at` on.
     pub(in crate::network) fn constant(&mut self, value: &[u8], at: u32) -> &mut Self {
         self.add("immediate", |data| {
             data.put_u32(1, REGISTER + at).nest(2, |data| {
@@ -201,21 +201,21 @@ impl<'a> Expressions<'a> {
         })
     }
 
-    /// Goes on if what is in the registers is in a set.
+    /// Continues if the registers' value is in a set.
     pub(in crate::network) fn is_in(&mut self, set: &str) -> &mut Self {
         self.add("lookup", |data| {
             data.put_text(1, set).put_u32(2, REGISTER);
         })
     }
 
-    /// Goes on if it is not.
+    /// Continues if it is not.
     pub(in crate::network) fn is_not_in(&mut self, set: &str) -> &mut Self {
         self.add("lookup", |data| {
             data.put_text(1, set).put_u32(2, REGISTER).put_u32(5, 1);
         })
     }
 
-    /// Does what a map says about what is in the registers, and goes on if it says nothing.
+    /// Follows a map's verdict for the registers' value; continues if it has none.
     pub(in crate::network) fn by_map(&mut self, map: &str) -> &mut Self {
         self.add("lookup", |data| {
             data.put_text(1, map)
@@ -224,21 +224,21 @@ impl<'a> Expressions<'a> {
         })
     }
 
-    /// Sets the packet's mark to what is in the first register.
+    /// Sets the packet's mark to the first register.
     pub(in crate::network) fn mark_packet(&mut self) -> &mut Self {
         self.add("meta", |data| {
             data.put_u32(2, 3).put_u32(3, REGISTER);
         })
     }
 
-    /// The same for the connection's.
+    /// Sets the connection's mark to it.
     pub(in crate::network) fn mark_connection(&mut self) -> &mut Self {
         self.add("ct", |data| {
             data.put_u32(2, 3).put_u32(4, REGISTER);
         })
     }
 
-    /// Goes on while there are no more packets than so many a second, after so many at once; or, `over`, if there are more.
+    /// Continues up to a rate of packets per second with this burst; or, with `over`, above it.
     pub(in crate::network) fn packet_rate(
         &mut self,
         rate: u64,
@@ -248,7 +248,7 @@ impl<'a> Expressions<'a> {
         self.rate(rate, burst, 0, over)
     }
 
-    /// Goes on if there are more bytes than so many a second.
+    /// Continues above a rate of bytes per second.
     pub(in crate::network) fn over_byte_rate(&mut self, rate: u64, burst: u32) -> &mut Self {
         self.rate(rate, burst, 1, true)
     }
@@ -263,21 +263,21 @@ impl<'a> Expressions<'a> {
         })
     }
 
-    /// Counts the connections that come by this rule, and goes on if there are more than so many.
+    /// Counts the connections through this rule and continues if there are more than `most`.
     pub(in crate::network) fn over_connections(&mut self, most: u32) -> &mut Self {
         self.add("connlimit", |data| {
             data.put_u32(1, most).put_u32(2, 1);
         })
     }
 
-    /// Counts by a counter with a name.
+    /// Counts with a named counter.
     pub(in crate::network) fn count(&mut self, counter: &str) -> &mut Self {
         self.add("objref", |data| {
             data.put_u32(1, super::OBJECT_COUNTER).put_text(2, counter);
         })
     }
 
-    /// Reports the packet's first bytes to a group of netlink.
+    /// Reports the packet's first bytes to a netlink group.
     pub(in crate::network) fn report(&mut self, group: u16, bytes: u32) -> &mut Self {
         self.add("log", |data| {
             data.put(1, &group.to_be_bytes())
@@ -286,28 +286,28 @@ impl<'a> Expressions<'a> {
         })
     }
 
-    /// Answers that it is prohibited, which whoever connects sees as EHOSTUNREACH over IPv4 and EACCES over IPv6.
+    /// Rejects as prohibited: EHOSTUNREACH over IPv4, EACCES over IPv6.
     pub(in crate::network) fn prohibit(&mut self) {
         self.add("reject", |data| {
             data.put_u32(1, ICMPX).put(2, &[ADMIN_PROHIBITED]);
         });
     }
 
-    /// Answers that there is no way: EHOSTUNREACH over both, and over UDP nothing that anybody sees.
+    /// Rejects as unreachable: EHOSTUNREACH over both, and invisible for UDP.
     pub(in crate::network) fn say_unreachable(&mut self) {
         self.add("reject", |data| {
             data.put_u32(1, ICMPX).put(2, &[HOST_UNREACHABLE]);
         });
     }
 
-    /// Ends the connection. For TCP only.
+    /// Resets the connection. TCP only.
     pub(in crate::network) fn reset(&mut self) {
         self.add("reject", |data| {
             data.put_u32(1, TCP_RESET).put(2, &[0]);
         });
     }
 
-    /// Gives it the address of the interface that it goes out by.
+    /// Rewrites the source to the address of the outgoing interface.
     pub(in crate::network) fn masquerade(&mut self) {
         self.add("masq", |_| {});
     }

@@ -1,4 +1,4 @@
-//! The rules of one policy, and the addresses that its names resolve to.
+//! The rules of one policy, and the addresses of its resolved names.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::protocol::{KernelPolicy, Prefixed, Protocol, Resolved};
 
 pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPolicy) {
     let (chain, accepted) = (names.of("policy"), || Verdict::goto(names.of("limits")));
-    // Addresses that names resolved to, at one port, or at any, for which 0 stands.
+    // Addresses of resolved names at one port, or at all, which port 0 stands for.
     for ((set, _), (family, destination, words)) in names
         .sets()
         .iter()
@@ -53,7 +53,7 @@ pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPo
         }
     };
     if policy.internet || policy.dry_run {
-        // Private addresses that the node permits are for those that name them.
+        // Private addresses that the node permits apply only to rules that list them.
         let public = names.of("public");
         for (family, destination, permitted) in [
             (IPV4, DESTINATION4, "permitted4"),
@@ -90,7 +90,7 @@ pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPo
     }
 }
 
-/// Allows an address for a time from now on, by entries that are there, or were a moment ago, and by new ones.
+/// Allows an address from now on for some time, renewing entries that exist or have just expired.
 pub(in crate::network) fn allow(
     nftables: &Nftables,
     slot: u32,
@@ -108,7 +108,7 @@ pub(in crate::network) fn allow(
         nftables.commit(batch)
     };
     match commit(known, &[known, new]) {
-        // One of them has expired just now. They are taken one by one.
+        // One of them has just expired: take them one by one.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         done => return done,
     }
@@ -126,7 +126,7 @@ fn set_of(address: IpAddr) -> &'static str {
     }
 }
 
-/// An address, a protocol, and a port, or 0 for any.
+/// An address, a protocol, and a port, or 0 for all.
 pub(in crate::network) type Entry = (IpAddr, Protocol, u16);
 
 /// The entries that allow an address.
@@ -139,7 +139,7 @@ pub(in crate::network) fn entries(resolved: &Resolved) -> impl Iterator<Item = E
     ports.map(move |port| (address, protocol, port))
 }
 
-/// They as elements: protocol and port take four bytes each.
+/// The entries as elements: protocol and port take four bytes each.
 fn elements(entries: &[Entry], resolved: &Resolved) -> Vec<Element> {
     let milliseconds = u64::try_from(resolved.ttl.as_millis()).unwrap_or(u64::MAX);
     let element = |(address, protocol, port): &Entry| {

@@ -1,4 +1,4 @@
-//! The rules of one sandbox: its chains, sets, maps' entries and counters, under names that end with its slot's number.
+//! The rules of one sandbox: its chains, sets, map entries and counters, with names that end in its slot number.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::network::link::octets;
 use crate::network::nft::{Batch, Element, Expressions, Kind, Load, Nftables, Verdict};
 use crate::protocol::{KernelPolicy, NetworkLimits, Protocol};
 
-/// Names of what one sandbox has.
+/// Names of one sandbox's objects.
 pub(super) struct Names(pub(super) u32);
 
 impl Names {
@@ -30,7 +30,7 @@ impl Names {
         format!("{name}{}", self.0)
     }
 
-    /// Elements of sets and maps that are about all sandboxes.
+    /// Its elements in the sets and maps of all sandboxes.
     fn shared(&self, addresses: &Addresses) -> Vec<(&'static str, Element)> {
         let key = (INTERFACE + self.0).to_ne_bytes();
         let mut elements: Vec<_> = addresses
@@ -119,7 +119,7 @@ pub(in crate::network) fn remove(
     nftables.commit(batch)
 }
 
-/// Replaces a sandbox's policy. What its limits have counted stays unless they change.
+/// Replaces a sandbox's policy. Limits keep their counts unless they change.
 pub(in crate::network) fn replace(
     nftables: &Nftables,
     slot: u32,
@@ -145,7 +145,7 @@ pub(in crate::network) fn replace(
     nftables.commit(batch)
 }
 
-/// What the kernel has counted: bytes and packets out, in, connections, refused packets.
+/// The kernel's counters: bytes and packets out, in, connections, refused packets.
 pub(in crate::network) fn counted(nftables: &Nftables, slot: u32) -> io::Result<[(u64, u64); 4]> {
     let mut all = [(0, 0); 4];
     for (one, name) in all.iter_mut().zip(Names(slot).counters()) {
