@@ -119,7 +119,7 @@ impl Capability {
     }
 }
 
-/// Why the host process has stopped serving before it was told to.
+/// Why the host process has stopped serving without having been asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum HostProcessError {
     /// The server has said something that no server says.

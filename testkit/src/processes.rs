@@ -134,7 +134,7 @@ pub fn descendants(root: u32) -> Vec<Process> {
         .collect()
 }
 
-/// The server that a host process has started: the child that was told to serve.
+/// The server that a host process has started: its child `hearth serve`.
 pub fn serving(host: u32) -> Option<u32> {
     let children = descendants(host).into_iter().map(|process| process.pid);
     children.into_iter().find(|pid| {

@@ -49,8 +49,8 @@ pub struct Template {
     sequence: AtomicU64,
     /// Forks that it refused since the last that worked, for want of what the host has to give.
     refusals: AtomicU32,
-    /// Kills for want of memory in the template's cgroup that were told of forks.
-    oom_kills_told: AtomicU64,
+    /// Out-of-memory kills in the template's cgroup that were attributed to forks.
+    oom_kills_attributed: AtomicU64,
     waiting: Mutex<Waiting>,
     watched: AtomicBool,
     /// Prepared for the next start.
@@ -95,7 +95,7 @@ impl Template {
             _network: network,
             sequence: AtomicU64::new(1),
             refusals: AtomicU32::new(0),
-            oom_kills_told: AtomicU64::new(0),
+            oom_kills_attributed: AtomicU64::new(0),
             waiting: Mutex::default(),
             watched: AtomicBool::new(false),
             descriptors: Mutex::default(),
@@ -240,13 +240,13 @@ impl Template {
         self.sandbox.template_oom_killed()
     }
 
-    /// Whether the memory limit of the template's cgroup killed a fork that nobody was told of yet: one that used up its memory
+    /// Whether the memory limit of the template's cgroup killed a fork that is not attributed yet: one that used up its memory
     /// before it was moved into its own cgroup.
     pub(super) fn take_oom_kill(&self) -> bool {
         let kills = self.sandbox.template_oom_kills();
-        let one_more = |told| (told < kills).then_some(told + 1);
+        let one_more = |attributed| (attributed < kills).then_some(attributed + 1);
         let taken =
-            self.oom_kills_told
+            self.oom_kills_attributed
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         taken.is_ok()
     }

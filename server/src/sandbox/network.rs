@@ -70,7 +70,7 @@ impl Outbound {
         })
     }
 
-    /// Under what name refusals are told of it.
+    /// Its id in reports of refusals.
     #[must_use]
     pub fn id(&self) -> OutboundId {
         self.id

@@ -95,8 +95,8 @@ impl TemplateSlot {
         });
     }
 
-    /// The template by the highest start kind there is, and that start kind: it is up, so that a start is a fork; it has an
-    /// image; it is booted. Those who wait for another's restore or boot are told of that one.
+    /// The template, by the cheapest start kind available, and that start kind: a fork if it is up, a restore if it has an
+    /// image, else a boot. Concurrent callers share one restore or boot and its start kind.
     pub(super) async fn get(
         &self,
         deployment: &Deployment,

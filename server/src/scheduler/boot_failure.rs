@@ -1,4 +1,4 @@
-//! Why a template did not come up, whose doing that is, and for how long further requests are told so.
+//! Why a template did not come up, whose fault it is, and for how long further requests get the same error.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl BootFailure {
         }
     }
 
-    /// For how long further requests are told the same.
+    /// How long further requests get the same error.
     pub(super) fn stands_for(&self) -> Duration {
         match self.cause {
             Cause::Host => RETRY_AFTER_SHORTAGE,

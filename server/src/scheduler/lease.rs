@@ -12,7 +12,7 @@ use super::pool::{Acquired, Full};
 use crate::instance::Instance;
 use crate::model::StartKind;
 
-/// Longest wait for an instance. A client that has waited a minute is better told to come back.
+/// Longest wait for an instance. A client that has waited a minute should rather retry later.
 const QUEUE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Where a handed instance came from, when it was started for the queue.

@@ -11,8 +11,8 @@ use super::snapshot;
 use crate::instance::{Instance, StartError, Template, Way};
 use crate::model::StartKind;
 
-/// Pauses between tries while the host is short of something. Most shortages are bursts; who waits longer than these is
-/// better told to come back.
+/// Pauses between tries while the host is short of something. Most shortages are bursts; after these,
+/// the client should rather retry later.
 const SHORTAGE_PAUSES: [Duration; 3] = [
     Duration::from_millis(60),
     Duration::from_millis(120),

@@ -171,7 +171,7 @@ impl AsyncRead for Guarded {
             }
             Poll::Pending => {
                 this.seat.0.waker.register(cx.waker());
-                // Told between the look above and the registration.
+                // The drain may have begun between the check above and the registration.
                 if this.seat.0.phase() != Phase::Busy && this.seat.0.should_end() {
                     return Poll::Ready(Ok(()));
                 }

@@ -1,4 +1,4 @@
-//! How a sandbox ends, and what is told of it.
+//! How a sandbox ends, and what is reported.
 
 use std::time::Duration;
 

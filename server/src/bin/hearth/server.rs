@@ -1,4 +1,4 @@
-//! The server, `hearth serve`: wires up its parts, serves until told to stop, drains.
+//! The server, `hearth serve`: wires up its parts, serves until stopped, drains.
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -107,7 +107,7 @@ impl Engine {
     }
 }
 
-/// What a client is told of a version whose template did not come up.
+/// The error for a version whose template did not come up.
 pub(super) fn refusal(failure: Arc<BootFailure>) -> EngineError {
     match &failure.cause {
         Cause::Import(error, logs) => EngineError::Import {

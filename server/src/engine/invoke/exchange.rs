@@ -100,7 +100,7 @@ impl Exchange {
         let event = self.invocation.event.clone();
         self.invocation.record.request_bytes = event.len() as u64;
         let id = self.invocation.record.id.0;
-        // What the handler is told is the host's own deadline.
+        // The handler gets the host's own deadline.
         let deadline_us = self
             .invocation
             .at(self.deadline.into_std())

@@ -151,7 +151,7 @@ impl<I, W> Pool<I, W> {
         self.offer(instance, now)
     }
 
-    /// A start failed. Returns who must be told: everybody that no instance will ever serve.
+    /// A start failed. Returns the waiters that no instance will ever serve, to be answered.
     pub fn start_failed(&mut self, now: Instant) -> Vec<W> {
         debug_assert!(self.starting > 0, "a start ended that did not begin");
         self.starting = self.starting.saturating_sub(1);

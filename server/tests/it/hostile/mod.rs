@@ -199,7 +199,7 @@ impl Arena {
     }
 }
 
-/// Calls the second function until told to stop; returns how often it answered.
+/// Calls the second function until stopped; returns how often it answered.
 async fn keep_calling(client: Client, stop: Arc<AtomicBool>) -> u32 {
     let mut count = 0_u32;
     while !stop.load(Ordering::Relaxed) {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Client, Server, eventually};
 use world::{METADATA, OTHER, PRIVATE, WEB, WEB6, World};
 
-/// Fetches what it is told to, and says how long that took.
+/// Fetches the URL in the event, and says how long that took.
 const PYTHON: &str = r#"
 import os, socket, struct, time, urllib.request
 
@@ -134,8 +134,8 @@ async fn an_allowed_name_is_reached_and_another_is_not() {
     assert!(reached.starts_with("reached "), "{reached}");
     let refused = fetch(&client, "http://other.example.com/").await;
     assert!(is_refused(&refused), "{refused}");
-    let told = seen(&client, "other.example.com", "refused").await;
-    assert_eq!(told["name"], "other.example.com");
+    let refusal = seen(&client, "other.example.com", "refused").await;
+    assert_eq!(refusal["name"], "other.example.com");
     // It was not even asked for.
     assert!(
         !world
