@@ -4,7 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly LOGS=$TARGET/test-logs
-# Logs are read by people and by `count`: no colours.
+# Both humans and `count` read the logs: no colours.
 export CARGO_TERM_COLOR=never
 
 passed=0

@@ -1,4 +1,4 @@
-//! Servers that people know, as they are usually started. What is not installed is left out.
+//! Well-known servers, as they are usually started. What is not installed is left out.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub fn node() -> PathBuf {
     std::env::var_os("HEARTH_BENCH_NODE").map_or_else(|| "/usr/bin/node".into(), PathBuf::from)
 }
 
-/// A server that people know.
+/// A well-known server.
 #[derive(Debug, Clone, Copy)]
 pub enum Baseline {
     /// `http.createServer`.

@@ -14,7 +14,7 @@ use crate::results::Samples;
 pub struct Observed {
     /// Each request's own latency.
     pub samples: Samples,
-    /// How long the turns took.
+    /// How long the rounds took.
     pub took: Duration,
 }
 

@@ -63,7 +63,7 @@ fn what_is_out_of_bounds_is_refused_and_the_rest_is_granted() {
     );
     talk.create(1);
     talk.say(&Request::Shutdown(9));
-    while talk.hear().0 != Reply::Done(9) {}
+    while talk.receive().0 != Reply::Done(9) {}
     talk.end().expect("a good end");
 }
 
@@ -151,7 +151,7 @@ fn another_process_or_cgroup_is_left_alone() {
     talk.say(&Request::FreezeTemplate(77));
     talk.say(&Request::FillPool(77, u32::MAX));
     talk.say(&Request::InstanceCgroup(5, 77));
-    while talk.hear().0 != Reply::Refused(5, Refusal::Gone) {}
+    while talk.receive().0 != Reply::Refused(5, Refusal::Gone) {}
     assert_eq!(cgroups(bystander.id()), before);
     assert_eq!(cgroups(template), template_before);
     assert!(bystander.try_wait().expect("a child").is_none(), "it runs");
@@ -209,7 +209,7 @@ fn descriptors_that_do_not_belong_there_end_everything() {
     let talk = Conversation::begin();
     let create = Request::Create(1, talk.order(0)).encode();
     talk.send(&create, &[null.as_fd()]);
-    let (answer, _) = talk.hear();
+    let (answer, _) = talk.receive();
     assert!(
         matches!(answer, Reply::Refused(1, Refusal::Step(..))),
         "{answer:?}"

@@ -1,5 +1,5 @@
-//! A host where others compute: one process for each processor does nothing else. Warm calls beside servers that people
-//! know, and the first file that a Node.js function reads beside a plain Node.js; both quiet and busy, in turns.
+//! A host where others compute: one process for each processor does nothing else. Warm calls beside well-known
+//! servers, and the first file that a Node.js function reads beside a plain Node.js; both quiet and busy, in turns.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -20,8 +20,8 @@ use crate::server::{Runtime, Server, event, invocation};
 
 /// Bytes of each event.
 const EVENT_BYTES: usize = 1 << 10;
-/// Turns of each server, and how long each is.
-const TURNS: usize = 8;
+/// Rounds of each server, and how long each is.
+const ROUNDS: usize = 8;
 const TURN: Duration = Duration::from_millis(1000);
 const QUICK_TURN: Duration = Duration::from_millis(20);
 /// Instances whose first reads are timed.
@@ -183,7 +183,7 @@ fn calls(
         for host in Host::ALL {
             let mut found: Vec<Samples> = targets.iter().map(|_| Samples::default()).collect();
             let _others = host.make()?;
-            for _ in 0..scale.pick(TURNS, 1) {
+            for _ in 0..scale.pick(ROUNDS, 1) {
                 for (target, found) in targets.iter().zip(&mut found) {
                     let turn = scale.pick(TURN, QUICK_TURN);
                     let observed = drive(target.address, &(target.request)(work), 1, turn)?;

@@ -151,7 +151,7 @@ fn runtimes(servers: &[Server; 2], document: &mut Document) -> anyhow::Result<Ve
     Ok(runtimes)
 }
 
-/// Measures a row in one life of both servers. Its first turns are not counted: the instances that it needs start then.
+/// Measures a row in one life of both servers. Its first rounds are not counted: the instances that it needs start then.
 fn measure(row: &Row, servers: &[Server; 2], life: usize) -> anyhow::Result<[Samples; 2]> {
     let mut samples = [Samples::default(), Samples::default()];
     if row.starts_instances {

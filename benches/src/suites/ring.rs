@@ -39,7 +39,7 @@ pub const YARDSTICK_GOAL_NS: f64 = 124.0;
 /// The category of the checksums.
 pub const SUMS: &str = "both checksums alone (means of 64)";
 /// The category of the bells.
-const BELLS: &str = "a bell rung and taken in one thread (means of 64)";
+const BELLS: &str = "a bell: ring and take in one thread (means of 64)";
 /// The figures of the checksums' share.
 pub const SHARE: &str = "checksums' share of the round trip, at most";
 

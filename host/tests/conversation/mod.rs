@@ -86,7 +86,7 @@ impl Conversation {
                 + (std::process::id() % 100_000) * 400
                 + NEXT.fetch_add(1, Ordering::Relaxed) * PAIRS * 2,
         };
-        while !matches!(conversation.hear().0, Reply::Up { .. }) {}
+        while !matches!(conversation.receive().0, Reply::Up { .. }) {}
         conversation
     }
 
@@ -98,7 +98,7 @@ impl Conversation {
         self.send(&request.encode(), &[]);
     }
 
-    pub fn hear(&self) -> (Reply, Vec<OwnedFd>) {
+    pub fn receive(&self) -> (Reply, Vec<OwnedFd>) {
         self.try_hear().expect("the host answers")
     }
 
@@ -145,7 +145,7 @@ impl Conversation {
         let papers = papers.seal().expect("sealed");
         self.send(&Request::Create(1, order).encode(), &[papers.as_fd()]);
         loop {
-            let (reply, fds) = self.hear();
+            let (reply, fds) = self.receive();
             if matches!(reply, Reply::Created { .. } | Reply::Refused(1, _)) {
                 return (reply, fds);
             }
@@ -174,7 +174,7 @@ impl Conversation {
     /// Waits for the next instance cgroup.
     pub fn prepared(&self, of: u64) -> u64 {
         loop {
-            if let Reply::Prepared(key, leaf) = self.hear().0
+            if let Reply::Prepared(key, leaf) = self.receive().0
                 && key == of
             {
                 return leaf;

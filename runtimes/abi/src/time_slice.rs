@@ -1,9 +1,9 @@
-//! Turns on the processors, for the two sides of a busy channel.
+//! Short time slices for the two sides of a busy channel.
 //!
 //! Where more wants to run than there are processors, the kernel deals them out in slices of some milliseconds by default:
 //! a server thread that was woken by an answer may wait for that long behind another function's instance, and the other
 //! way round. What a request needs of either side are tens of microseconds. A thread that asks for short slices
-//! is given its turns sooner and not more of them (EEVDF: a shorter request has the earlier deadline; Stoica and
+//! runs sooner, but not longer (EEVDF: a shorter request has the earlier deadline; Stoica and
 //! Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995; `sched_runtime` in sched_setattr(2) from Linux 6.12 on,
 //! without effect before).
 //!

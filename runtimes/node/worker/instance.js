@@ -20,8 +20,8 @@ const { Invocation } = require("./invocation.js");
 // Exit status of an instance that could not start.
 const EXIT_START_FAILED = 1;
 
-// Turns of the event loop without anything to do after which an invocation is over.
-const DRY_TURNS = 3;
+// Idle rounds of the event loop after which an invocation is over.
+const DRY_ROUNDS = 3;
 
 // Times that a template rehearses each kind of request: enough for V8 to have compiled what they run.
 const REHEARSALS = 20;
@@ -58,7 +58,7 @@ class Instance {
     process.on("unhandledRejection", (reason) => {
       this.#stray(new Fault("Runtime.UnhandledPromiseRejection", messageOf(reason), { cause: reason }), reason);
     });
-    native.watchEventLoop((turns) => this.#dry(turns));
+    native.watchEventLoop((rounds) => this.#dry(rounds));
   }
 
   /** In the template, before the import: lives through some requests, so that children find all that compiled. */
@@ -131,9 +131,9 @@ class Instance {
 
   /** Nothing is left that could answer: no timer, no socket. V8 may still be about to settle a promise (WebAssembly), which
    * takes it a turn of the loop. */
-  #dry(turns) {
+  #dry(rounds) {
     this.#root.runInAsyncScope(setImmediate, null, () => {
-      if (turns >= DRY_TURNS) {
+      if (rounds >= DRY_ROUNDS) {
         this.#open?.runDry();
       }
     });

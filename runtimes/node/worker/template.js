@@ -187,7 +187,7 @@ function watchImport(fail) {
   };
 }
 
-/** Waits until nothing that the import began is on its way in the thread pool: a fork would never hear of its end. */
+/** Waits until nothing that the import began is on its way in the thread pool: a fork would never learn of its end. */
 async function quiet() {
   const until = Date.now() + QUIET_MS;
   while (process.getActiveResourcesInfo().some((kind) => IN_FLIGHT.test(kind)) && Date.now() < until) {

@@ -16,7 +16,7 @@ use crate::scheduler::Resources;
 
 /// Bytes of sources below which compiling them takes a boot less time than making a sandbox to do it in.
 const WORTHWHILE_BYTES: u64 = 256 << 10;
-/// Time that it may take, waiting for a turn included. What came until then is kept.
+/// Time that it may take, including the wait for a permit. What was compiled until then is kept.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Packages compiled at a time: each keeps two processors busy.
 const AT_A_TIME: usize = 2;
@@ -29,14 +29,14 @@ const COMPILER: [&str; 2] = ["-IS", "/opt/hearth/python/bytecode.py"];
 /// Makes byte code.
 pub(super) struct Compiler {
     resources: Arc<Resources>,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
 impl Compiler {
     pub(super) fn new(resources: Arc<Resources>) -> Self {
         Self {
             resources,
-            turns: Semaphore::new(AT_A_TIME),
+            permits: Semaphore::new(AT_A_TIME),
         }
     }
 
@@ -66,8 +66,9 @@ impl Compiler {
         if sources.bytes < WORTHWHILE_BYTES {
             return Ok(None);
         }
-        let turn = tokio::time::timeout_at(deadline.into(), self.turns.acquire()).await;
-        let _turn = turn.map_err(|_| HostError::new("timed out waiting for other compilations"))?;
+        let permit = tokio::time::timeout_at(deadline.into(), self.permits.acquire()).await;
+        let _permit =
+            permit.map_err(|_| HostError::new("timed out waiting for other compilations"))?;
         let mut sandbox = self
             .resources
             .host

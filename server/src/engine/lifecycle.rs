@@ -58,7 +58,7 @@ impl Engine {
                 refused_stamps: AtomicU64::new(0),
                 draining: AtomicBool::new(false),
                 cut_off: AtomicBool::new(false),
-                held: parking_lot::Mutex::default(),
+                memory_status: parking_lot::Mutex::default(),
             }),
         };
         let mut functions = Vec::new();
@@ -146,9 +146,10 @@ impl Engine {
     async fn lull(&self) -> bool {
         let traffic = &self.inner.resources.traffic;
         loop {
-            let held = self.held();
-            let room = held.budget / 100 * ROOM_PERCENT;
-            if self.is_draining() || held.used.saturating_add(room) >= held.budget {
+            let memory_status = self.memory_status();
+            let room = memory_status.budget / 100 * ROOM_PERCENT;
+            if self.is_draining() || memory_status.used.saturating_add(room) >= memory_status.budget
+            {
                 return false;
             }
             if traffic.quiet_for() >= QUIET {
@@ -175,10 +176,10 @@ impl Engine {
             for deployment in &deployments {
                 deployment.tick(now);
             }
-            let held = evictor
+            let memory_status = evictor
                 .round(&self.inner.resources, &deployments, now)
                 .await;
-            *self.inner.held.lock() = held;
+            *self.inner.memory_status.lock() = memory_status;
         }
     }
 

@@ -64,7 +64,7 @@ struct Inner {
     /// The drain's time is up: what still ran was ended.
     cut_off: AtomicBool,
     /// Memory in use, from the evictor's last pass.
-    held: Mutex<MemoryStatus>,
+    memory_status: Mutex<MemoryStatus>,
 }
 
 impl Engine {
@@ -120,12 +120,12 @@ impl Engine {
     }
 
     /// What templates, instances and images take of the memory budget.
-    pub fn held(&self) -> MemoryStatus {
-        let held = *self.inner.held.lock();
+    pub fn memory_status(&self) -> MemoryStatus {
+        let memory_status = *self.inner.memory_status.lock();
         MemoryStatus {
             // Before the first round, nothing is known of what is used.
             budget: self.inner.resources.memory_budget,
-            ..held
+            ..memory_status
         }
     }
 

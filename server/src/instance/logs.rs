@@ -27,10 +27,10 @@ const LINE_COST: usize = 64;
 const MAX_LINE_BYTES: usize = 16 * 1024;
 /// Bytes read from a pipe at once; a pipe holds 64 KiB.
 const READ_BYTES: usize = 16 * 1024;
-/// Reads of one pipe before other tasks get their turn: a function that prints without end refills its pipe as fast as
+/// Reads of one pipe before other tasks run: a function that prints without end refills its pipe as fast as
 /// it is emptied.
 const READS_AT_ONCE: usize = 8;
-/// Pause between such turns once the log has reached its limit and what is read is only thrown away: protects the
+/// Pause between such rounds once the log has reached its limit and what is read is only thrown away: protects the
 /// server's share of the CPUs.
 const DISCARD_PAUSE: Duration = Duration::from_millis(1);
 /// Maximum reads of one pipe in [`LogTap::finish`]: a child process that keeps writing must not delay the response.

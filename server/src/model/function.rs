@@ -126,7 +126,7 @@ pub struct FunctionPatch {
 }
 
 impl FunctionPatch {
-    /// Names of the fields that it changes, for people to read; of variables the names, never the values.
+    /// Names of the fields it changes, as shown to users; of variables the names, never the values.
     pub fn fields(&self) -> Vec<String> {
         // Taken apart whole, so that a new field cannot be forgotten here.
         let Self {

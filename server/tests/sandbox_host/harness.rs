@@ -150,7 +150,7 @@ impl Harness {
 
 impl Running {
     /// The template's next message.
-    pub async fn hear(&self) -> Value {
+    pub async fn receive(&self) -> Value {
         let bytes = self.hear_bytes().await;
         serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {bytes:?}"))
     }

@@ -18,7 +18,7 @@ pub struct DestinationRow {
     pub outcome: &'static str,
     /// How often.
     pub count: String,
-    /// When it was last, for people.
+    /// When it was last observed, as text.
     pub last: String,
     /// The same for machines.
     pub last_machine: String,

@@ -89,7 +89,7 @@ fn after_deploys(documents: &Documents, goals: &mut Vec<Goal>) {
     goals.push(goal);
 }
 
-/// What other processes cost on a busy host, ours beside what people know.
+/// What other processes cost on a busy host, ours beside well-known ones.
 fn among_others(documents: &Documents, goals: &mut Vec<Goal>) {
     let echo = busy::warm(busy::Work::Echo, busy::Host::Busy);
     let p99 = |category: &str, who: &str| documents.timed("busy", category, who)?.p99_ns;

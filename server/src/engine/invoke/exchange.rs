@@ -33,7 +33,7 @@ pub(super) struct Exchange {
     /// When the handler began and ended, once the answer has begun and if the worker's stamps agree with this side's clock.
     handler: Option<(u64, u64)>,
     /// Whether there was a core for either side to look for the other when the request was sent.
-    spare_core: bool,
+    free_core: bool,
     deadline: tokio::time::Instant,
     timeout_ms: u32,
     recorded: bool,
@@ -66,7 +66,7 @@ impl Exchange {
             invocation,
             instants: HostInstants::begun(monotonic_ns()),
             handler: None,
-            spare_core: false,
+            free_core: false,
             deadline: (now + Duration::from_millis(timeout_ms.into())).into(),
             timeout_ms,
             recorded: false,
@@ -105,12 +105,12 @@ impl Exchange {
             .invocation
             .at(self.deadline.into_std())
             .as_microsecond();
-        self.spare_core = self.running.has_spare_core();
+        self.free_core = self.running.has_free_core();
         let head = RequestHead::new(
             deadline_us.cast_unsigned(),
             trigger_code(self.invocation.record.trigger),
         )
-        .with_spare_core(self.spare_core)
+        .with_free_core(self.free_core)
         .encode(self.invocation.traceparent.as_deref());
         let deadline = self.deadline;
         let channel = &mut self.lease()?.channel;
@@ -178,7 +178,7 @@ impl Exchange {
         if tokio::time::Instant::now() >= self.deadline {
             return Err(self.timed_out()?);
         }
-        let (id, deadline, busy) = (self.invocation.record.id.0, self.deadline, self.spare_core);
+        let (id, deadline, busy) = (self.invocation.record.id.0, self.deadline, self.free_core);
         let channel = &mut self.lease()?.channel;
         let received = tokio::time::timeout_at(deadline, channel.recv(&id, payload, busy)).await;
         let received = self.settle(received).await?;

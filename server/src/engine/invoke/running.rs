@@ -26,7 +26,7 @@ impl Running {
     /// Whether there is a core for each running invocation's instance and one for its thread here, and no other work of
     /// the host waits: then nobody waits for the side that looks before it sleeps. An invocation whose body is still coming
     /// needs neither.
-    pub(super) fn has_spare_core(&self) -> bool {
+    pub(super) fn has_free_core(&self) -> bool {
         let inner = &self.0.inner;
         let running = inner.resources.traffic.running();
         let at_work = running.saturating_sub(inner.bodies.awaited() as u64);

@@ -30,7 +30,7 @@ const KINDS: [StartKind; 4] = [
 pub(super) struct Snapshot {
     pub functions: Vec<FunctionView>,
     pub totals: Vec<Totals>,
-    pub held: MemoryStatus,
+    pub memory_status: MemoryStatus,
     /// Pre-warmed sandboxes that are ready.
     pub prewarmed_sandboxes: usize,
     /// How many of them restores have taken.
@@ -127,12 +127,12 @@ impl Snapshot {
             (
                 "hearth_kept_memory_bytes",
                 "Memory of templates, instances and images",
-                self.held.used,
+                self.memory_status.used,
             ),
             (
                 "hearth_memory_budget_bytes",
                 "Budget for the memory of templates, instances and images",
-                self.held.budget,
+                self.memory_status.budget,
             ),
         ] {
             encoder
@@ -298,7 +298,7 @@ mod tests {
                     buckets: vec![(90, 1), (100, 1), (101, 1), (2_000_000_000, 1)],
                 },
             }],
-            held: MemoryStatus { used: 5, budget: 9 },
+            memory_status: MemoryStatus { used: 5, budget: 9 },
             prewarmed_sandboxes: 1,
             prewarmed_sandboxes_used: 2,
             refused_stamps: 1,

@@ -219,7 +219,7 @@ impl NetworkPolicy {
                 .any(|name| self.of_name(name).any(|(ports, of)| covers(ports, of)))
     }
 
-    /// In one line, for people: "internet", "api.example.com, 198.51.100.0/24:5432; dry run".
+    /// In one line, for users: "internet", "api.example.com, 198.51.100.0/24:5432; dry run".
     pub fn in_words(&self) -> String {
         let rules: Vec<String> = self.rules.iter().map(ToString::to_string).collect();
         let mut words = match rules.is_empty() {

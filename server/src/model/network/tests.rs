@@ -97,7 +97,11 @@ fn a_wrong_entry_gets_the_right_syntax() {
         ("localhost", "own loopback"),
         ("db.localhost:1", "own loopback"),
     ] {
-        assert!(refusal(text).contains(expected), "{text}: {}", refusal(text));
+        assert!(
+            refusal(text).contains(expected),
+            "{text}: {}",
+            refusal(text)
+        );
     }
     assert!(refusal(&"a.".repeat(200)).contains("at most"));
 }

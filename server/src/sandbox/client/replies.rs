@@ -153,7 +153,7 @@ pub(super) async fn read(socket: Arc<Watched>, client: Weak<Client>, gone: Cance
             Ok(Some((reply, fds))) => client.take(reply, fds),
             Ok(None) => break,
             Err(error) => {
-                tracing::error!(%error, "cannot hear the host process");
+                tracing::error!(%error, "cannot read from the host process");
                 break;
             }
         }

@@ -48,14 +48,14 @@ impl<I, W> Pool<I, W> {
 
     /// Takes out the instances that were idle for too long, oldest first, keeping the minimum.
     pub fn expired(&mut self, now: Instant) -> Vec<I> {
-        let spare = self.total().saturating_sub(self.minimum(now)) as usize;
+        let surplus = self.total().saturating_sub(self.minimum(now)) as usize;
         let timeout = self.limits.idle_timeout;
         let old = self
             .idle
             .iter()
             .take_while(|idle| now.saturating_duration_since(idle.since) >= timeout)
             .count();
-        self.take_oldest(old.min(spare))
+        self.take_oldest(old.min(surplus))
     }
 
     /// The instances that have been idle since `before` or longer.
@@ -68,8 +68,8 @@ impl<I, W> Pool<I, W> {
 
     /// Idle instances that may be ended when memory is short.
     pub fn evictable(&self) -> u32 {
-        let spare = self.total().saturating_sub(self.limits.min);
-        self.counts().idle.min(spare)
+        let surplus = self.total().saturating_sub(self.limits.min);
+        self.counts().idle.min(surplus)
     }
 
     /// Takes out up to `count` of those, oldest first.

@@ -296,7 +296,7 @@ impl Running {
     /// What some Python says.
     pub async fn run(&self, code: &str) -> Value {
         self.say(code.as_bytes()).await;
-        let mut answer = self.hear().await;
+        let mut answer = self.receive().await;
         answer[0].take()
     }
 
