@@ -123,12 +123,12 @@ impl Capability {
 #[derive(Debug, thiserror::Error)]
 pub enum HostProcessError {
     /// The server has said something that no server says.
-    #[error("the server sent a message that is not one: {0}")]
+    #[error("the server sent a malformed message: {0}")]
     Malformed(#[from] Malformed),
     /// The server does not read.
-    #[error("the server does not read its messages")]
+    #[error("the server does not read its replies")]
     Deaf,
     /// The kernel refused something that the process cannot do without.
-    #[error("the host process cannot go on: {0}")]
+    #[error("the host process cannot continue: {0}")]
     Kernel(#[from] io::Error),
 }

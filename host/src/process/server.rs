@@ -36,7 +36,7 @@ pub enum ServerError {
     #[error("cannot drop privileges at {0}: {1}")]
     Step(&'static str, io::Error),
     /// What the host process said is not what it says.
-    #[error("the host process said something unexpected")]
+    #[error("the host process sent an unexpected message")]
     Unexpected,
 }
 

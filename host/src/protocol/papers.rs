@@ -62,7 +62,7 @@ pub enum PapersError {
     #[error("the papers are not a sealed memfd")]
     Unsealed,
     /// It is too large.
-    #[error("the papers have {0} bytes; {PAPERS_MAX} are taken")]
+    #[error("the papers have {0} bytes; at most {PAPERS_MAX} are allowed")]
     Size(u64),
     /// They cannot be read.
     #[error("the papers cannot be read: {0}")]

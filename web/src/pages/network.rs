@@ -1,4 +1,4 @@
-//! `/functions/{name}/network`: traffic, and what was refused.
+//! `/functions/{name}/network`: traffic and refused destinations.
 
 use askama::Template;
 
@@ -14,7 +14,7 @@ pub struct DestinationRow {
     pub address: String,
     /// Port and protocol; empty where they are not known.
     pub port: String,
-    /// What became of it.
+    /// What happened to it.
     pub outcome: &'static str,
     /// How often.
     pub count: String,
@@ -34,17 +34,17 @@ pub struct NetworkPage {
     pub chrome: Chrome,
     /// The head.
     pub head: FunctionHead,
-    /// What may be reached, in a line.
+    /// The policy in one line.
     pub policy: String,
-    /// Whether that is on trial.
+    /// Whether it is a dry run.
     pub dry_run: bool,
-    /// Whether anything may be.
+    /// Whether it allows anything.
     pub is_open: bool,
     /// Name and value of each figure.
     pub figures: Vec<(&'static str, String)>,
-    /// What was not simply allowed, the latest first.
+    /// Destinations that were not simply allowed, latest first.
     pub destinations: Vec<DestinationRow>,
-    /// What a dry run would write.
+    /// The entries that a dry run suggests.
     pub suggested: Vec<String>,
 }
 

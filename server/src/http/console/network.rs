@@ -1,4 +1,4 @@
-//! `/functions/{name}/network`: traffic, and what was refused, with one click to allow it.
+//! `/functions/{name}/network`: traffic and refused destinations, which one click allows.
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -43,7 +43,7 @@ pub async fn page(
             ("Received", format::bytes(totals.bytes_in)),
             ("Connections", format::count(totals.connections)),
             ("Refused packets", format::count(totals.refused_packets)),
-            ("Names asked for", format::count(totals.names_asked)),
+            ("Names looked up", format::count(totals.names_asked)),
             ("Names refused", format::count(totals.names_refused)),
         ],
         destinations: seen.destinations.iter().map(row).collect(),

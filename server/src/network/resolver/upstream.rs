@@ -35,7 +35,7 @@ pub enum UpstreamError {
     #[error("no DNS server answered")]
     NoAnswer,
     /// Too many queries are in progress.
-    #[error("too many questions are under way")]
+    #[error("too many DNS queries are in progress")]
     Busy,
     /// The host has no DNS server.
     #[error("the host has no DNS server")]
