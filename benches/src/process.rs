@@ -15,7 +15,7 @@ use hearth_testkit::wait::poll;
 /// First argument that makes this program execute another one, given by the arguments that follow.
 pub const FLAG: &str = "--bound";
 
-/// What comes before the name of a program that is to be killed when this one ends.
+/// Precedes the name of a program to kill when this one ends.
 pub fn binding() -> anyhow::Result<[OsString; 2]> {
     Ok([std::env::current_exe()?.into(), FLAG.into()])
 }

@@ -199,7 +199,7 @@ pub fn invocation(name: &str, event: &[u8]) -> Vec<u8> {
     request("POST", &format!("/api/v1/functions/{name}/invoke"), event)
 }
 
-/// An event of so many bytes of JSON; nothing for 0.
+/// An event of this many bytes of JSON; nothing for 0.
 pub fn event(bytes: usize) -> Vec<u8> {
     let around = r#"{"filler":""}"#.len();
     match bytes {

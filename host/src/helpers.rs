@@ -43,7 +43,7 @@ impl<Job: Send + 'static> Helper<Job> {
         })
     }
 
-    /// Has it do one more.
+    /// Queues a job.
     ///
     /// # Errors
     /// When too many wait.

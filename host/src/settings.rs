@@ -81,7 +81,7 @@ impl Default for NetworkSettings {
     }
 }
 
-/// The prefix, or the address alone where the length is none of it.
+/// The prefix, or the single address if the length is invalid.
 pub(crate) fn prefix(address: impl Into<IpAddr>, length: u8) -> Prefix {
     let address = address.into();
     Prefix::new(address, length).unwrap_or(Prefix::host(address))

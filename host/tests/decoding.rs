@@ -229,7 +229,7 @@ fn arbitrary_bytes() {
             if let Ok(request) = Request::decode(input) {
                 assert_eq!(request.encode(), *input);
             }
-            // Random bytes seldom have the size, and more seldom a kind that there is.
+            // Random bytes seldom have the size, and even more seldom an existing kind.
             let mut sized = [0; REQUEST_BYTES];
             let length = input.len().min(REQUEST_BYTES);
             sized[..length].copy_from_slice(&input[..length]);

@@ -132,7 +132,7 @@ fn another_process_or_cgroup_is_left_alone() {
         talk.say(&Request::Thaw(target, false));
         talk.say(&Request::Kill(target));
     }
-    // Cgroups and sandboxes that there are not.
+    // Cgroups and sandboxes that do not exist.
     for (key, leaf) in [
         (first, 1 << 40),
         (second, u64::MAX),

@@ -196,7 +196,7 @@ fn names(step: &str) -> Vec<&str> {
         name.chars()
             .all(|c| c.is_alphanumeric() || c == '_' || c == ':')
     });
-    // `Type::method`: both halves have to be there.
+    // `Type::method`: both parts must be found.
     names
         .into_iter()
         .flat_map(|name| name.split("::"))

@@ -39,7 +39,7 @@ pub enum Peer {
     AxumOneThread,
     /// A gRPC method of one thread that echoes its message.
     Grpc,
-    /// The least HTTP server that there is: a thread for each connection, blocking.
+    /// A minimal HTTP server: a thread for each connection, blocking.
     Minimal,
 }
 

@@ -12,7 +12,7 @@ const RATE: &str = "requests/s";
 /// The columns of figures that a category may have beside its latencies: unit, and what stands above.
 const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
 
-/// What is to be known of each suite before its figures are read.
+/// What to know of each suite before reading its figures.
 const INTRODUCTIONS: [(&str, &str); 8] = [
     (
         "ring",

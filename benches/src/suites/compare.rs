@@ -114,7 +114,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
 #[derive(Default)]
 struct Seen {
     samples: [Samples; 2],
-    /// Of the medians, one for each life.
+    /// The ratios of the medians, one for each life.
     ratios: Vec<f64>,
 }
 

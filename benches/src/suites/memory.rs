@@ -124,7 +124,7 @@ fn measure(
     })
 }
 
-/// Has the function keep so many instances, and waits until those are all there is.
+/// Sets the function's minimum number of instances, and waits until it has exactly these.
 fn with_instances(server: &Server, count: usize) -> anyhow::Result<Workers> {
     if count > 0 {
         let settings = json!({ "min_instances": count });

@@ -54,7 +54,7 @@ pub const FLOOR: &str = "floor: least blocking HTTP echo";
 /// The figures on the history.
 pub const HISTORY_ROWS: &str = "history";
 
-/// The category of a size at so many connections.
+/// The category of a size at this many connections.
 pub fn category(size: &str, connections: usize) -> String {
     let plural = if connections == 1 { "" } else { "s" };
     format!("{size}, {connections} connection{plural}")

@@ -207,7 +207,7 @@ fn show_processes() -> Result<(), ServerError> {
     rustix::mount::mount("proc", "/proc", "proc", flags, c"hidepid=0").map_err(step("/proc"))
 }
 
-/// Of a `mountinfo` file (proc(5)).
+/// Takes the text of a `mountinfo` file (proc(5)).
 fn hides_processes(mountinfo: &str) -> bool {
     let proc = mountinfo
         .lines()

@@ -35,7 +35,7 @@ pub enum Malformed {
     /// A name or a text is no UTF-8.
     #[error("it holds text that is not UTF-8")]
     Text,
-    /// Something is set that this message has no use for, or a choice is made that there is not.
+    /// An unused field is not zero, or a choice is out of range.
     #[error("it is not in its one valid form")]
     Form,
     /// Another number of descriptors came with it.

@@ -56,7 +56,7 @@ pub enum Reply {
     /// A sandbox runs. Comes with the template's control socket, standard output and error, and, if it has a network, with
     /// the UDP socket and the TCP listener at which it asks for names.
     Created {
-        /// Of which request.
+        /// The request that it answers.
         sequence: Sequence,
         /// The sandbox.
         key: Key,

@@ -11,7 +11,7 @@ pub const REQUEST_BYTES: usize = WITHOUT_TEXT;
 
 /// Flag: the template forks its instances.
 const FORKS: u8 = 1;
-/// Flag: the template is to be dumped.
+/// Flag: the template will be dumped.
 const DUMPABLE: u8 = 2;
 /// Flag: a limit for a restore is given.
 const RESTORES: u8 = 4;
@@ -29,7 +29,7 @@ pub struct Order {
     pub max_instances: u32,
     /// Whether the template forks its instances.
     pub forks: bool,
-    /// Whether the template is to be dumped.
+    /// Whether the template will be dumped.
     pub dumpable: bool,
     /// Longest time that the restore of the image in the papers may take. None without an image.
     pub restore_limit: Option<Duration>,
@@ -55,7 +55,7 @@ pub enum Request {
     Destroy(Key),
     /// Make an instance cgroup at once.
     InstanceCgroup(Sequence, Key),
-    /// Make so many instance cgroups for later.
+    /// Create this many instance cgroups in advance.
     FillPool(Key, u32),
     /// Move an instance into its cgroup.
     Attach(Target),
@@ -75,7 +75,7 @@ pub enum Request {
     KeepPrewarmed(u32, String),
     /// End that of a runtime.
     EndPrewarmed(String),
-    /// Dump the template of a sandbox, if it has no more than so many memory mappings, to the image of this name.
+    /// Dump a sandbox's template to the image of this name, unless it has more memory mappings than allowed.
     Dump(Sequence, Key, u64, String),
     /// Remove an image.
     RemoveImage(Sequence, String),

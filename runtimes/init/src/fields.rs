@@ -156,7 +156,7 @@ impl<T: Fields> Fields for Vec<T> {
     fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
         let mut all = Self::new();
         for _ in 0..length(from)? {
-            // Each takes a byte at least, so that the bytes that there are bound the list.
+            // Each element takes at least one byte, so the remaining bytes bound the list.
             if from.is_empty() {
                 return Err(FieldError::Short);
             }

@@ -160,7 +160,7 @@ fn other_processors() -> CpuSet {
     processors
 }
 
-/// A part of what is to be filled.
+/// A piece of memory to fill.
 #[derive(Debug)]
 struct Piece {
     /// Address in the process.

@@ -49,7 +49,7 @@ pub struct JailSpec {
     pub runtime_dir: PathBuf,
     /// Directory name below `/opt/hearth`.
     pub runtime_name: String,
-    /// The CRIU by which the template is to be dumped or restored. For a dump, the root holds its notes on the kernel.
+    /// The CRIU that dumps or restores the template. For a dump, the root contains its notes on the kernel.
     pub criu: Option<CriuProgram>,
     /// Existing host directory for a restoring CRIU: its log goes to [`criu::WORK`] in it, and the image of a
     /// pre-warmed sandbox is mounted on [`criu::IMAGE`].

@@ -42,7 +42,7 @@ fn parse(smaps: &str) -> Vec<Mapping> {
             if let Some(flags) = line.strip_prefix("VmFlags:") {
                 flags.trim().clone_into(&mut last.flags);
             } else if let Some(key) = line.strip_prefix("ProtectionKey:") {
-                // One that is none would be a reason to leave the mapping alone.
+                // An unreadable key is a reason to leave the mapping alone.
                 last.protection_key = key.trim().parse().unwrap_or(u32::MAX);
             }
         }

@@ -53,7 +53,7 @@ pub struct Image {
     pub(super) used: AtomicU64,
 }
 
-/// Of what an image is made, beside its files.
+/// What an image was made from, beside its files.
 pub(super) struct Made<'a> {
     /// [`super::HostFingerprint`].
     pub(super) host: &'a str,

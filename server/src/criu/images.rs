@@ -42,7 +42,7 @@ pub(super) struct Inner {
     /// What images depend on here, or why there is no working CRIU.
     pub(super) fingerprint: Result<HostFingerprint, String>,
     pub(super) images: Mutex<HashMap<String, Arc<Image>>>,
-    /// By function.
+    /// Images by function.
     counters: Mutex<HashMap<String, Arc<Counters>>>,
     /// Counts uses, which orders images by their last.
     pub(super) clock: AtomicU64,

@@ -11,7 +11,7 @@ use crate::store::ALL;
 /// What was stored before this start, and what was recorded since.
 #[derive(Debug, Default)]
 pub(super) struct Lifetime {
-    /// By row id: finished and errors. Set once, before anything is read.
+    /// Finished and failed invocations by row id. Set once, before anything is read.
     before: OnceLock<HashMap<i64, (u64, u64)>>,
     finished: AtomicU64,
     errors: AtomicU64,

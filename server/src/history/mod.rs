@@ -76,7 +76,7 @@ pub struct History {
 struct Inner {
     store: Store,
     queue: Queue,
-    /// By row id. Reading takes no lock; a new function swaps in a new map.
+    /// Functions by row id. Reading takes no lock; a new function swaps in a new map.
     functions: ArcSwap<HashMap<i64, Arc<Function>>>,
     /// Held for writing while minutes move from memory into the database, so that a reader counts each once.
     moving: Arc<tokio::sync::RwLock<()>>,

@@ -30,7 +30,7 @@ const BATCH_WAIT: Duration = Duration::from_millis(80);
 /// milliseconds at most, and a batch's text in memory stays below 32 MiB.
 const BATCH_MOST: usize = 8_192;
 
-/// Something to write, or someone who waits for what was put in before.
+/// Something to write, or a caller waiting for everything queued before.
 pub(super) enum Item {
     /// A finished invocation of a function, with what was taken along of its event and result.
     Invocation(i64, Arc<InvocationRecord>, Option<Box<Captured>>),

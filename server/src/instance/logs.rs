@@ -59,7 +59,7 @@ struct Inner {
     function: FunctionKey,
     logs: Logs,
     pipes: [Watched; 2],
-    /// Of the pipes, and of the process that writes into them.
+    /// Signs of life of the pipes and of the process that writes into them.
     signs: Signs,
     state: Mutex<State>,
 }

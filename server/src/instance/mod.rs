@@ -41,7 +41,7 @@ use crate::sandbox::InstanceCgroup;
 pub enum Way {
     /// By a fork.
     Fork,
-    /// By becoming it itself, with all of its threads: it is no template any more then.
+    /// By becoming the instance itself, with all of its threads: it is no template from then on.
     Become,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Seen {
 }
 
 impl Signs {
-    /// Of the read ends of the two pipes; the process is not known yet.
+    /// Watches the read ends of the two pipes; the process is not known yet.
     ///
     /// # Errors
     /// When the kernel has no descriptors left.

@@ -109,7 +109,7 @@ impl Template {
         })
     }
 
-    /// Has it dumped.
+    /// Has the template dumped.
     pub fn dumpable(&self) -> Dumpable {
         self.sandbox.dumpable()
     }

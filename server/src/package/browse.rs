@@ -26,7 +26,7 @@ pub struct FileMeta {
 /// Everything in a package.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// By path.
+    /// Files by path.
     pub files: BTreeMap<String, FileMeta>,
     /// Directories with nothing in them.
     pub empty_directories: Vec<String>,
@@ -146,7 +146,7 @@ pub fn same(left: (&Path, &str), right: (&Path, &str)) -> io::Result<bool> {
 /// Bytes compared at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A file and its size; `None` when there is none at this path.
+/// A file and its size; `None` if there is no file at this path.
 pub(super) fn open(root: &Path, path: &str) -> io::Result<Option<(File, u64)>> {
     let Some(path) = checked(path).filter(|path| !path.is_empty()) else {
         return Ok(None);

@@ -32,7 +32,7 @@ pub struct Amount {
     pub count: u64,
     /// Estimated bytes in the file, including indexes, from rows and text.
     pub bytes: u64,
-    /// Time of the oldest; null if there is none.
+    /// Time of the oldest; null if empty.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub oldest: Option<Timestamp>,
 }

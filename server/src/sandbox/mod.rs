@@ -74,7 +74,7 @@ pub struct SandboxSpec {
     /// What it may reach over the network from its first moment on; [`Sandbox::outbound`] changes it. None: a sandbox without
     /// a network, which it cannot get later.
     pub network: Option<KernelPolicy>,
-    /// Whether the template is to be dumped: CRIU needs its notes on the kernel in `/run` then.
+    /// Whether the template will be dumped: then CRIU needs its notes on the kernel in `/run`.
     pub dumpable: bool,
     /// An image to restore the template from, instead of starting `argv`.
     pub restore: Option<RestoreSource>,

@@ -18,7 +18,7 @@ pub use hearth_host::protocol::{
 use super::client::{Answer, Client};
 pub use super::refusals::{Refusal, RefusalReason, Refusals};
 
-/// Names a sandbox in a [`Refusal`]: different for all that there are at a time, and given to another one later.
+/// Identifies a live sandbox in a [`Refusal`]. Reused later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OutboundId(pub(super) u32);
 
@@ -51,7 +51,7 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// Of a sandbox with this interface; none if it has none.
+    /// The network of a sandbox with this interface; none if it has no network.
     pub(super) fn new(
         client: &Arc<Client>,
         key: Key,

@@ -38,7 +38,7 @@ pub struct Refusal {
     pub address: IpAddr,
     /// Its protocol; none for others than TCP and UDP.
     pub protocol: Option<Protocol>,
-    /// Its destination port; 0 where there is none.
+    /// Its destination port; 0 if it has none.
     pub port: u16,
 }
 

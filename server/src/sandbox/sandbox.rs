@@ -77,13 +77,13 @@ impl Default for Shared {
 /// Memory charged to a sandbox, bytes, without the file cache, which the kernel takes back by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Of PID 1 and the template.
+    /// Memory of PID 1 and the template.
     pub template: u64,
-    /// Of everything in it.
+    /// Memory of everything in it.
     pub sandbox: u64,
 }
 
-/// Has a sandbox's template dumped.
+/// Dumps a sandbox's template.
 #[derive(Clone)]
 pub struct Dumpable {
     client: Arc<Client>,

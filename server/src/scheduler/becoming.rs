@@ -19,7 +19,7 @@ use crate::model::{FunctionSpec, Start, StartChoice, StartKind, Threads, choose_
 /// How a deployment stands with what it brings up ahead.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    /// Whether there is to be one: somebody called, and it was not let go since.
+    /// Whether to bring one up: somebody called, and it was not evicted since.
     wanted: AtomicBool,
     /// Whether one is being brought up.
     coming: AtomicBool,
@@ -165,7 +165,7 @@ impl Deployment {
         }
     }
 
-    /// Has a template become an instance, and learns what a start takes that began `since` then.
+    /// Has a template become an instance, and learns the cost of a start that began `since` then.
     async fn make_instance(
         &self,
         template: &Arc<Template>,
@@ -184,7 +184,7 @@ impl Deployment {
         started
     }
 
-    /// Has the image made out of which further ones are restored, unless that was tried.
+    /// Has the image created that further instances are restored from, unless that was tried.
     fn image_once(self: &Arc<Self>, template: &Template) {
         if template.start_kind == StartKind::Boot && !self.ahead.imaged.swap(true, Ordering::AcqRel)
         {

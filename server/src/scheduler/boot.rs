@@ -70,7 +70,7 @@ impl TemplateSlot {
         Some(template)
     }
 
-    /// Puts a template in, if there is none.
+    /// Stores a template if the slot is empty.
     pub(super) fn put(&self, template: &Arc<Template>) -> bool {
         let before = self
             .current

@@ -160,7 +160,7 @@ impl Deployment {
         self.notes.lock().clone()
     }
 
-    /// Whether some of it has to be up whether or not it is called.
+    /// Whether part of it must stay up even without calls.
     pub fn has_minimum(&self) -> bool {
         self.spec.keep_warm || self.spec.min_instances > 0
     }

@@ -1,4 +1,4 @@
-//! The pool of one function version: which instances there are, who waits, what to start and what to end.
+//! The pool of one function version: its instances, its waiting requests, what to start and what to end.
 //!
 //! Pure: no I/O, no locks, the clock is a parameter. The caller does what is decided. Generic in what an instance and a waiter
 //! are, so that units and property tests exercise it with plain numbers. How many starts a queue is worth is
@@ -33,7 +33,7 @@ pub struct Pool<I, W> {
     idle: Vec<Idle<I>>,
     busy: u32,
     starting: u32,
-    /// Of `starting`, those that fork right now.
+    /// The part of `starting` that is forking right now.
     forking: u32,
     waiting: VecDeque<W>,
     load: Load,
@@ -43,7 +43,7 @@ pub struct Pool<I, W> {
     progress: Instant,
     /// How long after which `progress` it was seen that nothing has ended.
     seen: (Instant, Duration),
-    /// When the queue is to be looked at again.
+    /// When to look at the queue again.
     alarm: Option<Instant>,
     /// Until when an instance is kept for an expected call.
     held: Option<Instant>,
@@ -186,7 +186,8 @@ impl<I, W> Pool<I, W> {
         self.limits.min.max(u32::from(held))
     }
 
-    /// A lease that was held for `took` is over and the instance is well: it goes to who waits longest, else it is idle.
+    /// A lease of length `took` ended and the instance is healthy: it goes to the longest waiting request, else it is
+    /// idle.
     #[inline]
     pub fn release(&mut self, instance: I, now: Instant, took: Duration) -> Option<(W, I)> {
         self.load.run.sample(took);

@@ -30,7 +30,7 @@ pub struct Resources {
     pub restores: StartGate,
     /// Bytes that templates, idle instances and images may take.
     pub memory_budget: u64,
-    /// For how long an instance looks for its next request before it sleeps.
+    /// Spin time of an instance before it sleeps.
     pub busy_poll: Duration,
     /// Images of templates.
     pub images: Images,

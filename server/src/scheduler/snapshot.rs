@@ -192,7 +192,7 @@ enum Making {
     Over,
     /// Somebody calls.
     InTheWay,
-    /// It is to be tried again: what the host could not give.
+    /// Try again later: the host lacked this.
     PutOff(String),
 }
 

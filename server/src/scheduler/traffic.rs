@@ -45,7 +45,7 @@ impl Traffic {
         self.running.load(Ordering::Acquire)
     }
 
-    /// For how long nobody has called. Nothing while somebody does.
+    /// Time since the last call. Nothing while one is running.
     pub fn quiet_for(&self) -> Duration {
         if self.running() > 0 {
             return Duration::ZERO;

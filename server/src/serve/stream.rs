@@ -30,7 +30,7 @@ pub(super) struct Guarded {
     limits: &'static Limits,
     /// Bytes of the head that is being read.
     head: u64,
-    /// Of writing.
+    /// The pace of writing.
     pace: Pace,
     /// When writing last went on after a wait: the client reads the rest of an answer, and is not idle.
     wrote: Option<Instant>,

@@ -46,7 +46,7 @@ impl Harness {
         harness
     }
 
-    /// With other settings.
+    /// A harness with other settings.
     pub fn with_settings(program: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let mut harness = Self::make(dir.path().to_owned(), program, change);

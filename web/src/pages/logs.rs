@@ -50,7 +50,7 @@ impl LogsView {
         base(&self.function)
     }
 
-    /// Whether new lines are to be shown as they come.
+    /// Whether to show new lines as they come.
     pub(super) fn follows(&self) -> bool {
         self.query.is_empty() && self.invocation.is_none()
     }

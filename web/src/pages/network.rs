@@ -8,7 +8,7 @@ use crate::pages::{FunctionHead, Tab};
 /// A destination that was not simply allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DestinationRow {
-    /// The name, or the address where there is none.
+    /// The name, or the address if it has none.
     pub place: String,
     /// The address of a name; empty where it is not known.
     pub address: String,

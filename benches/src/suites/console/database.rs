@@ -32,7 +32,7 @@ pub struct Extent {
     name: &'static str,
     pub(super) functions: u64,
     pub(super) invocations: u64,
-    /// One invocation in so many wrote a line.
+    /// One in this many invocations wrote a line.
     pub(super) one_line_in: u64,
 }
 
@@ -74,7 +74,7 @@ impl Data {
     }
 }
 
-/// The database of this extent, made when there is none that is fresh.
+/// The database of this size. Creates it if there is no recent one.
 pub fn prepare(extent: &Extent) -> anyhow::Result<Data> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

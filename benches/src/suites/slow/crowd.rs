@@ -75,7 +75,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Connects so many, of each kind alike.
+    /// Opens this many connections, the same number of each kind.
     pub fn gather(address: SocketAddr, clients: usize) -> anyhow::Result<Self> {
         let mut crowd = Self {
             address,

@@ -25,7 +25,7 @@ const NO_PREWARM: [(&str, &str); 1] = [("HEARTH_PREWARM", "off")];
 enum Ahead {
     /// An image, and a sandbox made ahead.
     Sandbox,
-    /// An image, and a sandbox made ahead; the image has to be read from the disk.
+    /// An image and a pre-warmed sandbox; the image is read from the disk.
     OnDisk,
     /// An image.
     Image,

@@ -97,7 +97,7 @@ impl Workshop {
         }
     }
 
-    /// Has a sandbox made ahead, and waits until it is there.
+    /// Has a sandbox pre-warmed, and waits until it is ready.
     pub async fn stand_by(&self, runtime: Runtime) -> anyhow::Result<()> {
         self.host.keep_prewarmed(&PrewarmedSpec {
             uid_base: self.uids.take(),

@@ -91,7 +91,7 @@ fn a_stranger_cannot_lock_a_user_out_of_where_they_are() {
     while fail(&mut logins, "10.6.6.6", "ada", now) {}
     assert!(!fail(&mut logins, "10.0.0.2", "ada", now));
     assert!(fail(&mut logins, "10.0.0.1", "ada", now));
-    // There, too, only so many are wrong.
+    // There, too, the number of failures is limited.
     while fail(&mut logins, "10.0.0.1", "ada", now) {}
     assert!(fail(&mut logins, "10.0.0.1", "bob", now));
 }

@@ -30,7 +30,7 @@ type Piece = Result<Bytes, std::io::Error>;
 struct State {
     pieces: VecDeque<Piece>,
     bytes: usize,
-    /// Of them, those that count in [`HELD`].
+    /// The part of them that counts in [`HELD`].
     charged: Claim,
     /// Nothing comes after what is there.
     ended: bool,

@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A body of so many bytes, after which its client says nothing more or ends it.
+    /// A body of this many bytes, after which its client falls silent or ends it.
     fn body(bytes: usize, ends: bool) -> Option<Body> {
         let piece = Bytes::from(vec![b'x'; 64 << 10]);
         let pieces = stream::iter(0..bytes >> 16).map(move |_| Ok(piece.clone()));

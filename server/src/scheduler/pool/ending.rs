@@ -12,7 +12,7 @@ pub struct Tick<I> {
     pub expired: Vec<I>,
     /// An instance that was ready for a call that did not come, to be ended.
     pub missed: Option<Vec<I>>,
-    /// A call is expected: `Some(true)` when an instance is to be started for it, counted as begun.
+    /// A call is expected: `Some(true)` if an instance must be started for it, counted as begun.
     pub ahead: Option<bool>,
 }
 

@@ -38,7 +38,7 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// Starts that pay for who waits now.
+    /// Starts that pay off for the waiting requests.
     fn wanted(&self) -> u32 {
         match self.limits.controllers.burst {
             true => starts_wanted(&self.load, self.queue()),
@@ -142,7 +142,7 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// A start is over: the instance goes to who waits longest, else it is idle.
+    /// A start succeeded: the instance goes to the longest waiting request, else it is idle.
     pub fn started(&mut self, instance: I, now: Instant) -> Option<(W, I)> {
         debug_assert!(self.starting > 0, "a start ended that did not begin");
         self.starting = self.starting.saturating_sub(1);

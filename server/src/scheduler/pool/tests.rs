@@ -409,7 +409,7 @@ proptest! {
             prop_assert!(counts.queued == 0 || counts.busy + counts.starting > 0);
             let backing_off = pool.is_backing_off(clock);
             prop_assert!(backing_off || counts.live() + counts.starting >= min.min(max));
-            // Either everybody who waits has a start, or there is no room, or the queue will be looked at again.
+            // Either every waiting request has a start, or there is no room, or the queue will be looked at again.
             let served = counts.queued <= counts.starting || counts.live() + counts.starting == max;
             prop_assert!(served || alarm.is_some() || counts.busy == 0);
         }

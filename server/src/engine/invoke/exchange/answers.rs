@@ -125,7 +125,7 @@ impl Exchange {
     }
 }
 
-/// A result goes out as `application/json`, so it has to be that, whatever the worker says.
+/// A result is sent as `application/json`, so it must be JSON, whatever the worker says.
 async fn checked_result(result: Vec<u8>) -> Result<Vec<u8>, InvokeError> {
     let (result, checked) = if result.len() <= CHECKED_AT_ONCE {
         let checked = check_json(&result);
