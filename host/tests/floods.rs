@@ -133,6 +133,7 @@ fn orders_that_cannot_be_passed_on_are_not_kept() {
         figures::cpu_time(std::process::id()).expect("a time"),
         Instant::now(),
     );
+    // Time itself is measured: a host process that retries without a pause would use all of it.
     std::thread::sleep(Duration::from_secs(1));
     let used = figures::cpu_time(std::process::id())
         .expect("a time")

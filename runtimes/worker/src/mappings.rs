@@ -1,4 +1,7 @@
 //! The mappings of this process, as the kernel lists them (proc_pid_smaps(5)).
+//!
+//! Not parsed by `procfs-core`, which makes a hash map of some twenty strings for each mapping: a template may have
+//! thousands, and what is allocated here is in every fork.
 
 use std::fs;
 use std::io;
