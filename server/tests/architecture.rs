@@ -203,13 +203,29 @@ fn names(step: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Whether a source defines an item of this name, or methods of it.
+fn defines(source: &str, name: &str) -> bool {
+    ["fn ", "struct ", "enum ", "trait ", "mod ", "impl "]
+        .iter()
+        .flat_map(|keyword| source.split(keyword).skip(1))
+        .filter_map(|rest| rest.strip_prefix(name))
+        .any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
 #[test]
 fn the_walk_in_the_readme_leads_to_what_it_names() {
     let repository = repository();
     let readme = fs::read_to_string(repository.join("README.md")).expect("README");
     let steps = walk(&readme, "\n## The path of an invocation\n");
+    let sources: Vec<String> = steps
+        .iter()
+        .flat_map(|step| links(step))
+        .map(|link| repository.join(link))
+        .filter(|path| path.is_file())
+        .map(|path| code_of(&path))
+        .collect();
     let mut checked = 0;
-    // A name belongs to a file of its own step, or to one of a step before.
+    // A name occurs in a file of its own step, or of one before; and the walk passes where it is defined.
     let mut seen = String::new();
     for step in &steps {
         for link in links(step) {
@@ -223,6 +239,10 @@ fn the_walk_in_the_readme_leads_to_what_it_names() {
             assert!(
                 seen.contains(name),
                 "`{name}` is not in what is linked up to: {step}"
+            );
+            assert!(
+                sources.iter().any(|source| defines(source, name)),
+                "`{name}` is defined in nothing that is linked: {step}"
             );
             checked += 1;
         }
