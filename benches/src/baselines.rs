@@ -1,4 +1,4 @@
-//! Well-known servers, as they are usually started. What is not installed is left out.
+//! Well-known servers with their usual configuration. Missing ones are skipped.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Many connections from one thread, by epoll: as many threads as connections would compete with what is measured.
+//! Many connections on one thread, using epoll: a thread per connection would compete with the server under test.
 
 use std::time::{Duration, Instant};
 

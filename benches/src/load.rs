@@ -1,4 +1,4 @@
-//! Load: on each connection the next request is sent when the answer to the last one is there.
+//! Closed-loop load: each connection sends its next request after the response to the last one.
 
 use std::net::SocketAddr;
 use std::num::NonZero;

@@ -1,5 +1,5 @@
-//! Programs that are measured or measured against. They end with the value that stands for them, and with this process,
-//! however that ends: a server left behind would hold memory, ports and locks.
+//! Child processes. Each ends when its value is dropped, and with this process, however that ends: a server left behind
+//! would hold memory, ports and locks.
 
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
-//! The other side of each way to talk: this program started again as an echo server, so that both sides are as lean as
-//! they can be and nothing needs to be installed.
+//! The other side of each transport: this program, started again as an echo server, so that both sides are minimal and
+//! nothing needs to be installed.
 
 pub mod grpc;
 pub mod http;

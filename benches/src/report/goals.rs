@@ -1,4 +1,4 @@
-//! What Hearth is meant to reach, what was measured, and what nothing could be better than.
+//! Goals: the target, the result, and the lower bound.
 
 mod holding;
 mod starting;

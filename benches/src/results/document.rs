@@ -1,4 +1,4 @@
-//! The result file: its fields, and nothing else, are what other tools may rely on.
+//! The result file. Other tools may rely on its fields.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Samples of one measurement, and what is said of them.
+//! Samples of one measurement, and their statistics.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What each mechanism is worth: the same calls to servers that lack one mechanism each, in turns.
+//! The value of each mechanism: the same calls to servers that lack one mechanism each, interleaved.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
-//! Two builds of the server, called in turns: whether a change costs anything, `make bench SUITE=compare BEFORE=…`.
+//! Compares two builds of the server, interleaved, to find the cost of a change: `make bench SUITE=compare BEFORE=…`.
 //!
-//! A machine's speed drifts by more within a minute than most changes cost, so each round measures both builds one right
-//! after the other, and a row is the median of the ratios of several lives of both servers.
+//! A machine's speed drifts by more within a minute than most changes cost, so each round measures both builds right
+//! after each other, and a row is the median of the ratios of several lives of both servers.
 
 mod median;
 

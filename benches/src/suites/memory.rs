@@ -1,5 +1,4 @@
-//! What functions cost while nobody calls them: memory of a template and of each further instance, images on disk, and
-//! processor time.
+//! The cost of idle functions: memory of a template and of each further instance, images on disk, and processor time.
 
 use std::io;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The ring alone, in one thread: write with checksum, read with check of the copy, as the server reads. Beside it what
-//! no ring can be faster than: copying the payload in and out.
+//! The ring alone, in one thread: write with checksum, then read and verify a copy, as the server does. The lower bound
+//! is copying the payload in and out.
 
 use std::hint::black_box;
 use std::time::Instant;

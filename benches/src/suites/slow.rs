@@ -1,5 +1,5 @@
-//! What an innocent client pays for others that are slow on purpose: its latency alone, and beside 500 clients that are
-//! silent, drip or do not read, in every phase of a request. In turns.
+//! The effect of slow clients on others: one client's latency alone, and beside 500 clients that are silent, drip or do
+//! not read, in every phase of a request; interleaved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Starts by start kind and runtime, beside a plain boot of the same function and beside what a start cannot be faster than.
+//! Starts by start kind and runtime, beside a plain boot of the same function and the lower bound of a start.
 
 mod alive;
 mod asleep;

@@ -1,5 +1,5 @@
-//! A round trip of 1 KB by every way that two parts of a program talk, interleaved: between two processes and, where it
-//! makes sense, within one thread.
+//! A round trip of 1 KB over every common transport, interleaved: between two processes and, where it makes sense,
+//! within one thread.
 
 mod rpc;
 mod streams;

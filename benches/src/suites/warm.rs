@@ -1,5 +1,5 @@
-//! Warm invocations over HTTP, beside well-known servers, in turns. Each of those sends back the bytes it gets;
-//! Hearth hands the event to a handler in another process as an object, takes its result, and writes the history.
+//! Warm invocations over HTTP, beside well-known servers, interleaved. Those echo bytes; Hearth passes the event as an
+//! object to a handler in another process, takes its result, and writes the history.
 
 use std::net::SocketAddr;
 use std::time::Duration;

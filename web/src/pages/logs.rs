@@ -1,4 +1,4 @@
-//! `/functions/{name}/logs`: what a function prints, as it does; and the search in what it printed.
+//! `/functions/{name}/logs`: a function's output as it is written, and the search in stored output.
 
 use askama::Template;
 

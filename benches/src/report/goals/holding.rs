@@ -1,4 +1,4 @@
-//! The goals that hold while others want the host: bursts, slow clients, deploys, busy processors, idle instances.
+//! Goals under contention: bursts, slow clients, deploys, busy processors, idle instances.
 
 use super::{Goal, MS};
 use crate::baselines::Baseline;

@@ -1,4 +1,4 @@
-//! The goals of starts.
+//! Goals for starts.
 
 use super::{Goal, MS, least_http};
 use crate::report::Documents;

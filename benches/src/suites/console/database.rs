@@ -1,7 +1,7 @@
-//! The database that the pages are measured with: made once, by SQL, and kept below `target` for some hours.
+//! The database for measuring pages, created by SQL and kept below `target` for some hours.
 //!
-//! A server makes the file and deploys one function; that function is copied, and its history is put together row by row
-//! inside SQLite. One function in a hundred is busy, one of them by far the most.
+//! A server creates the file and deploys one function; that function is copied, and its history is generated inside
+//! SQLite. One function in a hundred is busy, one of them by far the most.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};

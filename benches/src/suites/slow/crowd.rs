@@ -1,4 +1,4 @@
-//! Clients that are slow on purpose, all of one thread: each is a connection, what it sends at once, and what it drips.
+//! Deliberately slow clients on one thread: each is a connection, the bytes it sends at once, and the bytes it drips.
 
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,5 +1,5 @@
-//! Requests to functions that are kept in memory no more: from their image (`restore`) where CRIU works, by booting
-//! otherwise. Many functions fall asleep at the same time, because the shortest time until they do is a second.
+//! Requests to sleeping functions: restored from their image where CRIU works, else booted. Many functions fall asleep
+//! at the same time, because the shortest timeout is a second.
 
 use std::collections::BTreeMap;
 use std::io;

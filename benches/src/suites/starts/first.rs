@@ -1,4 +1,4 @@
-//! Requests over HTTP to a function that has no instance: each is killed from outside when it has answered.
+//! HTTP requests to a function without an instance: each instance is killed from outside after its response.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Functions whose import starts threads, each of whose instances is restored with them: first requests, with what is made
-//! ahead and without; and many requests to ever new instances, of which none may hang.
+//! Functions whose import starts threads, so that each instance is restored with them: first requests, with and without
+//! an instance restored in advance; and many requests that each need a new instance, of which none may hang.
 
 use std::time::Duration;
 

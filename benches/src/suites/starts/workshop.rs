@@ -1,4 +1,4 @@
-//! What makes sandboxes without a server around them: the engine's own parts, as the server puts them together.
+//! Creates sandboxes without a server, from the engine's own parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
