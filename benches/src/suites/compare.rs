@@ -42,7 +42,7 @@ const BURST: usize = 100;
 const EVENT_BYTES: usize = 1 << 10;
 const LARGE_EVENT_BYTES: usize = 1 << 20;
 
-/// First requests to a function asleep of which one is restored. A sandbox made ahead may not be ready for the others.
+/// First requests to a function asleep of which one is restored. A pre-warmed sandbox may not be ready for the others.
 const TRIES: usize = 10;
 
 /// The row of restores.

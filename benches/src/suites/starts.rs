@@ -43,9 +43,10 @@ pub const FIRST: &str = "first HTTP request without an instance, 1 KB";
 pub const RESTORES: &str = "restore of a template, sandbox included";
 /// What the report calls a whole one, into a sandbox that the server keeps made ahead.
 pub const RESTORE_TO_READY: &str =
-    "python3: CRIU restore to READY of an instance, sandbox made ahead";
-/// The same with nothing made ahead.
-pub const RESTORE_ANEW: &str = "python3: CRIU restore to READY of an instance, nothing made ahead";
+    "python3: CRIU restore to READY of an instance, pre-warmed sandbox";
+/// The same without a pre-warmed sandbox.
+pub const RESTORE_ANEW: &str =
+    "python3: CRIU restore to READY of an instance, no pre-warmed sandbox";
 
 /// What the report calls a start by fork.
 pub fn fork_to_ready(runtime: Runtime) -> String {

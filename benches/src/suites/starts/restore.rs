@@ -98,7 +98,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     }
     document.add(
         RESTORES,
-        "python3: CRIU restore up to the running template, sandbox made ahead",
+        "python3: CRIU restore up to the running template, pre-warmed sandbox",
         sandboxes,
     );
     document.add(RESTORES, RESTORE_TO_READY, ahead);

@@ -105,7 +105,7 @@ impl Workshop {
         });
         let waiting = Instant::now();
         while self.host.prewarmed().ready() == 0 {
-            anyhow::ensure!(waiting.elapsed() < TIMEOUT, "no sandbox was made ahead");
+            anyhow::ensure!(waiting.elapsed() < TIMEOUT, "no sandbox was pre-warmed");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(())
