@@ -90,7 +90,7 @@ impl Process {
         self.number_inside() == TEMPLATE && self.function().as_deref() == Some(function)
     }
 
-    /// Whether a template of this function forked it: an instance, or a fork made ahead.
+    /// Whether a template of this function forked it: an instance, pre-forked or not.
     pub fn is_fork(&self, function: &str) -> bool {
         self.number_inside() > TEMPLATE && self.function().as_deref() == Some(function)
     }

@@ -41,7 +41,7 @@ pub const FIRST: &str = "first HTTP request without an instance, 1 KB";
 
 /// The category of restores.
 pub const RESTORES: &str = "restore of a template, sandbox included";
-/// What the report calls a whole one, into a sandbox that the server keeps made ahead.
+/// Name of the row of a whole restore that uses a pre-warmed sandbox.
 pub const RESTORE_TO_READY: &str =
     "python3: CRIU restore to READY of an instance, pre-warmed sandbox";
 /// The same without a pre-warmed sandbox.

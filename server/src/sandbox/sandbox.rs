@@ -34,7 +34,7 @@ pub(super) struct Ended {
 /// What the reader of the socket and the sandbox's owner share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Instance cgroups made ahead: filled by the reader, emptied by [`Sandbox::instance_cgroup`].
+    /// Instance cgroups created in advance: filled by the reader, emptied by [`Sandbox::instance_cgroup`].
     pub(super) pool: Mutex<Pool>,
     pub(super) ended: watch::Sender<Option<Ended>>,
     /// Who wants to know that an instance could not be moved into its cgroup.
@@ -43,7 +43,7 @@ pub(super) struct Shared {
     pub(super) destroyed: Mutex<Option<oneshot::Sender<()>>>,
 }
 
-/// Instance cgroups made ahead.
+/// Instance cgroups created in advance.
 #[derive(Debug)]
 pub(super) struct Pool {
     ready: Vec<LeafNumber>,

@@ -1,7 +1,7 @@
 //! Instances that are no forks: each is a template itself, restored or booted for it in a sandbox of its own, with all the
 //! threads that its import has left running. A fork would have none of them, and a request that waits for one would hang.
 //!
-//! One such template is brought up ahead, as others keep a fork made ahead: a start takes it out of the slot and has it
+//! One such template is brought up in advance, as others keep a pre-forked instance: a start takes it out of the slot and has it
 //! become the instance. A start that finds none brings one up for itself.
 
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Deployment {
         }
     }
 
-    /// Starts an instance: out of what was brought up ahead, else out of what is brought up for it. `None` when the start was
+    /// Starts an instance: from the template that was brought up in advance, else from one brought up for it. `None` when the start was
     /// of no use any more once its turn had come. `begun` is moved past the wait for the turn.
     pub(super) async fn attempt_becoming(
         self: &Arc<Self>,
@@ -139,7 +139,7 @@ impl Deployment {
                     }
                     // It may have ended while it waited, which says nothing of the next one.
                     Err(error) => {
-                        tracing::info!(function = %self.name, version = self.version(), %error, "what was brought up ahead did not start");
+                        tracing::info!(function = %self.name, version = self.version(), %error, "a template brought up in advance did not become an instance");
                     }
                 }
             }
@@ -202,7 +202,7 @@ impl Deployment {
         self.ahead.wanted.store(true, Ordering::Release);
     }
 
-    /// The template is let go: none is brought up ahead until somebody calls.
+    /// Evicts the template: none is brought up in advance until somebody calls.
     pub(super) fn want_none_ahead(&self) {
         self.ahead.wanted.store(false, Ordering::Release);
     }

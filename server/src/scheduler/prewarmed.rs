@@ -1,4 +1,4 @@
-//! Sandboxes made ahead for restores: one for each runtime of which some function sleeps and has an image. The evictor
+//! Pre-warmed sandboxes: one for each runtime with a sleeping function that has an image. The evictor
 //! decides twice a second, and so one that a restore has taken is replaced some moments later, when no start is under way.
 
 use std::collections::HashSet;

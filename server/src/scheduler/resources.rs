@@ -36,11 +36,11 @@ pub struct Resources {
     pub images: Images,
     /// What the host could not give.
     pub host_errors: HostErrors,
-    /// Whether each template keeps a fork made ahead.
+    /// Whether each template keeps a pre-forked instance.
     pub prefork: bool,
     /// What decides on starts and queues.
     pub controllers: Controllers,
-    /// Whether sandboxes are made ahead for restores.
+    /// Whether sandboxes are pre-warmed for restores.
     pub prewarm: bool,
     /// Processors of this host.
     pub cores: u32,

@@ -39,7 +39,7 @@ impl Deployment {
         Ok((template, start_kind))
     }
 
-    /// Has the template keep a fork made ahead, or not, while memory is short: a pre-forked instance is the first that goes.
+    /// Has the template keep a pre-forked instance, or not while memory is short: it is evicted first.
     pub(super) fn allow_prefork(self: &Arc<Self>, allowed: bool) {
         if self.becomes() {
             self.keep_ahead(allowed);

@@ -53,13 +53,13 @@ pub(crate) async fn available(client: &Client) -> bool {
     false
 }
 
-/// A server that has sandboxes made ahead for restores, or not.
+/// A server with or without pre-warmed sandboxes.
 pub(crate) fn server(ahead: bool) -> Server {
     let switch = if ahead { "on" } else { "off" };
     Server::start_with(&[("HEARTH_PREWARM", switch)])
 }
 
-/// Waits until a sandbox was made ahead.
+/// Waits until a sandbox is pre-warmed.
 pub(crate) async fn prewarmed(client: &Client) {
     eventually("a pre-warmed sandbox", TIMEOUT, || async {
         let node = client.get("/api/v1/node").await.expect(200).json();
