@@ -1,14 +1,14 @@
-//! Whether anybody calls: what nobody waits for is done in between.
+//! Whether anybody is calling: background work runs in between.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is asked of the server as a whole.
+/// Traffic of the whole server.
 #[derive(Debug)]
 pub struct Traffic {
-    /// Invocations under way.
+    /// Invocations in progress.
     running: AtomicU64,
-    /// When something last ended, in ms since `origin`.
+    /// When an invocation last ended, in ms since `origin`.
     last: AtomicU64,
     origin: Instant,
 }
@@ -24,23 +24,23 @@ impl Default for Traffic {
 }
 
 impl Traffic {
-    /// An invocation begins.
+    /// An invocation began.
     pub fn begin(&self) {
         self.running.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// It has ended.
+    /// An invocation ended.
     pub fn end(&self) {
         self.note();
         self.running.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Something else was asked for, after which calls are likely: a deploy.
+    /// Something else happened that makes calls likely: a deploy.
     pub fn note(&self) {
         self.last.store(self.now(), Ordering::Release);
     }
 
-    /// Invocations under way.
+    /// Invocations in progress.
     pub fn running(&self) -> u64 {
         self.running.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Which version a deployment is of: another one of its function, once that differs only in what it may reach.
+//! The version of a deployment: it changes in place if the next version differs only in its network policy.
 
 use std::sync::atomic::Ordering;
 
@@ -11,8 +11,8 @@ impl Deployment {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// Goes on as another version of its function, which differs in what it may reach over the network: the kernel gets
-    /// the new policy, and nothing else changes.
+    /// Becomes another version of its function that differs only in its network policy: the kernel gets the new policy,
+    /// and nothing else changes.
     pub fn become_version(&self, version: u32, network: &Network) {
         self.version.store(version, Ordering::Relaxed);
         self.network.function().apply(network);
