@@ -14,9 +14,9 @@ use crate::package::bytecode::{Kept, Sources, collect};
 use crate::sandbox::SandboxSpec;
 use crate::scheduler::Resources;
 
-/// Bytes of sources below which compiling them takes a boot less time than making a sandbox to do it in.
+/// Below this many bytes of sources, compiling saves a boot less time than creating a sandbox takes.
 const WORTHWHILE_BYTES: u64 = 256 << 10;
-/// Time that it may take, including the wait for a permit. What was compiled until then is kept.
+/// Time limit, including the wait for a permit. What was compiled until then is kept.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Packages compiled at a time: each keeps two processors busy.
 const AT_A_TIME: usize = 2;
@@ -26,7 +26,7 @@ const MEMORY_BYTES: u64 = 512 << 20;
 /// The compiler's arguments: isolated, without the host's own packages.
 const COMPILER: [&str; 2] = ["-IS", "/opt/hearth/python/bytecode.py"];
 
-/// Makes byte code.
+/// The compiler of byte code.
 pub(super) struct Compiler {
     resources: Arc<Resources>,
     permits: Semaphore,
@@ -87,7 +87,7 @@ impl Compiler {
         kept.map(Some)
     }
 
-    /// What Python calls itself in the names of files with byte code: `cpython-311`.
+    /// The interpreter's tag in the names of byte code files: `cpython-311`.
     fn tag(&self) -> Option<String> {
         let version = self.resources.runtimes.python.version.as_ref().ok()?;
         let mut parts = version.split('.');

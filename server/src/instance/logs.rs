@@ -36,9 +36,9 @@ const DISCARD_PAUSE: Duration = Duration::from_millis(1);
 /// Maximum reads of one pipe in [`LogTap::finish`]: a child process that keeps writing must not delay the response.
 const MAX_FINAL_READS: usize = 64;
 
-/// Where the lines go that instances print.
+/// The destination of instances' log lines.
 pub trait LogSink: Send + Sync {
-    /// A line as it is read, for who follows the log. It is stored with its invocation's record, not by this call.
+    /// A line as it is read, for followers of the log. It is stored with its invocation's record, not by this call.
     fn publish(&self, function: &FunctionKey, entry: LogEntry);
 
     /// Stores lines that came after their invocation was recorded, or during import (`invocation: None`). Waits while
@@ -68,7 +68,7 @@ struct Inner {
 struct State {
     /// Whether [`LogTap::finish`] will be called for lines that arrive now.
     running: bool,
-    /// Who runs now, or ran last: lines that come late are its. `None` while the function is imported.
+    /// The current or last owner, to which late lines belong. `None` during the import.
     owner: Option<InvocationId>,
     partial: [Vec<u8>; 2],
     lines: Vec<LogLine>,
@@ -109,7 +109,7 @@ impl LogTap {
         Ok(Self { inner })
     }
 
-    /// What can be asked at once of the pipes and, once it is added, of the process.
+    /// What can be polled of the pipes and, once added, of the process.
     pub(super) fn signs(&self) -> &Signs {
         &self.inner.signs
     }

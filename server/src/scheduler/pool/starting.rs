@@ -51,7 +51,7 @@ impl<I, W> Pool<I, W> {
     }
 
     /// How many starts to begin now, counted as begun: those that pay off for the waiting requests, and those missing
-    /// from the minimum, within the limit. None without waiting requests and below no minimum.
+    /// from the minimum, within the limit. None if no request waits and the minimum is met.
     pub fn starts_due(&mut self, now: Instant) -> Due {
         let room = self.limits.max.saturating_sub(self.total());
         let backing_off = self.is_backing_off(now);

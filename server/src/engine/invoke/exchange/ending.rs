@@ -1,4 +1,4 @@
-//! The end of an exchange, whichever way it comes: what it means for the instance and what the history says of it.
+//! The end of an exchange: what happens to the instance, and the record for the history.
 
 use std::mem;
 use std::time::Instant;
