@@ -8,7 +8,7 @@ use super::{History, Inner};
 use crate::model::{InvocationRecord, Status};
 use crate::store::ALL;
 
-/// What was stored before this start, and what was recorded since.
+/// Totals from before this start, and those recorded since.
 #[derive(Debug, Default)]
 pub(super) struct Lifetime {
     /// Finished and failed invocations by row id. Set once, before anything is read.

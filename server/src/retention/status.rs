@@ -1,4 +1,4 @@
-//! What retention shows: the settings, the space used, the progress of removal, and what other settings would remove.
+//! The status of retention: settings, space used, progress of removal, and the effect of other settings.
 
 use jiff::Timestamp;
 use serde::Serialize;

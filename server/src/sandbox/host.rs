@@ -1,4 +1,4 @@
-//! What can be asked of the host process.
+//! Requests to the host process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -129,7 +129,7 @@ impl Host {
         capability.and_then(|capability| capability.reason.as_deref())
     }
 
-    /// What the kernel refuses to let out of sandboxes; once, and only where sandboxes can have a network.
+    /// The socket with the kernel's reports of refused packets; once, and only if sandboxes can have a network.
     pub fn take_refusals(&self) -> Option<Refusals> {
         self.0.refusals.lock().take()
     }
@@ -186,7 +186,7 @@ impl Host {
 
     /// Has an image removed, without waiting for it.
     pub fn order_removal(&self, name: &str) {
-        // Nothing waits for the answer: what cannot be removed now is, at the next start.
+        // Nothing waits for the answer: what cannot be removed now is removed at the next start.
         self.0.client.send(Request::RemoveImage(0, name.to_owned()));
     }
 

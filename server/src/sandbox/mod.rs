@@ -1,8 +1,9 @@
-//! Sandboxes, as the server has them: whatever needs root is asked of the host process (`hearth-host`), over one socket.
+//! Sandboxes as the server sees them: whatever needs root is requested from the host process (`hearth-host`), over one
+//! socket.
 //!
-//! - [`client`]: the socket. [`host`]: what can be asked for. [`sandbox`], [`instance_cgroup`]: what comes of it.
-//! - [`network`]: a sandbox's way out, and what was refused to leave. [`refusals`]: how the kernel says so.
-//! - [`prewarmed`]: what is known of pre-warmed sandboxes.
+//! - [`client`]: the socket. [`host`]: the requests. [`sandbox`], [`instance_cgroup`]: their results.
+//! - [`network`]: a sandbox's way out, and its refusals. [`refusals`]: the kernel's reports of them.
+//! - [`prewarmed`]: the state of pre-warmed sandboxes.
 //!
 //! What anybody may read of processes and cgroups is read here, without asking. `server/docs/sandbox.md` explains how each
 //! resource is contained, `server/docs/privileges.md` which process may do what.
@@ -33,7 +34,7 @@ pub use self::network::{
     Protocol, Refusal, RefusalReason, Refusals, Resolved,
 };
 
-/// What this host can do, for `GET /api/v1/node`.
+/// What this host supports, for `GET /api/v1/node`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Capability {
     /// `userns`, `landlock`, `seccomp`, `cgroup`, `cgroup_fast_attach`, `criu`, `xdp`, `sk_msg` …
@@ -46,7 +47,7 @@ pub struct Capability {
     pub version: Option<String>,
 }
 
-/// What a sandbox is made from.
+/// The specification of a sandbox.
 #[derive(Debug, Clone)]
 pub struct SandboxSpec {
     /// Unique among live sandboxes, `[a-z0-9-]`: names its cgroup and its directory.
@@ -80,7 +81,7 @@ pub struct SandboxSpec {
     pub restore: Option<RestoreSource>,
 }
 
-/// What a template is restored from.
+/// The image to restore a template from.
 #[derive(Debug, Clone)]
 pub struct RestoreSource {
     /// Name of the image.

@@ -76,7 +76,7 @@ impl Outbound {
         self.id
     }
 
-    /// Replaces the policy, all at once, and forgets what [`Self::allow`] has allowed: what shall stay is in
+    /// Replaces the policy in one step, and forgets addresses that [`Self::allow`] has allowed: those to keep are in
     /// [`KernelPolicy::resolved`]. Running connections that it does not allow are cut; those to an expired
     /// [`Resolved`] of it go on.
     ///
@@ -112,7 +112,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// What the kernel has counted since the sandbox was made.
+    /// The kernel's counters since the sandbox was created.
     ///
     /// # Errors
     /// [`NetworkError`]: the sandbox is gone.

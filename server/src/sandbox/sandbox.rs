@@ -31,15 +31,15 @@ pub(super) struct Ended {
     pub(super) template: Option<(Option<i32>, Option<i32>)>,
 }
 
-/// What the reader of the socket and the sandbox's owner share.
+/// State shared by the reader of the socket and the sandbox's owner.
 #[derive(Debug)]
 pub(super) struct Shared {
     /// Instance cgroups created in advance: filled by the reader, emptied by [`Sandbox::instance_cgroup`].
     pub(super) pool: Mutex<Pool>,
     pub(super) ended: watch::Sender<Option<Ended>>,
-    /// Who wants to know that an instance could not be moved into its cgroup.
+    /// Callers to notify if an instance could not be moved into its cgroup.
     pub(super) refused: Mutex<HashMap<LeafNumber, oneshot::Sender<HostError>>>,
-    /// Who waits for the sandbox to be removed.
+    /// Callers waiting for the sandbox to be removed.
     pub(super) destroyed: Mutex<Option<oneshot::Sender<()>>>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Pool {
     ready: Vec<LeafNumber>,
-    /// Those that the host process is about to make.
+    /// Cgroups that the host process is about to create.
     coming: usize,
 }
 
@@ -157,7 +157,7 @@ impl Sandbox {
         let number = match prepared {
             Some(number) => number,
             None => {
-                // What was to come may have failed.
+                // Creating them may have failed.
                 self.shared.pool.lock().coming = 0;
                 let key = self.key;
                 let request = |sequence| Request::InstanceCgroup(sequence, key);
@@ -234,7 +234,7 @@ impl Sandbox {
             .and_then(|ended| ended.template)
     }
 
-    /// What it uses now; `None` when it is gone. Reads four small files of the kernel's.
+    /// Its memory use; `None` if it is gone. Reads four small kernel files.
     pub fn memory(&self) -> Option<MemoryUse> {
         Some(MemoryUse {
             template: self.template.memory()?,
@@ -242,7 +242,7 @@ impl Sandbox {
         })
     }
 
-    /// Processes of the template and of what its import has started, PID 1 not being one. Reads the kernel's files.
+    /// Processes of the template and of its import, without PID 1. Reads kernel files.
     pub fn processes(&self) -> usize {
         self.template.processes(self.uid)
     }
@@ -257,7 +257,7 @@ impl Sandbox {
         self.client.send(Request::ThawTemplate(self.key));
     }
 
-    /// Kills everything in it, waits for it to be gone and removes its cgroups and directories.
+    /// Kills everything in it, waits until it is gone and removes its cgroups and directories.
     pub async fn destroy(self) {
         let destroyed = self.client.on_destroyed(self.key);
         drop(self);

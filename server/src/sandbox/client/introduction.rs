@@ -1,4 +1,4 @@
-//! What the host process says of itself at first.
+//! The host process's first messages, which describe it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,18 +10,18 @@ use hearth_host::protocol::Reply;
 use super::replies::receive;
 use crate::sandbox::Capability;
 
-/// What the host process says of itself at first.
+/// The host process as it describes itself.
 pub(in crate::sandbox) struct Introduction {
     pub(in crate::sandbox) capabilities: Vec<Capability>,
     pub(super) version: Version,
     /// Directory of all sandboxes' cgroups in the memory hierarchy.
     pub(super) cgroups: PathBuf,
     pub(in crate::sandbox) init: String,
-    /// Where the kernel says what it refused.
+    /// The socket with the kernel's reports of refused packets.
     pub(in crate::sandbox) refusals: Option<OwnedFd>,
 }
 
-/// Reads what the host process says of itself. Blocking; it is there already, or in a moment.
+/// Reads the host process's first messages. Blocks briefly at most.
 pub(in crate::sandbox) fn introduction(socket: &OwnedFd) -> io::Result<Introduction> {
     let mut capabilities = Vec::new();
     let mut refusals = None;

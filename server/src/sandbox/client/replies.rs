@@ -1,4 +1,4 @@
-//! Receives what the host process says, and hands it to whom it is for.
+//! Receives the host process's messages and dispatches them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
