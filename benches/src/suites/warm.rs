@@ -128,13 +128,13 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
                 (false, true) => (LONG_TURNS, LONG_TURN_MS),
                 (false, false) => (ROUNDS, TURN_MS),
             };
-            let turn = Duration::from_millis(turn);
+            let round = Duration::from_millis(round);
             let mut found: Vec<Found> = targets.iter().map(|_| Found::default()).collect();
             for _ in 0..rounds {
                 for (target, found) in targets.iter_mut().zip(&mut found) {
                     let name = target.name;
                     target
-                        .take_turn(found, payload, connections, turn)
+                        .take_turn(found, payload, connections, round)
                         .with_context(|| format!("{name}, {}", category(size, connections)))?;
                 }
             }

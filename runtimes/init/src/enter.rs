@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn a_file_system_that_cannot_be_mounted_is_named() {
         let refused = Sizes::PREWARMED
-            .apply(|path, ..| match path {
+            .apply(|path, _, _| match path {
                 "tmp" => Ok(()),
                 _ => Err(rustix::io::Errno::PERM),
             })
