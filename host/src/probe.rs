@@ -20,9 +20,9 @@ const INIT_VARIABLE: &str = "HEARTH_INIT";
 /// built into `target/debug/deps`).
 pub fn find_init() -> Result<PathBuf, SandboxError> {
     let missing = |reason: String| SandboxError::Missing {
-        what: "the program hearth-init",
+        what: "the program hearth-init".to_owned(),
         reason,
-        remedy: "build it with `cargo build -p hearth-init`, or set HEARTH_INIT to its path",
+        remedy: "build it with `cargo build -p hearth-init`, or set HEARTH_INIT to its path".to_owned(),
     };
     if let Some(path) = std::env::var_os(INIT_VARIABLE) {
         let path = PathBuf::from(path);
@@ -180,8 +180,8 @@ fn missing(check: &str, reason: String) -> SandboxError {
         ),
     };
     SandboxError::Missing {
-        what,
+        what: what.to_owned(),
         reason,
-        remedy,
+        remedy: remedy.to_owned(),
     }
 }

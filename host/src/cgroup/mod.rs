@@ -106,9 +106,9 @@ impl Top {
     /// Finds the controllers, clears what dead servers left, and makes a directory for this server.
     pub fn open(tag: &Tag) -> Result<Self, SandboxError> {
         let missing = |reason| SandboxError::Missing {
-            what: "the cgroup controllers memory, pids and cpu",
+            what: "the cgroup controllers memory, pids and cpu".to_owned(),
             reason,
-            remedy: REMEDY,
+            remedy: REMEDY.to_owned(),
         };
         let place = mounts::find()
             .and_then(|found| match found {

@@ -26,9 +26,7 @@ impl Keeper {
                 self.create_anew(sequence, *function)
             }
         };
-        if let Err(error) = refused {
-            self.say(Reply::Refused(sequence, error.into()));
-        }
+        self.refuse_failed(sequence, refused);
     }
 
     /// Init's socket has ended. PID 1's pidfd says when it is gone; without one there is only the builder.

@@ -131,16 +131,8 @@ struct Keeper {
 impl Keeper {
     /// Says what there is.
     fn introduce(&mut self) {
-        for capability in self.host.capabilities.clone() {
-            let text = match capability.available {
-                true => capability.version,
-                false => capability.reason,
-            };
-            self.say(Reply::Capability {
-                name: capability.name,
-                available: capability.available,
-                text,
-            });
+        for capability in std::mem::take(&mut self.host.capabilities) {
+            self.say(Reply::Capability(capability));
         }
         let refusals = self.host.network.as_mut().and_then(Network::take_refusals);
         if let Some(refusals) = refusals {
@@ -245,9 +237,7 @@ impl Keeper {
                 News::Detached(key) => self.detached(key),
                 News::Network(sequence, done) => self.network_done(sequence, done),
                 News::Image(sequence, Ok(())) => self.say(Reply::Done(sequence)),
-                News::Image(sequence, Err(error)) => {
-                    self.say(Reply::Refused(sequence, error.into()));
-                }
+                News::Image(sequence, Err(error)) => self.say(Reply::Refused(sequence, error)),
             }
         }
     }

@@ -164,7 +164,7 @@ impl Keeper {
         self.say(match done {
             Ok(None) => Reply::Done(sequence),
             Ok(Some(counters)) => Reply::Counters(sequence, counters),
-            Err(error) => Reply::Refused(sequence, error.into()),
+            Err(error) => Reply::Refused(sequence, error),
         });
     }
 
@@ -174,11 +174,5 @@ impl Keeper {
         let has = live.is_some_and(|live| matches!(live.way_out, WayOut::There(_)));
         let network = self.host.network.as_ref().filter(|_| has);
         network.ok_or(SandboxError::Gone)
-    }
-
-    fn refuse_failed(&mut self, sequence: Sequence, asked: Result<(), SandboxError>) {
-        if let Err(error) = asked {
-            self.say(Reply::Refused(sequence, error.into()));
-        }
     }
 }

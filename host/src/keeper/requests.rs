@@ -37,9 +37,7 @@ impl Keeper {
                     Some(Err(error)) => Err(SandboxError::specification(error)),
                     None => Err(SandboxError::step("papers", rustix::io::Errno::MFILE)),
                 };
-                if let Err(error) = made {
-                    self.say(Reply::Refused(sequence, error.into()));
-                }
+                self.refuse_failed(sequence, made);
             }
             Request::Destroy(key) => self.destroy_and_say(key),
             Request::InstanceCgroup(sequence, key) => {
@@ -51,7 +49,7 @@ impl Keeper {
                 };
                 self.say(match made {
                     Ok(leaf) => Reply::InstanceCgroup(sequence, key, leaf),
-                    Err(error) => Reply::Refused(sequence, error.into()),
+                    Err(error) => Reply::Refused(sequence, error),
                 });
             }
             Request::FillPool(key, count) => {
@@ -67,18 +65,15 @@ impl Keeper {
             Request::KeepPrewarmed(uid_base, runtime) => self.keep_prewarmed(uid_base, &runtime),
             Request::EndPrewarmed(runtime) => self.end_prewarmed(&runtime),
             Request::Dump(sequence, key, mappings, image) => {
-                if let Err(error) = self.dump(sequence, key, mappings, image) {
-                    self.say(Reply::Refused(sequence, error.into()));
-                }
+                let asked = self.dump(sequence, key, mappings, image);
+                self.refuse_failed(sequence, asked);
             }
             Request::RemoveImage(sequence, image) => {
                 let asked = match is_image_name(&image) {
                     true => self.images.remove(sequence, image),
                     false => Err(SandboxError::specification("not the name of an image")),
                 };
-                if let Err(error) = asked {
-                    self.say(Reply::Refused(sequence, error.into()));
-                }
+                self.refuse_failed(sequence, asked);
             }
             Request::SetPolicy(sequence, key) => {
                 self.set_policy(sequence, key, fds.into_iter().next());
@@ -102,11 +97,18 @@ impl Keeper {
             | Request::SetPolicy(sequence, _)
             | Request::Allow(sequence, ..)
             | Request::Counters(sequence, _) => {
-                self.say(Reply::Refused(sequence, SandboxError::shut_down().into()));
+                self.say(Reply::Refused(sequence, SandboxError::shut_down()));
             }
             Request::Destroy(key) => self.destroy_and_say(key),
             Request::Shutdown(sequence) => self.closed.push(sequence),
             _ => {}
+        }
+    }
+
+    /// Tells the server when that was not granted.
+    pub(super) fn refuse_failed(&mut self, sequence: Sequence, asked: Result<(), SandboxError>) {
+        if let Err(error) = asked {
+            self.say(Reply::Refused(sequence, error));
         }
     }
 

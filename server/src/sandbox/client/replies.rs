@@ -66,7 +66,7 @@ impl Client {
                 let sandbox = Sandbox::new(self.clone(), key, name, uid, interface, shared, fds);
                 self.answer(sequence, Ok(Answer::Sandbox(sandbox)));
             }
-            Reply::Refused(sequence, refusal) => self.answer(sequence, Err(refusal.into())),
+            Reply::Refused(sequence, error) => self.answer(sequence, Err(error)),
             Reply::Done(sequence) => self.answer(sequence, Ok(Answer::Done)),
             Reply::Counters(sequence, counters) => {
                 self.answer(sequence, Ok(Answer::Counters(counters)));
@@ -117,8 +117,7 @@ impl Client {
                 ready,
             } => self.prewarmed.show(&runtime, kept.then_some(ready)),
             // Said at the beginning only.
-            Reply::Start { .. } | Reply::Capability { .. } | Reply::Refusals | Reply::Up { .. } => {
-            }
+            Reply::Start { .. } | Reply::Capability(_) | Reply::Refusals | Reply::Up { .. } => {}
         }
     }
 
