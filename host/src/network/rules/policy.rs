@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::sandbox::Names;
 use super::{
-    DESTINATION4, DESTINATION6, DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE,
+    DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE,
 };
 use crate::network::link::octets;
 use crate::network::nft::{Batch, Element, Expressions, Load, Nftables, Verdict};
@@ -17,16 +17,16 @@ pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPo
     for ((set, _), (family, destination, words)) in names
         .sets()
         .iter()
-        .zip([(IPV4, DESTINATION4, 1), (IPV6, DESTINATION6, 4)])
+        .zip([(IPV4, Load::DESTINATION4, 1), (IPV6, Load::DESTINATION6, 4)])
     {
         for any in [false, true] {
             batch.add_rule(&chain, |rule| {
-                rule.is(Load::Family, family)
+                rule.is(Load::FAMILY, family)
                     .load(destination, 0)
-                    .load(Load::Protocol, words);
+                    .load(Load::PROTOCOL, words);
                 match any {
                     true => rule.constant(&[0; 4], words + 1),
-                    false => rule.load(Load::Port, words + 1),
+                    false => rule.load(Load::PORT, words + 1),
                 };
                 rule.is_in(set).verdict(accepted());
             });
@@ -40,9 +40,9 @@ pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPo
     {
         let (family, destination) = prefix.family();
         batch.add_rule(&chain, |rule| {
-            rule.is(Load::Family, family)
+            rule.is(Load::FAMILY, family)
                 .is_masked(destination, &prefix.mask(), &octets(prefix.address()))
-                .is(Load::Protocol, &[protocol.number()])
+                .is(Load::PROTOCOL, &[protocol.number()])
                 .has_port(*ports.start(), *ports.end())
                 .verdict(accepted());
         });
@@ -56,11 +56,11 @@ pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPo
         // Private addresses that the node permits are for those that name them.
         let public = names.of("public");
         for (family, destination, permitted) in [
-            (IPV4, DESTINATION4, "permitted4"),
-            (IPV6, DESTINATION6, "permitted6"),
+            (IPV4, Load::DESTINATION4, "permitted4"),
+            (IPV6, Load::DESTINATION6, "permitted6"),
         ] {
             batch.add_rule(&chain, |rule| {
-                rule.is(Load::Family, family)
+                rule.is(Load::FAMILY, family)
                     .load(destination, 0)
                     .is_not_in(permitted)
                     .verdict(Verdict::goto(public.as_str()));
@@ -147,7 +147,10 @@ fn elements(entries: &[Entry], resolved: &Resolved) -> Vec<Element> {
         key.extend_from_slice(&[protocol.number(), 0, 0, 0]);
         key.extend_from_slice(&port.to_be_bytes());
         key.extend_from_slice(&[0, 0]);
-        Element::new(key).expiring(milliseconds.max(1))
+        Element {
+            timeout_ms: Some(milliseconds.max(1)),
+            ..Element::new(key)
+        }
     };
     entries.iter().map(element).collect()
 }

@@ -47,7 +47,11 @@ impl Names {
             ("policy", Verdict::goto(self.of("policy"))),
             ("refused", Verdict::goto(self.of("refuse"))),
         ] {
-            elements.push((map, Element::new(key.to_vec()).to(verdict)));
+            let element = Element {
+                verdict: Some(verdict),
+                ..Element::new(key.to_vec())
+            };
+            elements.push((map, element));
         }
         elements
     }
@@ -83,8 +87,8 @@ pub(in crate::network) fn add(
             .report(GROUP, REPORTED);
     });
     batch.add_rule(&refuse, |rule| {
-        rule.is(Load::Family, IPV6)
-            .is(Load::Protocol, &[Protocol::Tcp.number()])
+        rule.is(Load::FAMILY, IPV6)
+            .is(Load::PROTOCOL, &[Protocol::Tcp.number()])
             .say_unreachable();
     });
     batch.add_rule(&refuse, |rule| rule.prohibit());
