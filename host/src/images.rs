@@ -17,16 +17,17 @@ mod dump;
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use hearth_init::criu::{CriuProgram, DUMP_LOG, DumpSpec, Outside};
-use rustix::fs::{Gid, Mode};
+use rustix::fs::Gid;
 
 use self::dump::{mappings, run_dump};
 use crate::SandboxError;
 use crate::cgroup::Leaf;
+use crate::directories::{open_to, remove};
 use crate::helpers::{Helper, News, Reporter};
 use crate::protocol::Sequence;
 use crate::settings::{IMAGES, Settings};
@@ -212,21 +213,6 @@ impl Images {
     }
 }
 
-/// Lets this group, and nobody else but root, into a directory.
-pub(crate) fn open_to(dir: impl AsFd, readers: Option<Gid>) -> rustix::io::Result<()> {
-    rustix::fs::fchown(&dir, None, readers)?;
-    let mode = if readers.is_some() { 0o750 } else { 0o700 };
-    rustix::fs::fchmod(&dir, Mode::from_raw_mode(mode))
-}
-
 fn of_image(error: io::Error) -> SandboxError {
     SandboxError::step("image", error)
-}
-
-/// Removes a directory, if it is there.
-fn remove(dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -14,7 +14,7 @@ use super::PROCS;
 const STOP_ROUNDS: usize = 8;
 
 /// Kills every process listed in a cgroup directory.
-pub fn kill_listed(dir: &Path) {
+pub(crate) fn kill_listed(dir: &Path) {
     signal_if(dir, Signal::KILL, |pid| listed(dir).contains(&pid));
 }
 
@@ -92,7 +92,7 @@ pub fn belongs(pid: Pid, uid: u32) -> bool {
 }
 
 /// Processes in a cgroup directory.
-pub fn listed(dir: &Path) -> Vec<Pid> {
+pub(crate) fn listed(dir: &Path) -> Vec<Pid> {
     fs::read_to_string(dir.join(PROCS))
         .map(|text| {
             text.lines()

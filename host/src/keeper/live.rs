@@ -20,7 +20,7 @@ use crate::SandboxError;
 use crate::cgroup::{Group, Leaf};
 use crate::images::Dumpable;
 use crate::limits::Limits;
-use crate::memfd::in_memory;
+use crate::memfd::sealed;
 use crate::protocol::request::Order;
 use crate::protocol::{LeafNumber, Papers, Reply, Sequence};
 
@@ -153,7 +153,7 @@ impl LiveSandbox {
         self.max_instances = order.max_instances;
         let gone = || failed(io::ErrorKind::NotConnected.into());
         let control = self.control.as_ref().ok_or_else(gone)?;
-        let assign = in_memory(&assignment.to_bytes()).map_err(failed)?;
+        let assign = sealed(&assignment.to_bytes()).map_err(failed)?;
         wire::send(control, &[ASSIGN], &[assign.as_fd()]).map_err(failed)?;
         self.way_out = way_out;
         self.prewarmed.take().ok_or_else(gone)

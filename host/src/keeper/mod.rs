@@ -42,7 +42,6 @@ use rustix::event::EventfdFlags;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 pub use self::host::Host;
-use self::host::identity;
 use self::jobs::{Job, Scheduled};
 use self::live::LiveSandbox;
 use self::outbox::{Outbox, Received};
@@ -139,9 +138,9 @@ impl Keeper {
             self.outbox.send(Reply::Refusals, vec![refusals]);
         }
         self.say(Reply::Up {
-            v2: self.host.top.version() == Version::V2,
-            cgroups: self.host.top.memory().display().to_string(),
-            init: identity(&self.host.settings.init),
+            v2: self.host.top.version == Version::V2,
+            cgroups: self.host.top.memory.display().to_string(),
+            init: std::mem::take(&mut self.host.init),
         });
     }
 

@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::{INSTANCE_CGROUP_POOL, Keeper};
-use crate::SandboxError;
 use crate::limits::SANDBOX_INSTANCES_MAX;
 use crate::protocol::papers::is_image_name;
 use crate::protocol::request::Order;
 use crate::protocol::{Key, Papers, Reply, Request, Sequence};
+use crate::{SandboxError, UIDS};
 
 /// Most sandboxes at a time. Each has processes, cgroups and descriptors: protects the host from a server that asks for
 /// more and more.
@@ -132,10 +132,10 @@ impl Keeper {
 
     /// Whether a sandbox may have this pair of uids: it is the sandboxes', and no other sandbox has it.
     pub(super) fn check_uid(&self, uid_base: u32) -> Result<(), SandboxError> {
-        let uids = &self.host.settings.uids;
-        if !uids.contains(&uid_base)
-            || !uids.contains(&uid_base.saturating_add(1))
-            || !(uid_base - uids.start).is_multiple_of(2)
+        let is_pair = |uid: u32| (uid - UIDS.start).is_multiple_of(2);
+        if !UIDS.contains(&uid_base)
+            || !UIDS.contains(&uid_base.saturating_add(1))
+            || !is_pair(uid_base)
         {
             return Err(SandboxError::specification("the uid is not a sandbox's"));
         }

@@ -18,7 +18,7 @@ use rustix::net::{AddressFamily, SocketType};
 use self::changes::until;
 pub(super) use self::removal::{Leftover, Remover};
 use self::sysctl::{forward, has_ipv6, set};
-use super::address::{Addresses, INTERFACE, NetworkSettings, Slots, UPLINK};
+use super::address::{Addresses, INTERFACE, Slots, UPLINK};
 use super::connections::{Connections, Sockets};
 use super::link::{End, Route};
 use super::nft::Nftables;
@@ -28,6 +28,7 @@ use super::sys::unshare_network;
 use super::{Attached, rules};
 use crate::SandboxError;
 use crate::protocol::{KernelPolicy, Key, NetworkLimits, Prefix};
+use crate::settings::NetworkSettings;
 
 /// Name of a sandbox's interface inside, and its number there, which leaves room for what the kernel makes by itself.
 const INSIDE: End<'_> = End {

@@ -32,12 +32,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-pub use self::address::NetworkSettings;
 use self::connections::Connections;
 use self::gateway::{Gateway, Leftover, Remover};
 use crate::SandboxError;
 use crate::helpers::{News, Reporter};
 use crate::protocol::{KernelPolicy, Key, Resolved, Sequence};
+use crate::settings::NetworkSettings;
 
 /// Most requests that wait. Protects the host process's memory from a server that asks faster than the kernel answers.
 const WAITING_MAX: usize = 4096;

@@ -10,7 +10,8 @@ use std::time::Duration;
 use hearth_init::fields::{FieldError, Fields};
 use hearth_init::fields_of;
 
-use super::papers::{PapersError, read_sealed, sealed};
+use super::papers::{PapersError, read_sealed};
+use crate::memfd::sealed;
 
 /// Most prefixes of a policy, and most addresses in it that names resolved to. Protects the kernel's memory.
 const PREFIXES_MAX: usize = 256;

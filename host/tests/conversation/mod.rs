@@ -34,7 +34,6 @@ pub fn settings(data_dir: &Path) -> Settings {
         data_dir: data_dir.to_owned(),
         init: find_init().expect("hearth-init, built"),
         runtimes: data_dir.join("runtimes"),
-        uids: UIDS,
         criu: CriuChoice::Never("not used".into()),
         network: NetworkSettings::default(),
         // Whose group it is does not matter here.

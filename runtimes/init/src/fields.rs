@@ -2,11 +2,11 @@
 //! text and lists preceded by their length. Whatever is read is checked against what is there: a length is never
 //! believed, nothing is allocated for it ahead, and nothing may be left over.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Why bytes are not what they should be.
@@ -123,15 +123,25 @@ impl Fields for String {
     }
 }
 
-impl Fields for PathBuf {
+impl Fields for OsString {
     fn write(&self, to: &mut Vec<u8>) {
-        write_length(self.as_os_str().len(), to);
-        to.extend_from_slice(self.as_os_str().as_bytes());
+        write_length(self.len(), to);
+        to.extend_from_slice(self.as_bytes());
     }
 
     fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
         let length = length(from)?;
-        Ok(Path::new(OsStr::from_bytes(take(from, length)?)).to_owned())
+        Ok(OsStr::from_bytes(take(from, length)?).to_owned())
+    }
+}
+
+impl Fields for PathBuf {
+    fn write(&self, to: &mut Vec<u8>) {
+        self.clone().into_os_string().write(to);
+    }
+
+    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
+        Ok(OsString::read(from)?.into())
     }
 }
 
