@@ -220,7 +220,13 @@ impl Gateway {
         let inside = Inside::open(init).map_err(failed("entering the sandbox"))?;
         let slot = lock(&self.slots).take();
         let slot = slot.ok_or_else(|| SandboxError::step("network", "no address is free"))?;
-        if let Err(error) = rules::add(&self.nftables, slot, &self.addresses, policy) {
+        if let Err(error) = rules::add(
+            &self.nftables,
+            slot,
+            &self.addresses,
+            policy,
+            &self.permitted,
+        ) {
             lock(&self.slots).put(slot);
             return Err(failed("rules")(error));
         }

@@ -36,11 +36,8 @@ const INET: u8 = 1;
 const OWNER: u32 = 2;
 const OBJECT_COUNTER: u32 = 1;
 /// Flags of sets.
-const INTERVAL: u32 = 0x4;
 const MAP: u32 = 0x8;
 const TIMEOUT: u32 = 0x10;
-/// Of an element: what is from here on is not in the set any more.
-const INTERVAL_END: u32 = 1;
 /// The type of verdicts as a map's data.
 const VERDICTS: u32 = 0xffff_ff00;
 /// Elements in one message: an attribute has less than 64 KiB.
@@ -59,8 +56,6 @@ pub(super) enum Hook {
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Plain,
-    /// Ranges, given by their bounds.
-    Ranges,
     /// Elements that expire, this many at most.
     Expiring(u32),
     /// A map to verdicts.
@@ -74,8 +69,6 @@ pub(super) struct Element {
     /// What a map says about it.
     pub(super) verdict: Option<Verdict>,
     pub(super) timeout_ms: Option<u64>,
-    /// It is the end of a range, and not part of it.
-    pub(super) is_end: bool,
 }
 
 impl Element {
@@ -90,9 +83,6 @@ impl Element {
         to.put(&[Nest(1, &[Bytes(1, &self.key)])]);
         if let Some(verdict) = &self.verdict {
             to.put(&[Nest(2, &[Nest(2, &verdict.attributes())])]);
-        }
-        if self.is_end {
-            to.put(&[U32(3, INTERVAL_END)]);
         }
         if let Some(timeout) = self.timeout_ms {
             to.put(&[U64(4, timeout)]);
@@ -169,7 +159,6 @@ impl<'a> Batch<'a> {
     pub(super) fn add_set(&mut self, name: &str, key: usize, kind: Kind) {
         let flags = match kind {
             Kind::Plain => 0,
-            Kind::Ranges => INTERVAL,
             Kind::Expiring(_) => TIMEOUT,
             Kind::Verdicts => MAP,
         };
@@ -180,7 +169,7 @@ impl<'a> Batch<'a> {
         match kind {
             Kind::Verdicts => message.put(&[U32(6, VERDICTS), U32(7, 0)]),
             Kind::Expiring(size) => message.put(&[Nest(9, &[U32(1, size)])]),
-            Kind::Plain | Kind::Ranges => message,
+            Kind::Plain => message,
         };
     }
 

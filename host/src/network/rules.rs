@@ -26,8 +26,8 @@ pub(super) use self::policy::{Entry, allow, entries};
 pub(super) use self::sandbox::{add, counted, remove, replace};
 use super::address::{Addresses, UPLINK};
 use super::link::octets;
-use super::nft::{Batch, Element, Hook, Kind, Load, Nftables, Verdict};
-use super::ranges::{bounds, forbidden};
+use super::nft::{Batch, Expressions, Hook, Kind, Load, Nftables, Verdict};
+use super::ranges::forbidden;
 use crate::protocol::{Prefix, Protocol};
 
 /// The gateway's only table.
@@ -62,14 +62,22 @@ const SOURCE_NAT: i32 = 100;
 const IPV4: &[u8] = &[2];
 const IPV6: &[u8] = &[10];
 
-impl Prefix {
-    fn family(self) -> (&'static [u8], Load) {
-        match self.address() {
+impl Expressions<'_> {
+    /// Goes on if the destination is in this prefix.
+    fn is_to(&mut self, prefix: Prefix) -> &mut Self {
+        let (family, destination) = match prefix.address() {
             IpAddr::V4(_) => (IPV4, Load::DESTINATION4),
             IpAddr::V6(_) => (IPV6, Load::DESTINATION6),
-        }
+        };
+        self.is(Load::FAMILY, family).is_masked(
+            destination,
+            &prefix.mask(),
+            &octets(prefix.address()),
+        )
     }
+}
 
+impl Prefix {
     fn mask(self) -> Vec<u8> {
         let width = octets(self.address()).len();
         let bits = u128::MAX
@@ -89,15 +97,6 @@ pub(super) fn set_up(
     batch.add_table(false);
     batch.add_set("sources4", 8, Kind::Plain);
     batch.add_set("sources6", 20, Kind::Plain);
-    let mut never = forbidden();
-    never.extend(addresses.blocks());
-    for (name, prefixes) in [("never", never), ("permitted", permitted.to_vec())] {
-        for (suffix, length, is_four) in [("4", 4, true), ("6", 16, false)] {
-            let name = format!("{name}{suffix}");
-            batch.add_set(&name, length, Kind::Ranges);
-            batch.add_elements(&name, &range_elements(&prefixes, is_four));
-        }
-    }
     for map in ["out", "in", "policy", "refused"] {
         batch.add_set(map, 4, Kind::Verdicts);
     }
@@ -157,18 +156,15 @@ pub(super) fn set_up(
         rule.load(Load::IN_INTERFACE, 0).by_map("policy");
     });
 
-    for (family, destination, suffix) in [(IPV4, Load::DESTINATION4, "4"), (IPV6, Load::DESTINATION6, "6")] {
+    for prefix in permitted {
         batch.add_rule("destination", |rule| {
-            rule.is(Load::FAMILY, family)
-                .load(destination, 0)
-                .is_in(&format!("permitted{suffix}"))
-                .verdict(Verdict::Return);
+            rule.is_to(*prefix).verdict(Verdict::Return)
         });
+    }
+    for prefix in forbidden().into_iter().chain(addresses.blocks()) {
         batch.add_rule("destination", |rule| {
-            rule.is(Load::FAMILY, family)
-                .load(destination, 0)
-                .is_in(&format!("never{suffix}"))
-                .verdict(Verdict::goto("refuse-forbidden"));
+            rule.is_to(prefix)
+                .verdict(Verdict::goto("refuse-forbidden"))
         });
     }
     batch.add_rule("input", |rule| {
@@ -250,16 +246,4 @@ pub(super) fn join(
         });
     }
     nftables.commit(batch)
-}
-
-fn range_elements(prefixes: &[Prefix], is_four: bool) -> Vec<Element> {
-    let mut elements = Vec::new();
-    for (first, end) in bounds(prefixes, is_four) {
-        elements.push(Element::new(octets(first)));
-        elements.extend(end.map(|end| Element {
-            is_end: true,
-            ..Element::new(octets(end))
-        }));
-    }
-    elements
 }

@@ -35,6 +35,7 @@ impl Gateway {
             &self.addresses,
             &sandbox.limits,
             policy,
+            &self.permitted,
         )
         .map_err(failed)?;
         sandbox.limits = policy.limits;

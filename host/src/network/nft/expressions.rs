@@ -169,11 +169,6 @@ impl<'a> Expressions<'a> {
         self.add("lookup", &[Text(1, set), U32(2, REGISTER)])
     }
 
-    /// Goes on if it is not.
-    pub(in crate::network) fn is_not_in(&mut self, set: &str) -> &mut Self {
-        self.add("lookup", &[Text(1, set), U32(2, REGISTER), U32(5, 1)])
-    }
-
     /// Does what a map says about what is in the registers, and goes on if it says nothing.
     pub(in crate::network) fn by_map(&mut self, map: &str) {
         let verdict = U32(3, VERDICT_REGISTER);
