@@ -1,7 +1,7 @@
 //! The host process: everything that needs root, and nothing else. No HTTP, no JSON, no SQL, no memory shared with a
 //! function, no async runtime.
 //!
-//! It takes what was prepared before there was a server ([`Host::new`]), then does what the server asks for over one socket
+//! It takes over what was prepared before there was a server ([`Host`]), then does what the server asks for over one socket
 //! ([`Host::serve`]) until one of the two ends; every sandbox ends with it.
 //!
 //! The modules are listed from the outside in, and each uses only those below it:
@@ -41,8 +41,7 @@ mod error;
 pub mod protocol;
 
 pub use self::error::{Capability, HostProcessError, SandboxError};
-pub use self::keeper::Host;
-pub use self::prepare::{Prepared, Probed, find_init, server_environment};
+pub use self::prepare::{Host, Probed, find_init, server_environment};
 pub use self::settings::{
     CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, NetworkSettings, RUN, Settings, UIDS,
 };

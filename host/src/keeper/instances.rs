@@ -40,15 +40,15 @@ impl Keeper {
                 return self.say(Reply::AttachFailed(target.key, target.leaf, detail));
             }
         };
-        let taken = self.attach.take(Attach {
+        let attach = Attach {
             key: target.key,
             number: target.leaf,
             leaf,
             pid,
             pidfd,
             uid,
-        });
-        if let Err(error) = taken {
+        };
+        if let Err(error) = self.attach.take(move |()| attach.run()) {
             let detail = error.to_string();
             self.say(Reply::AttachFailed(target.key, target.leaf, detail));
         }

@@ -12,11 +12,10 @@ use hearth_init::fields::Fields as _;
 use hearth_init::{ASSIGN, SWEEP, wire};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
-use super::Host;
 use super::launch::TemplateEnds;
 use super::outbound::WayOut;
 use super::site::{Site, assignment};
-use crate::SandboxError;
+use crate::{Host, SandboxError};
 use crate::cgroup::{Group, Leaf};
 use crate::images::Dumpable;
 use crate::limits::Limits;

@@ -70,7 +70,9 @@ impl Keeper {
             }
             Request::RemoveImage(sequence, image) => {
                 let asked = match is_image_name(&image) {
-                    true => self.images.remove(sequence, image),
+                    true => self.images.ask(sequence, move |images| {
+                        images.remove(&image).map(|()| Reply::Done(sequence))
+                    }),
                     false => Err(SandboxError::specification("not the name of an image")),
                 };
                 self.refuse_failed(sequence, asked);
@@ -175,6 +177,10 @@ impl Keeper {
         let dumpable = live
             .and_then(|live| live.dumpable())
             .ok_or(SandboxError::Gone)?;
-        self.images.dump(sequence, image, mappings, dumpable)
+        self.images.ask(sequence, move |images| {
+            images
+                .dump(&image, mappings, &dumpable)
+                .map(|()| Reply::Done(sequence))
+        })
     }
 }

@@ -6,11 +6,10 @@ use std::fs;
 use hearth_init::criu::{CriuProgram, RestoreSpec, WORK};
 use hearth_init::{Assignment, JailSpec};
 
-use super::Host;
 use super::launch::{TemplateEnds, launch};
 use super::live::{CRIU_DIR, LiveSandbox};
 use super::outbound::WayOut;
-use crate::SandboxError;
+use crate::{Host, SandboxError};
 use crate::directories::make_directory;
 use crate::images;
 use crate::limits::Limits;

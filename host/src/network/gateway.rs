@@ -16,7 +16,7 @@ use std::time::Instant;
 use rustix::net::{AddressFamily, SocketType};
 
 use self::changes::until;
-pub(super) use self::removal::{Leftover, Remover};
+use self::removal::Remover;
 use self::sysctl::{forward, has_ipv6, set};
 use super::address::{Addresses, INTERFACE, Slots, UPLINK};
 use super::connections::{Connections, Sockets};
@@ -27,6 +27,7 @@ use super::sandbox::{Inside, current, no_link_local, within};
 use super::sys::unshare_network;
 use super::{Attached, rules};
 use crate::SandboxError;
+use crate::helpers::{Helper, News, Reporter};
 use crate::protocol::{KernelPolicy, Key, NetworkLimits, Prefix};
 use crate::settings::NetworkSettings;
 
@@ -53,8 +54,9 @@ const SYSCTLS: &[(&str, &str)] = &[
     // Half-open connections count towards a sandbox's limit for this long, seconds.
     ("netfilter/nf_conntrack_tcp_timeout_syn_sent", "30"),
 ];
+
 /// See the module.
-pub(super) struct Gateway {
+pub(crate) struct Gateway {
     /// What the Hearths of this host share.
     all: Addresses,
     /// This one's.
@@ -71,6 +73,7 @@ pub(super) struct Gateway {
     nftables: Nftables,
     connections: Connections,
     sandboxes: HashMap<Key, Sandbox>,
+    remover: Helper<Remover>,
 }
 
 struct Sandbox {
@@ -84,7 +87,7 @@ struct Sandbox {
 impl Gateway {
     /// Makes the calling thread's network namespace the gateway, with its rules. The host's own is left alone until there is
     /// a sandbox to join to it.
-    pub(super) fn open(settings: &NetworkSettings) -> Result<Self, String> {
+    pub(super) fn open(settings: &NetworkSettings, reporter: Reporter) -> Result<Self, String> {
         let failed = |what: &str| {
             let what = what.to_owned();
             move |error: io::Error| format!("{what}: {error}")
@@ -101,8 +104,10 @@ impl Gateway {
         for (name, value) in SYSCTLS {
             set(name, value).map_err(failed(name))?;
         }
+        let slots = Arc::new(Mutex::new(Slots::new(&addresses)));
+        let remover = Remover::start(slots.clone(), reporter)?;
         Ok(Self {
-            slots: Arc::new(Mutex::new(Slots::new(&addresses))),
+            slots,
             all: addresses.clone(),
             addresses,
             has_ipv6: host_has_ipv6 && has_ipv6(),
@@ -113,22 +118,14 @@ impl Gateway {
             nftables,
             connections: Connections::open().map_err(failed("conntrack"))?,
             sandboxes: HashMap::new(),
+            remover,
         })
     }
 
-    pub(super) fn remover(&self) -> io::Result<Remover> {
-        Ok(Remover {
-            slots: self.slots.clone(),
-            route: Route::open()?,
-            here: Connections::open()?,
-            host: None,
-        })
-    }
-
-    /// Joins the gateway to the host's own network namespace, if it is not. Returns how a remover reaches that one.
-    pub(super) fn join(&mut self) -> Result<Option<Connections>, SandboxError> {
+    /// Joins the gateway to the host's own network namespace, if it is not.
+    fn join(&mut self) -> Result<(), SandboxError> {
         if self.host.is_some() {
-            return Ok(None);
+            return Ok(());
         }
         let failed = |error: io::Error| SandboxError::step("network", error);
         let number = self.pair_with_host().map_err(failed)?;
@@ -146,7 +143,7 @@ impl Gateway {
             forward(self.has_ipv6)?;
             Ok((nftables, Connections::open()?))
         });
-        let (nftables, for_remover) = match joined {
+        let (nftables, connections) = match joined {
             Ok(joined) => joined,
             Err(error) => {
                 // It is tried again with the next sandbox.
@@ -155,7 +152,12 @@ impl Gateway {
             }
         };
         self.host = Some(nftables);
-        Ok(Some(for_remover))
+        // From now on there may be connections in the host's own namespace, too.
+        let _ = self.remover.must(move |remover| {
+            remover.host = Some(connections);
+            None
+        });
+        Ok(())
     }
 
     /// Makes the pair of interfaces to the host, takes the addresses that belong to its number, and returns that.
@@ -208,7 +210,7 @@ impl Gateway {
     }
 
     /// Gives the sandbox with this PID 1 an interface and this policy.
-    pub(super) fn attach(
+    pub(crate) fn attach(
         &mut self,
         key: Key,
         init: &OwnedFd,
@@ -217,6 +219,7 @@ impl Gateway {
         let failed = |step: &'static str| {
             move |error: io::Error| SandboxError::step("network", format!("{step}: {error}"))
         };
+        self.join()?;
         let inside = Inside::open(init).map_err(failed("entering the sandbox"))?;
         let slot = lock(&self.slots).take();
         let slot = slot.ok_or_else(|| SandboxError::step("network", "no address is free"))?;
@@ -268,18 +271,26 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ends what a sandbox may do. The rest is for a [`Remover`]; nothing if it has no network.
-    pub(super) fn detach(&mut self, key: Key) -> Option<Leftover> {
-        let Sandbox { slot, .. } = self.sandboxes.remove(&key)?;
+    /// Ends what a sandbox may do, and has the rest removed. Reports when nothing is left, if nobody else does.
+    pub(crate) fn detach(&mut self, key: Key) -> Option<News> {
+        let Some(Sandbox { slot, .. }) = self.sandboxes.remove(&key) else {
+            return Some(News::Detached(key));
+        };
         if let Err(error) = rules::remove(&self.nftables, slot, &self.addresses) {
             tracing::warn!(%error, "cannot remove the rules of a sandbox");
         }
         let mark = self.addresses.mark(slot);
-        Some(Leftover { key, slot, mark })
+        let is_taken = self.remover.must(move |remover| {
+            remover.remove(slot, mark);
+            Some(News::Detached(key))
+        });
+        (!is_taken).then_some(News::Detached(key))
     }
+}
 
+impl Drop for Gateway {
     /// Takes the gateway's interface to the host away, now and not a moment after the end of its namespace.
-    pub(super) fn close(&self) {
+    fn drop(&mut self) {
         if self.host.is_some() {
             let _ = self.route.remove(UPLINK);
         }

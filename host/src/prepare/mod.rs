@@ -1,7 +1,7 @@
 //! What is done before there is a server: the host is probed, what an earlier host process left is cleared, directories and
 //! cgroups are made.
 //!
-//! None of this runs while anybody could ask for something: it is over when the host process takes [`Prepared`].
+//! None of this runs while anybody could ask for something: it is over when the host process takes the [`Host`] over.
 //!
 //! - [`probe`], [`criu`]: what the host can do. [`user`], [`data`], [`environment`]: who the server is, and what it gets.
 //! - [`place`], [`mounts`]: where cgroups are made. [`stale`]: what earlier host processes left.
@@ -35,46 +35,46 @@ use crate::settings::{IMAGES, RUN, Settings};
 use crate::{Capability, SandboxError};
 
 /// What the host process works on.
-pub struct Prepared {
+pub struct Host {
     pub(crate) settings: Settings,
     /// Which `hearth-init` it is: another one has another text.
     pub(crate) init: String,
     /// Where roots are made; removed at the end.
     pub(crate) dir: PathBuf,
     /// The cgroup of all sandboxes.
-    pub(crate) cgroups: Directories,
+    pub(crate) top: Directories,
     /// By which templates are dumped and restored.
     pub(crate) criu: Option<CriuProgram>,
     pub(crate) capabilities: Vec<Capability>,
 }
 
-fields_of!(Prepared {
+fields_of!(Host {
     settings,
     init,
     dir,
-    cgroups,
+    top,
     criu,
     capabilities,
 });
 
-impl Prepared {
+impl Host {
     /// Probes the rest of the host. Clears what an earlier host process left in the data directory and in the cgroups. May
     /// block for some hundred milliseconds, and for seconds when there is much to clear.
     ///
     /// # Errors
     /// [`SandboxError::Missing`] when the host cannot give something that every sandbox needs.
-    pub fn new(settings: Settings, probed: Probed) -> Result<Self, SandboxError> {
+    pub fn open(settings: Settings, probed: Probed) -> Result<Self, SandboxError> {
         let failed = |error: io::Error| SandboxError::step("directory", error);
         let Probed(mut capabilities) = probed;
         let tag = Tag::new();
-        let cgroups = place::open(&tag)?;
+        let top = place::open(&tag)?;
         let run = settings.data_dir.join(RUN);
         own_directory(&run, None).map_err(failed)?;
         stale::clear_stale_directories(&run);
         let dir = run.join(tag.as_str());
         make_directory(&dir, 0o700).map_err(failed)?;
-        stale::record(&dir, &cgroups.distinct()).map_err(failed)?;
-        capabilities.extend(probe::cgroup(&settings.init, cgroups.version, &dir));
+        stale::record(&dir, &top.distinct()).map_err(failed)?;
+        capabilities.extend(probe::cgroup(&settings.init, top.version, &dir));
         let images = settings.data_dir.join(IMAGES);
         own_directory(&images, settings.readers()).map_err(failed)?;
         crate::images::clear(&images);
@@ -96,7 +96,7 @@ impl Prepared {
             init: identity(&settings.init),
             settings,
             dir,
-            cgroups,
+            top,
             criu: criu.ok().map(|criu| criu.program),
             capabilities,
         })

@@ -12,8 +12,8 @@ use hearth_init::{fields_of, wire};
 use rustix::fs::FileType;
 
 use super::ServerStart;
+use crate::Host;
 use crate::memfd::{sealed, socket_pair};
-use crate::prepare::Prepared;
 use crate::protocol::PapersError;
 use crate::protocol::papers::read_sealed;
 
@@ -27,7 +27,7 @@ const NO_HUGE_PAGES: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
 /// What the host process is told.
 pub struct Orders {
     /// What it works on.
-    pub prepared: Prepared,
+    pub host: Host,
     /// How to start the server.
     pub start: ServerStart,
     /// What to log, in `tracing` syntax.
@@ -35,7 +35,7 @@ pub struct Orders {
 }
 
 fields_of!(Orders {
-    prepared,
+    host,
     start,
     log,
 });

@@ -13,7 +13,7 @@ use hearth::config::{Config, InvalidSetting};
 use hearth::limits::Limits;
 use hearth::sandbox::{self, Prefix};
 use hearth_host::process::{self, DataDir, HandoverError, Orders, ServerStart, ServerUser};
-use hearth_host::{Host, NetworkSettings, Prepared, Probed};
+use hearth_host::{Host, NetworkSettings, Probed};
 
 use crate::start_logging;
 
@@ -63,10 +63,10 @@ pub(crate) fn prepare(config: &Config, mut arguments: Vec<OsString>) -> anyhow::
         },
         server: Some(user),
     };
-    let prepared = Prepared::new(settings, probed)?;
+    let host = Host::open(settings, probed)?;
     arguments.remove(0);
     let orders = Orders {
-        prepared,
+        host,
         start: ServerStart {
             arguments,
             environment: hearth_host::server_environment(),
@@ -84,8 +84,7 @@ pub(crate) fn prepare(config: &Config, mut arguments: Vec<OsString>) -> anyhow::
 pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     let (orders, fds) = process::take_over()?;
     start_logging(&orders.log);
-    let host = Host::new(orders.prepared);
-    let Some(status) = process::run(host, orders.start, fds)? else {
+    let Some(status) = process::run(orders.host, orders.start, fds)? else {
         return Ok(ExitCode::from(SIGNALLED + 15));
     };
     let code = match status.signal() {
