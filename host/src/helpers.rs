@@ -86,8 +86,8 @@ impl<S: 'static> Helper<S> {
         &self,
         job: impl FnOnce(&mut S) -> Option<News> + Send + 'static,
     ) -> Result<(), SandboxError> {
-        let is_idle = self.waiting.load(Ordering::Relaxed) < WAITING_MAX;
-        match is_idle && self.must(job) {
+        let has_room = self.waiting.load(Ordering::Relaxed) < WAITING_MAX;
+        match has_room && self.must(job) {
             true => Ok(()),
             false => Err(SandboxError::step("host", "too much waits to be done")),
         }

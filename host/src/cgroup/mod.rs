@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use hearth_init::{fields_of, variants_of};
 
 pub use self::leaf::Leaf;
-pub(crate) use self::processes::{belongs, kill_listed, listed, owner};
+pub(crate) use self::processes::{belongs, kill_listed, listed, owner, signal_process};
 use self::tree::about;
 pub(crate) use self::tree::{put, remove_tree};
 use crate::limits::Limits;
