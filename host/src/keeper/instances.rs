@@ -7,7 +7,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::Keeper;
 use super::attach::Attach;
-use super::jobs::{Job, RETRIES, RETRY};
+use super::jobs::{RETRIES, pause};
 use super::live::LiveSandbox;
 use crate::cgroup::{belongs, signal_process};
 use crate::protocol::request::Target;
@@ -91,7 +91,9 @@ impl Keeper {
         }
         if !removed {
             if tries < RETRIES {
-                self.again(tries, Job::RemoveInstanceCgroup(key, number));
+                self.later(key, pause(tries), move |keeper| {
+                    keeper.remove_instance_cgroup(key, number, tries + 1);
+                });
             } else {
                 tracing::warn!(
                     "cannot kill an instance; its cgroup remains until its sandbox is removed"
@@ -106,15 +108,13 @@ impl Keeper {
         };
         if !live.sweep() {
             live.sweep_is_due = true;
-            self.later(RETRY.0, 0, Job::Sweep(key));
+            self.later(key, pause(0), move |keeper| {
+                if let Some(live) = keeper.live.get_mut(&key) {
+                    live.sweep_is_due = false;
+                }
+                keeper.sweep(key);
+            });
         }
-    }
-
-    pub(super) fn sweep_again(&mut self, key: Key) {
-        if let Some(live) = self.live.get_mut(&key) {
-            live.sweep_is_due = false;
-        }
-        self.sweep(key);
     }
 
     /// Makes instance cgroups for later.

@@ -40,7 +40,7 @@ use std::time::Duration;
 use rustix::event::EventfdFlags;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use self::jobs::{Job, Scheduled};
+use self::jobs::Scheduled;
 use self::live::LiveSandbox;
 use self::outbox::{Outbox, Received};
 use self::prewarmed::PrewarmedSandboxes;
@@ -242,8 +242,8 @@ impl Keeper {
 
     /// Nothing is left, and nothing will come.
     fn done(&self) -> bool {
-        let reaping = |job: &Scheduled| matches!(job.job, Job::Reap(_) | Job::ReapUnheld(_));
-        self.closing && self.live.is_empty() && !self.jobs.iter().any(reaping)
+        let is_reaping = self.jobs.iter().any(|job| job.of.is_none());
+        self.closing && self.live.is_empty() && !is_reaping
     }
 
     /// Removes what is not any one sandbox's.
