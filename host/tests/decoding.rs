@@ -119,13 +119,13 @@ fn reply() -> impl Strategy<Value = Reply> {
         any::<(u64, u64)>().prop_map(|(key, leaf)| Reply::Prepared(key, leaf)),
         (any::<(u64, u64)>(), text())
             .prop_map(|((key, leaf), text)| Reply::AttachFailed(key, leaf, text)),
-        (any::<(u64, bool, Option<i32>, Option<i32>)>(), text()).prop_map(
-            |((key, out_of_memory, code, signal), how)| Reply::Ended {
+        any::<(u64, bool, Option<i32>, Option<i32>, Option<i32>)>().prop_map(
+            |(key, out_of_memory, code, signal, init_signal)| Reply::Ended {
                 key,
-                how,
                 out_of_memory,
                 code,
                 signal,
+                init_signal,
             }
         ),
         Just(Reply::Refusals),

@@ -21,7 +21,7 @@ use crate::images::Dumpable;
 use crate::limits::Limits;
 use crate::memfd::sealed;
 use crate::protocol::request::Order;
-use crate::protocol::{LeafNumber, Papers, Reply, Sequence};
+use crate::protocol::{Key, LeafNumber, Papers, Reply, Sequence};
 
 /// Directory beside a restored sandbox's root that is CRIU's.
 pub(super) const CRIU_DIR: &str = "criu";
@@ -232,35 +232,19 @@ impl LiveSandbox {
     }
 
     /// Takes PID 1's status and says how the sandbox ended. For when its pidfd is readable.
-    pub(super) fn reap(&mut self, key: crate::protocol::Key) -> Reply {
+    pub(super) fn reap(&mut self, key: Key) -> Reply {
         let status = self.init.take().and_then(|init| {
             rustix::process::waitid(WaitId::PidFd(init.as_fd()), WaitIdOptions::EXITED)
                 .ok()
                 .flatten()
         });
-        let out_of_memory = self.group.template().oom_kills() > 0;
-        let signal = |signal: i32| {
-            if out_of_memory && signal == Signal::KILL.as_raw() {
-                "ran out of memory".to_owned()
-            } else {
-                format!("was killed by signal {signal}")
-            }
-        };
-        let how = match self.template_end {
-            Some((_, Some(number))) => format!("the template {}", signal(number)),
-            Some((Some(code), None)) => format!("the template exited with status {code}"),
-            _ => match status.and_then(|status| status.terminating_signal()) {
-                Some(number) => format!("PID 1 of the sandbox {}", signal(number)),
-                None => "PID 1 of the sandbox exited".to_owned(),
-            },
-        };
         let (code, signal) = self.template_end.unwrap_or_default();
         Reply::Ended {
             key,
-            how,
-            out_of_memory,
+            out_of_memory: self.group.template().oom_kills() > 0,
             code,
             signal,
+            init_signal: status.and_then(|status| status.terminating_signal()),
         }
     }
 

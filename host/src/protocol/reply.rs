@@ -68,14 +68,14 @@ pub enum Reply {
     Ended {
         /// The sandbox.
         key: Key,
-        /// "the template exited with status 1" …
-        how: String,
         /// Whether the template's leaf met its memory limit.
         out_of_memory: bool,
         /// Status and signal of the template, as far as PID 1 has reported them.
         code: Option<i32>,
         /// See above.
         signal: Option<i32>,
+        /// The signal that killed PID 1, if one did.
+        init_signal: Option<i32>,
     },
     /// What the kernel has counted for a sandbox.
     Counters(Sequence, Counters),
@@ -101,7 +101,7 @@ variants_of!(Reply {
     6 => InstanceCgroup(sequence, key, leaf),
     7 => Prepared(key, leaf),
     8 => AttachFailed(key, leaf, detail),
-    9 => Ended { key, how, out_of_memory, code, signal },
+    9 => Ended { key, out_of_memory, code, signal, init_signal },
     10 => Destroyed(key),
     11 => Prewarmed { runtime, kept, ready },
     12 => Start { uid, gid, separate },
@@ -120,9 +120,7 @@ impl Reply {
                 cut(detail);
             }
             Self::Capability(capability) => capability.reason.iter_mut().for_each(cut),
-            Self::AttachFailed(_, _, text)
-            | Self::Ended { how: text, .. }
-            | Self::Up { cgroups: text, .. } => cut(text),
+            Self::AttachFailed(_, _, text) | Self::Up { cgroups: text, .. } => cut(text),
             _ => {}
         }
         message::encode(&reply)
