@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 
 use hearth_init::{fields_of, variants_of};
 
-pub use self::leaf::Leaf;
-pub(crate) use self::processes::{belongs, kill_listed, listed, owner, signal_process};
+pub use self::leaf::{Leaf, keyed};
+pub use self::processes::{belongs, descendants, listed};
+pub(crate) use self::processes::{kill_listed, owner, signal_process};
 use self::tree::about;
 pub(crate) use self::tree::{put, remove_tree};
 use crate::limits::Limits;

@@ -96,7 +96,7 @@ pub fn belongs(pid: Pid, uid: u32) -> bool {
 }
 
 /// Processes in a cgroup directory.
-pub(crate) fn listed(dir: &Path) -> Vec<Pid> {
+pub fn listed(dir: &Path) -> Vec<Pid> {
     fs::read_to_string(dir.join(PROCS))
         .map(|text| {
             text.lines()

@@ -9,7 +9,7 @@ use hearth_host::protocol::{Key, LeafNumber, Request};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
 
-use super::Sandbox;
+use super::{Sandbox, usage};
 use super::client::Client;
 use super::sandbox::Shared;
 use crate::host_error::HostError;
@@ -66,8 +66,8 @@ impl InstanceCgroup {
     /// Processes of the instance, with those that it had started before it was moved here. Reads the kernel's files.
     pub fn processes(&self) -> usize {
         match Pid::from_raw(self.target().pid.cast_signed()) {
-            Some(pid) => self.leaf.processes_with(pid, self.uid),
-            None => self.leaf.processes(self.uid),
+            Some(pid) => usage::processes_with(&self.leaf, pid, self.uid),
+            None => usage::processes(&self.leaf, self.uid),
         }
     }
 
