@@ -207,7 +207,10 @@ fn what_a_message_has_no_use_for_must_be_zero() {
     for kind in [0, 20, 100, 255] {
         let mut unknown = bytes;
         unknown[0] = kind;
-        assert_eq!(Request::decode(&unknown), Err(Malformed::Fields(FieldError::Kind(kind))));
+        assert_eq!(
+            Request::decode(&unknown),
+            Err(Malformed::Fields(FieldError::Kind(kind)))
+        );
     }
 }
 
@@ -215,8 +218,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
 fn a_text_that_is_too_long_is_cut_between_characters() {
     let long = "é".repeat(REPLY_BYTES);
     let reply = Reply::Refused(1, SandboxError::step(&long, &long));
-    let Ok(Reply::Refused(1, SandboxError::Step { step, detail })) =
-        Reply::decode(&reply.encode())
+    let Ok(Reply::Refused(1, SandboxError::Step { step, detail })) = Reply::decode(&reply.encode())
     else {
         panic!("not read");
     };

@@ -6,9 +6,9 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hearth_host::{HostProcessError, SandboxError};
 use hearth_host::protocol::request::Target;
 use hearth_host::protocol::{Reply, Request};
+use hearth_host::{HostProcessError, SandboxError};
 use hearth_init::wire;
 use hearth_testkit::{figures, processes};
 use rustix::net::sockopt;

@@ -58,7 +58,11 @@ impl Attach {
             "an instance cannot be moved into its cgroup {}: {error}",
             instance_cgroup.display()
         );
-        Some(News::Say(Reply::AttachFailed(self.key, self.number, detail)))
+        Some(News::Say(Reply::AttachFailed(
+            self.key,
+            self.number,
+            detail,
+        )))
     }
 }
 

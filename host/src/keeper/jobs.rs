@@ -29,7 +29,12 @@ pub(super) fn pause(tries: u32) -> Duration {
 
 impl Keeper {
     /// Does something about a sandbox at a later time.
-    pub(super) fn later(&mut self, of: Key, after: Duration, job: impl FnOnce(&mut Self) + 'static) {
+    pub(super) fn later(
+        &mut self,
+        of: Key,
+        after: Duration,
+        job: impl FnOnce(&mut Self) + 'static,
+    ) {
         self.schedule(Some(of), after, job);
     }
 

@@ -86,7 +86,9 @@ impl Keeper {
             self.lose_init(key);
             return Ok(());
         }
-        self.later(key, SETUP_TIMEOUT, move |keeper| keeper.give_up_starting(key));
+        self.later(key, SETUP_TIMEOUT, move |keeper| {
+            keeper.give_up_starting(key)
+        });
         self.look_ahead(key, limit);
         Ok(())
     }

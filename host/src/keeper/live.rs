@@ -15,13 +15,13 @@ use rustix::process::{Signal, WaitId, WaitIdOptions};
 use super::launch::TemplateEnds;
 use super::outbound::WayOut;
 use super::site::{Site, assignment};
-use crate::{Host, SandboxError};
 use crate::cgroup::{Group, Leaf};
 use crate::images::Dumpable;
 use crate::limits::Limits;
 use crate::memfd::sealed;
 use crate::protocol::request::Order;
 use crate::protocol::{Key, LeafNumber, Papers, Reply, Sequence};
+use crate::{Host, SandboxError};
 
 /// Directory beside a restored sandbox's root that is CRIU's.
 pub(super) const CRIU_DIR: &str = "criu";

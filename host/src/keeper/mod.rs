@@ -141,11 +141,12 @@ impl Keeper {
         if let Some(refusals) = network.and_then(|network| network.refusals.take()) {
             self.outbox.send(Reply::Refusals, vec![refusals]);
         }
-        self.say(Reply::Up {
+        let up = Reply::Up {
             v2: self.host.top.version == Version::V2,
             cgroups: self.host.top.memory.display().to_string(),
             init: std::mem::take(&mut self.host.init),
-        });
+        };
+        self.say(up);
     }
 
     fn say(&mut self, reply: Reply) {

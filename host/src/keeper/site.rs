@@ -9,11 +9,11 @@ use hearth_init::{Assignment, JailSpec};
 use super::launch::{TemplateEnds, launch};
 use super::live::{CRIU_DIR, LiveSandbox};
 use super::outbound::WayOut;
-use crate::{Host, SandboxError};
 use crate::directories::make_directory;
 use crate::images;
 use crate::limits::Limits;
 use crate::protocol::Papers;
+use crate::{Host, SandboxError};
 
 /// Where a sandbox is made, and with what.
 pub(super) struct Site<'a> {

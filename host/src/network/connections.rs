@@ -123,7 +123,12 @@ impl Sockets {
             bytes.resize(16, 0);
             bytes
         };
-        let kind = [family(connection.address), connection.protocol.number(), 0, 0];
+        let kind = [
+            family(connection.address),
+            connection.protocol.number(),
+            0,
+            0,
+        ];
         let ports = [connection.source_port, connection.port];
         // `struct inet_diag_req_v2`.
         let request = [

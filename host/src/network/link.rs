@@ -77,7 +77,8 @@ impl Route {
             Nest(IFLA_LINKINFO, &pair),
         ];
         let head = link(here.index, NOARP);
-        self.0.request(NEWLINK, CREATE | EXCLUSIVE, &head, &attributes)
+        self.0
+            .request(NEWLINK, CREATE | EXCLUSIVE, &head, &attributes)
     }
 
     /// Switches a link on.
@@ -100,13 +101,18 @@ impl Route {
             Bytes(IFA_ADDRESS, &bytes),
             Bytes(IFA_FLAGS, &IFA_F_NODAD.to_ne_bytes()),
         ];
-        self.0.request(NEWADDR, CREATE | EXCLUSIVE, &head, &attributes)
+        self.0
+            .request(NEWADDR, CREATE | EXCLUSIVE, &head, &attributes)
     }
 
     /// Routes to a prefix over a link, from this address of it.
     pub(super) fn route(&self, index: u32, to: Prefix, from: Option<IpAddr>) -> io::Result<()> {
         // IPv6 knows one scope only.
-        let scope = if to.address().is_ipv4() { RT_SCOPE_LINK } else { 0 };
+        let scope = if to.address().is_ipv4() {
+            RT_SCOPE_LINK
+        } else {
+            0
+        };
         let head = [
             [family(to.address()), to.length(), 0, 0],
             [RT_TABLE_MAIN, RTPROT_STATIC, scope, RTN_UNICAST],

@@ -219,7 +219,10 @@ mod tests {
     #[test]
     fn messages_are_laid_out_as_the_kernel_reads_them() {
         let mut messages = Messages::default();
-        let inner = [Attribute::Bytes(2, &[1, 2, 3, 4, 5]), Attribute::Text(3, "abc")];
+        let inner = [
+            Attribute::Bytes(2, &[1, 2, 3, 4, 5]),
+            Attribute::Text(3, "abc"),
+        ];
         messages
             .begin(7, ACK, &[9, 9, 9, 9])
             .put(&[Attribute::Nest(1, &inner)]);

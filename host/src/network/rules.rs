@@ -109,9 +109,13 @@ pub(super) fn set_up(
 
     let uplink = UPLINK.to_ne_bytes();
     batch.add_rule("spoof", |rule| {
-        rule.is(Load::IN_INTERFACE, &uplink).verdict(Verdict::Accept)
+        rule.is(Load::IN_INTERFACE, &uplink)
+            .verdict(Verdict::Accept)
     });
-    for (family, source, set) in [(IPV4, Load::SOURCE4, "sources4"), (IPV6, Load::SOURCE6, "sources6")] {
+    for (family, source, set) in [
+        (IPV4, Load::SOURCE4, "sources4"),
+        (IPV6, Load::SOURCE6, "sources6"),
+    ] {
         batch.add_rule("spoof", |rule| {
             rule.is(Load::FAMILY, family)
                 .load(Load::IN_INTERFACE, 0)
@@ -129,8 +133,7 @@ pub(super) fn set_up(
         rule.load(Load::IN_INTERFACE, 0).by_map("out")
     });
     batch.add_rule("forward", |rule| {
-        rule.has_any(Load::STATE, KNOWN)
-            .verdict(Verdict::Accept)
+        rule.has_any(Load::STATE, KNOWN).verdict(Verdict::Accept)
     });
     batch.add_rule("forward", |rule| {
         rule.has_any(Load::STATE, INVALID)
@@ -138,8 +141,7 @@ pub(super) fn set_up(
             .reset();
     });
     batch.add_rule("forward", |rule| {
-        rule.has_any(Load::STATE, INVALID)
-            .verdict(Verdict::Drop)
+        rule.has_any(Load::STATE, INVALID).verdict(Verdict::Drop)
     });
     batch.add_rule("forward", |rule| {
         rule.is_not(Load::OUT_INTERFACE, &uplink)
@@ -172,8 +174,7 @@ pub(super) fn set_up(
             .verdict(Verdict::goto("refuse-forbidden"));
     });
     batch.add_rule("inbound", |rule| {
-        rule.has_none(Load::STATE, KNOWN)
-            .verdict(Verdict::Drop)
+        rule.has_none(Load::STATE, KNOWN).verdict(Verdict::Drop)
     });
     batch.add_rule("inbound", |rule| {
         rule.load(Load::OUT_INTERFACE, 0).by_map("in");
@@ -209,7 +210,9 @@ pub(super) fn join(
             .is(Load::PROTOCOL, &[Protocol::Tcp.number()])
             .reset();
     });
-    batch.add_rule("input", |rule| rule.is(Load::IN_INTERFACE, &ours).prohibit());
+    batch.add_rule("input", |rule| {
+        rule.is(Load::IN_INTERFACE, &ours).prohibit()
+    });
     batch.add_rule("forward", |rule| {
         rule.is(Load::IN_INTERFACE, &ours)
             .has_any(Load::STATUS, DESTINATION_TRANSLATED)

@@ -22,7 +22,8 @@ pub fn find_init() -> Result<PathBuf, SandboxError> {
     let missing = |reason: String| SandboxError::Missing {
         what: "the program hearth-init".to_owned(),
         reason,
-        remedy: "build it with `cargo build -p hearth-init`, or set HEARTH_INIT to its path".to_owned(),
+        remedy: "build it with `cargo build -p hearth-init`, or set HEARTH_INIT to its path"
+            .to_owned(),
     };
     if let Some(path) = std::env::var_os(INIT_VARIABLE) {
         let path = PathBuf::from(path);

@@ -34,11 +34,7 @@ pub struct Orders {
     pub log: String,
 }
 
-fields_of!(Orders {
-    host,
-    start,
-    log,
-});
+fields_of!(Orders { host, start, log });
 
 /// Why there is no host process.
 #[derive(Debug, thiserror::Error)]

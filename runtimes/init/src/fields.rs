@@ -204,7 +204,9 @@ impl<T: Fields> Fields for RangeInclusive<T> {
 /// As microseconds.
 impl Fields for Duration {
     fn write(&self, to: &mut Vec<u8>) {
-        u64::try_from(self.as_micros()).unwrap_or(u64::MAX).write(to);
+        u64::try_from(self.as_micros())
+            .unwrap_or(u64::MAX)
+            .write(to);
     }
 
     fn read(from: &mut &[u8]) -> Result<Self, FieldError> {

@@ -9,9 +9,9 @@ use hearth_host::protocol::{Key, LeafNumber, Request};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
 
-use super::{Sandbox, usage};
 use super::client::Client;
 use super::sandbox::Shared;
+use super::{Sandbox, usage};
 use crate::host_error::HostError;
 
 /// The cgroup leaf of one instance. Dropping it kills what is in it and removes it (asynchronously).

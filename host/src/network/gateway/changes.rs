@@ -55,11 +55,7 @@ impl Gateway {
     }
 
     /// Allows an address that a name resolved to.
-    pub(crate) fn allow(
-        &mut self,
-        key: Key,
-        resolved: &Resolved,
-    ) -> Result<(), SandboxError> {
+    pub(crate) fn allow(&mut self, key: Key, resolved: &Resolved) -> Result<(), SandboxError> {
         if !resolved.is_acceptable() || resolved.ttl.is_zero() {
             return Err(SandboxError::specification(
                 "the ports or the time are not acceptable",

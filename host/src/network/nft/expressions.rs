@@ -148,7 +148,10 @@ impl<'a> Expressions<'a> {
         let (registers, length) = ([U32(1, REGISTER), U32(2, REGISTER)], mask.len());
         let zeroes = vec![0; length];
         let bits = [Nest(4, &[Bytes(1, mask)]), Nest(5, &[Bytes(1, &zeroes)])];
-        self.add("bitwise", &[&registers[..], &[U32(3, length as u32)], &bits].concat())
+        self.add(
+            "bitwise",
+            &[&registers[..], &[U32(3, length as u32)], &bits].concat(),
+        )
     }
 
     /// Goes on if the destination port is one of these.
@@ -219,7 +222,10 @@ impl<'a> Expressions<'a> {
     /// Reports the packet's first bytes to a group of netlink.
     pub(in crate::network) fn report(&mut self, group: u16, bytes: u32) -> &mut Self {
         let at_once = Bytes(4, &[0, 1]);
-        self.add("log", &[Bytes(1, &group.to_be_bytes()), U32(3, bytes), at_once])
+        self.add(
+            "log",
+            &[Bytes(1, &group.to_be_bytes()), U32(3, bytes), at_once],
+        )
     }
 
     /// Answers that it is prohibited, which whoever connects sees as EHOSTUNREACH over IPv4 and EACCES over IPv6.

@@ -4,9 +4,7 @@ use std::io;
 use std::net::IpAddr;
 
 use super::sandbox::Names;
-use super::{
-    DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE,
-};
+use super::{DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE};
 use crate::network::link::octets;
 use crate::network::nft::{Batch, Element, Expressions, Load, Nftables, Verdict};
 use crate::protocol::{KernelPolicy, Prefix, Prefixed, Protocol, Resolved};

@@ -21,7 +21,10 @@ use crate::start_logging;
 const SIGNALLED: u8 = 128;
 
 /// Prepares all that the host process needs, and becomes it. Returns only what went wrong.
-pub(crate) fn prepare(config: &Config, mut arguments: Vec<OsString>) -> anyhow::Result<HandoverError> {
+pub(crate) fn prepare(
+    config: &Config,
+    mut arguments: Vec<OsString>,
+) -> anyhow::Result<HandoverError> {
     let user = ServerUser::find(config.user()).map_err(|rule| InvalidSetting {
         setting: "HEARTH_USER",
         value: config.user.clone().unwrap_or_default(),
