@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 use std::path::PathBuf;
 
+use hearth_init::{fields_of, variants_of};
 use rustix::fs::Gid;
 
 use crate::protocol::Prefix;
-use crate::user::ServerUser;
 
 /// First host uid given to sandboxes: above systemd-nspawn's container range, below 2^31, and used by no distribution.
 pub const FIRST_UID: u32 = 1_900_000_000;
@@ -41,21 +41,12 @@ pub struct Settings {
     pub init: PathBuf,
     /// Directory with one directory for each runtime.
     pub runtimes: PathBuf,
-    /// Uids that sandboxes may have.
-    pub uids: Range<u32>,
     /// Which CRIU.
     pub criu: CriuChoice,
     /// What the network of sandboxes is like.
     pub network: NetworkSettings,
     /// Who the server is. None where it is the same process.
     pub server: Option<ServerUser>,
-}
-
-impl Settings {
-    /// The group that may read images: the server's.
-    pub(crate) fn readers(&self) -> Option<Gid> {
-        self.server.map(|user| Gid::from_raw(user.gid))
-    }
 }
 
 /// What the administrator of the node chooses about the network.
@@ -81,8 +72,43 @@ impl Default for NetworkSettings {
     }
 }
 
-/// The prefix, or the single address if the length is invalid.
-pub(crate) fn prefix(address: impl Into<IpAddr>, length: u8) -> Prefix {
+fn prefix(address: impl Into<IpAddr>, length: u8) -> Prefix {
     let address = address.into();
     Prefix::new(address, length).unwrap_or(Prefix::host(address))
+}
+
+/// A user and its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerUser {
+    /// User.
+    pub uid: u32,
+    /// Group. No other user should be in it: it may read what the server reads.
+    pub gid: u32,
+}
+
+variants_of!(CriuChoice {
+    0 => Detect,
+    1 => Named(path),
+    2 => Never(reason),
+});
+fields_of!(Settings {
+    data_dir,
+    init,
+    runtimes,
+    criu,
+    network,
+    server,
+});
+fields_of!(NetworkSettings {
+    block,
+    block6,
+    permitted,
+});
+fields_of!(ServerUser { uid, gid });
+
+impl Settings {
+    /// The group that may read images: the server's.
+    pub(crate) fn readers(&self) -> Option<Gid> {
+        self.server.map(|user| Gid::from_raw(user.gid))
+    }
 }

@@ -6,9 +6,9 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hearth_host::HostProcessError;
 use hearth_host::protocol::request::Target;
-use hearth_host::protocol::{Refusal, Reply, Request};
+use hearth_host::protocol::{Reply, Request};
+use hearth_host::{HostProcessError, SandboxError};
 use hearth_init::wire;
 use hearth_testkit::{figures, processes};
 use rustix::net::sockopt;
@@ -30,7 +30,7 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// Reads what the host says until it has answered [`LAST`].
 fn receive_until_answered(talk: &Conversation) {
-    while talk.receive().0 != Reply::Refused(u64::MAX, Refusal::Gone) {}
+    while talk.receive().0 != Reply::Refused(u64::MAX, SandboxError::Gone) {}
 }
 
 fn descriptors() -> usize {
@@ -133,7 +133,6 @@ fn orders_that_cannot_be_passed_on_are_not_kept() {
         figures::cpu_time(std::process::id()).expect("a time"),
         Instant::now(),
     );
-    // Time itself is measured: a host process that retries without a pause would use all of it.
     std::thread::sleep(Duration::from_secs(1));
     let used = figures::cpu_time(std::process::id())
         .expect("a time")

@@ -119,12 +119,11 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::prefix;
 
     #[test]
     fn every_slot_has_addresses_of_its_own() {
         let settings = NetworkSettings {
-            block: prefix(Ipv4Addr::new(10, 0, 0, 16), 28),
+            block: Prefix::new(Ipv4Addr::new(10, 0, 0, 16).into(), 28).unwrap(),
             ..NetworkSettings::default()
         };
         let addresses = Addresses::new(&settings).unwrap();
@@ -165,8 +164,8 @@ mod tests {
         for (block, block6) in [("10.0.0.0", 96), ("fd00::", 96), ("10.0.0.0", 97)] {
             let length = if block6 == 96 { 29 } else { 18 };
             let settings = NetworkSettings {
-                block: prefix(block.parse::<IpAddr>().unwrap(), length),
-                block6: prefix(Ipv6Addr::LOCALHOST, block6),
+                block: Prefix::new(block.parse().unwrap(), length).unwrap(),
+                block6: Prefix::new(Ipv6Addr::LOCALHOST.into(), block6).unwrap(),
                 permitted: Vec::new(),
             };
             assert!(Addresses::new(&settings).is_err(), "{settings:?}");

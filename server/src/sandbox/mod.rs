@@ -3,7 +3,7 @@
 //!
 //! - [`client`]: the socket. [`host`]: the requests. [`sandbox`], [`instance_cgroup`]: their results.
 //! - [`network`]: a sandbox's way out, and its refusals. [`refusals`]: the kernel's reports of them.
-//! - [`prewarmed`]: the state of pre-warmed sandboxes.
+//! - [`prewarmed`]: the state of pre-warmed sandboxes. [`usage`]: memory and processes of cgroups.
 //!
 //! What anybody may read of processes and cgroups is read here, without asking. `server/docs/sandbox.md` explains how each
 //! resource is contained, `server/docs/privileges.md` which process may do what.
@@ -16,6 +16,7 @@ mod prewarmed;
 mod refusals;
 #[allow(clippy::module_inception)]
 mod sandbox;
+mod usage;
 
 use std::path::PathBuf;
 use std::time::Duration;
