@@ -11,6 +11,8 @@ readonly WEB=93.184.216.34 WEB6=2606:2800:220:1::34 OTHER=93.184.216.99
 # As compose names it.
 readonly NAME=hearth_hearth_1
 
+(($$ == 1)) || die "scripts/container.sh starts this, in namespaces of its own"
+
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 exec 3>&1
@@ -51,7 +53,7 @@ is() {
 # soon COMMAND...: within a minute.
 soon() {
   local end=$((SECONDS + 60))
-  until "$@"; do
+  until "$@" >>"$LOG" 2>&1 3>&1; do
     ((SECONDS < end)) || return 1
     sleep 0.2
   done
@@ -71,7 +73,7 @@ token_is_in_the_log() {
 # deploy NAME RUNTIME FILE [ARGUMENT...]
 deploy() {
   api /api/v1/functions --output "$scratch/deployed" --form "name=$1" --form "runtime=$2" --form "code=@$scratch/$3" "${@:4}" || {
-    sed 's/^/# /' "$scratch/deployed" >&3
+    echo "# $(cat "$scratch/deployed")" >&3
     return 1
   }
 }
@@ -122,11 +124,23 @@ PY
 # namespaces: the network and process namespaces of everything here.
 namespaces() { lsns --noheadings --output NS --type net && lsns --noheadings --output NS --type pid; }
 
-# cgroups: those of containers, with what Hearth makes below.
-cgroups() { find /sys/fs/cgroup -mindepth 2 -type d -path '*/libpod_parent/*' 2>/dev/null || true; }
+# cgroups: the container's, with what Hearth makes below.
+cgroups() {
+  find /sys/fs/cgroup -type d -path "*/libpod-$(podman inspect --format '{{.Id}}' "$NAME")*" 2>/dev/null || true
+}
 
-# The host of the containers.
+# The host of the containers: podman's locks, names of networks and sockets are seen here only.
+resolvers=$(cat /etc/resolv.conf)
+mount -t tmpfs -o mode=755 tmpfs /run
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+if [[ ! -e /etc/resolv.conf ]]; then
+  mkdir -p "$(dirname "$(readlink -m /etc/resolv.conf)")"
+  echo "$resolvers" >/etc/resolv.conf
+fi
 ip link set lo up
+# What a run that was killed has left in podman's database.
+podman rm --all --force --volumes >>"$LOG" 2>&1
+podman volume prune --force >>"$LOG" 2>&1
 NAMESPACES_BEFORE=$(namespaces)
 readonly NAMESPACES_BEFORE
 podman network create --label io.podman.compose.project=hearth --subnet "$NETWORK" --ipv6 --subnet "$NETWORK6" \
@@ -184,7 +198,7 @@ drains() {
   caller=$!
   soon busy || return
   began=$SECONDS
-  compose stop || return
+  compose stop --timeout "$GRACE" || return
   wait "$caller" || true
   echo "# the container ended after $((SECONDS - began)) s, the call with $(cat "$scratch/status")" >&3
   is "$status" cat "$scratch/status" && is "0 false" podman inspect --format '{{.State.ExitCode}} {{.State.OOMKilled}}' "$NAME" &&
@@ -245,11 +259,11 @@ check "SIGTERM: a running call is finished, the container ends with 0" drains 5 
 check "the container starts again" compose start
 check "it becomes healthy" healthy
 check "SIGTERM: a call longer than the drain is cut off, the container ends with 0 in the grace period" drains 50 503
-podman rm --force --time 1 web other >>"$LOG" 2>&1
+podman rm --force --volumes --time 0 web other >>"$LOG" 2>&1
 check "no process, cgroup or namespace is left of a stopped container" nothing_is_left
 check "compose down --volumes removes the container and its data" removed
 podman network rm hearth_default >>"$LOG" 2>&1
-find /sys/fs/cgroup -depth -type d -name libpod_parent -exec rmdir {} \; 2>/dev/null
+find /sys/fs/cgroup -depth -type d -path "*/libpod_parent*" -exec rmdir {} \; 2>/dev/null
 
 checked || {
   say "podman's log: $LOG"
