@@ -13,7 +13,7 @@ const RATE: &str = "requests/s";
 const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
 
 /// What is to be known of each suite before its figures are read.
-const INTRODUCTIONS: [(&str, &str); 8] = [
+const INTRODUCTIONS: [(&str, &str); 9] = [
     (
         "ring",
         "The shared-memory ring alone, then a round trip of 1 KB by every way that two parts of a program talk. Where a \
@@ -43,6 +43,11 @@ const INTRODUCTIONS: [(&str, &str); 8] = [
          its sockets included and the client's not, over the requests it answered: below a core's worth of it, what is idle is not \
          counted. Hearth is there twice: as it starts, and with `HEARTH_BUSY_POLL_US=0`, where neither side spins before it \
          sleeps.",
+    ),
+    (
+        "uploads",
+        "One client sends 100 MB to a function's URL, and the same to a server that is nothing but the language's own HTTP \
+         server, in turns. Both take the whole body and answer how long it is; the function gets it as bytes.",
     ),
     (
         "bursts",
