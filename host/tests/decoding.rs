@@ -58,6 +58,7 @@ fn request() -> impl Strategy<Value = Request> {
             .prop_map(|((sequence, key, most), name)| { Request::Dump(sequence, key, most, name) }),
         (any::<u64>(), name()).prop_map(|(sequence, name)| Request::RemoveImage(sequence, name)),
         any::<u64>().prop_map(Request::Shutdown),
+        any::<(u32, bool)>().prop_map(|(thread, raised)| Request::Prioritize(thread, raised)),
     ]
 }
 
@@ -165,7 +166,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
         let is_key = (16..24).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 17, 100, 255] {
+    for kind in [0, 18, 100, 255] {
         let mut unknown = bytes;
         unknown[0] = kind;
         assert_eq!(Request::decode(&unknown), Err(Malformed::Kind(kind)));
@@ -195,7 +196,7 @@ fn arbitrary_bytes() {
             let mut sized = [0; REQUEST_BYTES];
             let length = input.len().min(REQUEST_BYTES);
             sized[..length].copy_from_slice(&input[..length]);
-            sized[0] %= 18;
+            sized[0] %= 19;
             if let Ok(request) = Request::decode(&sized) {
                 assert_eq!(request.encode(), sized);
             }

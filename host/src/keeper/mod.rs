@@ -12,7 +12,7 @@
 //! Two helpers have threads of their own, because what they do takes long: [`attach`] and [`images`](crate::images).
 //!
 //! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance. [`outbox`]: the socket.
-//! - [`host`]: what it works on. [`jobs`]: what it does later.
+//! - [`host`]: what it works on. [`jobs`]: what it does later. [`priority`]: that of the server's threads.
 //! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
 //!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
 
@@ -26,6 +26,7 @@ mod lifecycle;
 mod live;
 mod outbox;
 mod prewarmed;
+mod priority;
 mod requests;
 mod site;
 

@@ -84,6 +84,7 @@ impl Keeper {
                 self.closed.push(sequence);
                 self.close();
             }
+            Request::Prioritize(thread, raised) => self.prioritize(thread, raised),
         }
     }
 

@@ -16,6 +16,8 @@ const DUMPABLE: u8 = 2;
 const RESTORES: u8 = 4;
 /// Flag: what the import has started, in the template's cgroup, is meant, too.
 const WITH_TEMPLATE: u8 = 1;
+/// Flag: the priority is the raised one.
+const RAISED: u8 = 1;
 
 /// The numbers of a sandbox to be made; its [`Papers`](super::Papers) come along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +82,8 @@ pub enum Request {
     RemoveImage(Sequence, String),
     /// Destroy all sandboxes, and say so. Nothing can be made after that.
     Shutdown(Sequence),
+    /// Give a thread of the server the raised priority, if true, or the ordinary one.
+    Prioritize(u32, bool),
 }
 
 impl Request {
@@ -196,6 +200,12 @@ impl Request {
                 sequence: *sequence,
                 ..empty
             },
+            Self::Prioritize(thread, raised) => Frame {
+                kind: 17,
+                flags: if *raised { RAISED } else { 0 },
+                number: *thread,
+                ..empty
+            },
         }
     }
 
@@ -235,6 +245,7 @@ impl Request {
             14 => Self::Dump(sequence, key, frame.amount, name),
             15 => Self::RemoveImage(sequence, name),
             16 => Self::Shutdown(sequence),
+            17 => Self::Prioritize(frame.number, has(RAISED)),
             kind => return Err(Malformed::Kind(kind)),
         })
     }
