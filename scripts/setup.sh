@@ -206,6 +206,7 @@ follows_bench() {
     say "cannot fetch them; skipping what needs them"
   fetch_packages "$BENCH_PACKAGES" imported "NumPy and FastAPI (make bench deploys functions with them)" ||
     say "cannot fetch them; skipping what needs them"
+  scripts/packages.sh pandas || say "cannot fetch it; skipping what needs it"
 }
 
 # tool_is_here NAME VERSION

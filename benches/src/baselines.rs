@@ -102,6 +102,17 @@ pub fn packages() -> anyhow::Result<PathBuf> {
     Ok(packages)
 }
 
+/// The zip of one of the functions with real packages that the tests deploy.
+pub fn function_package(name: &str) -> anyhow::Result<PathBuf> {
+    let zip = root().join(".tools/packages").join(format!("{name}.zip"));
+    ensure!(
+        zip.is_file(),
+        "{} is missing: scripts/setup.sh bench fetches it from PyPI",
+        zip.display()
+    );
+    Ok(zip)
+}
+
 /// The repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -75,6 +75,7 @@ fn request() -> impl Strategy<Value = Request> {
         (any::<(u64, u64)>(), resolved())
             .prop_map(|((sequence, key), resolved)| Request::Allow(sequence, key, resolved)),
         any::<(u64, u64)>().prop_map(|(sequence, key)| Request::Counters(sequence, key)),
+        any::<(u32, bool)>().prop_map(|(thread, raised)| Request::Prioritize(thread, raised)),
     ]
 }
 
@@ -204,7 +205,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
         let is_key = (1..9).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 20, 100, 255] {
+    for kind in [0, 21, 100, 255] {
         let mut unknown = bytes;
         unknown[0] = kind;
         assert_eq!(
@@ -239,7 +240,7 @@ fn arbitrary_bytes() {
             let mut sized = [0; REQUEST_BYTES];
             let length = input.len().min(REQUEST_BYTES);
             sized[..length].copy_from_slice(&input[..length]);
-            sized[0] %= 21;
+            sized[0] %= 22;
             if let Ok(request) = Request::decode(&sized) {
                 assert_eq!(request.encode(), sized);
             }

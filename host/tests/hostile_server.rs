@@ -5,11 +5,13 @@ mod conversation;
 use std::fs;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 use hearth_host::protocol::request::{Order, Target};
-use hearth_host::protocol::{Papers, REQUEST_BYTES, Reply, Request};
+use hearth_host::protocol::{Papers, REQUEST_BYTES, Refusal, Reply, Request};
 use hearth_host::{Host, HostProcessError, Probed, SandboxError, UIDS};
+use rustix::process::Pid;
 
 use conversation::{Conversation, TIMEOUT, processes_of, settings, until};
 
@@ -159,6 +161,44 @@ fn another_process_or_cgroup_is_left_alone() {
     assert!(!state.contains(") T "), "it is not stopped: {state}");
     bystander.kill().expect("killed");
     bystander.wait().expect("gone");
+    talk.hang_up();
+}
+
+#[test]
+fn only_the_servers_own_threads_are_prioritized() {
+    let talk = Conversation::begin();
+    let (key, _) = talk.create(0);
+    let sleep = |uid| {
+        let mut command = std::process::Command::new("/bin/sleep");
+        command.arg("600").uid(uid).spawn().expect("sleep")
+    };
+    let (mut own, mut other) = (sleep(UIDS.start - 1), sleep(UIDS.start - 2));
+    let niceness = |pid: u32| {
+        let pid = Pid::from_raw(pid.cast_signed()).expect("a pid");
+        rustix::process::getpriority_process(Some(pid)).expect("it runs")
+    };
+    let ordinary = niceness(own.id());
+    let strangers = [std::process::id(), 1, other.id()];
+    let before = strangers.map(niceness);
+    for pid in strangers.into_iter().chain([0, u32::MAX, own.id()]) {
+        talk.say(&Request::Prioritize(pid, true));
+    }
+    until("the server's thread is prioritized", || {
+        niceness(own.id()) < ordinary
+    });
+    // Once more is not higher.
+    let raised = niceness(own.id());
+    talk.say(&Request::Prioritize(own.id(), true));
+    talk.say(&Request::InstanceCgroup(1, key));
+    while !matches!(talk.hear().0, Reply::InstanceCgroup(1, ..)) {}
+    assert_eq!(niceness(own.id()), raised);
+    assert_eq!(strangers.map(niceness), before);
+    talk.say(&Request::Prioritize(own.id(), false));
+    until("it is ordinary again", || niceness(own.id()) == ordinary);
+    for child in [&mut own, &mut other] {
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+    }
     talk.hang_up();
 }
 

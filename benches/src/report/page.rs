@@ -13,7 +13,7 @@ const RATE: &str = "requests/s";
 const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
 
 /// What to know of each suite before reading its figures.
-const INTRODUCTIONS: [(&str, &str); 8] = [
+const INTRODUCTIONS: [(&str, &str); 9] = [
     (
         "ring",
         "The shared-memory ring alone, then a round trip of 1 KB over every common transport. Where reading the clock \
@@ -44,6 +44,11 @@ const INTRODUCTIONS: [(&str, &str); 8] = [
          its processes, including the kernel's work for its sockets but not the client's, divided by the requests \
          answered; below one core's worth, idle time is not counted. Hearth appears twice: with defaults, and with \
          `HEARTH_BUSY_POLL_US=0`, where neither side spins before it sleeps.",
+    ),
+    (
+        "uploads",
+        "One client sends 100 MB to a function's URL, and the same to a server that is nothing but the language's own HTTP \
+         server, in turns. Both take the whole body and answer how long it is; the function gets it as bytes.",
     ),
     (
         "bursts",

@@ -8,6 +8,8 @@ mod first;
 mod fork;
 mod large;
 mod many;
+mod pandas;
+mod restarted;
 mod restore;
 mod threads;
 mod workshop;
@@ -30,6 +32,10 @@ pub use deployed::{AT_ONCE, CATEGORY as AFTER_DEPLOY, HALF_A_MINUTE, p90_of};
 pub use first::requests as first_requests;
 pub use first::{end_instances, kill_instances, request_one};
 pub use large::run as large;
+pub use pandas::run as pandas;
+pub use pandas::{BOOT as PANDAS_BOOT, CATEGORY as PANDAS};
+pub use restarted::run as restarted;
+pub use restarted::{AFTER as AFTER_RESTART, ASLEEP as BEFORE_RESTART, CATEGORY as RESTART, READY};
 pub use threads::CATEGORY as WITH_THREADS;
 pub use threads::restored as restored_with_threads;
 pub use threads::run as with_threads;
@@ -89,7 +95,9 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     many::run(scale, document)?;
     alive::run(scale, document)?;
     deployed::run(scale, document)?;
-    large::run(scale, document)
+    large::run(scale, document)?;
+    pandas::run(scale, document)?;
+    restarted::run(scale, document)
 }
 
 /// The part about forks alone.

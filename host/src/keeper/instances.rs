@@ -184,7 +184,7 @@ impl Keeper {
     }
 }
 
-fn number(pid: u32) -> Option<Pid> {
+pub(super) fn number(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
 }
 

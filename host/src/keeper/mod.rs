@@ -13,7 +13,7 @@
 //! [`network`](crate::network).
 //!
 //! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance; [`outbound`]: a network. [`outbox`]: the socket.
-//! - [`jobs`]: what it does later.
+//! - [`jobs`]: what it does later. [`priority`]: that of the server's threads.
 //! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
 //!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
 
@@ -27,6 +27,7 @@ mod live;
 mod outbound;
 mod outbox;
 mod prewarmed;
+mod priority;
 mod requests;
 mod site;
 

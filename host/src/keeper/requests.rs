@@ -86,6 +86,7 @@ impl Keeper {
                 self.closed.push(sequence);
                 self.close();
             }
+            Request::Prioritize(thread, raised) => self.prioritize(thread, raised),
         }
     }
 

@@ -79,6 +79,8 @@ pub enum Request {
     Allow(Sequence, Key, Resolved),
     /// What has the kernel counted for a sandbox?
     Counters(Sequence, Key),
+    /// Give a thread of the server the raised priority, if true, or the ordinary one.
+    Prioritize(u32, bool),
 }
 
 fields_of!(Order {
@@ -110,6 +112,7 @@ variants_of!(Request {
     17 => SetPolicy(sequence, key),
     18 => Allow(sequence, key, resolved),
     19 => Counters(sequence, key),
+    20 => Prioritize(thread, raised),
 });
 
 impl Request {

@@ -54,6 +54,7 @@ impl Engine {
                 packages,
                 compiler,
                 pressure: super::pressure::Pressure::open(),
+                threads: super::priority::Threads::default(),
                 bodies: super::invoke::Bodies::default(),
                 refused_stamps: AtomicU64::new(0),
                 draining: AtomicBool::new(false),
@@ -84,6 +85,7 @@ impl Engine {
         engine.keep_wanted_images().await?;
         tokio::spawn(engine.clone().bring_up(functions));
         tokio::spawn(engine.clone().keep_house());
+        tokio::spawn(engine.clone().keep_priority());
         Ok(engine)
     }
 
@@ -191,6 +193,7 @@ impl Engine {
     /// Refuses new requests and changes from now on.
     pub fn begin_drain(&self) {
         self.inner.draining.store(true, Ordering::Release);
+        self.inner.threads.begin_drain();
     }
 
     /// Waits for the running invocations until `deadline`, then ends every sandbox. Returns how many were cut off.

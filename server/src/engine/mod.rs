@@ -11,6 +11,7 @@ mod lifecycle;
 mod logs;
 mod network;
 mod pressure;
+mod priority;
 mod registry;
 mod summary;
 mod types;
@@ -56,6 +57,8 @@ struct Inner {
     compiler: Compiler,
     /// Whether other work waits for a processor.
     pressure: pressure::Pressure,
+    /// Those that serve invocations.
+    threads: priority::Threads,
     /// What is read of requests' bodies ahead of their instances.
     bodies: invoke::Bodies,
     /// Answers whose worker's stamps contradicted this side's clock.

@@ -10,6 +10,7 @@ use hearth_host::protocol::{Papers, Request};
 use hearth_host::{Probed, SandboxError};
 use parking_lot::Mutex;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::thread::Pid;
 
 use super::client::{Answer, Client, introduction, relative};
 use super::{
@@ -98,6 +99,13 @@ impl Host {
     pub fn end_prewarmed(&self, runtime_name: &str) {
         let runtime = runtime_name.to_owned();
         self.0.client.send(Request::EndPrewarmed(runtime));
+    }
+
+    /// Gives a thread of this process the raised priority, or the ordinary one again, without waiting for it. Does nothing
+    /// where the host cannot.
+    pub fn prioritize(&self, thread: Pid, raised: bool) {
+        let thread = thread.as_raw_nonzero().get().cast_unsigned();
+        self.0.client.send(Request::Prioritize(thread, raised));
     }
 
     /// The pre-warmed sandboxes.

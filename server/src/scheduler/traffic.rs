@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 pub struct Traffic {
     /// Invocations in progress.
     running: AtomicU64,
+    /// Most at a time since [`Self::take_most`].
+    most: AtomicU64,
     /// When an invocation last ended, in ms since `origin`.
     last: AtomicU64,
     origin: Instant,
@@ -17,6 +19,7 @@ impl Default for Traffic {
     fn default() -> Self {
         Self {
             running: AtomicU64::new(0),
+            most: AtomicU64::new(0),
             last: AtomicU64::new(0),
             origin: Instant::now(),
         }
@@ -26,7 +29,11 @@ impl Default for Traffic {
 impl Traffic {
     /// An invocation began.
     pub fn begin(&self) {
-        self.running.fetch_add(1, Ordering::AcqRel);
+        let running = self.running.fetch_add(1, Ordering::AcqRel) + 1;
+        // Looked at before it is written: it is every request's.
+        if running > self.most.load(Ordering::Relaxed) {
+            self.most.fetch_max(running, Ordering::Relaxed);
+        }
     }
 
     /// An invocation ended.
@@ -43,6 +50,11 @@ impl Traffic {
     /// Invocations in progress.
     pub fn running(&self) -> u64 {
         self.running.load(Ordering::Acquire)
+    }
+
+    /// Most invocations that were under way at a time since this was last asked.
+    pub fn take_most(&self) -> u64 {
+        self.most.swap(self.running(), Ordering::Relaxed)
     }
 
     /// Time since the last call. Nothing while one is running.
@@ -74,6 +86,19 @@ mod tests {
         assert_eq!(traffic.running(), 0);
         std::thread::sleep(Duration::from_millis(2));
         assert!(traffic.quiet_for() > Duration::ZERO);
+    }
+
+    #[test]
+    fn the_most_at_a_time_is_remembered_once() {
+        let traffic = Traffic::default();
+        for _ in 0..3 {
+            traffic.begin();
+        }
+        traffic.end();
+        assert_eq!((traffic.take_most(), traffic.take_most()), (3, 2));
+        traffic.end();
+        traffic.end();
+        assert_eq!((traffic.take_most(), traffic.take_most()), (2, 0));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use hearth::serve::Connections;
 use hearth::store::Store;
 use hearth::uploads::Uploads;
 use hearth::{admin, network, serve, system};
-use hearth_abi::time_slice::take_short_time_slices;
+use hearth_abi::time_slice::take_short_time_slices_alone;
 use hearth_host::process::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -66,8 +66,9 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(|| {
-            // Where the kernel does not let it, it works all the same.
-            let _ = take_short_time_slices();
+            // Where the kernel does not let it, it works all the same. Not for the database's threads and others, which
+            // must not get a raised priority either.
+            let _ = take_short_time_slices_alone();
         })
         .build()
     {

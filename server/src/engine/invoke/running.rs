@@ -28,11 +28,13 @@ impl Running {
     /// needs neither.
     pub(super) fn has_free_core(&self) -> bool {
         let inner = &self.0.inner;
+        let contended = inner.pressure.is_high();
+        inner.threads.note(contended);
         let running = inner.resources.traffic.running();
         let at_work = running.saturating_sub(inner.bodies.awaited() as u64);
         !inner.resources.busy_poll.is_zero()
             && at_work * 2 <= u64::from(inner.resources.cores)
-            && !inner.pressure.is_high()
+            && !contended
     }
 
     /// A worker's stamps contradicted this side's clock.
