@@ -5,7 +5,9 @@ pub mod bursts;
 pub mod busy;
 pub mod compare;
 pub mod console;
+mod median;
 pub mod memory;
+pub mod network;
 pub mod ring;
 pub mod slow;
 pub mod starts;
@@ -19,13 +21,14 @@ use crate::scale::Scale;
 pub type Suite = fn(Scale, &mut Document) -> anyhow::Result<()>;
 
 /// All of them by name, in the order in which they run and stand in the report.
-pub const ALL: [(&str, Suite); 8] = [
+pub const ALL: [(&str, Suite); 9] = [
     ("ring", ring::run),
     ("starts", starts::run),
     ("warm", warm::run),
     ("bursts", bursts::run),
     ("busy", busy::run),
     ("slow", slow::run),
+    ("network", network::run),
     ("memory", memory::run),
     ("console", console::run),
 ];
