@@ -1,5 +1,6 @@
-//! Where the kernel reports what it refused (`NFLOG`): a netlink socket, set up here and read by the server, which may do
-//! nothing else with it: netlink asks who made a socket and who uses it, and both must be root.
+//! Where the kernel reports what it refused (`NFLOG`), and which connections have begun and ended: a netlink socket, set up here
+//! and read by the server, which may do nothing else with it: netlink asks who made a socket and who uses it, and both must be
+//! root.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,12 +18,14 @@ const BIND: u8 = 1;
 const COPY_PACKET: u8 = 2;
 /// Bytes of a packet that are copied at most; a rule may say fewer.
 const COPIED: u32 = 256;
+/// Groups of connections' reports (`linux/netfilter/nfnetlink_compat.h`): those that begin, and those that are over.
+const CONNECTIONS: u32 = 1 | 4;
 /// Reports that wait for the server, bytes. What does not fit is lost, and counted all the same.
 const BUFFER: usize = 1 << 20;
 
 /// Of the calling thread's network namespace.
 pub(super) fn open(group: u16) -> io::Result<OwnedFd> {
-    let socket = Netlink::open(Some(netlink::NETFILTER))?;
+    let socket = Netlink::open_in_groups(Some(netlink::NETFILTER), CONNECTIONS)?;
     let group = group.to_be_bytes();
     let head = [0, 0, group[0], group[1]];
     let mut bind = Messages::default();

@@ -7,7 +7,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::attached::Inner;
+use super::labels::Labelled;
 use super::ledger::{DestinationView, Ledger, NetworkTotals};
+use super::reached::ReachedView;
 use super::{Node, kernel};
 use crate::model::{Network, NetworkPolicy, Rule};
 use crate::sandbox::KernelPolicy;
@@ -104,6 +106,16 @@ impl FunctionNetwork {
     /// What was refused, or allowed because of a dry run, since the server started; the latest first.
     pub fn destinations(&self) -> Vec<DestinationView> {
         self.ledger.lock().destinations()
+    }
+
+    /// What was reached since the server started; the latest first.
+    pub fn reached(&self) -> Vec<ReachedView> {
+        self.ledger.lock().reached.views()
+    }
+
+    /// Traffic and refusals by destination, for metrics.
+    pub fn labelled(&self) -> Vec<(Arc<str>, Labelled)> {
+        self.ledger.lock().labels.all()
     }
 
     /// Entries that would allow what a dry run has seen.

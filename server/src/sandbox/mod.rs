@@ -1,7 +1,7 @@
 //! Sandboxes, as the server has them: whatever needs root is asked of the host process (`hearth-host`), over one socket.
 //!
 //! - [`client`]: the socket. [`host`]: what can be asked for. [`sandbox`], [`instance_cgroup`]: what comes of it.
-//! - [`network`]: a sandbox's way out, and what was refused to leave. [`refusals`]: how the kernel says so.
+//! - [`network`]: a sandbox's way out. [`reports`]: what the kernel tells of packets and connections.
 //! - [`prewarmed`]: what is known of pre-warmed sandboxes.
 //!
 //! What anybody may read of processes and cgroups is read here, without asking. `server/docs/sandbox.md` explains how each
@@ -12,7 +12,7 @@ mod host;
 mod instance_cgroup;
 mod network;
 mod prewarmed;
-mod refusals;
+mod reports;
 #[allow(clippy::module_inception)]
 mod sandbox;
 
@@ -29,8 +29,8 @@ pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
 
 pub use self::network::{
-    Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix, Prefixed,
-    Protocol, Refusal, RefusalReason, Refusals, Resolved,
+    Connection, Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix,
+    Prefixed, Protocol, Refusal, RefusalReason, Report, Reports, Resolved,
 };
 
 /// What this host can do, for `GET /api/v1/node`.

@@ -1,4 +1,4 @@
-//! `/functions/{name}/network`: traffic, and what was refused.
+//! `/functions/{name}/network`: traffic, what was reached, and what was refused.
 
 use askama::Template;
 
@@ -26,6 +26,27 @@ pub struct DestinationRow {
     pub rule: String,
 }
 
+/// A destination that was reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReachedRow {
+    /// The name, or the address where there is none.
+    pub place: String,
+    /// The address of a name; empty where there is no name.
+    pub address: String,
+    /// Port and protocol.
+    pub port: String,
+    /// How many.
+    pub connections: String,
+    /// Bytes from the function.
+    pub sent: String,
+    /// Bytes to it.
+    pub received: String,
+    /// When it was last, for people.
+    pub last: String,
+    /// The same for machines.
+    pub last_machine: String,
+}
+
 /// `network.html`.
 #[derive(Debug, Clone, Template)]
 #[template(path = "network.html")]
@@ -42,6 +63,8 @@ pub struct NetworkPage {
     pub is_open: bool,
     /// Name and value of each figure.
     pub figures: Vec<(&'static str, String)>,
+    /// What was reached, the latest first.
+    pub reached: Vec<ReachedRow>,
     /// What was not simply allowed, the latest first.
     pub destinations: Vec<DestinationRow>,
     /// What a dry run would write.

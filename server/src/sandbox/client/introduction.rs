@@ -17,14 +17,14 @@ pub(in crate::sandbox) struct Introduction {
     /// Directory of all sandboxes' cgroups in the memory hierarchy.
     pub(super) cgroups: PathBuf,
     pub(in crate::sandbox) init: String,
-    /// Where the kernel says what it refused.
-    pub(in crate::sandbox) refusals: Option<OwnedFd>,
+    /// Where the kernel tells of packets and connections.
+    pub(in crate::sandbox) reports: Option<OwnedFd>,
 }
 
 /// Reads what the host process says of itself. Blocking; it is there already, or in a moment.
 pub(in crate::sandbox) fn introduction(socket: &OwnedFd) -> io::Result<Introduction> {
     let mut capabilities = Vec::new();
-    let mut refusals = None;
+    let mut reports = None;
     loop {
         match receive(socket)? {
             Some((
@@ -47,14 +47,14 @@ pub(in crate::sandbox) fn introduction(socket: &OwnedFd) -> io::Result<Introduct
                     version,
                 });
             }
-            Some((Reply::Refusals, mut fds)) => refusals = fds.pop(),
+            Some((Reply::Refusals, mut fds)) => reports = fds.pop(),
             Some((Reply::Up { v2, cgroups, init }, _)) => {
                 return Ok(Introduction {
                     capabilities,
                     version: if v2 { Version::V2 } else { Version::V1 },
                     cgroups: cgroups.into(),
                     init,
-                    refusals,
+                    reports,
                 });
             }
             Some(_) => return Err(io::Error::other("the host process says something else")),

@@ -2,7 +2,7 @@
 
 use super::samples::{HOSTILE, chrome, head};
 use super::{assert_harmless, html};
-use crate::pages::{DestinationRow, NetworkPage};
+use crate::pages::{DestinationRow, NetworkPage, ReachedRow};
 
 fn page() -> NetworkPage {
     NetworkPage {
@@ -12,6 +12,12 @@ fn page() -> NetworkPage {
         dry_run: true,
         is_open: true,
         figures: vec![("Sent", "1 KiB".into())],
+        reached: vec![ReachedRow {
+            place: HOSTILE.into(),
+            address: "192.0.2.1".into(),
+            port: "443/tcp".into(),
+            ..ReachedRow::default()
+        }],
         destinations: vec![
             DestinationRow {
                 place: HOSTILE.into(),
