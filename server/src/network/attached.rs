@@ -42,8 +42,6 @@ pub(super) struct Inner {
     /// more.
     in_force: RwLock<Arc<NetworkPolicy>>,
     permits: Mutex<Permits>,
-    /// Counts policies.
-    generation: AtomicU64,
 }
 
 impl Drop for Inner {
@@ -64,7 +62,6 @@ impl WayOut {
             function: function.clone(),
             in_force: RwLock::new(self.policy.clone()),
             permits: Mutex::default(),
-            generation: AtomicU64::new(0),
         });
         function.node.register(id, &inner);
         function.joined(&inner);
@@ -132,7 +129,6 @@ impl Inner {
         let told = kernel::policy(&policy, self.function.node.open(), resolved);
         // Should the kernel not take it, no name is allowed by the former one: that may be wider.
         *in_force = policy;
-        self.generation.fetch_add(1, Ordering::Relaxed);
         self.outbound.set_policy(&told).await.inspect_err(|_| {
             *in_force = Arc::default();
         })
@@ -193,10 +189,6 @@ impl Inner {
 }
 
 impl Names for Inner {
-    fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Relaxed)
-    }
-
     async fn may_ask(&self, name: &str) -> bool {
         let policy = self.in_force.read().await.clone();
         let allowed = policy.dry_run || policy.allows_name(name);

@@ -82,7 +82,7 @@ async def use_pools(event):
     if "redis" not in kept:
         kept["redis"] = redis.asyncio.Redis(host="cache.example.com")
         kept["postgresql"] = AsyncConnectionPool(
-            event["postgresql"], min_size=1, max_size=2, open=False, check=AsyncConnectionPool.check_connection
+            event["postgresql"], min_size=1, max_size=1, open=False, check=AsyncConnectionPool.check_connection
         )
         await kept["postgresql"].open(wait=True, timeout=TIMEOUT)
     async with kept["postgresql"].connection() as connection:

