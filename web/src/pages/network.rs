@@ -3,10 +3,10 @@
 use askama::Template;
 
 use crate::chrome::Chrome;
-use crate::pages::{FunctionHead, Tab};
+use crate::pages::{FunctionHead, Moment, Tab};
 
 /// A destination that was not simply allowed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct DestinationRow {
     /// The name, or the address where there is none.
     pub place: String,
@@ -18,16 +18,14 @@ pub struct DestinationRow {
     pub outcome: &'static str,
     /// How often.
     pub count: String,
-    /// When it was last, for people.
-    pub last: String,
-    /// The same for machines.
-    pub last_machine: String,
+    /// When it was last.
+    pub last: Moment,
     /// The entry that would allow it; empty where none can.
     pub rule: String,
 }
 
 /// A destination that was reached.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct ReachedRow {
     /// The name, or the address where there is none.
     pub place: String,
@@ -41,10 +39,8 @@ pub struct ReachedRow {
     pub sent: String,
     /// Bytes to it.
     pub received: String,
-    /// When it was last, for people.
-    pub last: String,
-    /// The same for machines.
-    pub last_machine: String,
+    /// When it was last.
+    pub last: Moment,
 }
 
 /// `network.html`.

@@ -7,8 +7,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use hearth_web::format;
-use hearth_web::pages::{DestinationRow, NetworkPage, ReachedRow};
+use hearth_web::pages::{DestinationRow, Moment, NetworkPage, ReachedRow};
 use hearth_web::respond;
+use jiff::Timestamp;
 
 use crate::http::App;
 use crate::http::problem::Problem;
@@ -65,6 +66,13 @@ fn place(name: Option<&str>, address: Option<IpAddr>) -> (String, String) {
     }
 }
 
+fn moment(at: Timestamp) -> Moment {
+    Moment {
+        at,
+        now: Timestamp::now(),
+    }
+}
+
 fn reached(seen: &ReachedView) -> ReachedRow {
     let (place, address) = place(seen.name.as_deref(), Some(seen.address));
     ReachedRow {
@@ -74,8 +82,7 @@ fn reached(seen: &ReachedView) -> ReachedRow {
         connections: format::count(seen.connections),
         sent: format::bytes(seen.bytes_out),
         received: format::bytes(seen.bytes_in),
-        last: format::absolute(seen.last_seen),
-        last_machine: format::machine(seen.last_seen),
+        last: moment(seen.last_seen),
     }
 }
 
@@ -95,8 +102,7 @@ fn row(seen: &DestinationView) -> DestinationRow {
             Outcome::DryRun => "allowed by the dry run",
         },
         count: format::count(seen.count),
-        last: format::absolute(seen.last_seen),
-        last_machine: format::machine(seen.last_seen),
+        last: moment(seen.last_seen),
         rule: seen.rule.clone().unwrap_or_default(),
     }
 }
