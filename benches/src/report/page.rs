@@ -12,7 +12,7 @@ const RATE: &str = "requests/s";
 /// The columns of figures that a category may have beside its latencies: unit, and what stands above.
 const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
 
-/// What to know of each suite before reading its figures.
+/// What is to be known of each suite before its figures are read.
 const INTRODUCTIONS: [(&str, &str); 9] = [
     (
         "ring",
@@ -68,6 +68,14 @@ const INTRODUCTIONS: [(&str, &str); 9] = [
         "One client calls a Python function over one connection, by itself and beside 500 deliberately slow clients: \
          silent, dripping a byte every 200 ms into request line, head, body or chunk, not reading a function's \
          response or an event stream, idle after a request. Clients that the server cuts off reconnect. Interleaved.",
+    ),
+    (
+        "network",
+        "The same client and servers, in turns: in a sandbox, whose packets pass its policy, the gateway and the host's own \
+         namespace, which translates their address; and in a namespace that one veth pair joins to the servers'. A policy costs \
+         two hops more and its rules. A ratio is the median of those of single rounds, from and to is the interval that holds it \
+         with 95 %. The functions with a policy and without reach for nothing: what is compared is the sandbox's network by \
+         itself.",
     ),
     (
         "memory",

@@ -3,15 +3,13 @@
 //! A machine's speed drifts by more within a minute than most changes cost, so each round measures both builds right
 //! after each other, and a row is the median of the ratios of several lives of both servers.
 
-mod median;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::json;
 
-use self::median::{interval_of_median, middle};
+use super::median::{interval_of_median, middle};
 use super::starts::{fall_asleep, first_requests, kill_instances, request_one};
 use crate::burst::burst;
 use crate::client::Connection;

@@ -5,7 +5,9 @@ pub mod bursts;
 pub mod busy;
 pub mod compare;
 pub mod console;
+mod median;
 pub mod memory;
+pub mod network;
 pub mod ring;
 pub mod slow;
 pub mod starts;
@@ -28,6 +30,7 @@ pub const ALL: [(&str, Suite); 9] = [
     ("bursts", bursts::run),
     ("busy", busy::run),
     ("slow", slow::run),
+    ("network", network::run),
     ("memory", memory::run),
     ("console", console::run),
 ];

@@ -1,7 +1,9 @@
-//! The addresses of sandboxes: one IPv4 and one IPv6 address each, by slot number.
+//! Which addresses sandboxes have: one of IPv4 and one of IPv6 each, whose last bits are the number of their slot. By these
+//! the server tells whose a connection is that the kernel reports.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
 use crate::protocol::Prefix;
 use crate::settings::NetworkSettings;
@@ -11,7 +13,8 @@ pub(super) const UPLINK: u32 = 1000;
 pub(super) const INTERFACE: u32 = UPLINK;
 /// Bits of an address that distinguish the sandboxes of one Hearth: enough for every possible sandbox.
 const SHARE_BITS: u8 = 12;
-/// Longest IPv4 prefix that still has room for a few sandboxes.
+const SLOT_BITS: u32 = (1 << SHARE_BITS) - 1;
+/// The longest prefix of IPv4 that has room for a few.
 const LONGEST: u8 = 28;
 
 /// The addresses of slots.
@@ -77,12 +80,16 @@ impl Addresses {
     }
 
     fn four(&self, slot: u32) -> u32 {
-        self.first + 1 + slot
+        match slot {
+            0 => self.first + 1,
+            slot => self.first & !SLOT_BITS | slot,
+        }
     }
 
-    /// Number of slots, without the first address (the gateway's) and the last.
-    fn slots(&self) -> u32 {
-        (1 << (32 - self.block.length())) - 3
+    /// The slots that there are: without the first address, the gateway's, and the last.
+    fn slots(&self) -> RangeInclusive<u32> {
+        let first = self.first & SLOT_BITS;
+        first + 2..=first + (1 << (32 - self.block.length())) - 2
     }
 }
 
@@ -96,10 +103,11 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new(addresses: &Addresses) -> Self {
+        let (next, most) = addresses.slots().into_inner();
         Self {
             free: VecDeque::new(),
-            next: 1,
-            most: addresses.slots(),
+            next,
+            most,
         }
     }
 
@@ -133,7 +141,7 @@ mod tests {
         assert!(addresses.share(1).is_none(), "too few for a second Hearth");
         let mut slots = Slots::new(&addresses.share(0).unwrap());
         let mut all: Vec<_> = std::iter::from_fn(|| slots.take()).collect();
-        assert_eq!(all.len(), 13);
+        assert_eq!((all.len(), all[0]), (13, 18));
         let last = addresses.of(all[12])[0];
         assert_eq!(last.to_string(), "10.0.0.30", "the last but one");
         all.dedup();
@@ -151,11 +159,11 @@ mod tests {
         let all = Addresses::new(&NetworkSettings::default()).unwrap();
         let third = all.share(2).unwrap();
         assert_eq!(third.of(0)[0].to_string(), "198.19.32.1");
-        assert_eq!(third.of(9)[1].to_string(), "fd68:6561:7274:68::c613:200a");
+        assert_eq!(third.of(9)[1].to_string(), "fd68:6561:7274:68::c613:2009");
         let [four, six] = third.blocks();
         assert_eq!((four.length(), six.length()), (20, 116));
-        assert!(four.contains(third.of(4093)[0]) && six.contains(third.of(4093)[1]));
-        assert!(!all.share(3).unwrap().blocks()[1].contains(third.of(4093)[1]));
+        assert!(four.contains(third.of(4094)[0]) && six.contains(third.of(4094)[1]));
+        assert!(!all.share(3).unwrap().blocks()[1].contains(third.of(4094)[1]));
         assert!(all.share(15).is_some() && all.share(16).is_none());
     }
 

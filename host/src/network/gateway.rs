@@ -49,6 +49,9 @@ const SYSCTLS: &[(&str, &str)] = &[
     ("netfilter/nf_conntrack_tcp_loose", "0"),
     // How long half-open connections count towards a sandbox's limit, seconds.
     ("netfilter/nf_conntrack_tcp_timeout_syn_sent", "30"),
+    // Bytes of connections are counted, and reported when one is over, which is not long after its end.
+    ("netfilter/nf_conntrack_acct", "1"),
+    ("netfilter/nf_conntrack_tcp_timeout_time_wait", "10"),
 ];
 
 /// See the module.

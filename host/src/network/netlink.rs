@@ -112,14 +112,19 @@ pub(super) struct Netlink(OwnedFd);
 impl Netlink {
     /// None means `NETLINK_ROUTE`.
     pub(super) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
+        Self::open_in_groups(protocol, 0)
+    }
+
+    /// One that also gets what the kernel reports to these groups.
+    pub(super) fn open_in_groups(protocol: Option<Protocol>, groups: u32) -> io::Result<Self> {
         let socket = rustix::net::socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,
             SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
             protocol,
         )?;
-        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
-        // If that is not permitted, small requests still work.
+        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
+        // Where it may not, small requests work all the same.
         let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER);
         Ok(Self(socket))
     }

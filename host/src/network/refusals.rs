@@ -1,5 +1,6 @@
-//! The socket on which the kernel reports refused packets (`NFLOG`). It is set up here and read by the server, which
-//! can do nothing else with it: netlink checks both the creator and the user of a socket, and both must be root.
+//! Where the kernel reports what it refused (`NFLOG`), and which connections have begun and ended: a netlink socket, set up here
+//! and read by the server, which may do nothing else with it: netlink asks who made a socket and who uses it, and both must be
+//! root.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,12 +19,14 @@ const BIND: u8 = 1;
 const COPY_PACKET: u8 = 2;
 /// Most bytes copied of a packet; a rule may ask for fewer.
 const COPIED: u32 = 256;
-/// Bytes of reports that may wait for the server. The rest is lost, but counted.
+/// Groups of connections' reports (`linux/netfilter/nfnetlink_compat.h`): those that begin, and those that are over.
+const CONNECTIONS: u32 = 1 | 4;
+/// Reports that wait for the server, bytes. What does not fit is lost, and counted all the same.
 const BUFFER: usize = 1 << 20;
 
 /// Opens one in the calling thread's network namespace.
 pub(super) fn open(group: u16) -> io::Result<OwnedFd> {
-    let socket = Netlink::open(Some(netlink::NETFILTER))?;
+    let socket = Netlink::open_in_groups(Some(netlink::NETFILTER), CONNECTIONS)?;
     let group = group.to_be_bytes();
     let head = [0, 0, group[0], group[1]];
     socket.request(CONFIG, 0, &head, &[Bytes(COMMAND, &[BIND])])?;

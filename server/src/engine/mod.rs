@@ -27,7 +27,7 @@ pub use crate::scheduler::MemoryStatus;
 pub use files::{VersionChange, VersionCode};
 pub use invoke::{Invocation, Receipt};
 pub use logs::log_sink;
-pub use network::NetworkView;
+pub use network::{NetworkTraffic, NetworkView};
 pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 

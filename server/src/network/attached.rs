@@ -1,8 +1,8 @@
 //! One sandbox's network while it lives: applies its version's policy, answers its DNS queries, counts its traffic.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -15,8 +15,8 @@ use super::kernel;
 use super::ledger::Outcome;
 use super::permits::Permits;
 use super::resolver::{self, Asker, Names};
-use crate::model::{Network, NetworkPolicy, Protocol};
-use crate::sandbox::{self, NetworkError, Outbound, OutboundId, Refusal, RefusalReason};
+use crate::model::{Network, NetworkPolicy};
+use crate::sandbox::{NetworkError, Outbound, Refusal, RefusalReason};
 
 /// How often the kernel's counters are read: while they change, and otherwise. Traffic since the last reading is lost
 /// when the sandbox ends.
@@ -36,22 +36,17 @@ pub struct Attached {
 /// State shared by its tasks.
 pub(super) struct Inner {
     number: u64,
-    id: OutboundId,
     outbound: Outbound,
     function: Arc<FunctionNetwork>,
-    me: Weak<Self>,
-    /// The policy the kernel has. Locked while addresses are allowed, so that none is allowed by a policy that was
-    /// replaced.
+    /// What the kernel was told last. Held while addresses are allowed, so that none is by a policy that is not in force any
+    /// more.
     in_force: RwLock<Arc<NetworkPolicy>>,
     permits: Mutex<Permits>,
-    /// Counts policies.
-    generation: AtomicU64,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         self.function.ledger.lock().ended(self.number);
-        self.function.node.unregister(self.id, &self.me);
     }
 }
 
@@ -60,17 +55,15 @@ impl WayOut {
     pub fn attach(&self, mut outbound: Outbound) -> Attached {
         let function = self.version.function.clone();
         let sockets = outbound.take_resolver();
-        let inner = Arc::new_cyclic(|me| Inner {
+        let id = outbound.id();
+        let inner = Arc::new(Inner {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            id: outbound.id(),
             outbound,
             function: function.clone(),
-            me: me.clone(),
             in_force: RwLock::new(self.policy.clone()),
             permits: Mutex::default(),
-            generation: AtomicU64::new(0),
         });
-        function.node.register(inner.id, &inner);
+        function.node.register(id, &inner);
         function.joined(&inner);
         let ended = CancellationToken::new();
         let asker = Arc::new(Asker::new(inner.clone(), function.node.upstream()));
@@ -136,13 +129,9 @@ impl Inner {
         let translated = kernel::policy(&policy, self.function.node.open(), resolved);
         // Set before the kernel has it: no name may be allowed by the former policy, which may be wider.
         *in_force = policy;
-        self.generation.fetch_add(1, Ordering::Relaxed);
-        self.outbound
-            .set_policy(&translated)
-            .await
-            .inspect_err(|_| {
-                *in_force = Arc::default();
-            })
+        self.outbound.set_policy(&told).await.inspect_err(|_| {
+            *in_force = Arc::default();
+        })
     }
 
     /// Reads the kernel's counters. Returns whether they have changed.
@@ -161,15 +150,22 @@ impl Inner {
             RefusalReason::Limit => Outcome::Limited,
             RefusalReason::DryRun => Outcome::DryRun,
         };
-        let protocol = refusal.protocol.map(|protocol| match protocol {
-            sandbox::Protocol::Tcp => Protocol::Tcp,
-            sandbox::Protocol::Udp => Protocol::Udp,
-        });
+        let protocol = refusal.protocol.map(kernel::of_kernel);
         let address = refusal.address.to_canonical();
-        let name = self.permits.lock().name_of(address);
+        let name = self.name_of(address);
         let destination = (address, refusal.port, protocol);
         let mut ledger = self.function.ledger.lock();
         ledger.packet(name, destination, outcome, Timestamp::now());
+    }
+
+    /// The name that it was told an address for last.
+    pub(super) fn name_of(&self, address: IpAddr) -> Option<Arc<str>> {
+        self.permits.lock().name_of(address)
+    }
+
+    /// Whose it is.
+    pub(super) fn function(&self) -> &Arc<FunctionNetwork> {
+        &self.function
     }
 
     async fn allow(
@@ -193,10 +189,6 @@ impl Inner {
 }
 
 impl Names for Inner {
-    fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Relaxed)
-    }
-
     async fn may_ask(&self, name: &str) -> bool {
         let policy = self.in_force.read().await.clone();
         let allowed = policy.dry_run || policy.allows_name(name);

@@ -7,7 +7,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::attached::Inner;
+use super::labels::Labelled;
 use super::ledger::{DestinationView, Ledger, NetworkTotals};
+use super::reached::ReachedView;
 use super::{Node, kernel};
 use crate::model::{Network, NetworkPolicy, Rule};
 use crate::sandbox::KernelPolicy;
@@ -106,7 +108,17 @@ impl FunctionNetwork {
         self.ledger.lock().destinations()
     }
 
-    /// Entries that would allow what a dry run has recorded.
+    /// What was reached since the server started; the latest first.
+    pub fn reached(&self) -> Vec<ReachedView> {
+        self.ledger.lock().reached.views()
+    }
+
+    /// Traffic and refusals by destination, for metrics.
+    pub fn labelled(&self) -> Vec<(Arc<str>, Labelled)> {
+        self.ledger.lock().labels.all()
+    }
+
+    /// Entries that would allow what a dry run has seen.
     pub fn suggestions(&self) -> Vec<Rule> {
         self.ledger.lock().suggestions()
     }

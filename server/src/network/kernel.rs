@@ -13,7 +13,15 @@ pub(super) fn protocol(protocol: Protocol) -> sandbox::Protocol {
     }
 }
 
-/// Converts the ports.
+/// The kernel's protocol as policies have it.
+pub(super) fn of_kernel(protocol: sandbox::Protocol) -> Protocol {
+    match protocol {
+        sandbox::Protocol::Tcp => Protocol::Tcp,
+        sandbox::Protocol::Udp => Protocol::Udp,
+    }
+}
+
+/// Ports as the kernel has them.
 pub(super) fn ranges(ports: Ports) -> impl Iterator<Item = std::ops::RangeInclusive<u16>> {
     ports.ranges().map(|(first, last)| first..=last)
 }

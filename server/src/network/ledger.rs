@@ -8,8 +8,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::kernel;
+use super::labels::Labels;
+use super::reached::Reached;
 use crate::model::{NamePattern, NetworkPolicy, Ports, Protocol, Rule, Target};
-use crate::sandbox::Counters;
+use crate::sandbox::{Connection, Counters};
 
 /// Destinations kept. The one observed least recently makes room.
 const DESTINATIONS_MAX: usize = 256;
@@ -105,7 +108,9 @@ struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     destinations: HashMap<Key, Seen>,
-    /// Totals of ended sandboxes, and of names.
+    pub(super) reached: Reached,
+    pub(super) labels: Labels,
+    /// Of sandboxes that have ended, and of names.
     totals: NetworkTotals,
     /// Totals of live sandboxes, by their number.
     live: HashMap<u64, Counters>,
@@ -120,6 +125,7 @@ impl Ledger {
     /// Records a name that was refused.
     pub(super) fn name_refused(&mut self, name: Arc<str>, outcome: Outcome, now: Timestamp) {
         self.totals.names_refused += 1;
+        self.labels.refused(&name, None);
         let key = Key {
             place: Place::Name(name),
             port: None,
@@ -137,6 +143,11 @@ impl Ledger {
         outcome: Outcome,
         now: Timestamp,
     ) {
+        if outcome != Outcome::DryRun {
+            let text = address.to_string();
+            let place = name.as_deref().unwrap_or(&text);
+            self.labels.refused(place, (port != 0).then_some(port));
+        }
         let key = Key {
             place: name.map_or(Place::Address(address), Place::Name),
             port: (port != 0).then_some(port),
@@ -144,6 +155,17 @@ impl Ledger {
             outcome,
         };
         self.see(key, Some(address), now);
+    }
+
+    /// The kernel told of a connection. `name` is what its address was told for, if the sandbox is still there.
+    pub(super) fn connection(&mut self, name: Option<Arc<str>>, told: &Connection, now: Timestamp) {
+        let protocol = kernel::of_kernel(told.protocol);
+        let to = (told.address.to_canonical(), told.port, protocol);
+        let place = match told.bytes {
+            None => self.reached.begun(name, to, now),
+            Some(bytes) => self.reached.over(name, to, bytes, now),
+        };
+        self.labels.connection(&place, told.port, told.bytes);
     }
 
     fn see(&mut self, key: Key, address: Option<IpAddr>, now: Timestamp) {

@@ -14,7 +14,7 @@ use rustix::thread::Pid;
 
 use super::client::{Answer, Client, introduction, relative};
 use super::{
-    Capability, PrewarmedBoard, PrewarmedSpec, Refusals, RestoreSource, Sandbox, SandboxSpec,
+    Capability, PrewarmedBoard, PrewarmedSpec, Reports, RestoreSource, Sandbox, SandboxSpec,
 };
 
 fn open(settings: hearth_host::Settings) -> Result<hearth_host::Host, SandboxError> {
@@ -31,7 +31,7 @@ struct HostInner {
     capabilities: Vec<Capability>,
     init: String,
     data_dir: PathBuf,
-    refusals: Mutex<Option<Refusals>>,
+    reports: Mutex<Option<Reports>>,
 }
 
 impl Host {
@@ -42,13 +42,13 @@ impl Host {
     /// When it does not.
     pub fn connect(socket: OwnedFd, data_dir: &Path) -> io::Result<Self> {
         let mut introduction = introduction(&socket)?;
-        let refusals = introduction.refusals.take();
+        let reports = introduction.reports.take();
         Ok(Self(Arc::new(HostInner {
             client: Client::start(socket, &introduction)?,
             capabilities: introduction.capabilities,
             init: introduction.init,
             data_dir: data_dir.to_owned(),
-            refusals: Mutex::new(refusals.map(Refusals::new).transpose()?),
+            reports: Mutex::new(reports.map(Reports::new).transpose()?),
         })))
     }
 
@@ -137,9 +137,9 @@ impl Host {
         capability.and_then(|capability| capability.reason.as_deref())
     }
 
-    /// The socket with the kernel's reports of refused packets; once, and only if sandboxes can have a network.
-    pub fn take_refusals(&self) -> Option<Refusals> {
-        self.0.refusals.lock().take()
+    /// What the kernel tells of packets and connections of sandboxes; once, and only where sandboxes can have a network.
+    pub fn take_reports(&self) -> Option<Reports> {
+        self.0.reports.lock().take()
     }
 
     /// Makes a sandbox and starts the template in it. Dropping the future undoes it.

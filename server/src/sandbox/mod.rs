@@ -1,9 +1,9 @@
 //! Sandboxes as the server sees them: whatever needs root is requested from the host process (`hearth-host`), over one
 //! socket.
 //!
-//! - [`client`]: the socket. [`host`]: the requests. [`sandbox`], [`instance_cgroup`]: their results.
-//! - [`network`]: a sandbox's way out, and its refusals. [`refusals`]: the kernel's reports of them.
-//! - [`prewarmed`]: the state of pre-warmed sandboxes. [`usage`]: memory and processes of cgroups.
+//! - [`client`]: the socket. [`host`]: what can be asked for. [`sandbox`], [`instance_cgroup`]: what comes of it.
+//! - [`network`]: a sandbox's way out. [`reports`]: what the kernel tells of packets and connections.
+//! - [`prewarmed`]: what is known of pre-warmed sandboxes.
 //!
 //! What anybody may read of processes and cgroups is read here, without asking. `server/docs/sandbox.md` explains how each
 //! resource is contained, `server/docs/privileges.md` which process may do what.
@@ -13,7 +13,7 @@ mod host;
 mod instance_cgroup;
 mod network;
 mod prewarmed;
-mod refusals;
+mod reports;
 #[allow(clippy::module_inception)]
 mod sandbox;
 mod usage;
@@ -31,8 +31,8 @@ pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
 
 pub use self::network::{
-    Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix, Prefixed,
-    Protocol, Refusal, RefusalReason, Refusals, Resolved,
+    Connection, Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix,
+    Prefixed, Protocol, Refusal, RefusalReason, Report, Reports, Resolved,
 };
 
 /// What this host supports, for `GET /api/v1/node`.

@@ -16,9 +16,9 @@ pub use hearth_host::protocol::{
 };
 
 use super::client::{Answer, Client};
-pub use super::refusals::{Refusal, RefusalReason, Refusals};
+pub use super::reports::{Connection, Refusal, RefusalReason, Report, Reports};
 
-/// Identifies a live sandbox in a [`Refusal`]. Reused later.
+/// Names a sandbox in a [`Report`]: different for all that there are at a time, and given to another one later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OutboundId(pub(super) u32);
 
@@ -70,7 +70,7 @@ impl Outbound {
         })
     }
 
-    /// Its id in reports of refusals.
+    /// Under what name the kernel tells of it.
     #[must_use]
     pub fn id(&self) -> OutboundId {
         self.id

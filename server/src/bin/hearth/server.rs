@@ -126,7 +126,7 @@ async fn run(
     let history = History::start(store.clone());
     let open = config.network_allow_private()?;
     let resources = Resources {
-        network: network::Node::start(resolvers, open, host.take_refusals()),
+        network: network::Node::start(resolvers, open, host.take_reports()),
         host_errors: hearth::host_error::HostErrors::default(),
         host,
         logs: engine::log_sink(&history),

@@ -40,7 +40,7 @@ pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Respons
         prewarmed_sandboxes: app.engine.prewarmed().ready(),
         prewarmed_sandboxes_used: app.engine.prewarmed().used(),
         refused_stamps: app.engine.refused_stamps(),
-        network: app.engine.network_totals(),
+        network: app.engine.network_traffic(),
         process: process::read(),
         uptime: app.started.elapsed(),
     };

@@ -17,30 +17,44 @@ pub(in crate::sandbox) struct Introduction {
     /// Directory of all sandboxes' cgroups in the memory hierarchy.
     pub(super) cgroups: PathBuf,
     pub(in crate::sandbox) init: String,
-    /// The socket with the kernel's reports of refused packets.
-    pub(in crate::sandbox) refusals: Option<OwnedFd>,
+    /// Where the kernel tells of packets and connections.
+    pub(in crate::sandbox) reports: Option<OwnedFd>,
 }
 
 /// Reads the host process's first messages. Blocks briefly at most.
 pub(in crate::sandbox) fn introduction(socket: &OwnedFd) -> io::Result<Introduction> {
     let mut capabilities = Vec::new();
-    let mut refusals = None;
+    let mut reports = None;
     loop {
         match receive(socket)? {
-            Some((Reply::Capability(capability), _)) => capabilities.push(Capability {
-                name: capability.name,
-                available: capability.available,
-                reason: capability.reason,
-                version: capability.version,
-            }),
-            Some((Reply::Refusals, mut fds)) => refusals = fds.pop(),
+            Some((
+                Reply::Capability {
+                    name,
+                    available,
+                    text,
+                },
+                _,
+            )) => {
+                let (version, reason) = if available {
+                    (text, None)
+                } else {
+                    (None, text)
+                };
+                capabilities.push(Capability {
+                    name,
+                    available,
+                    reason,
+                    version,
+                });
+            }
+            Some((Reply::Refusals, mut fds)) => reports = fds.pop(),
             Some((Reply::Up { v2, cgroups, init }, _)) => {
                 return Ok(Introduction {
                     capabilities,
                     version: if v2 { Version::V2 } else { Version::V1 },
                     cgroups: cgroups.into(),
                     init,
-                    refusals,
+                    reports,
                 });
             }
             Some(_) => return Err(io::Error::other("the host process says something else")),
