@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 use hearth_host::protocol::request::{Order, Target};
-use hearth_host::protocol::{Papers, REQUEST_BYTES, Refusal, Reply, Request};
+use hearth_host::protocol::{Papers, REQUEST_BYTES, Reply, Request};
 use hearth_host::{Host, HostProcessError, Probed, SandboxError, UIDS};
 use rustix::process::Pid;
 
@@ -190,7 +190,7 @@ fn only_the_servers_own_threads_are_prioritized() {
     let raised = niceness(own.id());
     talk.say(&Request::Prioritize(own.id(), true));
     talk.say(&Request::InstanceCgroup(1, key));
-    while !matches!(talk.hear().0, Reply::InstanceCgroup(1, ..)) {}
+    while !matches!(talk.receive().0, Reply::InstanceCgroup(1, ..)) {}
     assert_eq!(niceness(own.id()), raised);
     assert_eq!(strangers.map(niceness), before);
     talk.say(&Request::Prioritize(own.id(), false));

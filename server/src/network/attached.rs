@@ -129,7 +129,7 @@ impl Inner {
         let translated = kernel::policy(&policy, self.function.node.open(), resolved);
         // Set before the kernel has it: no name may be allowed by the former policy, which may be wider.
         *in_force = policy;
-        self.outbound.set_policy(&told).await.inspect_err(|_| {
+        self.outbound.set_policy(&translated).await.inspect_err(|_| {
             *in_force = Arc::default();
         })
     }
