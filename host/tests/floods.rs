@@ -6,9 +6,9 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hearth_host::HostProcessError;
 use hearth_host::protocol::request::Target;
-use hearth_host::protocol::{Refusal, Reply, Request};
+use hearth_host::protocol::{Reply, Request};
+use hearth_host::{HostProcessError, SandboxError};
 use hearth_init::wire;
 use hearth_testkit::{figures, processes};
 use rustix::net::sockopt;
@@ -30,7 +30,7 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// Reads what the host says until it has answered [`LAST`].
 fn hear_until_answered(talk: &Conversation) {
-    while talk.hear().0 != Reply::Refused(u64::MAX, Refusal::Gone) {}
+    while talk.hear().0 != Reply::Refused(u64::MAX, SandboxError::Gone) {}
 }
 
 fn descriptors() -> usize {

@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use hearth_host::protocol::request::{Order, Target};
-use hearth_host::protocol::{Papers, REQUEST_BYTES, Refusal, Reply, Request};
-use hearth_host::{Host, HostProcessError, Probed, UIDS};
+use hearth_host::protocol::{Papers, REQUEST_BYTES, Reply, Request};
+use hearth_host::{Host, HostProcessError, Probed, SandboxError, UIDS};
 
 use conversation::{Conversation, TIMEOUT, processes_of, settings, until};
 
@@ -151,7 +151,7 @@ fn another_process_or_cgroup_is_left_alone() {
     talk.say(&Request::FreezeTemplate(77));
     talk.say(&Request::FillPool(77, u32::MAX));
     talk.say(&Request::InstanceCgroup(5, 77));
-    while talk.hear().0 != Reply::Refused(5, Refusal::Gone) {}
+    while talk.hear().0 != Reply::Refused(5, SandboxError::Gone) {}
     assert_eq!(cgroups(bystander.id()), before);
     assert_eq!(cgroups(template), template_before);
     assert!(bystander.try_wait().expect("a child").is_none(), "it runs");
@@ -211,7 +211,7 @@ fn descriptors_that_do_not_belong_there_end_everything() {
     talk.send(&create, &[null.as_fd()]);
     let (answer, _) = talk.hear();
     assert!(
-        matches!(answer, Reply::Refused(1, Refusal::Step(..))),
+        matches!(answer, Reply::Refused(1, SandboxError::Step { .. })),
         "{answer:?}"
     );
     talk.hang_up();

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use crate::protocol::Prefix;
+use crate::settings::NetworkSettings;
 
 /// Number of the gateway's interface to the host, and what is added to a slot for that to its sandbox.
 pub(super) const UPLINK: u32 = 1000;
@@ -15,34 +16,6 @@ const SHARE_BITS: u8 = 12;
 const SLOT_BITS: u32 = (1 << SHARE_BITS) - 1;
 /// The longest prefix of IPv4 that has room for a few.
 const LONGEST: u8 = 28;
-
-/// What the administrator of the node chooses about the network.
-#[derive(Debug, Clone)]
-pub struct NetworkSettings {
-    /// IPv4 addresses of sandboxes: a prefix that the host has no other use for. Each Hearth on the host takes 4,096 of them.
-    /// The packets that leave the host have the host's address.
-    pub block: Prefix,
-    /// The same of IPv6, 96 bits or fewer: the last 32 are those of the IPv4 address.
-    pub block6: Prefix,
-    /// Private, local or reserved addresses that a policy may allow all the same.
-    pub permitted: Vec<Prefix>,
-}
-
-impl Default for NetworkSettings {
-    /// A part of what is set aside for measuring networks (RFC 2544), which no network has, and a unique local prefix.
-    fn default() -> Self {
-        Self {
-            block: prefix(Ipv4Addr::new(198, 19, 0, 0), 16),
-            block6: prefix(Ipv6Addr::new(0xfd68, 0x6561, 0x7274, 0x68, 0, 0, 0, 0), 96),
-            permitted: Vec::new(),
-        }
-    }
-}
-
-fn prefix(address: impl Into<IpAddr>, length: u8) -> Prefix {
-    let address = address.into();
-    Prefix::new(address, length).unwrap_or(Prefix::host(address))
-}
 
 /// The addresses that slots have.
 #[derive(Debug, Clone)]
@@ -158,7 +131,7 @@ mod tests {
     #[test]
     fn every_slot_has_addresses_of_its_own() {
         let settings = NetworkSettings {
-            block: prefix(Ipv4Addr::new(10, 0, 0, 16), 28),
+            block: Prefix::new(Ipv4Addr::new(10, 0, 0, 16).into(), 28).unwrap(),
             ..NetworkSettings::default()
         };
         let addresses = Addresses::new(&settings).unwrap();
@@ -199,8 +172,8 @@ mod tests {
         for (block, block6) in [("10.0.0.0", 96), ("fd00::", 96), ("10.0.0.0", 97)] {
             let length = if block6 == 96 { 29 } else { 18 };
             let settings = NetworkSettings {
-                block: prefix(block.parse::<IpAddr>().unwrap(), length),
-                block6: prefix(Ipv6Addr::LOCALHOST, block6),
+                block: Prefix::new(block.parse().unwrap(), length).unwrap(),
+                block6: Prefix::new(Ipv6Addr::LOCALHOST.into(), block6).unwrap(),
                 permitted: Vec::new(),
             };
             assert!(Addresses::new(&settings).is_err(), "{settings:?}");

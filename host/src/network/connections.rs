@@ -4,10 +4,11 @@
 use std::io;
 use std::net::IpAddr;
 
-use rustix::net::{AddressFamily, netlink};
+use rustix::net::netlink;
 
-use super::link::octets;
-use super::netlink::{ACK, DUMP, Messages, Netlink, attribute};
+use super::link::{family, octets};
+use super::netlink::Attribute::{Nest, Raw, U32};
+use super::netlink::{DUMP, Messages, Netlink, attribute};
 use crate::protocol::Protocol;
 
 /// `NFNL_SUBSYS_CTNETLINK`, and messages of it.
@@ -49,16 +50,8 @@ impl Connections {
 
     /// Forgets those with a mark. Their packets belong to none from then on.
     pub(super) fn forget(&self, mark: u32) -> io::Result<()> {
-        let mut messages = Messages::default();
-        messages
-            .begin(DELETE, ACK, &HEAD)
-            .put_u32(MARK, mark)
-            .put_u32(MARK_MASK, u32::MAX);
-        match self.0.send(&messages) {
-            // There was none.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
+        let marked = [U32(MARK, mark), U32(MARK_MASK, u32::MAX)];
+        unless_gone(self.0.request(DELETE, 0, &HEAD, &marked))
     }
 
     /// Those with a mark.
@@ -66,8 +59,7 @@ impl Connections {
         let mut messages = Messages::default();
         messages
             .begin(GET, DUMP, &HEAD)
-            .put_u32(MARK, mark)
-            .put_u32(MARK_MASK, u32::MAX);
+            .put(&[U32(MARK, mark), U32(MARK_MASK, u32::MAX)]);
         let mut found = Vec::new();
         self.0.ask(&messages, |_, body| {
             let tuple = body.get(HEAD.len()..).and_then(|all| attribute(all, TUPLE));
@@ -78,17 +70,17 @@ impl Connections {
 
     /// Forgets one.
     pub(super) fn cut(&self, connection: &Connection) -> io::Result<()> {
-        let mut messages = Messages::default();
-        let family = family(connection.address);
-        messages
-            .begin(DELETE, ACK, &[family, 0, 0, 0])
-            .nest(TUPLE, |tuple| {
-                tuple.raw(&connection.tuple);
-            });
-        match self.0.send(&messages) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
+        let head = [family(connection.address), 0, 0, 0];
+        let tuple = [Nest(TUPLE, &[Raw(&connection.tuple)])];
+        unless_gone(self.0.request(DELETE, 0, &head, &tuple))
+    }
+}
+
+/// There may be none any more.
+fn unless_gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
     }
 }
 
@@ -115,14 +107,6 @@ fn connection(tuple: &[u8]) -> Option<Connection> {
     })
 }
 
-fn family(address: IpAddr) -> u8 {
-    let family = match address {
-        IpAddr::V4(_) => AddressFamily::INET,
-        IpAddr::V6(_) => AddressFamily::INET6,
-    };
-    family.as_raw() as u8
-}
-
 /// Ends sockets of one network namespace: whoever waits for one is told.
 pub(super) struct Sockets(Netlink);
 
@@ -139,21 +123,23 @@ impl Sockets {
             bytes.resize(16, 0);
             bytes
         };
-        let mut request = vec![
+        let kind = [
             family(connection.address),
             connection.protocol.number(),
             0,
             0,
         ];
-        request.extend_from_slice(&u32::MAX.to_ne_bytes());
-        request.extend_from_slice(&connection.source_port.to_be_bytes());
-        request.extend_from_slice(&connection.port.to_be_bytes());
-        request.extend_from_slice(&padded(connection.source));
-        request.extend_from_slice(&padded(connection.address));
-        request.extend_from_slice(&0_u32.to_ne_bytes());
-        request.extend_from_slice(&ANY);
-        let mut messages = Messages::default();
-        messages.begin(SOCK_DESTROY, ACK, &request);
-        self.0.send(&messages)
+        let ports = [connection.source_port, connection.port];
+        // `struct inet_diag_req_v2`.
+        let request = [
+            &kind[..],
+            &u32::MAX.to_ne_bytes(),
+            &ports.map(u16::to_be_bytes).concat(),
+            &padded(connection.source),
+            &padded(connection.address),
+            &[0; 4],
+            &ANY,
+        ];
+        self.0.request(SOCK_DESTROY, 0, &request.concat(), &[])
     }
 }

@@ -16,9 +16,9 @@ use std::time::Instant;
 use rustix::net::{AddressFamily, SocketType};
 
 use self::changes::until;
-pub(super) use self::removal::{Leftover, Remover};
+use self::removal::Remover;
 use self::sysctl::{forward, has_ipv6, set};
-use super::address::{Addresses, INTERFACE, NetworkSettings, Slots, UPLINK};
+use super::address::{Addresses, INTERFACE, Slots, UPLINK};
 use super::connections::{Connections, Sockets};
 use super::link::{End, Route};
 use super::nft::Nftables;
@@ -27,7 +27,9 @@ use super::sandbox::{Inside, current, no_link_local, within};
 use super::sys::unshare_network;
 use super::{Attached, rules};
 use crate::SandboxError;
+use crate::helpers::{Helper, News, Reporter};
 use crate::protocol::{KernelPolicy, Key, NetworkLimits, Prefix};
+use crate::settings::NetworkSettings;
 
 /// Name of a sandbox's interface inside, and its number there, which leaves room for what the kernel makes by itself.
 const INSIDE: End<'_> = End {
@@ -55,8 +57,9 @@ const SYSCTLS: &[(&str, &str)] = &[
     ("netfilter/nf_conntrack_acct", "1"),
     ("netfilter/nf_conntrack_tcp_timeout_time_wait", "10"),
 ];
+
 /// See the module.
-pub(super) struct Gateway {
+pub(crate) struct Gateway {
     /// What the Hearths of this host share.
     all: Addresses,
     /// This one's.
@@ -73,6 +76,7 @@ pub(super) struct Gateway {
     nftables: Nftables,
     connections: Connections,
     sandboxes: HashMap<Key, Sandbox>,
+    remover: Helper<Remover>,
 }
 
 struct Sandbox {
@@ -86,7 +90,7 @@ struct Sandbox {
 impl Gateway {
     /// Makes the calling thread's network namespace the gateway, with its rules. The host's own is left alone until there is
     /// a sandbox to join to it.
-    pub(super) fn open(settings: &NetworkSettings) -> Result<Self, String> {
+    pub(super) fn open(settings: &NetworkSettings, reporter: Reporter) -> Result<Self, String> {
         let failed = |what: &str| {
             let what = what.to_owned();
             move |error: io::Error| format!("{what}: {error}")
@@ -103,8 +107,10 @@ impl Gateway {
         for (name, value) in SYSCTLS {
             set(name, value).map_err(failed(name))?;
         }
+        let slots = Arc::new(Mutex::new(Slots::new(&addresses)));
+        let remover = Remover::start(slots.clone(), reporter)?;
         Ok(Self {
-            slots: Arc::new(Mutex::new(Slots::new(&addresses))),
+            slots,
             all: addresses.clone(),
             addresses,
             has_ipv6: host_has_ipv6 && has_ipv6(),
@@ -115,22 +121,14 @@ impl Gateway {
             nftables,
             connections: Connections::open().map_err(failed("conntrack"))?,
             sandboxes: HashMap::new(),
+            remover,
         })
     }
 
-    pub(super) fn remover(&self) -> io::Result<Remover> {
-        Ok(Remover {
-            slots: self.slots.clone(),
-            route: Route::open()?,
-            here: Connections::open()?,
-            host: None,
-        })
-    }
-
-    /// Joins the gateway to the host's own network namespace, if it is not. Returns how a remover reaches that one.
-    pub(super) fn join(&mut self) -> Result<Option<Connections>, SandboxError> {
+    /// Joins the gateway to the host's own network namespace, if it is not.
+    fn join(&mut self) -> Result<(), SandboxError> {
         if self.host.is_some() {
-            return Ok(None);
+            return Ok(());
         }
         let failed = |error: io::Error| SandboxError::step("network", error);
         let number = self.pair_with_host().map_err(failed)?;
@@ -148,7 +146,7 @@ impl Gateway {
             forward(self.has_ipv6)?;
             Ok((nftables, Connections::open()?))
         });
-        let (nftables, for_remover) = match joined {
+        let (nftables, connections) = match joined {
             Ok(joined) => joined,
             Err(error) => {
                 // It is tried again with the next sandbox.
@@ -157,7 +155,12 @@ impl Gateway {
             }
         };
         self.host = Some(nftables);
-        Ok(Some(for_remover))
+        // From now on there may be connections in the host's own namespace, too.
+        let _ = self.remover.must(move |remover| {
+            remover.host = Some(connections);
+            None
+        });
+        Ok(())
     }
 
     /// Makes the pair of interfaces to the host, takes the addresses that belong to its number, and returns that.
@@ -210,7 +213,7 @@ impl Gateway {
     }
 
     /// Gives the sandbox with this PID 1 an interface and this policy.
-    pub(super) fn attach(
+    pub(crate) fn attach(
         &mut self,
         key: Key,
         init: &OwnedFd,
@@ -219,10 +222,17 @@ impl Gateway {
         let failed = |step: &'static str| {
             move |error: io::Error| SandboxError::step("network", format!("{step}: {error}"))
         };
+        self.join()?;
         let inside = Inside::open(init).map_err(failed("entering the sandbox"))?;
         let slot = lock(&self.slots).take();
         let slot = slot.ok_or_else(|| SandboxError::step("network", "no address is free"))?;
-        if let Err(error) = rules::add(&self.nftables, slot, &self.addresses, policy) {
+        if let Err(error) = rules::add(
+            &self.nftables,
+            slot,
+            &self.addresses,
+            policy,
+            &self.permitted,
+        ) {
             lock(&self.slots).put(slot);
             return Err(failed("rules")(error));
         }
@@ -264,18 +274,26 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ends what a sandbox may do. The rest is for a [`Remover`]; nothing if it has no network.
-    pub(super) fn detach(&mut self, key: Key) -> Option<Leftover> {
-        let Sandbox { slot, .. } = self.sandboxes.remove(&key)?;
+    /// Ends what a sandbox may do, and has the rest removed. Reports when nothing is left, if nobody else does.
+    pub(crate) fn detach(&mut self, key: Key) -> Option<News> {
+        let Some(Sandbox { slot, .. }) = self.sandboxes.remove(&key) else {
+            return Some(News::Detached(key));
+        };
         if let Err(error) = rules::remove(&self.nftables, slot, &self.addresses) {
             tracing::warn!(%error, "cannot remove the rules of a sandbox");
         }
         let mark = self.addresses.mark(slot);
-        Some(Leftover { key, slot, mark })
+        let is_taken = self.remover.must(move |remover| {
+            remover.remove(slot, mark);
+            Some(News::Detached(key))
+        });
+        (!is_taken).then_some(News::Detached(key))
     }
+}
 
+impl Drop for Gateway {
     /// Takes the gateway's interface to the host away, now and not a moment after the end of its namespace.
-    pub(super) fn close(&self) {
+    fn drop(&mut self) {
         if self.host.is_some() {
             let _ = self.route.remove(UPLINK);
         }

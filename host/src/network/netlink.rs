@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, So
 
 /// Flags of requests (`linux/netlink.h`).
 pub(super) const REQUEST: u16 = 0x1;
-pub(super) const ACK: u16 = 0x4;
+const ACK: u16 = 0x4;
 pub(super) const CREATE: u16 = 0x400;
 pub(super) const EXCLUSIVE: u16 = 0x200;
 pub(super) const APPEND: u16 = 0x800;
@@ -25,6 +25,23 @@ const HEADER: usize = 16;
 const DATAGRAM: usize = 64 << 10;
 /// Room for the largest request: the policy of a sandbox with all its addresses.
 const SEND_BUFFER: usize = 4 << 20;
+
+/// An attribute of a message: its kind, which depends on what it is part of, and its value.
+#[derive(Clone, Copy)]
+pub(super) enum Attribute<'a> {
+    /// Bytes as they are.
+    Bytes(u16, &'a [u8]),
+    /// A number, as netfilter has them.
+    U32(u16, u32),
+    /// The same.
+    U64(u16, u64),
+    /// Text, with the NUL that ends it.
+    Text(u16, &'a str),
+    /// Attributes within it.
+    Nest(u16, &'a [Self]),
+    /// Bytes among attributes that are none.
+    Raw(&'a [u8]),
+}
 
 /// A message, or several in a row.
 #[derive(Default)]
@@ -42,55 +59,46 @@ impl Messages {
         self.bytes
             .extend_from_slice(&(flags | REQUEST).to_ne_bytes());
         self.bytes.extend_from_slice(&[0; 8]);
-        self.bytes.extend_from_slice(fixed);
-        self.end();
+        self.raw(fixed);
         self
     }
 
-    /// Bytes within an attribute that are no attribute.
-    pub(super) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
-        self.bytes.extend_from_slice(bytes);
-        self.end();
+    /// Adds attributes.
+    pub(super) fn put(&mut self, attributes: &[Attribute<'_>]) -> &mut Self {
+        for attribute in attributes {
+            match *attribute {
+                Attribute::Bytes(kind, value) => self.attribute(kind, value),
+                Attribute::U32(kind, value) => self.attribute(kind, &value.to_be_bytes()),
+                Attribute::U64(kind, value) => self.attribute(kind, &value.to_be_bytes()),
+                Attribute::Text(kind, text) => self.attribute(kind, format!("{text}\0").as_bytes()),
+                Attribute::Nest(kind, inner) => self.nest(kind, |nested| {
+                    nested.put(inner);
+                }),
+                Attribute::Raw(bytes) => self.raw(bytes),
+            }
+        }
         self
     }
 
-    /// Adds an attribute.
-    pub(super) fn put(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        let length = (value.len() + 4) as u16;
-        self.bytes.extend_from_slice(&length.to_ne_bytes());
-        self.bytes.extend_from_slice(&kind.to_ne_bytes());
-        self.bytes.extend_from_slice(value);
-        self.end();
-        self
-    }
-
-    /// A number, as netfilter has them.
-    pub(super) fn put_u32(&mut self, kind: u16, value: u32) -> &mut Self {
-        self.put(kind, &value.to_be_bytes())
-    }
-
-    /// The same.
-    pub(super) fn put_u64(&mut self, kind: u16, value: u64) -> &mut Self {
-        self.put(kind, &value.to_be_bytes())
-    }
-
-    /// Text, with the NUL that ends it.
-    pub(super) fn put_text(&mut self, kind: u16, text: &str) -> &mut Self {
-        self.put(kind, format!("{text}\0").as_bytes())
-    }
-
-    /// Adds an attribute that holds attributes.
-    pub(super) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) -> &mut Self {
+    /// Adds an attribute that holds what `fill` adds.
+    pub(super) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) {
         let at = self.bytes.len();
-        self.put(kind | NESTED, &[]);
+        self.attribute(kind | NESTED, &[]);
         fill(self);
         let length = (self.bytes.len() - at) as u16;
         self.bytes[at..at + 2].copy_from_slice(&length.to_ne_bytes());
-        self
     }
 
-    /// Pads what was added and counts it to the message.
-    fn end(&mut self) {
+    fn attribute(&mut self, kind: u16, value: &[u8]) {
+        let length = (value.len() + 4) as u16;
+        self.bytes.extend_from_slice(&length.to_ne_bytes());
+        self.bytes.extend_from_slice(&kind.to_ne_bytes());
+        self.raw(value);
+    }
+
+    /// Adds bytes, pads them, and counts them to the message.
+    fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
         let length = self.bytes.len().next_multiple_of(4);
         self.bytes.resize(length, 0);
         let of_message = (length - self.start) as u32;
@@ -119,6 +127,19 @@ impl Netlink {
         // Where it may not, small requests work all the same.
         let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER);
         Ok(Self(socket))
+    }
+
+    /// Sends one message, which the kernel acknowledges: its kind, further flags, what precedes its attributes, and these.
+    pub(super) fn request(
+        &self,
+        kind: u16,
+        flags: u16,
+        fixed: &[u8],
+        attributes: &[Attribute<'_>],
+    ) -> io::Result<()> {
+        let mut messages = Messages::default();
+        messages.begin(kind, flags | ACK, fixed).put(attributes);
+        self.send(&messages)
     }
 
     /// Sends messages, and returns when the kernel has done what they say.
@@ -203,10 +224,14 @@ mod tests {
     #[test]
     fn messages_are_laid_out_as_the_kernel_reads_them() {
         let mut messages = Messages::default();
-        messages.begin(7, ACK, &[9, 9, 9, 9]).nest(1, |inner| {
-            inner.put(2, &[1, 2, 3, 4, 5]).put_text(3, "abc");
-        });
-        messages.begin(8, 0, &[]).put_u32(4, 5);
+        let inner = [
+            Attribute::Bytes(2, &[1, 2, 3, 4, 5]),
+            Attribute::Text(3, "abc"),
+        ];
+        messages
+            .begin(7, ACK, &[9, 9, 9, 9])
+            .put(&[Attribute::Nest(1, &inner)]);
+        messages.begin(8, 0, &[]).put(&[Attribute::U32(4, 5)]);
         let (kind, body, rest) = split(&messages.bytes).unwrap();
         assert_eq!((kind, body.len()), (7, 4 + 4 + 12 + 8));
         let nested = attribute(&body[4..], 1).unwrap();
@@ -221,7 +246,7 @@ mod tests {
     #[test]
     fn what_is_cut_short_is_passed_over() {
         let mut messages = Messages::default();
-        messages.begin(7, 0, &[]).put_u64(4, 5);
+        messages.begin(7, 0, &[]).put(&[Attribute::U64(4, 5)]);
         for length in 0..messages.bytes.len() {
             assert!(split(&messages.bytes[..length]).is_none(), "{length}");
         }

@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{netlink, sockopt};
 
-use super::netlink::{ACK, Messages, Netlink};
+use super::netlink::Attribute::Bytes;
+use super::netlink::Netlink;
 
 /// `NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG`.
 const CONFIG: u16 = 4 << 8 | 1;
@@ -28,14 +29,9 @@ pub(super) fn open(group: u16) -> io::Result<OwnedFd> {
     let socket = Netlink::open_in_groups(Some(netlink::NETFILTER), CONNECTIONS)?;
     let group = group.to_be_bytes();
     let head = [0, 0, group[0], group[1]];
-    let mut bind = Messages::default();
-    bind.begin(CONFIG, ACK, &head).put(COMMAND, &[BIND]);
-    socket.send(&bind)?;
-    let mut mode = Messages::default();
-    let copied = COPIED.to_be_bytes();
-    mode.begin(CONFIG, ACK, &head)
-        .put(MODE, &[&copied[..], &[COPY_PACKET, 0]].concat());
-    socket.send(&mode)?;
+    socket.request(CONFIG, 0, &head, &[Bytes(COMMAND, &[BIND])])?;
+    let mode = [&COPIED.to_be_bytes()[..], &[COPY_PACKET, 0]].concat();
+    socket.request(CONFIG, 0, &head, &[Bytes(MODE, &mode)])?;
     let socket = socket.into_fd();
     sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER)?;
     Ok(socket)

@@ -10,7 +10,8 @@ use std::time::Duration;
 use hearth_init::fields::{FieldError, Fields};
 use hearth_init::fields_of;
 
-use super::papers::{PapersError, read_sealed, sealed};
+use super::papers::{PapersError, read_sealed};
+use crate::memfd::sealed;
 
 /// Most prefixes of a policy, and most addresses in it that names resolved to. Protects the kernel's memory.
 const PREFIXES_MAX: usize = 256;
@@ -178,19 +179,6 @@ pub struct KernelPolicy {
     pub resolved: Vec<Resolved>,
 }
 
-fields_of!(NetworkLimits {
-    connections,
-    new_per_second,
-    bytes_per_second,
-});
-fields_of!(KernelPolicy {
-    internet,
-    allow,
-    dry_run,
-    limits,
-    resolved,
-});
-
 impl KernelPolicy {
     /// Writes and seals it.
     ///
@@ -252,16 +240,13 @@ impl Fields for Protocol {
     }
 }
 
-/// IPv4 addresses as IPv6 has them (`::ffff:0:0/96`), which no policy can mean otherwise.
 impl Fields for Prefix {
     fn write(&self, to: &mut Vec<u8>) {
-        let [high, low] = halves(self.address);
-        ((high, low), self.length).write(to);
+        (self.address, self.length).write(to);
     }
 
     fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
-        let ((high, low), length) = <((u64, u64), u8)>::read(from)?;
-        let address = address([high, low]);
+        let (address, length) = Fields::read(from)?;
         // Other bits than the shared ones are zero: there is one form of each.
         Self::new(address, length)
             .filter(|prefix| prefix.address == address)
@@ -269,63 +254,37 @@ impl Fields for Prefix {
     }
 }
 
-impl Fields for Prefixed {
-    fn write(&self, to: &mut Vec<u8>) {
-        (self.prefix, (self.protocol, both(&self.ports))).write(to);
-    }
-
-    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
-        let (prefix, (protocol, ports)) = Fields::read(from)?;
-        Ok(Self {
-            prefix,
-            protocol,
-            ports: ports_of(ports),
-        })
-    }
-}
-
-impl Fields for Resolved {
-    fn write(&self, to: &mut Vec<u8>) {
-        let [high, low] = halves(self.address);
-        let ttl = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
-        (((high, low), self.protocol), (both(&self.ports), ttl)).write(to);
-    }
-
-    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
-        type Wire = (((u64, u64), Protocol), (u32, u64));
-        let (((high, low), protocol), (ports, ttl)) = Wire::read(from)?;
-        Ok(Self {
-            address: address([high, low]),
-            protocol,
-            ports: ports_of(ports),
-            ttl: Duration::from_millis(ttl),
-        })
-    }
-}
-
-/// An address as two numbers.
-pub(super) fn halves(address: IpAddr) -> [u64; 2] {
-    let bits = match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(v6) => v6.to_bits(),
-    };
-    [(bits >> 64) as u64, bits as u64]
-}
-
-/// The address of two numbers.
-pub(super) fn address([high, low]: [u64; 2]) -> IpAddr {
-    Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low)).to_canonical()
-}
-
-/// Ports as one number.
-pub(super) fn both(ports: &RangeInclusive<u16>) -> u32 {
-    u32::from(*ports.start()) << 16 | u32::from(*ports.end())
-}
-
-/// Ports from one number.
-pub(super) fn ports_of(both: u32) -> RangeInclusive<u16> {
-    (both >> 16) as u16..=both as u16
-}
+fields_of!(Prefixed {
+    prefix,
+    protocol,
+    ports,
+});
+fields_of!(Resolved {
+    address,
+    protocol,
+    ports,
+    ttl,
+});
+fields_of!(NetworkLimits {
+    connections,
+    new_per_second,
+    bytes_per_second,
+});
+fields_of!(KernelPolicy {
+    internet,
+    allow,
+    dry_run,
+    limits,
+    resolved,
+});
+fields_of!(Counters {
+    bytes_out,
+    packets_out,
+    bytes_in,
+    packets_in,
+    connections,
+    refused,
+});
 
 #[cfg(test)]
 mod tests {

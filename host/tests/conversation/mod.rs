@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use hearth_host::process::ServerUser;
 use hearth_host::protocol::request::Order;
-use hearth_host::protocol::{Papers, REPLY_BYTES, Refusal, Reply, Request};
+use hearth_host::protocol::{Papers, REPLY_BYTES, Reply, Request};
 use hearth_host::{
-    CriuChoice, Host, HostProcessError, NetworkSettings, Probed, Settings, UIDS, find_init,
+    CriuChoice, Host, HostProcessError, NetworkSettings, Probed, SandboxError, Settings, UIDS,
+    find_init,
 };
 use hearth_init::wire;
 use hearth_testkit::{processes, wait};
@@ -33,7 +34,6 @@ pub fn settings(data_dir: &Path) -> Settings {
         data_dir: data_dir.to_owned(),
         init: find_init().expect("hearth-init, built"),
         runtimes: data_dir.join("runtimes"),
-        uids: UIDS,
         criu: CriuChoice::Never("not used".into()),
         network: NetworkSettings::default(),
         // Whose group it is does not matter here.
@@ -166,7 +166,7 @@ impl Conversation {
     /// The step and the detail with which it is refused.
     pub fn refusal(&self, order: Order, papers: &Papers) -> (String, String) {
         match self.ask(order, papers).0 {
-            Reply::Refused(1, Refusal::Step(step, detail)) => (step, detail),
+            Reply::Refused(1, SandboxError::Step { step, detail }) => (step, detail),
             other => panic!("{other:?}"),
         }
     }

@@ -143,9 +143,9 @@ impl Host {
             && let Some(reason) = self.outbound_missing()
         {
             return Err(SandboxError::Missing {
-                what: "outbound network",
+                what: "outbound network".to_owned(),
                 reason: reason.to_owned(),
-                remedy: "use \"network\": \"none\"",
+                remedy: "use \"network\": \"none\"".to_owned(),
             });
         }
         let order = Order {

@@ -9,9 +9,9 @@ use hearth_host::protocol::{Key, LeafNumber, Request};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
 
-use super::Sandbox;
 use super::client::Client;
 use super::sandbox::Shared;
+use super::{Sandbox, usage};
 use crate::host_error::HostError;
 
 /// The cgroup leaf of one instance. Dropping it kills what is in it and removes it (asynchronously).
@@ -66,8 +66,8 @@ impl InstanceCgroup {
     /// Processes of the instance, with those that it had started before it was moved here. Reads the kernel's files.
     pub fn processes(&self) -> usize {
         match Pid::from_raw(self.target().pid.cast_signed()) {
-            Some(pid) => self.leaf.processes_with(pid, self.uid),
-            None => self.leaf.processes(self.uid),
+            Some(pid) => usage::processes_with(&self.leaf, pid, self.uid),
+            None => usage::processes(&self.leaf, self.uid),
         }
     }
 

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use super::client::{Answer, Client};
-use super::{InstanceCgroup, Outbound};
+use super::{InstanceCgroup, Outbound, usage};
 use crate::host_error::HostError;
 
 /// Instance cgroups that the host process keeps ready in each sandbox.
@@ -237,14 +237,14 @@ impl Sandbox {
     /// What it uses now; `None` when it is gone. Reads four small files of the kernel's.
     pub fn memory(&self) -> Option<MemoryUse> {
         Some(MemoryUse {
-            template: self.template.memory()?,
-            sandbox: self.template.memory_of_all()?,
+            template: usage::memory(self.template.version, &self.template.dir)?,
+            sandbox: usage::memory(self.template.version, &self.cgroup)?,
         })
     }
 
     /// Processes of the template and of what its import has started, PID 1 not being one. Reads the kernel's files.
     pub fn processes(&self) -> usize {
-        self.template.processes(self.uid)
+        usage::processes(&self.template, self.uid)
     }
 
     /// Stops them, without waiting for it.

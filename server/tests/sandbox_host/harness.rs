@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hearth::sandbox::{Host, Sandbox, SandboxSpec, find_init};
-use hearth_host::{CriuChoice, NetworkSettings, Settings, UIDS};
+use hearth_host::{CriuChoice, NetworkSettings, Settings};
 use hearth_testkit::{cgroups, processes, wait};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
@@ -199,7 +199,6 @@ pub fn settings(dir: &Path) -> Settings {
             Err(error) => panic!("{error}"),
         },
         runtimes: dir.join("runtimes"),
-        uids: UIDS,
         criu: CriuChoice::Never("not used".into()),
         network: NetworkSettings::default(),
         server: None,

@@ -12,7 +12,7 @@ use hearth::instance::{FunctionKey, Logs, Template, TemplateConfig};
 use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
-use hearth_host::{CriuChoice, NetworkSettings, Settings, UIDS};
+use hearth_host::{CriuChoice, NetworkSettings, Settings};
 use tempfile::TempDir;
 
 use crate::server::{Runtime, executable};
@@ -48,7 +48,6 @@ impl Workshop {
                 data_dir: dir.path().to_owned(),
                 init: sandbox::find_init()?,
                 runtimes: runtimes.clone(),
-                uids: UIDS,
                 criu,
                 network: NetworkSettings::default(),
                 server: None,

@@ -16,7 +16,7 @@ const IN_FLIGHT: Duration = Duration::from_millis(2);
 
 impl Gateway {
     /// Replaces a sandbox's policy, and cuts what it does not allow.
-    pub(in crate::network) fn set_policy(
+    pub(crate) fn set_policy(
         &mut self,
         key: Key,
         policy: &KernelPolicy,
@@ -35,6 +35,7 @@ impl Gateway {
             &self.addresses,
             &sandbox.limits,
             policy,
+            &self.permitted,
         )
         .map_err(failed)?;
         sandbox.limits = policy.limits;
@@ -54,11 +55,7 @@ impl Gateway {
     }
 
     /// Allows an address that a name resolved to.
-    pub(in crate::network) fn allow(
-        &mut self,
-        key: Key,
-        resolved: &Resolved,
-    ) -> Result<(), SandboxError> {
+    pub(crate) fn allow(&mut self, key: Key, resolved: &Resolved) -> Result<(), SandboxError> {
         if !resolved.is_acceptable() || resolved.ttl.is_zero() {
             return Err(SandboxError::specification(
                 "the ports or the time are not acceptable",
@@ -87,7 +84,7 @@ impl Gateway {
     }
 
     /// What the kernel has counted.
-    pub(in crate::network) fn count(&self, key: Key) -> Result<Counters, SandboxError> {
+    pub(crate) fn count(&self, key: Key) -> Result<Counters, SandboxError> {
         let sandbox = self.sandboxes.get(&key).ok_or(SandboxError::Gone)?;
         let [out, inward, connections, refused] = rules::counted(&self.nftables, sandbox.slot)
             .map_err(|error| SandboxError::step("network", error))?;

@@ -4,29 +4,32 @@ use std::io;
 use std::net::IpAddr;
 
 use super::sandbox::Names;
-use super::{
-    DESTINATION4, DESTINATION6, DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE,
-};
+use super::{DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE};
 use crate::network::link::octets;
 use crate::network::nft::{Batch, Element, Expressions, Load, Nftables, Verdict};
-use crate::protocol::{KernelPolicy, Prefixed, Protocol, Resolved};
+use crate::protocol::{KernelPolicy, Prefix, Prefixed, Protocol, Resolved};
 
-pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPolicy) {
+pub(super) fn add_policy(
+    batch: &mut Batch<'_>,
+    names: &Names,
+    policy: &KernelPolicy,
+    permitted: &[Prefix],
+) {
     let (chain, accepted) = (names.of("policy"), || Verdict::goto(names.of("limits")));
     // Addresses that names resolved to, at one port, or at any, for which 0 stands.
     for ((set, _), (family, destination, words)) in names
         .sets()
         .iter()
-        .zip([(IPV4, DESTINATION4, 1), (IPV6, DESTINATION6, 4)])
+        .zip([(IPV4, Load::DESTINATION4, 1), (IPV6, Load::DESTINATION6, 4)])
     {
         for any in [false, true] {
             batch.add_rule(&chain, |rule| {
-                rule.is(Load::Family, family)
+                rule.is(Load::FAMILY, family)
                     .load(destination, 0)
-                    .load(Load::Protocol, words);
+                    .load(Load::PROTOCOL, words);
                 match any {
                     true => rule.constant(&[0; 4], words + 1),
-                    false => rule.load(Load::Port, words + 1),
+                    false => rule.load(Load::PORT, words + 1),
                 };
                 rule.is_in(set).verdict(accepted());
             });
@@ -38,47 +41,36 @@ pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPo
         ports,
     } in &policy.allow
     {
-        let (family, destination) = prefix.family();
         batch.add_rule(&chain, |rule| {
-            rule.is(Load::Family, family)
-                .is_masked(destination, &prefix.mask(), &octets(prefix.address()))
-                .is(Load::Protocol, &[protocol.number()])
+            rule.is_to(*prefix)
+                .is(Load::PROTOCOL, &[protocol.number()])
                 .has_port(*ports.start(), *ports.end())
                 .verdict(accepted());
         });
     }
-    let marked = |mark: u32| {
-        move |rule: &mut Expressions<'_>| {
-            rule.constant(&mark.to_ne_bytes(), 0).mark_packet();
-        }
+    let refused = |rule: &mut Expressions<'_>| {
+        rule.constant(&POLICY.to_ne_bytes(), 0)
+            .mark_packet()
+            .verdict(Verdict::goto(names.of("refuse")));
     };
     if policy.internet || policy.dry_run {
         // Private addresses that the node permits are for those that name them.
-        let public = names.of("public");
-        for (family, destination, permitted) in [
-            (IPV4, DESTINATION4, "permitted4"),
-            (IPV6, DESTINATION6, "permitted6"),
-        ] {
-            batch.add_rule(&chain, |rule| {
-                rule.is(Load::Family, family)
-                    .load(destination, 0)
-                    .is_not_in(permitted)
-                    .verdict(Verdict::goto(public.as_str()));
-            });
+        for prefix in permitted {
+            batch.add_rule(&chain, |rule| refused(rule.is_to(*prefix)));
         }
         if !policy.internet {
-            batch.add_rule(&public, marked(DRY_RUN));
-            batch.add_rule(&public, |rule| {
+            batch.add_rule(&chain, |rule| {
+                rule.constant(&DRY_RUN.to_ne_bytes(), 0).mark_packet();
+            });
+            batch.add_rule(&chain, |rule| {
                 rule.packet_rate(REPORTS.0, REPORTS.1, false)
                     .report(GROUP, REPORTED);
             });
         }
-        batch.add_rule(&public, |rule| rule.verdict(accepted()));
+        batch.add_rule(&chain, |rule| rule.verdict(accepted()));
+    } else {
+        batch.add_rule(&chain, refused);
     }
-    batch.add_rule(&chain, marked(POLICY));
-    batch.add_rule(&chain, |rule| {
-        rule.verdict(Verdict::goto(names.of("refuse")));
-    });
     for resolved in policy
         .resolved
         .iter()
@@ -147,7 +139,10 @@ fn elements(entries: &[Entry], resolved: &Resolved) -> Vec<Element> {
         key.extend_from_slice(&[protocol.number(), 0, 0, 0]);
         key.extend_from_slice(&port.to_be_bytes());
         key.extend_from_slice(&[0, 0]);
-        Element::new(key).expiring(milliseconds.max(1))
+        Element {
+            timeout_ms: Some(milliseconds.max(1)),
+            ..Element::new(key)
+        }
     };
     entries.iter().map(element).collect()
 }

@@ -7,14 +7,14 @@ use super::{BURST_BYTES, GROUP, IPV6, LIMIT, REPORTED, REPORTS, RESOLVED_ENTRIES
 use crate::network::address::{Addresses, INTERFACE};
 use crate::network::link::octets;
 use crate::network::nft::{Batch, Element, Expressions, Kind, Load, Nftables, Verdict};
-use crate::protocol::{KernelPolicy, NetworkLimits, Protocol};
+use crate::protocol::{KernelPolicy, NetworkLimits, Prefix, Protocol};
 
 /// Names of what one sandbox has.
 pub(super) struct Names(pub(super) u32);
 
 impl Names {
-    fn chains(&self) -> [String; 6] {
-        ["out", "in", "policy", "public", "limits", "refuse"].map(|name| self.of(name))
+    fn chains(&self) -> [String; 5] {
+        ["out", "in", "policy", "limits", "refuse"].map(|name| self.of(name))
     }
 
     fn counters(&self) -> [String; 4] {
@@ -47,7 +47,11 @@ impl Names {
             ("policy", Verdict::goto(self.of("policy"))),
             ("refused", Verdict::goto(self.of("refuse"))),
         ] {
-            elements.push((map, Element::new(key.to_vec()).to(verdict)));
+            let element = Element {
+                verdict: Some(verdict),
+                ..Element::new(key.to_vec())
+            };
+            elements.push((map, element));
         }
         elements
     }
@@ -59,6 +63,7 @@ pub(in crate::network) fn add(
     slot: u32,
     addresses: &Addresses,
     policy: &KernelPolicy,
+    permitted: &[Prefix],
 ) -> io::Result<()> {
     let (names, mut batch) = (Names(slot), Batch::new(TABLE));
     for counter in names.counters() {
@@ -73,7 +78,7 @@ pub(in crate::network) fn add(
     let limits = &policy.limits;
     add_rates(&mut batch, &names, limits);
     add_limits(&mut batch, &names, limits, addresses);
-    add_policy(&mut batch, &names, policy);
+    add_policy(&mut batch, &names, policy, permitted);
     let refuse = names.of("refuse");
     batch.add_rule(&refuse, |rule| {
         rule.count(&names.of("refused"));
@@ -83,8 +88,8 @@ pub(in crate::network) fn add(
             .report(GROUP, REPORTED);
     });
     batch.add_rule(&refuse, |rule| {
-        rule.is(Load::Family, IPV6)
-            .is(Load::Protocol, &[Protocol::Tcp.number()])
+        rule.is(Load::FAMILY, IPV6)
+            .is(Load::PROTOCOL, &[Protocol::Tcp.number()])
             .say_unreachable();
     });
     batch.add_rule(&refuse, |rule| rule.prohibit());
@@ -126,6 +131,7 @@ pub(in crate::network) fn replace(
     addresses: &Addresses,
     former: &NetworkLimits,
     policy: &KernelPolicy,
+    permitted: &[Prefix],
 ) -> io::Result<()> {
     let (names, mut batch) = (Names(slot), Batch::new(TABLE));
     if policy.limits != *former {
@@ -135,13 +141,11 @@ pub(in crate::network) fn replace(
         add_rates(&mut batch, &names, &policy.limits);
         add_limits(&mut batch, &names, &policy.limits, addresses);
     }
-    for chain in ["policy", "public"] {
-        batch.flush_chain(&names.of(chain));
-    }
+    batch.flush_chain(&names.of("policy"));
     for (set, _) in names.sets() {
         batch.flush_set(&set);
     }
-    add_policy(&mut batch, &names, policy);
+    add_policy(&mut batch, &names, policy, permitted);
     nftables.commit(batch)
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     };
     // The host process has checked them.
     let config = Config::parse_from(arguments);
-    start_logging(&config);
+    start_logging(&config.log);
     // Often a link to what is hidden from it soon.
     let resolvers = match config.network_resolvers() {
         Ok(named) if !named.is_empty() => named,

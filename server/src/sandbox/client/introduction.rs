@@ -27,26 +27,12 @@ pub(in crate::sandbox) fn introduction(socket: &OwnedFd) -> io::Result<Introduct
     let mut reports = None;
     loop {
         match receive(socket)? {
-            Some((
-                Reply::Capability {
-                    name,
-                    available,
-                    text,
-                },
-                _,
-            )) => {
-                let (version, reason) = if available {
-                    (text, None)
-                } else {
-                    (None, text)
-                };
-                capabilities.push(Capability {
-                    name,
-                    available,
-                    reason,
-                    version,
-                });
-            }
+            Some((Reply::Capability(capability), _)) => capabilities.push(Capability {
+                name: capability.name,
+                available: capability.available,
+                reason: capability.reason,
+                version: capability.version,
+            }),
             Some((Reply::Refusals, mut fds)) => reports = fds.pop(),
             Some((Reply::Up { v2, cgroups, init }, _)) => {
                 return Ok(Introduction {
