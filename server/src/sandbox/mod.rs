@@ -3,7 +3,7 @@
 //!
 //! - [`client`]: the socket. [`host`]: what can be asked for. [`sandbox`], [`instance_cgroup`]: what comes of it.
 //! - [`network`]: a sandbox's way out. [`reports`]: what the kernel tells of packets and connections.
-//! - [`prewarmed`]: what is known of pre-warmed sandboxes.
+//! - [`prewarmed`]: what is known of pre-warmed sandboxes. [`usage`]: what is in cgroups.
 //!
 //! What anybody may read of processes and cgroups is read here, without asking. `server/docs/sandbox.md` explains how each
 //! resource is contained, `server/docs/privileges.md` which process may do what.
