@@ -13,7 +13,7 @@ const RATE: &str = "requests/s";
 const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
 
 /// What is to be known of each suite before its figures are read.
-const INTRODUCTIONS: [(&str, &str); 9] = [
+const INTRODUCTIONS: [(&str, &str); 10] = [
     (
         "ring",
         "The shared-memory ring alone, then a round trip of 1 KB over every common transport. Where reading the clock \

@@ -22,7 +22,7 @@ use crate::scale::Scale;
 pub type Suite = fn(Scale, &mut Document) -> anyhow::Result<()>;
 
 /// All of them by name, in the order in which they run and stand in the report.
-pub const ALL: [(&str, Suite); 9] = [
+pub const ALL: [(&str, Suite); 10] = [
     ("ring", ring::run),
     ("starts", starts::run),
     ("warm", warm::run),
