@@ -70,6 +70,8 @@ pub(crate) enum News {
     Detached(Key),
     /// Something about a network was done, or counted, or not.
     Network(Sequence, Result<Option<Counters>, SandboxError>),
+    /// A socket was made in a sandbox's network namespace, or not.
+    Socket(Sequence, Result<OwnedFd, SandboxError>),
 }
 
 /// Where helpers report. Cheap to clone.

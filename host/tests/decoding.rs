@@ -4,7 +4,7 @@
 //! `cargo test` runs a bounded number of random cases; `cargo bolero test -p hearth-host --test decoding arbitrary_bytes`
 //! fuzzes.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use hearth_host::protocol::request::{Order, Target};
@@ -75,6 +75,11 @@ fn request() -> impl Strategy<Value = Request> {
         (any::<(u64, u64)>(), resolved())
             .prop_map(|((sequence, key), resolved)| Request::Allow(sequence, key, resolved)),
         any::<(u64, u64)>().prop_map(|(sequence, key)| Request::Counters(sequence, key)),
+        any::<(u64, u64, u16)>()
+            .prop_map(|(sequence, key, port)| Request::Listen(sequence, key, port)),
+        any::<(u64, u64, IpAddr, u16)>().prop_map(|(sequence, key, address, port)| {
+            Request::Dial(sequence, key, SocketAddr::new(address.to_canonical(), port))
+        }),
     ]
 }
 
@@ -128,6 +133,7 @@ fn reply() -> impl Strategy<Value = Reply> {
             }
         ),
         Just(Reply::Refusals),
+        any::<u64>().prop_map(Reply::Socket),
         (any::<u64>(), any::<[u64; 6]>()).prop_map(|(sequence, numbers)| {
             let [
                 bytes_out,
@@ -203,7 +209,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
         let is_key = (16..24).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 20, 100, 255] {
+    for kind in [0, 22, 100, 255] {
         let mut unknown = bytes;
         unknown[0] = kind;
         assert_eq!(Request::decode(&unknown), Err(Malformed::Kind(kind)));
@@ -233,7 +239,7 @@ fn arbitrary_bytes() {
             let mut sized = [0; REQUEST_BYTES];
             let length = input.len().min(REQUEST_BYTES);
             sized[..length].copy_from_slice(&input[..length]);
-            sized[0] %= 21;
+            sized[0] %= 23;
             if let Ok(request) = Request::decode(&sized) {
                 assert_eq!(request.encode(), sized);
             }

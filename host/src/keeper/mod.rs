@@ -244,6 +244,7 @@ impl Keeper {
                 News::Attached(key, attached) => self.attached(key, attached),
                 News::Detached(key) => self.detached(key),
                 News::Network(sequence, done) => self.network_done(sequence, done),
+                News::Socket(sequence, made) => self.socket_made(sequence, made),
                 News::Image(sequence, Ok(())) => self.say(Reply::Done(sequence)),
                 News::Image(sequence, Err(error)) => {
                     self.say(Reply::Refused(sequence, error.into()));

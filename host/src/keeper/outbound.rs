@@ -11,7 +11,7 @@ use hearth_init::{NETWORK, wire};
 
 use super::Keeper;
 use crate::SandboxError;
-use crate::network::Attached;
+use crate::network::{Attached, Purpose};
 use crate::protocol::{Counters, KernelPolicy, Key, Papers, Reply, Resolved, Sequence};
 
 /// Where a sandbox's network is. See the module.
@@ -153,6 +153,20 @@ impl Keeper {
         let network = self.network_of(key);
         let asked = network.and_then(|network| network.count(sequence, key));
         self.refuse_failed(sequence, asked);
+    }
+
+    pub(super) fn socket(&mut self, sequence: Sequence, key: Key, purpose: Purpose) {
+        let network = self.network_of(key);
+        let asked = network.and_then(|network| network.socket(sequence, key, purpose));
+        self.refuse_failed(sequence, asked);
+    }
+
+    /// Hands a socket over.
+    pub(super) fn socket_made(&mut self, sequence: Sequence, made: Result<OwnedFd, SandboxError>) {
+        match made {
+            Ok(socket) => self.outbox.send(Reply::Socket(sequence), vec![socket]),
+            Err(error) => self.say(Reply::Refused(sequence, error.into())),
+        }
     }
 
     /// Tells the server how that went.

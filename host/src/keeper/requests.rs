@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::{INSTANCE_CGROUP_POOL, Keeper};
 use crate::SandboxError;
 use crate::limits::SANDBOX_INSTANCES_MAX;
+use crate::network::Purpose;
 use crate::protocol::papers::is_image_name;
 use crate::protocol::request::Order;
 use crate::protocol::{Key, Papers, Reply, Request, Sequence};
@@ -85,6 +86,10 @@ impl Keeper {
             }
             Request::Allow(sequence, key, resolved) => self.allow(sequence, key, resolved),
             Request::Counters(sequence, key) => self.count(sequence, key),
+            Request::Listen(sequence, key, port) => {
+                self.socket(sequence, key, Purpose::Listen(port));
+            }
+            Request::Dial(sequence, key, to) => self.socket(sequence, key, Purpose::Dial(to)),
             Request::Shutdown(sequence) => {
                 self.closed.push(sequence);
                 self.close();
@@ -101,7 +106,9 @@ impl Keeper {
             | Request::RemoveImage(sequence, _)
             | Request::SetPolicy(sequence, _)
             | Request::Allow(sequence, ..)
-            | Request::Counters(sequence, _) => {
+            | Request::Counters(sequence, _)
+            | Request::Listen(sequence, ..)
+            | Request::Dial(sequence, ..) => {
                 self.say(Reply::Refused(sequence, SandboxError::shut_down().into()));
             }
             Request::Destroy(key) => self.destroy_and_say(key),

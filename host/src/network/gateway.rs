@@ -74,6 +74,7 @@ pub(super) struct Gateway {
 
 struct Sandbox {
     slot: u32,
+    namespace: OwnedFd,
     sockets: Sockets,
     limits: NetworkLimits,
     /// Until when an address is allowed at a port; 0 is any.
@@ -234,12 +235,13 @@ impl Gateway {
             key,
             Sandbox {
                 slot,
+                namespace,
                 sockets,
                 limits: policy.limits,
                 resolved: until(&policy.resolved),
             },
         );
-        self.wire(slot, &namespace, &route)
+        self.wire(slot, &self.sandboxes[&key].namespace, &route)
             .map_err(failed("interface"))?;
         Ok(Attached {
             interface: INTERFACE + slot,

@@ -27,6 +27,7 @@ mod sandbox;
 mod sys;
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -60,6 +61,16 @@ enum Job {
     SetPolicy(Sequence, Key, Box<KernelPolicy>),
     Allow(Sequence, Key, Resolved),
     Count(Sequence, Key),
+    Socket(Sequence, Key, Purpose),
+}
+
+/// What a TCP socket in a sandbox's network namespace is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Purpose {
+    /// To listen at this port of [`BROKER`](crate::protocol::BROKER).
+    Listen(u16),
+    /// To connect to there.
+    Dial(SocketAddr),
 }
 
 /// What is to be removed.
@@ -166,6 +177,16 @@ impl Network {
         self.ask(Job::Count(sequence, key))
     }
 
+    /// Asks for a socket: [`News::Socket`] follows.
+    pub(crate) fn socket(
+        &self,
+        sequence: Sequence,
+        key: Key,
+        purpose: Purpose,
+    ) -> Result<(), SandboxError> {
+        self.ask(Job::Socket(sequence, key, purpose))
+    }
+
     fn ask(&self, job: Job) -> Result<(), SandboxError> {
         if self.waiting.fetch_add(1, Ordering::AcqRel) >= WAITING_MAX {
             self.waiting.fetch_sub(1, Ordering::AcqRel);
@@ -243,6 +264,14 @@ fn work(mut gateway: Gateway, remover: Remover, jobs: &mpsc::Receiver<Job>, wait
                     (sequence, gateway.allow(key, &resolved).map(|()| None))
                 }
                 Job::Count(sequence, key) => (sequence, gateway.count(key).map(Some)),
+                Job::Socket(sequence, key, purpose) => {
+                    waiting.fetch_sub(1, Ordering::AcqRel);
+                    report(
+                        &reporter,
+                        News::Socket(sequence, gateway.socket(key, purpose)),
+                    );
+                    continue;
+                }
             };
             waiting.fetch_sub(1, Ordering::AcqRel);
             report(&reporter, News::Network(sequence, done));

@@ -21,6 +21,9 @@ pub use policy::{Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protoc
 pub use reply::{REPLY_BYTES, Refusal, Reply};
 pub use request::{REQUEST_BYTES, Request};
 
+/// Where a sandbox finds the server's broker of secrets, in its own network namespace.
+pub const BROKER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(127, 0, 0, 2);
+
 /// A sandbox, by the host's count; never used twice.
 pub type Key = u64;
 /// An instance's cgroup in its sandbox, by the sandbox's count; never used twice.

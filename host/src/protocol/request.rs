@@ -1,5 +1,6 @@
 //! What the server asks for.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::frame::{Frame, Malformed, WITHOUT_TEXT};
@@ -87,6 +88,10 @@ pub enum Request {
     Allow(Sequence, Key, Resolved),
     /// What has the kernel counted for a sandbox?
     Counters(Sequence, Key),
+    /// Listen at this port of [`BROKER`](super::BROKER), in a sandbox's network namespace.
+    Listen(Sequence, Key, u16),
+    /// Begin a TCP connection in a sandbox's network namespace: it goes wherever one of the sandbox's own would.
+    Dial(Sequence, Key, SocketAddr),
 }
 
 impl Request {
@@ -229,6 +234,25 @@ impl Request {
                 key: *key,
                 ..empty
             },
+            Self::Listen(sequence, key, port) => Frame {
+                kind: 20,
+                sequence: *sequence,
+                key: *key,
+                number: (*port).into(),
+                ..empty
+            },
+            Self::Dial(sequence, key, to) => {
+                let [high, low] = halves(to.ip());
+                Frame {
+                    kind: 21,
+                    sequence: *sequence,
+                    key: *key,
+                    leaf: high,
+                    amount: low,
+                    number: to.port().into(),
+                    ..empty
+                }
+            }
         }
     }
 
@@ -280,6 +304,13 @@ impl Request {
                 },
             ),
             19 => Self::Counters(sequence, key),
+            // A port that is cut here is not the one valid form.
+            20 => Self::Listen(sequence, key, frame.number as u16),
+            21 => Self::Dial(
+                sequence,
+                key,
+                SocketAddr::new(address([frame.leaf, frame.amount]), frame.number as u16),
+            ),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

@@ -12,6 +12,7 @@ mod logs;
 mod network;
 mod pressure;
 mod registry;
+mod secrets;
 mod summary;
 mod types;
 

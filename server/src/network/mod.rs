@@ -8,9 +8,10 @@
 //! ```
 //! - [`function`]: policies of functions and their versions. [`attached`]: one sandbox. [`permits`]: which name an address is
 //!   of. [`kernel`]: a policy in the kernel's words.
-//! - [`resolver`]: questions for names. [`ledger`]: what was seen.
+//! - [`resolver`]: questions for names. [`broker`]: requests with secrets. [`ledger`]: what was seen.
 
 mod attached;
+mod broker;
 mod function;
 mod kernel;
 mod ledger;
@@ -19,6 +20,7 @@ mod permits;
 pub mod resolver;
 
 pub use attached::Attached;
+pub use broker::{Broker, Trust};
 pub use function::{FunctionNetwork, VersionNetwork, WayOut};
 pub use ledger::{DestinationView, NetworkTotals, Outcome};
 pub use node::Node;

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use parking_lot::Mutex;
 
 use super::attached::Inner;
+use super::broker::Trust;
 use super::resolver::Upstream;
 use crate::sandbox::{OutboundId, Refusals};
 
@@ -17,19 +18,23 @@ pub struct Node(Arc<Shared>);
 struct Shared {
     upstream: Arc<Upstream>,
     open: Vec<IpNet>,
+    trust: Trust,
     sandboxes: Mutex<HashMap<OutboundId, Weak<Inner>>>,
 }
 
 impl Node {
-    /// Starts it. `servers` are asked for names, `open` are private networks that policies may name. Needs a runtime.
+    /// Starts it. `servers` are asked for names, `open` are private networks that policies may name, `trust` is for requests
+    /// with secrets. Needs a runtime.
     pub fn start(
         servers: Vec<std::net::SocketAddr>,
         open: Vec<IpNet>,
         refusals: Option<Refusals>,
+        trust: Trust,
     ) -> Self {
         let node = Self(Arc::new(Shared {
             upstream: Arc::new(Upstream::new(servers)),
             open,
+            trust,
             sandboxes: Mutex::default(),
         }));
         if let Some(refusals) = refusals {
@@ -41,6 +46,10 @@ impl Node {
     /// Private networks that are open.
     pub fn open(&self) -> &[IpNet] {
         &self.0.open
+    }
+
+    pub(super) fn trust(&self) -> Trust {
+        self.0.trust.clone()
     }
 
     pub(super) fn upstream(&self) -> Arc<Upstream> {

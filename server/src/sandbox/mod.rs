@@ -29,8 +29,8 @@ pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
 
 pub use self::network::{
-    Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix, Prefixed,
-    Protocol, Refusal, RefusalReason, Refusals, Resolved,
+    BROKER, Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix,
+    Prefixed, Protocol, Refusal, RefusalReason, Refusals, Resolved,
 };
 
 /// What this host can do, for `GET /api/v1/node`.
@@ -45,6 +45,11 @@ pub struct Capability {
     /// Its version, where it has one ("v1", "v2", Landlock ABI "7").
     pub version: Option<String>,
 }
+
+/// Where a sandbox has [`SandboxSpec::trust`]: it alone, and with the certificates of the host.
+pub const TRUST: &str = "/etc/ssl/hearth.pem";
+/// See [`TRUST`].
+pub const TRUST_ALL: &str = "/etc/ssl/hearth-all.pem";
 
 /// What a sandbox is made from.
 #[derive(Debug, Clone)]
@@ -74,6 +79,8 @@ pub struct SandboxSpec {
     /// What it may reach over the network from its first moment on; [`Sandbox::outbound`] changes it. None: a sandbox without
     /// a network, which it cannot get later.
     pub network: Option<KernelPolicy>,
+    /// A certificate, PEM, that programs in it find at [`TRUST`], and at [`TRUST_ALL`] with those that the host trusts.
+    pub trust: Option<String>,
     /// Whether the template is to be dumped: CRIU needs its notes on the kernel in `/run` then.
     pub dumpable: bool,
     /// An image to restore the template from, instead of starting `argv`.

@@ -2,17 +2,17 @@
 //! server's (`server/docs/network.md`).
 
 use std::io;
-use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hearth_host::SandboxError;
-use hearth_host::protocol::{Key, Request};
+use hearth_host::protocol::{Key, Request, Sequence};
 
 pub use hearth_host::protocol::{
-    Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved,
+    BROKER, Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved,
 };
 
 use super::client::{Answer, Client};
@@ -120,6 +120,35 @@ impl Outbound {
         let request = |sequence| Request::Counters(sequence, self.key);
         match self.client.ask(request, None).await? {
             Answer::Counters(counters) => Ok(counters),
+            _ => Err(SandboxError::Gone.into()),
+        }
+    }
+
+    /// Listens at this port of [`BROKER`], in the sandbox's network namespace. Non-blocking.
+    ///
+    /// # Errors
+    /// [`NetworkError`]: the port is taken, or the sandbox is gone.
+    pub async fn listen(&self, port: u16) -> Result<TcpListener, NetworkError> {
+        let socket = self.socket(|sequence| Request::Listen(sequence, self.key, port));
+        Ok(socket.await?.into())
+    }
+
+    /// Begins a TCP connection in the sandbox's network namespace, subject to its rules, limits and counters. It is made
+    /// once it can be written to, or has failed. Non-blocking.
+    ///
+    /// # Errors
+    /// [`NetworkError`]: it failed at once, or the sandbox is gone.
+    pub async fn dial(&self, to: SocketAddr) -> Result<TcpStream, NetworkError> {
+        let socket = self.socket(|sequence| Request::Dial(sequence, self.key, to));
+        Ok(socket.await?.into())
+    }
+
+    async fn socket(
+        &self,
+        request: impl FnOnce(Sequence) -> Request,
+    ) -> Result<OwnedFd, NetworkError> {
+        match self.client.ask(request, None).await? {
+            Answer::Socket(socket) => Ok(socket),
             _ => Err(SandboxError::Gone.into()),
         }
     }

@@ -21,10 +21,11 @@ use crate::criu::Images;
 use crate::host_error::HostErrors;
 use crate::instance::{FunctionKey, Imported, Instance, Logs};
 use crate::model::{DecisionCounts, FunctionSpec, LogEntry, LogLine, Note, Start, Threads};
-use crate::network::{self, FunctionNetwork, VersionNetwork};
+use crate::network::{self, Broker, FunctionNetwork, VersionNetwork, WayOut};
 use crate::package::Package;
 use crate::runtimes::{Runtimes, UidRange};
 use crate::sandbox::Host;
+use crate::secrets::Secrets;
 
 /// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
 /// waits is served within about this many run times.
@@ -68,6 +69,8 @@ pub struct Resources {
     pub traffic: Traffic,
     /// What functions reach over the network.
     pub network: network::Node,
+    /// What functions are given.
+    pub secrets: Secrets,
 }
 
 /// Tells deployments apart at the gates.
@@ -90,6 +93,8 @@ pub struct Deployment {
     pub spec: FunctionSpec,
     /// What it may reach over the network.
     pub network: Arc<VersionNetwork>,
+    /// Puts secrets into its requests.
+    broker: Option<Arc<Broker>>,
     /// Its unpacked code, which is not removed while a sandbox may read it.
     pub package: Package,
     pub(super) resources: Arc<Resources>,
@@ -139,6 +144,7 @@ impl Deployment {
             name: spec.name.as_str().into(),
             version: AtomicU32::new(version),
             network,
+            broker: Broker::new(&spec.name, &spec.secrets, &resources.secrets),
             spec,
             package,
             resources,
@@ -156,6 +162,12 @@ impl Deployment {
             notes: Mutex::default(),
             retired: AtomicBool::new(false),
         })
+    }
+
+    /// The way out of a sandbox of it that is to be made; none if it has none.
+    pub(super) fn way_out(&self) -> Option<WayOut> {
+        let way_out = self.network.way_out()?;
+        Some(way_out.with(self.broker.clone()))
     }
 
     /// Boots the template unless it is up, and starts the minimum of instances.

@@ -11,7 +11,7 @@ use super::deployment::{Deployment, Resources};
 use crate::criu::{CriuError, Image, Key, Source};
 use crate::host_error::{HostError, tells_of_shortage};
 use crate::instance::{BootError, Template};
-use crate::model::{FunctionSpec, ImageView, Start, StartKind};
+use crate::model::{FunctionSpec, ImageView, SecretBinding, Start, StartKind};
 use crate::sandbox::RestoreSource;
 
 /// How long after a boot the image is made, at the earliest: the function that was just deployed is likely to be called.
@@ -40,6 +40,9 @@ struct Parts<'a> {
     code: String,
     runtime: String,
     argv: Vec<String>,
+    /// Values of secrets in its environment, by their revisions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    secrets: Vec<Option<i64>>,
 }
 
 impl Deployment {
@@ -61,10 +64,20 @@ impl Deployment {
             code: self.package.path().display().to_string(),
             runtime: runtime.version.clone().unwrap_or_default(),
             argv: runtime.argv(self.spec.memory_mb),
+            secrets: self.secret_revisions(),
         };
         self.resources
             .images
             .key(&self.name, self.version(), &parts)
+    }
+
+    /// Which values its environment has of secrets.
+    fn secret_revisions(&self) -> Vec<Option<i64>> {
+        let given = self.spec.secrets.iter();
+        let in_environment = given.filter(|given| given.env().is_some());
+        let secrets = &self.resources.secrets;
+        let revision = |given: &SecretBinding| secrets.revision(given.secret());
+        in_environment.map(revision).collect()
     }
 
     /// Size of the version's image in bytes, if there is one.
@@ -260,8 +273,13 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
         return Ok(None);
     }
     let begun = Instant::now();
-    let way_out = deployment.network.way_out();
-    let mut spec = sandbox_spec(deployment, way_out.as_ref()).map_err(HostError::new)?;
+    let way_out = deployment.way_out();
+    let mut spec = match sandbox_spec(deployment, way_out.as_ref()) {
+        Ok(spec) => spec,
+        Err(BootError::Host(error)) => return Err(error),
+        // A boot will say the same.
+        Err(_) => return Ok(None),
+    };
     spec.restore = Some(RestoreSource {
         image: image.name(),
         limit: images.timeout(&image),

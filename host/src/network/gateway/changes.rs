@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::Gateway;
 use crate::SandboxError;
+use crate::network::Purpose;
 use crate::network::connections::Connection;
 use crate::network::rules::{self, Entry, entries};
+use crate::network::sandbox::{tcp_socket, within};
 use crate::protocol::{Counters, KernelPolicy, Key, Prefix, Resolved};
 
 /// For this long after a change of rules, packets may still be judged by the old ones.
@@ -84,6 +87,17 @@ impl Gateway {
             .map_err(|error| SandboxError::step("network", error))?;
         sandbox.resolved.extend(entries);
         Ok(())
+    }
+
+    /// A TCP socket in a sandbox's network namespace. What it sends is subject to that sandbox's rules, limits and counters.
+    pub(in crate::network) fn socket(
+        &self,
+        key: Key,
+        purpose: Purpose,
+    ) -> Result<OwnedFd, SandboxError> {
+        let sandbox = self.sandboxes.get(&key).ok_or(SandboxError::Gone)?;
+        within(&sandbox.namespace, || tcp_socket(purpose))
+            .map_err(|error| SandboxError::step("socket", error))
     }
 
     /// What the kernel has counted.

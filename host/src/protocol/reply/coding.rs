@@ -129,6 +129,11 @@ impl Reply {
                 count: counters.refused as u32,
                 ..empty
             },
+            Self::Socket(sequence) => Frame {
+                kind: 16,
+                sequence,
+                ..empty
+            },
             Self::Destroyed(key) => Frame {
                 kind: 11,
                 key,
@@ -205,6 +210,7 @@ impl Reply {
                     refused: u64::from(frame.number) << 32 | u64::from(frame.count),
                 },
             ),
+            16 => Self::Socket(sequence),
             kind => return Err(Malformed::Kind(kind)),
         })
     }

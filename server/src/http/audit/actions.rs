@@ -24,6 +24,9 @@ pub const ALL: &[&str] = &[
     "function.delete",
     "event.save",
     "event.delete",
+    "secret.create",
+    "secret.replace",
+    "secret.delete",
     "token.create",
     "token.revoke",
     "user.create",
@@ -75,6 +78,16 @@ const ROUTES: &[(Method, &str, Known)] = &[
         Method::POST,
         "/api/v1/functions/{name}/invoke",
         Known::NoChange,
+    ),
+    (
+        Method::PUT,
+        "/api/v1/secrets/{name}",
+        Known::Change("secret.replace"),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/secrets/{name}",
+        Known::Change("secret.delete"),
     ),
     (
         Method::POST,
