@@ -229,6 +229,17 @@ const ROUTES: &[(Method, &str, Known)] = &[
         "/users/{name}/sessions/end",
         Known::Change("session.end_others"),
     ),
+    (Method::POST, "/secrets", Known::Change("secret.create")),
+    (
+        Method::POST,
+        "/secrets/{name}/replace",
+        Known::Change("secret.replace"),
+    ),
+    (
+        Method::POST,
+        "/secrets/{name}/delete",
+        Known::Change("secret.delete"),
+    ),
     (Method::POST, "/tokens", Known::Change("token.create")),
     (
         Method::POST,

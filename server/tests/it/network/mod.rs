@@ -1,6 +1,6 @@
 //! What functions reach over the network: real sandboxes in a small internet of the test's own.
 
-mod world;
+pub mod world;
 
 use std::time::Duration;
 
