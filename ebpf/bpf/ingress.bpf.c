@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Meets packets for functions: counts, denies and limits them (XDP), hands datagrams to AF_XDP, counts what functions send
+ * (TC egress), and steers connections to one listening socket (SK_LOOKUP). server/docs/ingress.md describes the way of a
+ * packet and every map.
+ */
+#include "limits.h"
+
+/* Sizes of maps that the loader overrides are defaults here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * PORTS_OF_A_PROTOCOL);
+	__type(key, __u32);
+	__type(value, struct port);
+} ports SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct function);
+} functions SEC(".maps");
+
+/* When the function's own bucket is full again: apart from `functions`, which user space overwrites. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, __u64);
+} totals SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2048);
+	__type(key, __u32);
+	__type(value, struct traffic);
+} traffic SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct node);
+} node SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct bucket_key);
+	__type(value, struct bucket);
+} buckets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct prefix4);
+	__type(value, struct listed);
+} listed4 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct prefix6);
+	__type(value, struct listed);
+} listed6 SEC(".maps");
+
+/* The host's own addresses, IPv4 as ::ffff:a.b.c.d. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__uint(key_size, 16);
+	__uint(value_size, 4);
+} addresses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct settings);
+} settings SEC(".maps");
+
+/* One AF_XDP socket a receive queue. */
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, 64);
+	__type(key, __u32);
+	__type(value, __u32);
+} sockets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SOCKMAP);
+	__uint(max_entries, LISTENERS);
+	__type(key, __u32);
+	__type(value, __u32);
+} listeners SEC(".maps");
+
+static const __u32 zero = 0;
+
+/* The verdict of the lists, 0 for none. An expired prefix gives way to the next shorter one. */
+static __always_inline __u32 verdict_on(const struct packet *packet)
+{
+	struct prefix6 key6;
+	struct prefix4 key4;
+	struct listed *found;
+	__u64 now = 0;
+
+	key4.length = 32;
+	key4.address = packet->saddr[3];
+	key6.length = 128;
+	__builtin_memcpy(key6.address, packet->saddr, sizeof(key6.address));
+#pragma unroll
+	for (int i = 0; i < EXPIRED_PREFIXES; i++) {
+		if (packet->family == 4)
+			found = bpf_map_lookup_elem(&listed4, &key4);
+		else
+			found = bpf_map_lookup_elem(&listed6, &key6);
+		if (!found)
+			return 0;
+		if (!found->expires)
+			return found->verdict;
+		if (!now)
+			now = bpf_ktime_get_ns();
+		if (now < found->expires)
+			return found->verdict;
+		if (!found->length)
+			return 0;
+		key4.length = key6.length = found->length - 1;
+	}
+	return 0;
+}
+
+/* The bucket of a packet's source, made if need be. */
+static __always_inline struct bucket *bucket_of(const struct packet *packet, __u32 function,
+						const struct settings *settings)
+{
+	struct bucket fresh = {};
+	struct bucket_key key;
+	struct bucket *bucket;
+
+	key.function = function;
+	if (packet->family == 4) {
+		key.prefix[0] = key.prefix[1] = 0;
+		key.prefix[2] = packet->saddr[2];
+		key.prefix[3] = packet->saddr[3] & settings->mask4;
+	} else {
+		key.prefix[0] = packet->saddr[0] & settings->mask6[0];
+		key.prefix[1] = packet->saddr[1] & settings->mask6[1];
+		key.prefix[2] = packet->saddr[2] & settings->mask6[2];
+		key.prefix[3] = packet->saddr[3] & settings->mask6[3];
+	}
+	bucket = bpf_map_lookup_elem(&buckets, &key);
+	if (bucket)
+		return bucket;
+	/* If another CPU was faster, the look-up finds its bucket. */
+	bpf_map_update_elem(&buckets, &key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&buckets, &key);
+}
+
+/* The reason for dropping what starts work, or DROPS. */
+static __always_inline __u32 limit(const struct packet *packet, __u32 index, const struct function *function,
+				   const struct settings *settings, struct node *counters)
+{
+	__u64 now, *total;
+
+	if (!function->source_interval && !function->total_interval && !(function->flags & FUNCTION_TRACKS_SOURCES))
+		return DROPS;
+	now = bpf_ktime_get_ns();
+	if (function->source_interval || (function->flags & FUNCTION_TRACKS_SOURCES)) {
+		struct bucket *bucket = bucket_of(packet, index, settings);
+
+		if (!bucket) {
+			counters->untracked++;
+		} else if (function->source_interval &&
+			   !take(&bucket->next, now, function->source_interval, function->source_slack)) {
+			__sync_fetch_and_add(&bucket->refused, 1);
+			bucket->refused_at = now;
+			return DROP_SOURCE_LIMIT;
+		} else {
+			__sync_fetch_and_add(&bucket->admitted, 1);
+		}
+	}
+	if (function->total_interval) {
+		total = bpf_map_lookup_elem(&totals, &index);
+		if (total && !take(total, now, function->total_interval, function->total_slack))
+			return DROP_TOTAL_LIMIT;
+	}
+	return DROPS;
+}
+
+/* Hands a datagram to the AF_XDP socket of its queue, with a time stamp in front. XDP_PASS if there is none. */
+static __always_inline int redirect(struct xdp_md *ctx, __u32 function, __u32 total, const struct settings *settings)
+{
+	__u32 queue = ctx->rx_queue_index;
+	struct stamp *stamp;
+
+	if (total > settings->largest_redirect || !bpf_map_lookup_elem(&sockets, &queue))
+		return XDP_PASS;
+	/* Not every driver has room in front of the frame. User space sees by the magic number whether there is a stamp. */
+	if (!bpf_xdp_adjust_meta(ctx, -(int)sizeof(*stamp))) {
+		stamp = (void *)(long)ctx->data_meta;
+		if ((void *)(stamp + 1) > (void *)(long)ctx->data)
+			return XDP_PASS;
+		stamp->time = bpf_ktime_get_ns();
+		stamp->function = function;
+		stamp->magic = STAMP_MAGIC;
+	}
+	return bpf_redirect_map(&sockets, queue, XDP_PASS);
+}
+
+SEC("xdp.frags")
+int ingress(struct xdp_md *ctx)
+{
+	struct frame frame = {
+		.data = (void *)(long)ctx->data,
+		.end = (void *)(long)ctx->data_end,
+		.total = bpf_xdp_get_buff_len(ctx),
+	};
+	struct function *function;
+	struct settings *config;
+	struct traffic *seen;
+	struct packet packet;
+	struct node *counters;
+	struct port *port;
+	__u32 index, at, verdict, reason;
+	int starts;
+
+	counters = bpf_map_lookup_elem(&node, &zero);
+	config = bpf_map_lookup_elem(&settings, &zero);
+	if (!counters || !config)
+		return XDP_PASS;
+	parse(&frame, &packet);
+	counters->packets++;
+	counters->bytes += frame.total;
+	counters->outcomes[packet.outcome & (OUTCOMES - 1)]++;
+	if (packet.outcome != PORTS)
+		return XDP_PASS;
+
+	index = PORT_INDEX(packet.protocol, packet.dport);
+	port = bpf_map_lookup_elem(&ports, &index);
+	if (!port || !port->function)
+		goto not_ours;
+	at = port->function;
+	if ((config->flags & SETTINGS_CHECK_ADDRESS) && !bpf_map_lookup_elem(&addresses, packet.daddr))
+		goto not_ours;
+	function = bpf_map_lookup_elem(&functions, &at);
+	index = 2 * at + DIRECTION_IN;
+	seen = bpf_map_lookup_elem(&traffic, &index);
+	if (!function || !seen)
+		goto not_ours;
+	counters->ours++;
+	seen->packets++;
+	seen->bytes += frame.total;
+
+	if (packet.malformed) {
+		reason = DROP_MALFORMED;
+		goto drop;
+	}
+	verdict = verdict_on(&packet);
+	if (verdict == LISTED_DENY) {
+		reason = DROP_DENIED;
+		goto drop;
+	}
+	starts = packet.protocol == IPPROTO_UDP || (packet.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+	if (starts && verdict != LISTED_ALLOW) {
+		reason = limit(&packet, at, function, config, counters);
+		if (reason < DROPS)
+			goto drop;
+	}
+	seen->starts += starts;
+	/* Only the stack puts fragments together. */
+	if (packet.protocol == IPPROTO_UDP && (port->flags & PORT_REDIRECT) && !packet.first_fragment) {
+		int action = redirect(ctx, at, frame.total, config);
+
+		if (action == XDP_REDIRECT)
+			seen->redirected++;
+		else
+			counters->no_socket++;
+		return action;
+	}
+	return XDP_PASS;
+
+drop:
+	seen->drops[reason & (DROPS - 1)]++;
+	return XDP_DROP;
+
+not_ours:
+	counters->not_ours++;
+	return XDP_PASS;
+}
+
+/* What leaves from a function's port. It never changes the fate of a packet. */
+SEC("classifier")
+int egress(struct __sk_buff *skb)
+{
+	struct frame frame = {
+		.data = (void *)(long)skb->data,
+		.end = (void *)(long)skb->data_end,
+		.total = skb->len,
+	};
+	struct settings *config;
+	struct traffic *seen;
+	struct packet packet;
+	struct port *port;
+	__u32 index;
+
+	config = bpf_map_lookup_elem(&settings, &zero);
+	if (!config)
+		return TCX_NEXT;
+	parse(&frame, &packet);
+	if (packet.outcome != PORTS)
+		return TCX_NEXT;
+	index = PORT_INDEX(packet.protocol, packet.sport);
+	port = bpf_map_lookup_elem(&ports, &index);
+	if (!port || !port->function)
+		return TCX_NEXT;
+	if ((config->flags & SETTINGS_CHECK_ADDRESS) && !bpf_map_lookup_elem(&addresses, packet.saddr))
+		return TCX_NEXT;
+	index = 2 * port->function + DIRECTION_OUT;
+	seen = bpf_map_lookup_elem(&traffic, &index);
+	if (!seen)
+		return TCX_NEXT;
+	seen->packets++;
+	seen->bytes += frame.total;
+	return TCX_NEXT;
+}
+
+/* Gives a connection to a function's port to the listening socket of its family. */
+SEC("sk_lookup")
+int steer(struct bpf_sk_lookup *ctx)
+{
+	__u32 index = PORT_INDEX(IPPROTO_TCP, ctx->local_port & 0xffff);
+	struct bpf_sock *listener;
+	struct port *port;
+
+	if (ctx->protocol != IPPROTO_TCP)
+		return SK_PASS;
+	port = bpf_map_lookup_elem(&ports, &index);
+	if (!port || !port->function || !(port->flags & PORT_STEER))
+		return SK_PASS;
+	index = ctx->family == 10 /* AF_INET6 */ ? LISTENER_IPV6 : LISTENER_IPV4;
+	listener = bpf_map_lookup_elem(&listeners, &index);
+	if (!listener)
+		return SK_PASS;
+	/* A program that was attached before may have chosen already: its choice stands. */
+	bpf_sk_assign(ctx, listener, 0);
+	bpf_sk_release(listener);
+	return SK_PASS;
+}
+
+char LICENSE[] SEC("license") = "Apache-2.0";
