@@ -9,9 +9,9 @@
 //! The modules are listed from the outside in, and each uses only those below it:
 //! - [`process`]: the host process as a process, and how the server drops its privileges.
 //! - [`keeper`]: owns the sandboxes' state; takes requests, init's reports and process exits.
-//! - [`images`]: dumps templates, removes images. [`network`]: the way out of sandboxes. [`helpers`]: the threads that do such
-//!   things.
+//! - [`network`]: the way out of sandboxes.
 //! - [`prepare`]: what is done before there is a server.
+//! - [`images`]: dumps templates, removes images. [`helpers`]: the threads that do such things.
 //! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them.
 //! - [`protocol`]: the messages.
 //!
@@ -23,24 +23,26 @@ pub mod process;
 
 mod keeper;
 
-mod images;
 mod network;
 
-mod helpers;
-
 mod prepare;
+
+mod images;
+
+mod helpers;
 
 pub mod cgroup;
 mod limits;
 
 mod children;
 mod directories;
-mod memfd;
 mod settings;
 
 mod error;
 
 pub mod protocol;
+
+mod memfd;
 
 pub use self::error::{Capability, HostProcessError, SandboxError};
 pub use self::prepare::{Host, Probed, find_init, server_environment};

@@ -129,9 +129,12 @@ impl Inner {
         let translated = kernel::policy(&policy, self.function.node.open(), resolved);
         // Set before the kernel has it: no name may be allowed by the former policy, which may be wider.
         *in_force = policy;
-        self.outbound.set_policy(&translated).await.inspect_err(|_| {
-            *in_force = Arc::default();
-        })
+        self.outbound
+            .set_policy(&translated)
+            .await
+            .inspect_err(|_| {
+                *in_force = Arc::default();
+            })
     }
 
     /// Reads the kernel's counters. Returns whether they have changed.

@@ -18,12 +18,7 @@ pub struct Cache {
 
 impl Cache {
     /// What the name resolved to, and for how long it still does.
-    pub fn get(
-        &mut self,
-        name: &str,
-        kind: Kind,
-        now: Instant,
-    ) -> Option<(Vec<IpAddr>, Duration)> {
+    pub fn get(&mut self, name: &str, kind: Kind, now: Instant) -> Option<(Vec<IpAddr>, Duration)> {
         let (addresses, until) = self.known.get(&(name.to_owned(), kind))?;
         let left = until.checked_duration_since(now)?;
         // TTLs are whole seconds, and at least one.
