@@ -19,8 +19,8 @@ pub struct Node(Arc<Shared>);
 struct Shared {
     upstream: Arc<Upstream>,
     open: Vec<IpNet>,
-    /// Whom the kernel's names stand for, or stood for last: a connection is told of after its sandbox, too. As many as there
-    /// are addresses for sandboxes.
+    /// What the kernel's ids stand for, or stood for last: a connection may be reported after its sandbox has ended. As many
+    /// as there are addresses for sandboxes.
     sandboxes: Mutex<HashMap<OutboundId, Known>>,
 }
 
