@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hearth_host::SandboxError;
-use hearth_host::protocol::{Key, Request, Sequence};
+use hearth_host::protocol::{Key, Purpose, Request};
 
 pub use hearth_host::protocol::{
     BROKER, Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved,
 };
 
 use super::client::{Answer, Client};
-pub use super::refusals::{Refusal, RefusalReason, Refusals};
+pub use super::reports::{Connection, Refusal, RefusalReason, Report, Reports};
 
-/// Names a sandbox in a [`Refusal`]: different for all that there are at a time, and given to another one later.
+/// Names a sandbox in a [`Report`]: different for all that there are at a time, and given to another one later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OutboundId(pub(super) u32);
 
@@ -51,7 +51,7 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// Of a sandbox with this interface; none if it has none.
+    /// The network of a sandbox with this interface; none if it has no network.
     pub(super) fn new(
         client: &Arc<Client>,
         key: Key,
@@ -70,13 +70,13 @@ impl Outbound {
         })
     }
 
-    /// Under what name refusals are told of it.
+    /// Under what name the kernel tells of it.
     #[must_use]
     pub fn id(&self) -> OutboundId {
         self.id
     }
 
-    /// Replaces the policy, all at once, and forgets what [`Self::allow`] has allowed: what shall stay is in
+    /// Replaces the policy in one step, and forgets addresses that [`Self::allow`] has allowed: those to keep are in
     /// [`KernelPolicy::resolved`]. Running connections that it does not allow are cut; those to an expired
     /// [`Resolved`] of it go on.
     ///
@@ -112,7 +112,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// What the kernel has counted since the sandbox was made.
+    /// The kernel's counters since the sandbox was created.
     ///
     /// # Errors
     /// [`NetworkError`]: the sandbox is gone.
@@ -129,24 +129,21 @@ impl Outbound {
     /// # Errors
     /// [`NetworkError`]: the port is taken, or the sandbox is gone.
     pub async fn listen(&self, port: u16) -> Result<TcpListener, NetworkError> {
-        let socket = self.socket(|sequence| Request::Listen(sequence, self.key, port));
-        Ok(socket.await?.into())
+        Ok(self.socket(Purpose::Listen(port)).await?.into())
     }
 
-    /// Begins a TCP connection in the sandbox's network namespace, subject to its rules, limits and counters. It is made
-    /// once it can be written to, or has failed. Non-blocking.
+    /// Starts a TCP connection in the sandbox's network namespace, under its rules, limits and counters. It is established, or
+    /// has failed, once the socket is writable. Non-blocking.
     ///
     /// # Errors
     /// [`NetworkError`]: it failed at once, or the sandbox is gone.
     pub async fn dial(&self, to: SocketAddr) -> Result<TcpStream, NetworkError> {
-        let socket = self.socket(|sequence| Request::Dial(sequence, self.key, to));
-        Ok(socket.await?.into())
+        let purpose = Purpose::Dial(to.ip(), to.port());
+        Ok(self.socket(purpose).await?.into())
     }
 
-    async fn socket(
-        &self,
-        request: impl FnOnce(Sequence) -> Request,
-    ) -> Result<OwnedFd, NetworkError> {
+    async fn socket(&self, purpose: Purpose) -> Result<OwnedFd, NetworkError> {
+        let request = |sequence| Request::Socket(sequence, self.key, purpose);
         match self.client.ask(request, None).await? {
             Answer::Socket(socket) => Ok(socket),
             _ => Err(SandboxError::Gone.into()),
