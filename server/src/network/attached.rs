@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::RwLock;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::broker::{self, Broker, Listener, Reach};
+use super::broker::{self, Broker, Deadlines, Listener, Reach};
 use super::function::{FunctionNetwork, WayOut};
 use super::kernel;
 use super::ledger::Outcome;
@@ -180,7 +180,8 @@ impl Inner {
             }
         }
         let trust = self.function.node.trust();
-        let served = broker::serve(broker.clone(), asker.clone(), trust, listeners, ended);
+        let (broker, deadlines) = (broker.clone(), Deadlines::default());
+        let served = broker::serve(broker, asker.clone(), trust, deadlines, listeners, ended);
         if let Err(error) = served {
             tracing::error!(%error, "the broker of secrets does not work");
         }

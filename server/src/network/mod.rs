@@ -12,7 +12,7 @@
 //!   [`reached`] and, for metrics, [`labels`].
 
 mod attached;
-mod broker;
+pub mod broker;
 mod function;
 mod kernel;
 mod labels;

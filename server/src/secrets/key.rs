@@ -1,6 +1,6 @@
 //! The key file, and what is done with the key: values are sealed and opened, and the keys of authorities come out of it.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -187,15 +187,22 @@ fn create(file: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut key = Zeroizing::new(vec![0; KEY_BYTES]);
     getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
     let draft = file.with_extension("key.new");
+    // One that a crash left may have other permissions.
+    match std::fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut out = OpenOptions::new()
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .write(true)
         .mode(0o600)
         .open(&draft)?;
     out.write_all(&key)?;
     out.sync_all()?;
     std::fs::rename(&draft, file)?;
+    // The name, too, before anything is sealed with it.
+    let dir = file.parent().unwrap_or(Path::new("."));
+    File::open(dir)?.sync_all()?;
     Ok(key)
 }
 

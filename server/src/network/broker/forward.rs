@@ -1,6 +1,7 @@
 //! One request of a function: checked, given its secrets, sent on; and its response.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
@@ -13,7 +14,6 @@ use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use tokio::time::timeout;
 
 use super::patience::Timely;
-use super::serve::{REQUEST_BODY, RESPONSE_BODY, RESPONSE_HEAD};
 use super::upstream::{Sender, Upstream};
 use super::{Broker, Reach};
 use crate::model::BoundHost;
@@ -72,14 +72,14 @@ async fn try_forward<R: Reach>(
     }
     parts.version = Version::HTTP_11;
     parts.extensions.clear();
-    let body = Timely::new(body, REQUEST_BODY);
+    let body = Timely::new(body, upstream.deadlines.request_body);
     let (response, sender) = send(upstream, host, Request::from_parts(parts, body)).await?;
     upstream.keep(host.clone(), sender);
     let (mut parts, body) = response.into_parts();
     without_connection(&mut parts.headers);
     parts.version = Version::HTTP_11;
     parts.extensions.clear();
-    let body = Timely::new(body, RESPONSE_BODY);
+    let body = Timely::new(body, upstream.deadlines.response_body);
     Ok(Response::from_parts(parts, Either::Left(body)))
 }
 
@@ -136,8 +136,9 @@ async fn send<R: Reach>(
     host: &BoundHost,
     mut request: Request<Timely>,
 ) -> Result<(Response<Incoming>, Sender), Refusal> {
+    let limit = upstream.deadlines.response_head;
     if let Some(mut sender) = upstream.kept(host) {
-        match exchange(&mut sender, request).await? {
+        match exchange(&mut sender, request, limit).await? {
             Ok(response) => return Ok((response, sender)),
             Err(Failed(_, Some(again))) => request = again,
             Err(failed) => return Err(failed.refusal(host)),
@@ -145,7 +146,7 @@ async fn send<R: Reach>(
     }
     let unreachable = |error| Refusal(StatusCode::BAD_GATEWAY, format!("{host}: {error}"));
     let mut sender = upstream.connect(host).await.map_err(unreachable)?;
-    match exchange(&mut sender, request).await? {
+    match exchange(&mut sender, request, limit).await? {
         Ok(response) => Ok((response, sender)),
         Err(failed) => Err(failed.refusal(host)),
     }
@@ -163,12 +164,13 @@ impl Failed {
 async fn exchange(
     sender: &mut Sender,
     request: Request<Timely>,
+    limit: Duration,
 ) -> Result<Result<Response<Incoming>, Failed>, Refusal> {
     let late = |_| {
-        let detail = format!("no response within {} s", RESPONSE_HEAD.as_secs());
+        let detail = format!("no response within {limit:?}");
         Refusal(StatusCode::GATEWAY_TIMEOUT, detail)
     };
-    let sent = timeout(RESPONSE_HEAD, sender.try_send_request(request));
+    let sent = timeout(limit, sender.try_send_request(request));
     Ok(sent.await.map_err(late)?.map_err(|mut error| {
         let request = error.take_message();
         Failed(error.into_error(), request)

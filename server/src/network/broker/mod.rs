@@ -8,10 +8,12 @@
 //!
 //! - [`authority`]: certificates for the bound hosts. [`trust`]: whose certificates the hosts may have.
 //! - [`credential`]: a secret in a header. [`forward`]: one request. [`upstream`]: connections to a host.
-//! - [`serve`]: connections of a function. [`patience`]: deadlines of streams and bodies.
+//! - [`serve`]: connections of a function. [`deadlines`]: how long either side is waited for. [`patience`]: streams and bodies
+//!   that are given up then.
 
 mod authority;
 mod credential;
+mod deadlines;
 mod forward;
 mod patience;
 mod serve;
@@ -25,17 +27,18 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::ServerConfig;
 
+pub use self::deadlines::Deadlines;
+pub use self::serve::{Listener, serve};
 pub use self::trust::Trust;
 
 use self::authority::Authority;
 use self::credential::Credential;
-pub(super) use self::serve::{Listener, serve};
 use crate::model::{BoundHost, SecretBinding};
 use crate::sandbox::NetworkError;
 use crate::secrets::Secrets;
 
 /// The way from a sandbox to hosts.
-pub(super) trait Reach: Send + Sync + 'static {
+pub trait Reach: Send + Sync + 'static {
     /// Addresses of a name that may be connected to now.
     fn addresses(&self, name: &str) -> impl Future<Output = Vec<IpAddr>> + Send;
 

@@ -18,22 +18,11 @@ use super::forward::forward;
 use super::patience::Draining;
 use super::trust::Trust;
 use super::upstream::Upstream;
-use super::{Broker, Reach};
+use super::{Broker, Deadlines, Reach};
 use crate::model::BoundHost;
 
 /// Connections of one sandbox at a time, half-open ones included: each has a task and buffers. Others wait in the kernel.
 const CONNECTIONS_MAX: usize = 256;
-/// Time for the handshake of TLS.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Time for the head of a request, from the end of the one before: how long an idle connection is kept.
-const REQUEST_HEAD: Duration = Duration::from_secs(75);
-/// Time for each piece of a request's body.
-pub(super) const REQUEST_BODY: Duration = Duration::from_secs(60);
-/// Time for a response, and for each piece of its body: as long as a function may run.
-pub(super) const RESPONSE_HEAD: Duration = Duration::from_secs(900);
-pub(super) const RESPONSE_BODY: Duration = Duration::from_secs(900);
-/// Time for what was written to be taken.
-pub(super) const WRITE: Duration = Duration::from_secs(60);
 /// Largest head of a request, and the buffer of a body.
 const HEAD_MAX: usize = 64 << 10;
 /// Most headers of a request.
@@ -42,9 +31,11 @@ const HEADERS_MAX: usize = 128;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A listener in the sandbox's network namespace.
-pub(in crate::network) struct Listener {
-    pub(in crate::network) port: u16,
-    pub(in crate::network) socket: std::net::TcpListener,
+pub struct Listener {
+    /// Port of the bound hosts that it stands for.
+    pub port: u16,
+    /// Where the function's connections to them arrive.
+    pub socket: std::net::TcpListener,
 }
 
 /// What the connections of one sandbox share.
@@ -59,17 +50,18 @@ struct Serving<R> {
 ///
 /// # Errors
 /// When there is no certificate, or a listener cannot be polled.
-pub(in crate::network) fn serve<R: Reach>(
+pub fn serve<R: Reach>(
     broker: Arc<Broker>,
     reach: Arc<R>,
     trust: Trust,
+    deadlines: Deadlines,
     listeners: Vec<Listener>,
     ended: &CancellationToken,
 ) -> io::Result<()> {
     let serving = Arc::new(Serving {
         tls: TlsAcceptor::from(broker.tls()?),
         broker,
-        upstream: Upstream::new(reach, trust, ended.clone()),
+        upstream: Upstream::new(reach, trust, deadlines, ended.clone()),
         places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
     });
     for Listener { port, socket } in listeners {
@@ -117,8 +109,9 @@ async fn connection<R: Reach>(
     stream: TcpStream,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let _ = stream.set_nodelay(true);
-    let stream = Draining::new(stream, WRITE);
-    let stream = timeout(HANDSHAKE, serving.tls.accept(stream)).await??;
+    let deadlines = serving.upstream.deadlines;
+    let stream = Draining::new(stream, deadlines.write);
+    let stream = timeout(deadlines.handshake, serving.tls.accept(stream)).await??;
     let name = stream
         .get_ref()
         .1
@@ -142,7 +135,7 @@ async fn connection<R: Reach>(
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(REQUEST_HEAD)
+        .header_read_timeout(deadlines.request_head)
         .max_buf_size(HEAD_MAX)
         .max_headers(HEADERS_MAX)
         .auto_date_header(false)

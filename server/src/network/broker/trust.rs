@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use rustls::crypto::ring::default_provider;
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::authority::ALPN;
@@ -29,6 +30,12 @@ impl Trust {
         trust
     }
 
+    /// These certificates.
+    #[must_use]
+    pub fn of(certificates: Vec<CertificateDer<'static>>) -> Self {
+        Self(Arc::new(OnceLock::from(Arc::new(trusting(certificates)))))
+    }
+
     /// How to speak to the hosts.
     pub(super) fn client(&self) -> Arc<ClientConfig> {
         self.0.get_or_init(|| Arc::new(read())).clone()
@@ -40,8 +47,12 @@ fn read() -> ClientConfig {
     for error in &found.errors {
         tracing::warn!(%error, "certificates that this machine trusts");
     }
+    trusting(found.certs)
+}
+
+fn trusting(certificates: Vec<CertificateDer<'static>>) -> ClientConfig {
     let mut roots = RootCertStore::empty();
-    let (taken, _) = roots.add_parsable_certificates(found.certs);
+    let (taken, _) = roots.add_parsable_certificates(certificates);
     if taken == 0 {
         tracing::warn!("this machine trusts no certificate: requests with brokered secrets fail");
     }

@@ -16,15 +16,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::patience::{Draining, Timely};
 use super::trust::Trust;
-use super::{Reach, serve};
+use super::{Deadlines, Reach};
 use crate::model::BoundHost;
 use crate::sandbox::NetworkError;
 
-/// Time for each address to be connected to, and addresses of a host that are tried.
-const CONNECT: Duration = Duration::from_secs(5);
+/// Most addresses of a host that are tried.
 const ADDRESSES_MAX: usize = 4;
-/// Time for the handshake of TLS.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long a connection is kept that nobody uses: less than the 5 s after which Node.js's servers, the least patient of
 /// the usual ones, close it.
 const KEPT: Duration = Duration::from_secs(4);
@@ -45,12 +42,12 @@ pub(super) enum Unreachable {
     Network(#[from] NetworkError),
     #[error("cannot connect: {0}")]
     Connect(std::io::Error),
-    #[error("no connection within {} s", CONNECT.as_secs())]
-    ConnectTime,
+    #[error("no connection within {0:?}")]
+    ConnectTime(Duration),
     #[error("TLS: {0}")]
     Tls(std::io::Error),
-    #[error("TLS: no handshake within {} s", HANDSHAKE.as_secs())]
-    TlsTime,
+    #[error("TLS: no handshake within {0:?}")]
+    TlsTime(Duration),
     #[error("HTTP: {0}")]
     Http(#[from] hyper::Error),
 }
@@ -59,15 +56,22 @@ pub(super) enum Unreachable {
 pub(super) struct Upstream<R> {
     reach: Arc<R>,
     trust: Trust,
+    pub(super) deadlines: Deadlines,
     kept: Mutex<HashMap<BoundHost, Vec<(Sender, Instant)>>>,
     ended: CancellationToken,
 }
 
 impl<R: Reach> Upstream<R> {
-    pub(super) fn new(reach: Arc<R>, trust: Trust, ended: CancellationToken) -> Arc<Self> {
+    pub(super) fn new(
+        reach: Arc<R>,
+        trust: Trust,
+        deadlines: Deadlines,
+        ended: CancellationToken,
+    ) -> Arc<Self> {
         Arc::new(Self {
             reach,
             trust,
+            deadlines,
             kept: Mutex::default(),
             ended,
         })
@@ -90,7 +94,7 @@ impl<R: Reach> Upstream<R> {
         let upstream = self.clone();
         let kept = async move {
             // As long as a response may take; a connection that is closed says so.
-            let ready = timeout(serve::RESPONSE_BODY, sender.ready()).await;
+            let ready = timeout(upstream.deadlines.response_body, sender.ready()).await;
             if !matches!(ready, Ok(Ok(()))) {
                 return;
             }
@@ -118,10 +122,13 @@ impl<R: Reach> Upstream<R> {
         let _ = stream.set_nodelay(true);
         let name = ServerName::try_from(host.name.clone()).map_err(|_| Unreachable::NoAddress)?;
         let connector = TlsConnector::from(self.trust.client());
-        let stream = Draining::new(stream, serve::WRITE);
-        let stream = timeout(HANDSHAKE, connector.connect(name, stream))
+        let Deadlines {
+            write, handshake, ..
+        } = self.deadlines;
+        let stream = Draining::new(stream, write);
+        let stream = timeout(handshake, connector.connect(name, stream))
             .await
-            .map_err(|_| Unreachable::TlsTime)?
+            .map_err(|_| Unreachable::TlsTime(handshake))?
             .map_err(Unreachable::Tls)?;
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(HEAD_MAX)
@@ -139,10 +146,10 @@ impl<R: Reach> Upstream<R> {
         let mut failed = Unreachable::NoAddress;
         for address in addresses.into_iter().take(ADDRESSES_MAX) {
             let to = SocketAddr::new(address, host.port);
-            match timeout(CONNECT, self.dial_one(to)).await {
+            match timeout(self.deadlines.connect, self.dial_one(to)).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => failed = error,
-                Err(_) => failed = Unreachable::ConnectTime,
+                Err(_) => failed = Unreachable::ConnectTime(self.deadlines.connect),
             }
         }
         Err(failed)
