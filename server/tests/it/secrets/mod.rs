@@ -3,6 +3,7 @@
 mod traces;
 mod upstream;
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use reqwest::Method;
@@ -14,6 +15,9 @@ use upstream::{Upstream, header};
 
 const VALUE: &str = "sk_live_Tq7vXw2mZr9pLk4s";
 const NEXT: &str = "sk_live_Nf8bYc3jHd6gVe1a";
+const PASSWORD: &str = "Kx81vQzM42tWnRb7";
+/// As basic authentication sends it, for the user `ada`.
+const BASIC: &str = "YWRhOkt4ODF2UXpNNDJ0V25SYjc=";
 
 /// Sends what it is told to.
 const PYTHON: &str = r#"
@@ -43,6 +47,12 @@ def handler(event, context):
             try: return certificate(host, event.get("named", host))
             except Exception as error: return f"{type(error).__name__}: {error}"
         case {"env": name}: return os.environ.get(name)
+        case {"abort": place}:
+            if not (child := os.fork()):
+                os.chdir(place)
+                os.abort()
+            status = os.waitpid(child, 0)[1]
+            return [os.WTERMSIG(status), os.WCOREDUMP(status)]
         case {"flood": count}:
             kept = [socket.create_connection(("api.example.com", 443)) for _ in range(count)]
             return fetch("https://api.example.com/after", {}, None), kept.clear()
@@ -129,7 +139,7 @@ impl Setting {
         };
         setting.start();
         let client = setting.client();
-        for (name, value) in [("stripe", VALUE), ("login", "open sesame")] {
+        for (name, value) in [("stripe", VALUE), ("login", PASSWORD)] {
             put(&client, name, value).await.expect(201);
         }
         setting
@@ -379,10 +389,9 @@ async fn requests_to_a_bound_host_carry_the_secret() {
     let answer = call(&client, json!({"url": "https://basic.example.com:8443/b"})).await;
     assert_eq!(answer[0], 200, "{answer}");
     let head = sent(&upstream.take(), "/b");
-    // ada:open sesame
     assert_eq!(
         header(&head, "authorization"),
-        Some("Basic YWRhOm9wZW4gc2VzYW1l")
+        Some(&*format!("Basic {BASIC}"))
     );
     // Another host sees no secret, and is seen itself; a bound one is seen by the function's own authority.
     let other = json!({"certificate": "other.example.com"});
@@ -469,6 +478,8 @@ async fn a_new_value_holds_for_the_next_request() {
     drop(server);
     // Without its key it does not start, and says why.
     let data = setting.dir.path().join("data");
+    let key = std::fs::metadata(data.join("secrets.key")).expect("a key");
+    assert_eq!(key.permissions().mode() & 0o777, 0o600);
     std::fs::remove_file(data.join("secrets.key")).expect("removed");
     let output = crate::support::command(&data).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);

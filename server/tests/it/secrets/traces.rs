@@ -1,14 +1,15 @@
-//! That no trace of a brokered secret is anywhere near the function: memory, environment, files, logs, history, images.
+//! That no trace of a brokered secret is anywhere near the function: memory, environment, files, cores, logs, history, images.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::json;
 
-use super::{EARLY, PATH, PYTHON, Setting, VALUE, call, put, settings};
-use crate::support::eventually;
+use super::{BASIC, EARLY, PASSWORD, PATH, PYTHON, Setting, VALUE, call, settings};
+use crate::support::{Client, eventually};
 
 /// Largest file that is looked into.
 const FILE_MAX: u64 = 256 << 20;
@@ -99,6 +100,12 @@ fn in_files(dir: &Path, value: &str, found: &mut Vec<String>) -> usize {
     looked
 }
 
+/// Aborts in an instance. No core is written, and if one was, it would be the memory that [`in_process`] reads.
+async fn abort(client: &Client) {
+    let aborted = call(client, json!({"abort": "/tmp"})).await;
+    assert_eq!(aborted, json!([Signal::ABORT.as_raw(), false]));
+}
+
 /// Everything that there is of the functions of a server.
 fn traces(setting: &Setting, value: &str) -> Vec<String> {
     let mut found = Vec::new();
@@ -118,6 +125,16 @@ fn traces(setting: &Setting, value: &str) -> Vec<String> {
     found
 }
 
+/// Waits for the image of this function's template.
+async fn image(setting: &Setting, function: &str) {
+    let path = format!("/api/v1/functions/{function}");
+    eventually("an image", Duration::from_secs(60), || async {
+        let view = setting.client().get(&path).await;
+        view.expect(200).json()["image"]["bytes"].as_u64()
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn no_trace_of_a_brokered_secret_is_left() {
     let setting = Setting::new().await;
@@ -128,45 +145,56 @@ async fn no_trace_of_a_brokered_secret_is_left() {
     let mut restored = given.clone();
     restored["start"] = "restore".into();
     client.deploy("early", EARLY, restored).await;
-    eventually("an image", Duration::from_secs(60), || async {
-        let view = client.get("/api/v1/functions/early").await;
-        view.expect(200).json()["image"]["bytes"].as_u64()
-    })
-    .await;
-    for path in ["/a", "/to/other.example.com"] {
-        let url = format!("https://api.example.com{path}");
+    image(&setting, "early").await;
+    for url in [
+        "https://api.example.com/a",
+        "https://api.example.com/to/other.example.com",
+        "https://basic.example.com:8443/b",
+    ] {
         call(&client, json!({"url": url})).await;
     }
     client
         .post("/api/v1/functions/early/invoke", &json!({}))
         .await
         .expect(200);
-    let sent = setting.upstream.take();
-    assert!(sent.iter().any(|head| head.contains(VALUE)), "{sent:?}");
-    assert_eq!(traces(&setting, VALUE), Vec::<String>::new());
+    abort(&client).await;
+    let sent = setting.upstream.take().concat();
     let logs = client.get(&format!("{PATH}/logs")).await.expect(200).text();
-    assert!(!logs.contains(VALUE));
     let said = setting
         .server()
         .has_logged("", Duration::from_secs(1))
         .await;
-    assert!(!said.contains(VALUE));
-    // It would be found: another secret is, which the function has as a variable.
-    let control = "sk_test_Wz5uQx8oRk2t";
-    put(&client, "control", control).await.expect(201);
-    let all = given["secrets"].as_array().expect("a list").clone();
-    let more = [all, vec![json!({"secret": "control", "env": "CONTROL"})]].concat();
-    client
-        .patch(PATH, &json!({"secrets": more}))
-        .await
-        .expect(200);
-    let found = traces(&setting, control);
-    assert!(
-        found.iter().any(|place| place.contains("memory")),
-        "{found:?}"
-    );
-    assert!(
-        found.iter().any(|place| place.contains("environ")),
-        "{found:?}"
-    );
+    for (value, as_sent) in [(VALUE, VALUE), (PASSWORD, BASIC)] {
+        assert!(sent.contains(as_sent), "{sent}");
+        for value in [value, as_sent] {
+            assert_eq!(traces(&setting, value), Vec::<String>::new(), "{value}");
+            assert!(!logs.contains(value) && !said.contains(value));
+        }
+    }
+}
+
+/// Everything that [`no_trace_of_a_brokered_secret_is_left`] looks into: there is a secret in it that the function has.
+#[tokio::test]
+async fn a_trace_would_be_found() {
+    let setting = Setting::new().await;
+    let client = setting.client();
+    let mut given = settings("python3");
+    given["min_instances"] = 1.into();
+    given["secrets"] = json!([{"secret": "stripe", "env": "KEY"}]);
+    client.deploy("f", PYTHON, given.clone()).await;
+    given["start"] = "restore".into();
+    client.deploy("early", EARLY, given).await;
+    image(&setting, "early").await;
+    abort(&client).await;
+    let found = traces(&setting, VALUE);
+    for place in ["memory", "environ", "/images/"] {
+        assert!(
+            found.iter().any(|at| at.contains(place)),
+            "{place}: {found:?}"
+        );
+    }
+    // Neither holds it unsealed.
+    for file in ["hearth.db", "secrets.key"] {
+        assert!(!found.iter().any(|at| at.contains(file)), "{found:?}");
+    }
 }
