@@ -107,7 +107,7 @@ impl Key {
         let root = hkdf::Salt::new(hkdf::HKDF_SHA256, b"hearth secrets");
         let derive = root.extract(<&[u8; KEY_BYTES]>::try_from(bytes).ok()?);
         let mut seal = Zeroizing::new([0; KEY_BYTES]);
-        expand(&derive, &[b"seal"], &mut *seal)?;
+        expand(&derive, &[b"seal"], &mut seal)?;
         let seal = UnboundKey::new(&aead::CHACHA20_POLY1305, &*seal).ok()?;
         Some(Self {
             seal: LessSafeKey::new(seal),
@@ -167,7 +167,7 @@ impl Key {
             info.extend([&length[..], word]);
         }
         // It fails for more than 8160 bytes only.
-        let _ = expand(&self.derive, &info, &mut *seed);
+        let _ = expand(&self.derive, &info, &mut seed);
         seed
     }
 }
