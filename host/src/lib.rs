@@ -8,7 +8,7 @@
 //!
 //! The modules are listed from the outside in, and each uses only those below it:
 //! - [`process`]: the host process as a process, and how the server drops its privileges.
-//! - [`keeper`]: owns the sandboxes' state; takes requests, init's reports and process exits.
+//! - [`supervisor`]: owns the sandboxes' state; takes requests, init's reports and process exits.
 //! - [`network`]: the way out of sandboxes.
 //! - [`prepare`]: what is done before there is a server.
 //! - [`images`]: dumps templates, removes images. [`helpers`]: the threads that do such things.
@@ -21,7 +21,7 @@
 
 pub mod process;
 
-mod keeper;
+mod supervisor;
 
 mod network;
 

@@ -178,9 +178,9 @@ fn only_the_servers_own_threads_are_prioritized() {
         rustix::process::getpriority_process(Some(pid)).expect("it runs")
     };
     let ordinary = niceness(own.id());
-    let strangers = [std::process::id(), 1, other.id()];
-    let before = strangers.map(niceness);
-    for pid in strangers.into_iter().chain([0, u32::MAX, own.id()]) {
+    let others = [std::process::id(), 1, other.id()];
+    let before = others.map(niceness);
+    for pid in others.into_iter().chain([0, u32::MAX, own.id()]) {
         talk.say(&Request::Prioritize(pid, true));
     }
     until("the server's thread is prioritized", || {
@@ -192,7 +192,7 @@ fn only_the_servers_own_threads_are_prioritized() {
     talk.say(&Request::InstanceCgroup(1, key));
     while !matches!(talk.receive().0, Reply::InstanceCgroup(1, ..)) {}
     assert_eq!(niceness(own.id()), raised);
-    assert_eq!(strangers.map(niceness), before);
+    assert_eq!(others.map(niceness), before);
     talk.say(&Request::Prioritize(own.id(), false));
     until("it is ordinary again", || niceness(own.id()) == ordinary);
     for child in [&mut own, &mut other] {

@@ -21,8 +21,8 @@ struct Shared {
     upstream: Arc<Upstream>,
     open: Vec<IpNet>,
     trust: Trust,
-    /// Whom the kernel's names stand for, or stood for last: a connection is told of after its sandbox, too. As many as there
-    /// are addresses for sandboxes.
+    /// What the kernel's ids stand for, or stood for last: a connection may be reported after its sandbox has ended. As many
+    /// as there are addresses for sandboxes.
     sandboxes: Mutex<HashMap<OutboundId, Known>>,
 }
 

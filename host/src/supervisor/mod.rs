@@ -1,4 +1,4 @@
-//! The keeper: owns the state of all sandboxes and waits for requests, init's reports and process exits.
+//! The supervisor: owns the state of all sandboxes and waits for requests, init's reports and process exits.
 //!
 //! ```text
 //! Create ─▶ Starting ──Ready──▶ Running ──template ends──▶ Ended
@@ -12,7 +12,8 @@
 //! Helpers have threads of their own, because what they do takes long: [`attach`], [`images`](crate::images) and
 //! [`network`](crate::network).
 //!
-//! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance; [`outbound`]: a network. [`outbox`]: the socket.
+//! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance; [`outbound`]: a network.
+//!   [`outbox`]: the socket.
 //! - [`jobs`]: what it does later. [`priority`]: that of the server's threads.
 //! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
 //!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
@@ -92,7 +93,7 @@ impl Host {
             Err(reason) => Capability::unavailable("network_outbound", reason.clone()),
         });
         let criu = self.criu.clone();
-        let mut keeper = Keeper {
+        let mut supervisor = Supervisor {
             attach: attach::start(reporter.clone()).map_err(io::Error::other)?,
             images: images::start(&self.settings, criu, reporter).map_err(io::Error::other)?,
             network: network.ok(),
@@ -106,15 +107,15 @@ impl Host {
             closing: false,
             closed: Vec::new(),
         };
-        keeper.introduce();
-        let served = keeper.run(&news, &bell);
-        keeper.finish();
+        supervisor.introduce();
+        let served = supervisor.run(&news, &bell);
+        supervisor.finish();
         served
     }
 }
 
 /// The state of all sandboxes.
-struct Keeper {
+struct Supervisor {
     host: Host,
     attach: Helper<()>,
     images: Helper<Images>,
@@ -126,13 +127,13 @@ struct Keeper {
     next: Key,
     prewarmed: PrewarmedSandboxes,
     jobs: Vec<Scheduled>,
-    /// No sandbox will be asked for any more: the keeper ends with the last one.
+    /// No sandbox will be asked for any more: the supervisor ends with the last one.
     closing: bool,
     /// Who waits for that.
     closed: Vec<Sequence>,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Says what there is.
     fn introduce(&mut self) {
         for capability in std::mem::take(&mut self.host.capabilities) {
@@ -187,7 +188,7 @@ impl Keeper {
                         let mut count = [0; 8];
                         // Nothing to read means that it was read already.
                         let _ = rustix::io::read(bell, &mut count);
-                        self.hear(news);
+                        self.on_news(news);
                     }
                     data if data % 2 == 0 => self.on_report(data / 2),
                     data => self.on_exit(data / 2),
@@ -232,7 +233,7 @@ impl Keeper {
         }
     }
 
-    fn hear(&mut self, news: &mpsc::Receiver<News>) {
+    fn on_news(&mut self, news: &mpsc::Receiver<News>) {
         while let Ok(news) = news.try_recv() {
             match news {
                 News::Say(reply) => self.say(reply),

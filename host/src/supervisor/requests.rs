@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::{INSTANCE_CGROUP_POOL, Keeper};
+use super::{INSTANCE_CGROUP_POOL, Supervisor};
 use crate::limits::SANDBOX_INSTANCES_MAX;
 use crate::protocol::papers::is_image_name;
 use crate::protocol::request::Order;
@@ -22,7 +22,7 @@ const RESTORE_LIMIT_MAX: Duration = Duration::from_secs(600);
 /// Smallest and largest memory of an instance, bytes.
 const MEMORY_BYTES: Range<u64> = (1 << 20)..(1 << 40);
 
-impl Keeper {
+impl Supervisor {
     /// Does what one request asks for. What is not granted is refused, or ignored where nobody waits for an answer: a
     /// sandbox may be gone by the time that a request about it arrives.
     pub(super) fn handle(&mut self, request: Request, fds: Vec<OwnedFd>) {

@@ -1,4 +1,4 @@
-//! A sandbox's network, as the keeper knows it: asked for when PID 1 is there, ready before the template runs, taken away
+//! A sandbox's network, as the supervisor knows it: asked for when PID 1 is there, ready before the template runs, taken away
 //! before the sandbox is removed.
 //!
 //! ```text
@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 
 use hearth_init::{NETWORK, wire};
 
-use super::Keeper;
+use super::Supervisor;
 use crate::SandboxError;
 use crate::helpers::{Attached, Helper, News};
 use crate::network::Gateway;
@@ -40,7 +40,7 @@ impl WayOut {
     }
 }
 
-impl Keeper {
+impl Supervisor {
     /// Whether a sandbox may have the network that its papers ask for.
     pub(super) fn check_network(&self, papers: &Papers) -> Result<(), SandboxError> {
         match papers.network.is_some() && self.network.is_none() {
