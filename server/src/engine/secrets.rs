@@ -1,4 +1,4 @@
-//! Secrets: made, given other values, deleted; and which functions use them.
+//! Secrets: creation, replacement, deletion, and the functions that use them.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ impl Engine {
             .collect()
     }
 
-    /// Gives a secret a value, and makes it if there is none of this name; true if it is new. Answers when the functions that
-    /// have it in their environment run with the new value.
+    /// Sets a secret's value, creating the secret if needed; true if it is new. Returns once the functions that have it in
+    /// their environment run with the new value.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] when a function uses it where the value cannot stand; other [`EngineError`]s. Nothing was
+    /// [`EngineError::Invalid`] if the value does not fit where a function uses it; other [`EngineError`]s. Nothing was
     /// changed.
     pub async fn put_secret(
         &self,
@@ -107,8 +107,8 @@ impl Engine {
         Ok((is_new, change))
     }
 
-    /// Starts the active version of a function again, which takes over when it is up; requests under way end where they are.
-    /// One of which nothing runs is left asleep.
+    /// Restarts the active version of a function: a new template boots and takes over, and running requests finish where
+    /// they are. A function without a running template stays asleep.
     async fn restart(&self, name: &str, function: &Arc<Function>) -> Result<(), EngineError> {
         let _change = function.change.lock().await;
         if self.still_there(name, function).is_err() {
@@ -136,7 +136,7 @@ impl Engine {
         self.take_over(function, &deployment, same).await
     }
 
-    /// Refuses settings whose secrets are not there, or cannot be used so.
+    /// Refuses bindings to secrets that do not exist or do not fit.
     pub(super) fn check_secrets(&self, spec: &FunctionSpec) -> Result<(), InvalidField> {
         let secrets = &self.inner.resources.secrets;
         for (index, binding) in spec.secrets.iter().enumerate() {
@@ -208,7 +208,7 @@ fn missing(name: &str) -> EngineError {
     EngineError::NotFound(format!("secret \"{shown}\""))
 }
 
-/// A value that cannot stand where it is used. It is not shown.
+/// A value that does not fit where it is used. The message does not contain it.
 fn unfit(field: &str, who: &str, binding: &SecretBinding) -> InvalidField {
     let where_to = match binding.brokered() {
         Some((host, header)) => format!("the header {header} of requests to {host}"),

@@ -1,4 +1,4 @@
-//! The key file, and what is done with the key: values are sealed and opened, and the keys of authorities come out of it.
+//! The key file. The key seals and opens values, and the keys of authorities are derived from it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,10 +13,10 @@ use zeroize::Zeroizing;
 pub const KEY_FILE: &str = "secrets.key";
 /// Its size in bytes.
 const KEY_BYTES: usize = 32;
-/// Bits that nobody but the owner may have.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// Why there is no key, or why it is of no use.
+/// Why there is no usable key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// There are secrets, and no key.

@@ -1,6 +1,6 @@
 //! Secrets: values that functions use, sealed at rest. `server/docs/secrets.md` explains them.
 //!
-//! The values are in memory as they are in the database, sealed, and are opened for each use. [`key`] is the key file.
+//! In memory, as in the database, values are sealed; they are opened for each use. [`key`] is the key file.
 
 mod key;
 
@@ -19,14 +19,14 @@ pub use key::{KEY_FILE, KeyError};
 use self::key::Key;
 use crate::store::{Store, StoreError, StoredSecret};
 
-/// Between two writes of when secrets were used. A crash forgets this much of it at most.
+/// Interval between writes of the times of last use. A crash loses at most this much.
 const PERIOD: Duration = Duration::from_secs(60);
-/// A use this soon after the last one is not noted, µs.
+/// A use this soon after the last recorded one is not recorded, µs.
 const RESOLUTION_US: i64 = 1_000_000;
 /// Never used.
 const NEVER: i64 = i64::MIN;
 
-/// Why secrets cannot be had.
+/// Why secrets are not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
     /// The key file.
@@ -35,7 +35,7 @@ pub enum SecretsError {
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no randomness, say.
+    /// For example, there is no randomness.
     #[error("a secret cannot be sealed: {0}")]
     Seal(std::io::Error),
 }
@@ -48,7 +48,7 @@ struct Inner {
     store: Store,
     key: Key,
     known: ArcSwap<Known>,
-    /// Held while a change is written and what is known is replaced.
+    /// Held during a change of the database and of `known`.
     changing: tokio::sync::Mutex<()>,
 }
 
@@ -58,7 +58,7 @@ struct Entry {
     stored: StoredSecret,
     /// µs since 1970.
     used: AtomicI64,
-    /// What the database has of it.
+    /// The same, as the database has it.
     written: AtomicI64,
 }
 
@@ -83,10 +83,11 @@ impl Entry {
 }
 
 impl Secrets {
-    /// Those of a database, and the key in its data directory, which is made if there are none. Needs a runtime.
+    /// Loads secrets from the database and the key from the data directory; creates the key if there are no secrets yet.
+    /// Needs a runtime.
     ///
     /// # Errors
-    /// [`SecretsError`]: the key is missing, or it is not the one.
+    /// [`SecretsError`], such as a missing or wrong key.
     pub async fn open(data_dir: &Path, store: Store) -> Result<Self, SecretsError> {
         let stored = store.secrets().await?;
         let key = Key::load(data_dir, stored.len())?;
@@ -129,7 +130,7 @@ impl Secrets {
         known.get(name).map(|entry| entry.shown())
     }
 
-    /// Which value a secret has: another number for each.
+    /// Identifies a secret's value: each has another number.
     pub fn revision(&self, name: &str) -> Option<i64> {
         let known = self.0.known.load();
         known.get(name).map(|entry| entry.stored.revision)
@@ -141,11 +142,11 @@ impl Secrets {
         let StoredSecret {
             revision, sealed, ..
         } = &known.get(name)?.stored;
-        // What was opened when it was read opens again.
+        // It was opened when it was loaded, so this does not fail.
         self.0.key.open(name, *revision, sealed).ok()
     }
 
-    /// Notes that a secret is used now.
+    /// Records that a secret is used now.
     pub fn note_use(&self, name: &str) {
         let now = Timestamp::now().as_microsecond();
         if let Some(entry) = self.0.known.load().get(name)
@@ -155,7 +156,7 @@ impl Secrets {
         }
     }
 
-    /// Gives a secret a value, and makes it if there is none of this name. True if it is new.
+    /// Sets a secret's value, creating the secret if needed. True if it is new.
     ///
     /// # Errors
     /// [`SecretsError`]: nothing was changed.
@@ -163,7 +164,7 @@ impl Secrets {
         let _changing = self.0.changing.lock().await;
         let now = Timestamp::now();
         let former = self.get(name);
-        // The time; a clock that was set back does not give an old number again.
+        // The time, unless the clock was set back: no number is used twice.
         let newest = self.all().iter().map(|secret| secret.revision).max();
         let revision = now.as_microsecond().max(newest.map_or(0, |last| last + 1));
         let secret = StoredSecret {
@@ -197,19 +198,19 @@ impl Secrets {
         Ok(true)
     }
 
-    /// Only by who holds `changing`.
+    /// The caller holds `changing`.
     fn change(&self, change: impl FnOnce(&mut Known)) {
         let mut known = Known::clone(&self.0.known.load());
         change(&mut known);
         self.0.known.store(Arc::new(known));
     }
 
-    /// 32 bytes for the key of what these words name, always the same.
+    /// 32 bytes derived from the key for what these words name; always the same.
     pub fn seed(&self, words: &[&[u8]]) -> Zeroizing<[u8; 32]> {
         self.0.key.seed(words)
     }
 
-    /// Writes when secrets were used.
+    /// Writes times of last use.
     ///
     /// # Errors
     /// [`StoreError`]: it is tried again.

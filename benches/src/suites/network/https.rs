@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -41,7 +43,10 @@ fn certified() -> Result<(Arc<ServerConfig>, String), Failed> {
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
     let key = KeyPair::generate()?;
-    let params = CertificateParams::new([BOUND, DIRECT].map(str::to_owned))?;
+    let mut params = CertificateParams::new([BOUND, DIRECT].map(str::to_owned))?;
+    // With the authority's name OpenSSL would take it for self-signed.
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, BOUND);
     let leaf = params.signed_by(&key, &authority)?;
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))

@@ -18,8 +18,8 @@ use super::upstream::{Sender, Upstream};
 use super::{Broker, Reach};
 use crate::model::BoundHost;
 
-/// Headers of one connection, not of the message (RFC 9110, 7.6.1). `Expect` is answered by the broker itself.
-const OF_CONNECTION: [HeaderName; 9] = [
+/// Hop-by-hop headers (RFC 9110, 7.6.1). hyper answers `Expect`.
+const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     TE,
     TRAILER,
@@ -31,7 +31,7 @@ const OF_CONNECTION: [HeaderName; 9] = [
     HeaderName::from_static("expect"),
 ];
 
-/// What a function is answered with: the host's response, or a refusal.
+/// What a function gets: the host's response, or a refusal.
 pub(super) type Answer = Response<Either<Timely, Full<Bytes>>>;
 
 /// Why a request was not sent, or has no response.
@@ -61,7 +61,7 @@ async fn try_forward<R: Reach>(
 ) -> Result<Answer, Refusal> {
     let (mut parts, body) = request.into_parts();
     parts.uri = target(&parts.method, &parts.uri, &parts.headers, host)?;
-    without_connection(&mut parts.headers);
+    remove_hop_by_hop(&mut parts.headers);
     let name = HeaderValue::from_str(&host.to_string())
         .map_err(|error| Refusal(StatusCode::BAD_REQUEST, error.to_string()))?;
     parts.headers.insert(HOST, name);
@@ -76,14 +76,14 @@ async fn try_forward<R: Reach>(
     let (response, sender) = send(upstream, host, Request::from_parts(parts, body)).await?;
     upstream.keep(host.clone(), sender);
     let (mut parts, body) = response.into_parts();
-    without_connection(&mut parts.headers);
+    remove_hop_by_hop(&mut parts.headers);
     parts.version = Version::HTTP_11;
     parts.extensions.clear();
     let body = Timely::new(body, upstream.deadlines.response_body);
     Ok(Response::from_parts(parts, Either::Left(body)))
 }
 
-/// Path and query of what is asked for, which has to be of this host.
+/// Path and query of a request, which must be for this host.
 fn target(
     method: &Method,
     uri: &Uri,
@@ -115,8 +115,8 @@ fn target(
     Ok(path.into())
 }
 
-/// Takes out what is of the connection: the next one has its own.
-fn without_connection(headers: &mut HeaderMap) {
+/// Removes hop-by-hop headers, those that `Connection` names included.
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .into_iter()
@@ -124,13 +124,13 @@ fn without_connection(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    for name in named.iter().chain(&OF_CONNECTION) {
+    for name in named.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
 }
 
-/// Sends a request, over a connection that is kept if there is one. Once more over a new one if the kept one turns out to
-/// be closed, and the host has not seen the request or may see it twice.
+/// Sends a request over a kept connection if there is one. If that turns out to be closed and nothing of the request was
+/// sent, sends it over a new one.
 async fn send<R: Reach>(
     upstream: &Upstream<R>,
     host: &BoundHost,
@@ -177,14 +177,14 @@ async fn exchange(
     }))
 }
 
-/// What a function is told by the broker itself.
+/// An error of the broker itself.
 fn refused(status: StatusCode, detail: &str) -> Answer {
     let text = serde_json::json!({"error": "secret_broker", "message": detail}).to_string();
     let mut response = Response::new(Either::Right(Full::from(text)));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
-    // A client that would go on after an unread body would send it into the next request.
+    // Otherwise what was not read of the body would be taken for the next request.
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(CONNECTION, close);
     response
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_the_connection_stays_there() {
+    fn hop_by_hop_headers_are_removed() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "close, x-hop"),
@@ -244,7 +244,7 @@ mod tests {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        without_connection(&mut headers);
+        remove_hop_by_hop(&mut headers);
         let left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         assert_eq!(left, ["x-end"]);
     }

@@ -4,7 +4,7 @@
 //! function ── resolver: the host is at BROKER ── TLS by the function's own authority ── broker ── TLS ── the host
 //!             in the sandbox's network namespace                                       server    in that namespace again
 //! ```
-//! Only hosts that a secret is bound to lead here. Everything else takes the way out as if there was no broker.
+//! Only hosts that a secret is bound to lead here. Connections to all others bypass the broker.
 //!
 //! - [`authority`]: certificates for the bound hosts. [`trust`]: whose certificates the hosts may have.
 //! - [`credential`]: a secret in a header. [`forward`]: one request. [`upstream`]: connections to a host.
@@ -37,19 +37,19 @@ use crate::model::{BoundHost, SecretBinding};
 use crate::sandbox::NetworkError;
 use crate::secrets::Secrets;
 
-/// The way from a sandbox to hosts.
+/// How the broker reaches hosts from inside a sandbox.
 pub trait Reach: Send + Sync + 'static {
     /// Addresses of a name that may be connected to now.
     fn addresses(&self, name: &str) -> impl Future<Output = Vec<IpAddr>> + Send;
 
-    /// Begins a connection in the sandbox's network namespace.
+    /// Starts a connection in the sandbox's network namespace.
     fn dial(
         &self,
         to: SocketAddr,
     ) -> impl Future<Output = Result<std::net::TcpStream, NetworkError>> + Send;
 }
 
-/// What is brokered for the sandboxes of one version of a function.
+/// The brokered secrets of one version of a function.
 pub struct Broker {
     function: String,
     bound: BTreeMap<BoundHost, Vec<Credential>>,
@@ -58,7 +58,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// What these settings of a function need; none if they need none.
+    /// The broker for these bindings; none if no secret of them is brokered.
     pub fn new(function: &str, bindings: &[SecretBinding], secrets: &Secrets) -> Option<Arc<Self>> {
         let mut bound: BTreeMap<BoundHost, Vec<Credential>> = BTreeMap::new();
         for binding in bindings {
@@ -99,12 +99,12 @@ impl Broker {
         Ok(self.authority()?.tls())
     }
 
-    /// Whether requests to this name lead here.
+    /// Whether a secret is bound to a host of this name.
     pub(super) fn is_bound(&self, name: &str) -> bool {
         self.bound.keys().any(|host| host.name == name)
     }
 
-    /// Where it has to listen.
+    /// Ports to listen at.
     pub(super) fn ports(&self) -> BTreeSet<u16> {
         self.bound.keys().map(|host| host.port).collect()
     }

@@ -1,4 +1,4 @@
-//! Deadlines: a stream that takes nothing, a body that does not come.
+//! Streams and bodies with a deadline for each operation.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A wait that begins when there is nothing to do, and is over when there is.
+/// A deadline that runs while an operation is pending.
 #[derive(Debug)]
 struct Wait {
     limit: Duration,
@@ -28,7 +28,7 @@ impl Wait {
         }
     }
 
-    /// Passes on what is ready; what is not may take so long.
+    /// Passes on what is ready. None if it was pending for longer than the limit.
     fn poll<T>(&mut self, context: &mut Context<'_>, polled: Poll<T>) -> Poll<Option<T>> {
         match polled {
             Poll::Ready(value) => {
@@ -45,7 +45,7 @@ impl Wait {
     }
 }
 
-/// A body each of whose pieces has to come within a time.
+/// A body each of whose pieces must arrive within a time limit.
 #[derive(Debug)]
 pub(super) struct Timely {
     body: Incoming,
@@ -85,7 +85,7 @@ impl Body for Timely {
     }
 }
 
-/// A stream whose other end has to take what is written within a time.
+/// A stream whose peer must read what is written within a time limit.
 #[derive(Debug)]
 pub(super) struct Draining<S> {
     stream: S,
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_takes_nothing_is_given_up() {
+    async fn a_peer_that_reads_nothing_is_given_up() {
         let (ours, _theirs) = duplex(8);
         let mut stream = Draining::new(ours, Duration::from_millis(10));
         stream.write_all(b"fits").await.unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_takes_all_has_it() {
+    async fn a_peer_that_reads_gets_everything() {
         let (ours, mut theirs) = duplex(8);
         let mut stream = Draining::new(ours, Duration::from_secs(60));
         let reader = tokio::spawn(async move {

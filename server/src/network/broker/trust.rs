@@ -1,4 +1,4 @@
-//! Whose certificates the bound hosts may have: those that the machine trusts.
+//! The certificate authorities that bound hosts' certificates are verified with: those that the machine trusts.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::authority::ALPN;
 
-/// By which other certificates are named than the machine's own; as in OpenSSL.
+/// They name other certificates than the machine's own, as for OpenSSL.
 const VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// See the module. Cheap to clone.
@@ -16,8 +16,8 @@ const VARIABLES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 pub struct Trust(Arc<OnceLock<Arc<ClientConfig>>>);
 
 impl Trust {
-    /// The machine's: read when it is first needed. Where the environment names other files, they are read now, since they
-    /// may be out of reach later.
+    /// The machine's: read when first needed. If the environment names other files, they are read now, since they may be
+    /// inaccessible later.
     #[must_use]
     pub fn of_machine() -> Self {
         let trust = Self::default();
@@ -30,13 +30,13 @@ impl Trust {
         trust
     }
 
-    /// These certificates.
+    /// These authorities.
     #[must_use]
     pub fn of(certificates: Vec<CertificateDer<'static>>) -> Self {
         Self(Arc::new(OnceLock::from(Arc::new(trusting(certificates)))))
     }
 
-    /// How to speak to the hosts.
+    /// The TLS configuration for connections to hosts.
     pub(super) fn client(&self) -> Arc<ClientConfig> {
         self.0.get_or_init(|| Arc::new(read())).clone()
     }

@@ -33,7 +33,7 @@ const HEAD_MAX: usize = 64 << 10;
 /// A connection that takes requests.
 pub(super) type Sender = SendRequest<Timely>;
 
-/// Why a host cannot be spoken to. For the function to read: no word of it is the secret's.
+/// Why a host cannot be reached. The function reads this, so it contains no secret.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreachable {
     #[error("no address of it may be connected to")]
@@ -77,7 +77,7 @@ impl<R: Reach> Upstream<R> {
         })
     }
 
-    /// A connection that was used before and is open still.
+    /// A kept connection that is still open.
     pub(super) fn kept(&self, host: &BoundHost) -> Option<Sender> {
         let mut kept = self.kept.lock();
         let of_host = kept.get_mut(host)?;
@@ -89,11 +89,11 @@ impl<R: Reach> Upstream<R> {
         None
     }
 
-    /// Keeps a connection once its response was read.
+    /// Keeps a connection once its response has been read.
     pub(super) fn keep(self: &Arc<Self>, host: BoundHost, mut sender: Sender) {
         let upstream = self.clone();
         let kept = async move {
-            // As long as a response may take; a connection that is closed says so.
+            // Ready once the response has been read; an error if the connection was closed.
             let ready = timeout(upstream.deadlines.response_body, sender.ready()).await;
             if !matches!(ready, Ok(Ok(()))) {
                 return;
@@ -135,7 +135,7 @@ impl<R: Reach> Upstream<R> {
             .handshake(TokioIo::new(stream))
             .await?;
         tokio::spawn(self.ended.clone().run_until_cancelled_owned(async move {
-            // Whoever waits for an answer is told of it.
+            // Whoever waits for a response gets the error, too.
             let _ = connection.await;
         }));
         Ok(sender)
@@ -158,7 +158,7 @@ impl<R: Reach> Upstream<R> {
     async fn dial_one(&self, to: SocketAddr) -> Result<TcpStream, Unreachable> {
         let stream = self.reach.dial(to).await?;
         let stream = TcpStream::from_std(stream).map_err(Unreachable::Connect)?;
-        // The host process has only begun.
+        // The host process has only started to connect.
         stream.writable().await.map_err(Unreachable::Connect)?;
         match stream.take_error().map_err(Unreachable::Connect)? {
             None => Ok(stream),
