@@ -124,6 +124,8 @@ pub(crate) enum News {
     Attached(Key, Result<Attached, SandboxError>),
     /// Nothing is left of a sandbox's network.
     Detached(Key),
+    /// This socket is for the server, which asked for it.
+    Socket(Sequence, OwnedFd),
 }
 
 /// Where helpers report. Cheap to clone.

@@ -3,13 +3,14 @@
 mod conversation;
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 use hearth_host::protocol::request::{Order, Target};
-use hearth_host::protocol::{Papers, REQUEST_BYTES, Reply, Request};
+use hearth_host::protocol::{Papers, Purpose, REQUEST_BYTES, Reply, Request};
 use hearth_host::{Host, HostProcessError, Probed, SandboxError, UIDS};
 use rustix::process::Pid;
 
@@ -198,6 +199,23 @@ fn only_the_servers_own_threads_are_prioritized() {
     for child in [&mut own, &mut other] {
         child.kill().expect("killed");
         child.wait().expect("gone");
+    }
+    talk.hang_up();
+}
+
+#[test]
+fn a_sandbox_without_a_network_gets_no_socket() {
+    let talk = Conversation::begin();
+    let (key, _) = talk.create(0);
+    for (sequence, key, purpose) in [
+        (1, key, Purpose::Listen(443)),
+        (2, key, Purpose::Dial(Ipv4Addr::LOCALHOST.into(), 22)),
+        (3, key + 1, Purpose::Listen(443)),
+    ] {
+        talk.say(&Request::Socket(sequence, key, purpose));
+        let refused = Reply::Refused(sequence, SandboxError::Gone);
+        // Until then there is only news.
+        while talk.receive().0 != refused {}
     }
     talk.hang_up();
 }

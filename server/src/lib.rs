@@ -32,6 +32,8 @@ pub mod retention;
 
 pub mod history;
 
+pub mod secrets;
+
 pub mod admin;
 pub mod store;
 

@@ -1,5 +1,6 @@
 //! What the server asks for.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hearth_init::{fields_of, variants_of};
@@ -36,6 +37,15 @@ pub struct Target {
     pub leaf: LeafNumber,
     /// Its process, as the server's pid namespace, which is the host's, numbers it; 0 before there is one.
     pub pid: u32,
+}
+
+/// What a TCP socket in a sandbox's network namespace is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To listen at this port of [`BROKER`](super::BROKER).
+    Listen(u16),
+    /// To connect to this address and port.
+    Dial(IpAddr, u16),
 }
 
 /// One request.
@@ -81,6 +91,8 @@ pub enum Request {
     Counters(Sequence, Key),
     /// Give a thread of the server the raised priority, if true, or the ordinary one.
     Prioritize(u32, bool),
+    /// Create a TCP socket in the network namespace of a sandbox that has a network.
+    Socket(Sequence, Key, Purpose),
 }
 
 fields_of!(Order {
@@ -92,6 +104,10 @@ fields_of!(Order {
     restore_limit,
 });
 fields_of!(Target { key, leaf, pid });
+variants_of!(Purpose {
+    1 => Listen(port),
+    2 => Dial(address, port),
+});
 variants_of!(Request {
     1 => Create(sequence, order),
     2 => Destroy(key),
@@ -113,6 +129,7 @@ variants_of!(Request {
     18 => Allow(sequence, key, resolved),
     19 => Counters(sequence, key),
     20 => Prioritize(thread, raised),
+    21 => Socket(sequence, key, purpose),
 });
 
 impl Request {

@@ -239,6 +239,9 @@ impl Supervisor {
                 News::Say(reply) => self.say(reply),
                 News::Attached(key, attached) => self.attached(key, attached),
                 News::Detached(key) => self.detached(key),
+                News::Socket(sequence, socket) => {
+                    self.outbox.send(Reply::Socket(sequence), vec![socket]);
+                }
             }
         }
     }

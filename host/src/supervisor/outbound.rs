@@ -13,7 +13,7 @@ use super::Supervisor;
 use crate::SandboxError;
 use crate::helpers::{Attached, Helper, News};
 use crate::network::Gateway;
-use crate::protocol::{KernelPolicy, Key, Papers, Reply, Resolved, Sequence};
+use crate::protocol::{KernelPolicy, Key, Papers, Purpose, Reply, Resolved, Sequence};
 
 /// Where a sandbox's network is. See the module.
 pub(super) enum WayOut {
@@ -168,6 +168,18 @@ impl Supervisor {
             gateway.ask(sequence, move |gateway| {
                 let counters = gateway.count(key)?;
                 Ok(Reply::Counters(sequence, counters))
+            })
+        });
+        self.refuse_failed(sequence, asked);
+    }
+
+    pub(super) fn socket(&mut self, sequence: Sequence, key: Key, purpose: Purpose) {
+        let asked = self.gateway_of(key).and_then(|gateway| {
+            gateway.take(move |gateway| {
+                Some(match gateway.socket(key, purpose) {
+                    Ok(socket) => News::Socket(sequence, socket),
+                    Err(error) => News::Say(Reply::Refused(sequence, error)),
+                })
             })
         });
         self.refuse_failed(sequence, asked);

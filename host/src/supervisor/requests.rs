@@ -82,6 +82,7 @@ impl Supervisor {
             }
             Request::Allow(sequence, key, resolved) => self.allow(sequence, key, resolved),
             Request::Counters(sequence, key) => self.count(sequence, key),
+            Request::Socket(sequence, key, purpose) => self.socket(sequence, key, purpose),
             Request::Shutdown(sequence) => {
                 self.closed.push(sequence);
                 self.close();
@@ -99,7 +100,8 @@ impl Supervisor {
             | Request::RemoveImage(sequence, _)
             | Request::SetPolicy(sequence, _)
             | Request::Allow(sequence, ..)
-            | Request::Counters(sequence, _) => {
+            | Request::Counters(sequence, _)
+            | Request::Socket(sequence, ..) => {
                 self.say(Reply::Refused(sequence, SandboxError::shut_down()));
             }
             Request::Destroy(key) => self.destroy_and_say(key),

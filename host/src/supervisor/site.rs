@@ -124,5 +124,6 @@ pub(super) fn assignment(
         max_file_bytes: limits.cgroup_memory,
         restore: restore.transpose()?,
         network: papers.network.is_some(),
+        trust: papers.trust,
     })
 }

@@ -137,6 +137,7 @@ impl Conversation {
             env: Vec::new(),
             image: None,
             network: None,
+            trust: None,
         }
     }
 

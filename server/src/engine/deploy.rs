@@ -77,7 +77,7 @@ impl Engine {
             .await
     }
 
-    async fn change<T, F>(&self, run: impl FnOnce(Self) -> F) -> Result<T, EngineError>
+    pub(super) async fn change<T, F>(&self, run: impl FnOnce(Self) -> F) -> Result<T, EngineError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, EngineError>> + Send + 'static,
@@ -214,6 +214,7 @@ impl Engine {
             .into_iter()
             .find(|stored| stored.version == version)
             .ok_or_else(missing)?;
+        self.check_secrets(&spec)?;
         let active = function.stored().active.clone();
         if code_sha256 == active.code_sha256 && differ_in_network(&active.spec, &spec) {
             let stored = self.inner.store.activate(function.id(), version).await?;
@@ -248,7 +249,7 @@ impl Engine {
 
     /// Boots a deployment, stores it as the active one, and lets it take over. If it does not boot or is not stored, it
     /// is retired and the active one stays.
-    async fn take_over(
+    pub(super) async fn take_over(
         &self,
         function: &Function,
         deployment: &Arc<Deployment>,

@@ -13,6 +13,7 @@ mod network;
 mod pressure;
 mod priority;
 mod registry;
+mod secrets;
 mod summary;
 mod types;
 

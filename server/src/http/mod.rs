@@ -29,6 +29,7 @@ mod query;
 pub mod request_id;
 mod retention;
 mod router;
+mod secrets;
 pub mod spec;
 mod tokens;
 mod trace;

@@ -1,7 +1,7 @@
 //! Human-readable differences between the settings of two versions. Values of `env` are secrets: only that they differ
 //! is shown.
 
-use super::{Cors, FunctionSpec};
+use super::{Cors, FunctionSpec, SecretBinding};
 
 /// One setting that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn setting_changes(before: &FunctionSpec, after: &FunctionSpec) -> Vec<Setti
 }
 
 /// Every setting but the environment.
-fn plain(spec: &FunctionSpec) -> [(&'static str, String); 13] {
+fn plain(spec: &FunctionSpec) -> [(&'static str, String); 14] {
     let yes_no = |flag| if flag { "yes" } else { "no" }.to_owned();
     [
         ("handler", spec.handler.clone()),
@@ -69,7 +69,17 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 13] {
                 .as_deref()
                 .map_or_else(|| "none".to_owned(), in_words),
         ),
+        ("secrets", listed(&spec.secrets)),
     ]
+}
+
+/// Which secrets it is given, and how.
+fn listed(secrets: &[SecretBinding]) -> String {
+    let all: Vec<String> = secrets.iter().map(ToString::to_string).collect();
+    match all.is_empty() {
+        true => "none".to_owned(),
+        false => all.join(", "),
+    }
 }
 
 /// A setting in one line.

@@ -18,6 +18,7 @@ mod network;
 mod note;
 mod retention;
 mod revision;
+mod secret;
 mod start;
 mod stats;
 mod token;
@@ -52,6 +53,10 @@ pub use retention::{
     Retention,
 };
 pub use revision::{Changed, Meant, Revision, digest};
+pub use secret::{
+    AUTHORIZATION, BoundHost, MAX_BINDINGS, MAX_SECRET_BYTES, NotRestarted, SecretBinding,
+    SecretChange, SecretView, is_secret_name,
+};
 pub use start::{Start, StartChoice, Threads, choose_start};
 pub use stats::{Percentiles, StageStats, StartCounts, Stats, samples_needed};
 pub use token::{NewToken, Right, TokenView};

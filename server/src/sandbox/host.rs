@@ -173,6 +173,7 @@ impl Host {
             env: spec.env,
             image: spec.restore.map(|RestoreSource { image, .. }| image),
             network: spec.network,
+            trust: spec.trust,
         };
         let papers = papers
             .seal()

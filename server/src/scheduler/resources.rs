@@ -11,6 +11,7 @@ use crate::instance::Logs;
 use crate::network;
 use crate::runtimes::{Runtimes, UidRange};
 use crate::sandbox::Host;
+use crate::secrets::Secrets;
 
 /// What all deployments share.
 pub struct Resources {
@@ -48,4 +49,6 @@ pub struct Resources {
     pub traffic: Traffic,
     /// What functions reach over the network.
     pub network: network::Node,
+    /// What functions are given.
+    pub secrets: Secrets,
 }

@@ -46,6 +46,7 @@ mod retention;
 mod runtime;
 mod saved_events;
 mod scopes;
+mod secrets;
 mod slow_clients;
 mod stages;
 mod starters;

@@ -103,6 +103,7 @@ impl Harness {
             memory_bytes: MEMORY,
             max_instances: 2,
             network: None,
+            trust: None,
             dumpable: false,
             restore: None,
         }

@@ -91,6 +91,7 @@ impl Workshop {
             memory_bytes: u64::from(MEMORY_MB) << 20,
             max_instances: 8,
             network: None,
+            trust: None,
             dumpable: false,
             restore: None,
         }

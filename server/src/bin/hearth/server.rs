@@ -26,6 +26,7 @@ use hearth::runtimes::{Runtimes, UidRange};
 use hearth::sandbox::Host;
 use hearth::scheduler::policy::controllers::Controllers;
 use hearth::scheduler::{self, Resources, StartGate};
+use hearth::secrets::Secrets;
 use hearth::serve::Connections;
 use hearth::store::Store;
 use hearth::uploads::Uploads;
@@ -58,6 +59,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
     };
     Limits::set(limits);
+    // They may be where it cannot look later.
+    let trust = network::Trust::of_machine();
     let ports: Vec<u16> = resolvers.iter().map(SocketAddr::port).collect();
     if let Err(error) = server.lock_down(&ports) {
         return fail(&error.to_string());
@@ -75,7 +78,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
-    match runtime.block_on(run(config, server, runtimes, resolvers)) {
+    match runtime.block_on(run(config, server, runtimes, resolvers, trust)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&known_as.with_known_names(&format!("{error:#}"))),
     }
@@ -91,6 +94,7 @@ async fn run(
     server: Server,
     runtimes: Runtimes,
     resolvers: Vec<SocketAddr>,
+    trust: network::Trust,
 ) -> anyhow::Result<()> {
     let Server {
         socket,
@@ -122,11 +126,13 @@ async fn run(
     let store = Store::open(&data_dir.join("hearth.db"))
         .await
         .context("the database")?;
+    let secrets = Secrets::open(&data_dir, store.clone()).await?;
     let token = admin::ensure_token(&data_dir, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
     let open = config.network_allow_private()?;
     let resources = Resources {
-        network: network::Node::start(resolvers, open, host.take_reports()),
+        network: network::Node::start(resolvers, open, host.take_reports(), trust),
+        secrets: secrets.clone(),
         host_errors: hearth::host_error::HostErrors::default(),
         host,
         logs: engine::log_sink(&history),
@@ -199,6 +205,9 @@ async fn run(
         Duration::from_secs(config.drain_s.into()),
     )
     .await;
+    if let Err(error) = secrets.write_uses().await {
+        tracing::warn!(%error, "cannot write the last use of some secrets");
+    }
     store.close().await;
     tracing::info!("stopped");
     Ok(())

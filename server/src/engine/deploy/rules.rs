@@ -37,11 +37,11 @@ impl Engine {
                 rule: invalid.error.to_string(),
             })?;
         }
-        Ok(())
+        self.check_secrets(spec)
     }
 
     /// A change that waited may find that the one before it deleted the function.
-    pub(super) fn still_there(
+    pub(in crate::engine) fn still_there(
         &self,
         name: &str,
         function: &Arc<Function>,
@@ -134,6 +134,7 @@ pub(super) fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec 
             Some(cors) => cors.map(Arc::new),
             None => spec.cors.clone(),
         },
+        secrets: patch.secrets.unwrap_or_else(|| spec.secrets.clone()),
         env,
     }
 }

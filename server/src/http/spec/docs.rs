@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use super::SecretSetting;
 use crate::model::{BodyForm, Cors, Network, Runtime, Start};
 
 /// A new function. Only `name`, `runtime` and `code` are required; unknown fields are rejected.
@@ -66,6 +67,9 @@ pub struct CreateFunction {
     /// Origins whose pages may call the function; without it, the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,
+    /// Secrets that the function is given.
+    #[schema(required = false, max_items = 32)]
+    pub secrets: Vec<SecretSetting>,
     /// Environment variables, at most 4096 bytes in total. Names match `[A-Za-z_][A-Za-z0-9_]*` and do not start with
     /// `HEARTH_`. Values cannot be read back. Variables that Hearth sets (`AWS_LAMBDA_FUNCTION_NAME`, `AWS_REGION`,
     /// `LAMBDA_TASK_ROOT`, `TZ` …) are overwritten.
@@ -136,6 +140,9 @@ pub struct CreateFunctionForm {
     /// JSON text of an object.
     #[schema(required = false)]
     pub cors: String,
+    /// JSON text of a list.
+    #[schema(required = false)]
+    pub secrets: String,
     /// JSON text of an object.
     #[schema(required = false)]
     pub env: String,
@@ -197,6 +204,9 @@ pub struct PatchFunction {
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,
+    /// All secrets that the function is given, in place of those it has now.
+    #[schema(required = false, max_items = 32)]
+    pub secrets: Vec<SecretSetting>,
     /// Variables to set, or to remove if null; others stay.
     #[schema(required = false)]
     pub env: BTreeMap<String, Option<String>>,

@@ -10,6 +10,7 @@ mod fields;
 mod multipart;
 mod network;
 mod rules;
+mod secrets;
 mod sieve;
 mod suggest;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunc
 pub use fields::{Fields, Input, IntegerRule, invalid};
 pub use network::invalid_entry;
 pub use rules::is_function_name;
+pub use secrets::{SecretSetting, secret_name, secret_value};
 pub use upload::{code_upload, json_fields, upload};
 
 /// Fields of `POST /api/v1/functions`.
@@ -47,6 +49,7 @@ pub const CREATE_FIELDS: &[&str] = &[
     "body",
     "public",
     "cors",
+    "secrets",
     "env",
 ];
 
@@ -65,6 +68,7 @@ pub const PATCH_FIELDS: &[&str] = &[
     "body",
     "public",
     "cors",
+    "secrets",
     "env",
 ];
 
@@ -96,6 +100,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
         cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
+        secrets: secrets::setting(&mut fields)?.unwrap_or_default(),
         env: env::create(&mut fields)?,
     };
     let code = code::required(&mut fields, runtime)?;
@@ -137,6 +142,7 @@ pub fn patch(
         body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
         cors: cors::setting(&mut fields)?,
+        secrets: secrets::setting(&mut fields)?,
         env: env::patch(&mut fields)?,
     })
 }
