@@ -79,6 +79,8 @@ pub enum Reply {
     },
     /// What the kernel has counted for a sandbox.
     Counters(Sequence, Counters),
+    /// A port is open. Comes with a socket that listens, or for datagrams.
+    Port(Sequence),
     /// A sandbox was removed.
     Destroyed(Key),
     /// Whether there is a pre-warmed sandbox for the runtime of this name, and whether it is ready.
@@ -107,6 +109,7 @@ variants_of!(Reply {
     12 => Start { uid, gid, separate },
     13 => Refusals,
     14 => Counters(sequence, counters),
+    15 => Port(sequence),
 });
 
 impl Reply {
@@ -140,7 +143,7 @@ impl Reply {
         match self {
             Self::Created { interface: 0, .. } => 3,
             Self::Created { .. } => 5,
-            Self::Refusals => 1,
+            Self::Refusals | Self::Port(_) => 1,
             Self::Start { separate, .. } => 2 + usize::from(*separate),
             _ => 0,
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hearth_init::{fields_of, variants_of};
 
 use super::message::{self, Malformed};
-use super::{Key, LeafNumber, Resolved, Sequence};
+use super::{Key, LeafNumber, Protocol, Resolved, Sequence};
 
 /// Size of every request: room for all numbers that any has, and a name.
 pub const REQUEST_BYTES: usize = 192;
@@ -79,6 +79,8 @@ pub enum Request {
     Allow(Sequence, Key, Resolved),
     /// What has the kernel counted for a sandbox?
     Counters(Sequence, Key),
+    /// Open a port for functions.
+    OpenPort(Sequence, Protocol, u16),
     /// Give a thread of the server the raised priority, if true, or the ordinary one.
     Prioritize(u32, bool),
 }
@@ -113,6 +115,7 @@ variants_of!(Request {
     18 => Allow(sequence, key, resolved),
     19 => Counters(sequence, key),
     20 => Prioritize(thread, raised),
+    21 => OpenPort(sequence, protocol, port),
 });
 
 impl Request {

@@ -76,6 +76,19 @@ pub struct Config {
     )]
     pub network_resolvers: Vec<String>,
 
+    /// Address of functions' own ports: one of this host's, or 0.0.0.0 or :: for all. Default: that of HEARTH_LISTEN.
+    #[arg(long, env = "HEARTH_TRIGGER_ADDRESS", value_name = "ADDRESS")]
+    pub trigger_address: Option<String>,
+
+    /// Ports that functions may have.
+    #[arg(
+        long,
+        env = "HEARTH_TRIGGER_PORTS",
+        default_value = "1024-65535",
+        value_name = "FIRST-LAST"
+    )]
+    pub trigger_ports: String,
+
     /// User as which the server runs, apart from the process that needs root: a name or a number. Default: the user
     /// hearth if there is one, otherwise a number that no other user has.
     #[arg(long, env = "HEARTH_USER", value_name = "USER")]

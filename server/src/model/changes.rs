@@ -1,7 +1,7 @@
 //! Human-readable differences between the settings of two versions. Values of `env` are secrets: only that they differ
 //! is shown.
 
-use super::{Cors, FunctionSpec};
+use super::{Cors, FunctionSpec, PortTrigger};
 
 /// One setting that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn setting_changes(before: &FunctionSpec, after: &FunctionSpec) -> Vec<Setti
 }
 
 /// Every setting but the environment.
-fn plain(spec: &FunctionSpec) -> [(&'static str, String); 13] {
+fn plain(spec: &FunctionSpec) -> [(&'static str, String); 14] {
     let yes_no = |flag| if flag { "yes" } else { "no" }.to_owned();
     [
         ("handler", spec.handler.clone()),
@@ -63,6 +63,7 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 13] {
         ("network", spec.network.to_string()),
         ("body", spec.body.as_str().to_owned()),
         ("public", yes_no(spec.public)),
+        ("triggers", ports(&spec.triggers)),
         (
             "cors",
             spec.cors
@@ -70,6 +71,15 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 13] {
                 .map_or_else(|| "none".to_owned(), in_words),
         ),
     ]
+}
+
+/// Ports in one line.
+fn ports(triggers: &[PortTrigger]) -> String {
+    let ports: Vec<_> = triggers.iter().map(ToString::to_string).collect();
+    match ports.is_empty() {
+        true => "none".to_owned(),
+        false => ports.join(", "),
+    }
 }
 
 /// A setting in one line.

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{BodyForm, Cors, DecisionCounts, Network, Note, Revision, Runtime, Start, StartKind};
+use super::{
+    BodyForm, Cors, DecisionCounts, Network, Note, PortTrigger, Revision, Runtime, Start, StartKind,
+};
 
 /// Whether a function can serve requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -104,6 +106,8 @@ pub struct FunctionView {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
@@ -171,6 +175,8 @@ pub struct VersionView {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,

@@ -9,6 +9,7 @@ use crate::criu::Images;
 use crate::host_error::HostErrors;
 use crate::instance::Logs;
 use crate::network;
+use crate::ports::PortTable;
 use crate::runtimes::{Runtimes, UidRange};
 use crate::sandbox::Host;
 
@@ -48,4 +49,6 @@ pub struct Resources {
     pub traffic: Traffic,
     /// What functions reach over the network.
     pub network: network::Node,
+    /// The ports of functions.
+    pub ports: PortTable,
 }

@@ -129,6 +129,13 @@ impl Connections {
         Some(Seat(connection))
     }
 
+    /// Takes in a connection that does not speak HTTP: busy until it ends. None when all are busy.
+    pub fn hold(&self, peer: SocketAddr) -> Option<Held> {
+        let seat = self.admit(peer)?;
+        let part = Part::of(&seat.0);
+        Some(Held { _part: part, seat })
+    }
+
     /// Lets go of the one that has waited longest without a request, for a descriptor.
     pub(super) fn make_room(&self) -> bool {
         self.0.table.lock().let_go(|_| true)
@@ -215,7 +222,8 @@ impl Inner {
 }
 
 impl Connection {
-    pub(super) fn runs_in(&self, task: AbortHandle) {
+    /// Its task, which is aborted when the server cuts connections.
+    pub fn runs_in(&self, task: AbortHandle) {
         *self.task.lock() = Some(task);
     }
 
@@ -279,6 +287,19 @@ impl Drop for Part {
                 self.0.waker.wake();
             }
         }
+    }
+}
+
+/// A connection's place in the table, which it keeps until it ends.
+pub struct Held {
+    _part: Part,
+    seat: Seat,
+}
+
+impl Held {
+    /// The connection.
+    pub fn connection(&self) -> Arc<Connection> {
+        self.seat.0.clone()
     }
 }
 

@@ -72,6 +72,12 @@ impl Client {
             Reply::Counters(sequence, counters) => {
                 self.answer(sequence, Ok(Answer::Counters(counters)));
             }
+            Reply::Port(sequence) => {
+                let socket = fds.into_iter().next().map(Answer::Port);
+                // None was free to receive it.
+                let error = || SandboxError::step("port", rustix::io::Errno::MFILE);
+                self.answer(sequence, socket.ok_or_else(error));
+            }
             Reply::InstanceCgroup(sequence, _, leaf) => {
                 self.answer(sequence, Ok(Answer::InstanceCgroup(leaf)));
             }
