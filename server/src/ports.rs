@@ -3,6 +3,8 @@
 //! A change of a function claims its ports first and takes them over once it is stored, in one step: at no time does a
 //! port belong to two functions or, if it stays, to none.
 
+mod claim;
+
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
@@ -16,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::{Port, PortTrigger, Protocol};
 use crate::sandbox::Host;
+
+pub use self::claim::Claim;
 
 /// How often it is tried again to open what another process has, after a restart.
 const RETRY: Duration = Duration::from_secs(5);
@@ -132,18 +136,13 @@ impl PortTable {
         function: &str,
         wanted: &[PortTrigger],
     ) -> Result<Claim, (usize, PortError)> {
-        let mut claim = Claim {
-            table: self.clone(),
-            function: function.into(),
-            wanted: wanted.to_vec(),
-            sockets: HashMap::new(),
-        };
+        let mut claim = Claim::new(self, function, wanted);
         for (index, trigger) in wanted.iter().enumerate() {
             let port = trigger.port();
             let claimed = claim.reserve(port).map_err(|error| (index, error))?;
             if claimed {
                 let socket = self.open(port).await.map_err(|error| (index, error))?;
-                claim.sockets.insert(port, Some(socket));
+                claim.opened(port, socket);
             }
         }
         Ok(claim)
@@ -245,70 +244,5 @@ impl Inner {
             socket,
             closed: entry.closed.clone(),
         });
-    }
-}
-
-/// Ports that a change has claimed. Given up when dropped.
-pub struct Claim {
-    table: PortTable,
-    function: Arc<str>,
-    wanted: Vec<PortTrigger>,
-    /// What is new; without a socket until it is open.
-    sockets: HashMap<Port, Option<OwnedFd>>,
-}
-
-impl Claim {
-    /// Whether the port had to be claimed: false if the function has it.
-    fn reserve(&mut self, port: Port) -> Result<bool, PortError> {
-        let mut entries = self.table.0.entries.lock();
-        if let Some(entry) = entries.get(&port) {
-            return match entry.function == self.function {
-                true => Ok(false),
-                false => Err(PortError::Function(entry.function.to_string())),
-            };
-        }
-        let entry = Entry {
-            function: self.function.clone(),
-            trigger: None,
-            failed: None,
-            closed: CancellationToken::new(),
-        };
-        entries.insert(port, entry);
-        drop(entries);
-        self.sockets.insert(port, None);
-        Ok(true)
-    }
-
-    /// From here on the function has these ports, and no other.
-    pub fn take_over(mut self) {
-        let inner = &self.table.0;
-        let mut entries = inner.entries.lock();
-        entries.retain(|port, entry| {
-            let stays = entry.function != self.function
-                || self.wanted.iter().any(|trigger| trigger.port() == *port);
-            if !stays {
-                entry.closed.cancel();
-            }
-            stays
-        });
-        for trigger in &self.wanted {
-            let port = trigger.port();
-            let Some(entry) = entries.get_mut(&port) else {
-                continue;
-            };
-            entry.trigger = Some(*trigger);
-            if let Some(Some(socket)) = self.sockets.remove(&port) {
-                inner.hand_on(port, socket, entry);
-            }
-        }
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        let mut entries = self.table.0.entries.lock();
-        for port in self.sockets.keys() {
-            entries.remove(port);
-        }
     }
 }

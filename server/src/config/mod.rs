@@ -2,6 +2,7 @@
 
 mod check;
 mod network;
+mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use hearth_host::CriuChoice;
 use crate::system::{HostMemory, cores};
 
 pub use check::InvalidSetting;
+pub use values::{NodeFork, Switch};
 
 /// Settings of the server. Every flag has an environment variable of the same meaning; the flag wins.
 #[derive(Debug, Clone, Parser)]
@@ -238,24 +240,6 @@ pub struct Config {
         value_name = "MIB"
     )]
     pub image_budget_mb: u64,
-}
-
-/// On or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Switch {
-    /// On.
-    On,
-    /// Off.
-    Off,
-}
-
-/// See [`Config::node_fork`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum NodeFork {
-    /// Where it works.
-    Auto,
-    /// Never.
-    Off,
 }
 
 /// The budget if neither the setting nor the host gives one.

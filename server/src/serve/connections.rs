@@ -1,5 +1,7 @@
 //! The open connections: how many in total and per address, and which to close when the limit is reached.
 
+mod held;
+
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -127,13 +129,6 @@ impl Connections {
         table.open.insert(connection.id, connection.clone());
         *table.by_network.entry(network).or_default() += 1;
         Some(Seat(connection))
-    }
-
-    /// Takes in a connection that does not speak HTTP: busy until it ends. None when all are busy.
-    pub fn hold(&self, peer: SocketAddr) -> Option<Held> {
-        let seat = self.admit(peer)?;
-        let part = Part::of(&seat.0);
-        Some(Held { _part: part, seat })
     }
 
     /// Lets go of the one that has waited longest without a request, for a descriptor.
@@ -287,19 +282,6 @@ impl Drop for Part {
                 self.0.waker.wake();
             }
         }
-    }
-}
-
-/// A connection's place in the table, which it keeps until it ends.
-pub struct Held {
-    _part: Part,
-    seat: Seat,
-}
-
-impl Held {
-    /// The connection.
-    pub fn connection(&self) -> Arc<Connection> {
-        self.seat.0.clone()
     }
 }
 
