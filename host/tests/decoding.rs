@@ -87,6 +87,10 @@ fn request() -> impl Strategy<Value = Request> {
         any::<(u32, bool)>().prop_map(|(thread, raised)| Request::Prioritize(thread, raised)),
         (any::<(u64, u64)>(), purpose())
             .prop_map(|((sequence, key), purpose)| Request::Socket(sequence, key, purpose)),
+        any::<(u64, bool, u16)>().prop_map(|(sequence, is_udp, port)| {
+            let protocol = if is_udp { Protocol::Udp } else { Protocol::Tcp };
+            Request::OpenPort(sequence, protocol, port)
+        }),
     ]
 }
 
@@ -141,6 +145,7 @@ fn reply() -> impl Strategy<Value = Reply> {
             }
         ),
         Just(Reply::Refusals),
+        any::<u64>().prop_map(Reply::Socket),
         (any::<u64>(), any::<[u64; 6]>()).prop_map(|(sequence, numbers)| {
             let [
                 bytes_out,
@@ -216,7 +221,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
         let is_key = (1..9).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 22, 100, 255] {
+    for kind in [0, 23, 100, 255] {
         let mut unknown = bytes;
         unknown[0] = kind;
         assert_eq!(
