@@ -79,7 +79,7 @@ pub enum Reply {
     },
     /// What the kernel has counted for a sandbox.
     Counters(Sequence, Counters),
-    /// A listener, or a TCP connection that is being made. Comes with it.
+    /// A listener, a TCP connection that is being made, or a socket for datagrams. Comes with it.
     Socket(Sequence),
     /// A sandbox was removed.
     Destroyed(Key),

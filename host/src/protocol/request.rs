@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearth_init::{fields_of, variants_of};
 
 use super::message::{self, Malformed};
-use super::{Key, LeafNumber, Resolved, Sequence};
+use super::{Key, LeafNumber, Protocol, Resolved, Sequence};
 
 /// Size of every request: room for all numbers that any has, and a name.
 pub const REQUEST_BYTES: usize = 192;
@@ -89,6 +89,8 @@ pub enum Request {
     Allow(Sequence, Key, Resolved),
     /// What has the kernel counted for a sandbox?
     Counters(Sequence, Key),
+    /// Open a port for functions.
+    OpenPort(Sequence, Protocol, u16),
     /// Give a thread of the server the raised priority, if true, or the ordinary one.
     Prioritize(u32, bool),
     /// Create a TCP socket in the network namespace of a sandbox that has a network.
@@ -130,6 +132,7 @@ variants_of!(Request {
     19 => Counters(sequence, key),
     20 => Prioritize(thread, raised),
     21 => Socket(sequence, key, purpose),
+    22 => OpenPort(sequence, protocol, port),
 });
 
 impl Request {

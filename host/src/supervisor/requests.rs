@@ -1,6 +1,7 @@
 //! What the server asks for, taken as if a hostile one had asked: every number and name is checked against what the host
 //! process itself knows.
 
+use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use super::{INSTANCE_CGROUP_POOL, Supervisor};
 use crate::limits::SANDBOX_INSTANCES_MAX;
 use crate::protocol::papers::is_image_name;
 use crate::protocol::request::Order;
-use crate::protocol::{Key, Papers, Reply, Request, Sequence};
-use crate::{SandboxError, UIDS};
+use crate::protocol::{Key, Papers, Protocol, Reply, Request, Sequence};
+use crate::{SandboxError, UIDS, ports};
 
 /// Most sandboxes at a time. Each has processes, cgroups and descriptors: protects the host from a server that asks for
 /// more and more.
@@ -87,6 +88,9 @@ impl Supervisor {
                 self.closed.push(sequence);
                 self.close();
             }
+            Request::OpenPort(sequence, protocol, port) => {
+                self.open_port(sequence, protocol, port);
+            }
             Request::Prioritize(thread, raised) => self.prioritize(thread, raised),
         }
     }
@@ -101,12 +105,33 @@ impl Supervisor {
             | Request::SetPolicy(sequence, _)
             | Request::Allow(sequence, ..)
             | Request::Counters(sequence, _)
-            | Request::Socket(sequence, ..) => {
+            | Request::Socket(sequence, ..)
+            | Request::OpenPort(sequence, ..) => {
                 self.say(Reply::Refused(sequence, SandboxError::shut_down()));
             }
             Request::Destroy(key) => self.destroy_and_say(key),
             Request::Shutdown(sequence) => self.closed.push(sequence),
             _ => {}
+        }
+    }
+
+    /// Opens a port, or says who has it.
+    fn open_port(&mut self, sequence: Sequence, protocol: Protocol, port: u16) {
+        let settings = &self.host.settings.ports;
+        if !ports::is_allowed(port, settings) {
+            let error = SandboxError::specification("functions may not have this port");
+            return self.say(Reply::Refused(sequence, error));
+        }
+        match ports::open(protocol, port, settings) {
+            Ok(socket) => self.outbox.send(Reply::Socket(sequence), vec![socket]),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                let asked = self.attach.ask(sequence, move |()| {
+                    let owner = ports::owner(protocol, port);
+                    Err(SandboxError::taken(owner))
+                });
+                self.refuse_failed(sequence, asked);
+            }
+            Err(error) => self.say(Reply::Refused(sequence, SandboxError::step("port", error))),
         }
     }
 

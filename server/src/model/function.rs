@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cors, Network, SecretBinding, Start};
+use super::{Cors, Network, PortTrigger, SecretBinding, Start};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -85,6 +85,9 @@ pub struct FunctionSpec {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<PortTrigger>,
     /// Which pages of other origins may call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<Arc<Cors>>,
@@ -122,6 +125,8 @@ pub struct FunctionPatch {
     pub body: Option<BodyForm>,
     /// See [`FunctionSpec::public`].
     pub public: Option<bool>,
+    /// See [`FunctionSpec::triggers`]; all of them.
+    pub triggers: Option<Vec<PortTrigger>>,
     /// A new value, or none to remove it; see [`FunctionSpec::cors`].
     pub cors: Option<Option<Cors>>,
     /// All of them; see [`FunctionSpec::secrets`].
@@ -147,6 +152,7 @@ impl FunctionPatch {
             network,
             body,
             public,
+            triggers,
             cors,
             secrets,
             env,
@@ -164,6 +170,7 @@ impl FunctionPatch {
             ("network", network.is_some()),
             ("body", body.is_some()),
             ("public", public.is_some()),
+            ("triggers", triggers.is_some()),
             ("cors", cors.is_some()),
             ("secrets", secrets.is_some()),
         ]

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    BodyForm, Cors, DecisionCounts, Network, Note, Revision, Runtime, SecretBinding, Start,
-    StartKind,
+    BodyForm, Cors, DecisionCounts, Network, Note, PortTrigger, Revision, Runtime, SecretBinding,
+    Start, StartKind,
 };
 
 /// Whether a function can serve requests.
@@ -107,6 +107,8 @@ pub struct FunctionView {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
@@ -177,6 +179,8 @@ pub struct VersionView {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,

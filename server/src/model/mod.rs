@@ -16,6 +16,7 @@ mod latency;
 mod log;
 mod network;
 mod note;
+mod port;
 mod retention;
 mod revision;
 mod secret;
@@ -48,6 +49,7 @@ pub use network::{
     special_range,
 };
 pub use note::{Drawn, Note};
+pub use port::{Batch, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, Port, PortTrigger, StreamMode};
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,

@@ -9,6 +9,7 @@ use crate::criu::Images;
 use crate::host_error::HostErrors;
 use crate::instance::Logs;
 use crate::network;
+use crate::ports::PortTable;
 use crate::runtimes::{Runtimes, UidRange};
 use crate::sandbox::Host;
 use crate::secrets::Secrets;
@@ -51,4 +52,6 @@ pub struct Resources {
     pub network: network::Node,
     /// What functions are given.
     pub secrets: Secrets,
+    /// The ports of functions.
+    pub ports: PortTable,
 }

@@ -13,7 +13,7 @@ use hearth::config::{Config, InvalidSetting};
 use hearth::limits::Limits;
 use hearth::sandbox::{self, Prefix};
 use hearth_host::process::{self, DataDir, HandoverError, Orders, ServerStart, ServerUser};
-use hearth_host::{Host, NetworkSettings, Probed};
+use hearth_host::{Host, NetworkSettings, PortSettings, Probed};
 
 use crate::start_logging;
 
@@ -63,6 +63,10 @@ pub(crate) fn prepare(
         network: NetworkSettings {
             permitted,
             ..Default::default()
+        },
+        ports: PortSettings {
+            address: config.trigger_address()?,
+            ports: config.trigger_ports()?,
         },
         server: Some(user),
     };

@@ -21,6 +21,7 @@ use hearth::http::edge::{self, Edge, Hosts, Proxies};
 use hearth::http::{App, Front, Parts};
 use hearth::limits::{CUT_OFF, Limits};
 use hearth::live::Sampler;
+use hearth::ports::PortTable;
 use hearth::retention::Retainer;
 use hearth::runtimes::{Runtimes, UidRange};
 use hearth::sandbox::Host;
@@ -29,11 +30,13 @@ use hearth::scheduler::{self, Resources, StartGate};
 use hearth::secrets::Secrets;
 use hearth::serve::Connections;
 use hearth::store::Store;
+use hearth::triggers::Triggers;
 use hearth::uploads::Uploads;
 use hearth::{admin, network, serve, system};
 use hearth_abi::time_slice::take_short_time_slices_alone;
 use hearth_host::process::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::{fail, start_logging};
 
@@ -130,7 +133,9 @@ async fn run(
     let token = admin::ensure_token(&data_dir, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
     let open = config.network_allow_private()?;
+    let (ports, opened) = PortTable::start(host.clone(), config.trigger_ports()?);
     let resources = Resources {
+        ports,
         network: network::Node::start(resolvers, open, host.take_reports(), trust),
         secrets: secrets.clone(),
         host_errors: hearth::host_error::HostErrors::default(),
@@ -196,9 +201,18 @@ async fn run(
     out.flush()?;
     drop(out);
     let mut listeners = vec![(listener, Front::new(app.clone()))];
-    listeners.extend(for_functions.map(|listener| (listener, Front::for_functions(app))));
+    listeners.extend(for_functions.map(|listener| (listener, Front::for_functions(app.clone()))));
     let connections = Connections::new(Limits::get());
+    let stopping = CancellationToken::new();
+    let triggers = Triggers {
+        engine: engine.clone(),
+        app,
+        connections: connections.clone(),
+        stopping: stopping.clone(),
+    };
+    tokio::spawn(triggers.run(opened));
     serve::serve(listeners, connections.clone(), stop_signal()?).await;
+    stopping.cancel();
     drain(
         &engine,
         &connections,

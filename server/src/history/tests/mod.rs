@@ -47,6 +47,7 @@ impl Fixture {
             network: Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
+            triggers: Vec::new(),
             cors: None,
             secrets: Vec::new(),
             env: BTreeMap::new(),

@@ -40,6 +40,7 @@ mod packed;
 mod palette;
 mod person;
 mod place;
+mod ports_form;
 mod retention;
 mod secrets;
 mod session;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::SecretSetting;
-use crate::model::{BodyForm, Cors, Network, Runtime, Start};
+use crate::model::{BodyForm, Cors, Network, PortTrigger, Runtime, Start};
 
 /// A new function. Only `name`, `runtime` and `code` are required; unknown fields are rejected.
 #[derive(Deserialize, ToSchema)]
@@ -64,6 +64,9 @@ pub struct CreateFunction {
     /// Whether `/fn/{name}` answers without a token.
     #[schema(required = false, default = false)]
     pub public: bool,
+    /// Ports of the function's own: TCP connections (HTTP, or the byte stream) and UDP datagrams invoke it.
+    #[schema(required = false, max_items = 64)]
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; without it, the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,
@@ -137,6 +140,9 @@ pub struct CreateFunctionForm {
     /// `true` or `false`.
     #[schema(required = false)]
     pub public: bool,
+    /// JSON text of a list.
+    #[schema(required = false)]
+    pub triggers: String,
     /// JSON text of an object.
     #[schema(required = false)]
     pub cors: String,
@@ -201,6 +207,9 @@ pub struct PatchFunction {
     /// Whether `/fn/{name}` answers without a token.
     #[schema(required = false)]
     pub public: bool,
+    /// Ports of the function's own, all of them: TCP connections (HTTP, or the byte stream) and UDP datagrams invoke it.
+    #[schema(required = false, max_items = 64)]
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,

@@ -15,6 +15,7 @@ mod sieve;
 mod suggest;
 #[cfg(test)]
 mod tests;
+mod triggers;
 mod upload;
 
 use std::sync::Arc;
@@ -48,6 +49,7 @@ pub const CREATE_FIELDS: &[&str] = &[
     "network",
     "body",
     "public",
+    "triggers",
     "cors",
     "secrets",
     "env",
@@ -67,6 +69,7 @@ pub const PATCH_FIELDS: &[&str] = &[
     "network",
     "body",
     "public",
+    "triggers",
     "cors",
     "secrets",
     "env",
@@ -99,6 +102,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         network: network::setting(&mut fields)?.unwrap_or(Network::None),
         body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
+        triggers: triggers::setting(&mut fields)?.unwrap_or_default(),
         cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
         secrets: secrets::setting(&mut fields)?.unwrap_or_default(),
         env: env::create(&mut fields)?,
@@ -141,6 +145,7 @@ pub fn patch(
         network: network::setting(&mut fields)?,
         body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
+        triggers: triggers::setting(&mut fields)?,
         cors: cors::setting(&mut fields)?,
         secrets: secrets::setting(&mut fields)?,
         env: env::patch(&mut fields)?,

@@ -50,6 +50,7 @@ fn defaults_are_the_contracts() {
             network: Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
+            triggers: Vec::new(),
             cors: None,
             secrets: Vec::new(),
             env: Default::default(),
