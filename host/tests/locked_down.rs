@@ -46,6 +46,10 @@ fn attempts() -> Vec<Tried> {
         let timeout = std::time::Duration::from_secs(1);
         std::net::TcpStream::connect_timeout(&address, timeout).map(drop)
     };
+    let raw_socket = || {
+        let raw = rustix::net::socket(AddressFamily::INET, SocketType::RAW, None);
+        Ok(raw.map(drop)?)
+    };
     let mount = || {
         let flags = rustix::mount::MountFlags::empty();
         Ok(rustix::mount::mount("tmpfs", "/mnt", "tmpfs", flags, None)?)
@@ -79,6 +83,11 @@ fn attempts() -> Vec<Tried> {
         ("program", Command::new("/bin/true").status().map(drop)),
         ("connect", socket()),
         ("bind", std::net::TcpListener::bind("127.0.0.1:0").map(drop)),
+        (
+            "local socket",
+            std::os::unix::net::UnixDatagram::unbound().map(drop),
+        ),
+        ("raw socket", raw_socket()),
         ("mount", mount()),
         ("signal", signal()),
         ("root", root()),
@@ -115,6 +124,10 @@ fn allowed() -> Vec<Tried> {
         ("the same", read("/proc/1/status")),
         ("memory", read("/proc/meminfo")),
         ("itself", read("/proc/self/stat")),
+        (
+            "questions to DNS servers",
+            std::net::UdpSocket::bind("127.0.0.1:0").map(drop),
+        ),
     ]
 }
 
@@ -127,7 +140,7 @@ fn a_process_that_is_locked_down() {
     }
     // Only this thread is: that is enough, and no other makes system calls for it.
     let server = Server::begin().expect("privileges are dropped");
-    server.lock_down().expect("locked down");
+    server.lock_down(&[53]).expect("locked down");
     let status = fs::read_to_string("/proc/thread-self/status").expect("its status");
     let mut said = status;
     for (what, tried) in attempts() {

@@ -2,12 +2,22 @@
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** The network setting as the API takes it, if the form changes it. */
+function network(form) {
+  const [mode, allow, dryRun] = ["network", "network_allow", "network_dry_run"].map((name) => form.elements[name]);
+  const isChosen = !mode.selectedOptions[0]?.defaultSelected;
+  if (mode.value !== "rules") return isChosen ? mode.value : undefined;
+  if (!isChosen && allow.value === allow.defaultValue && dryRun.checked === dryRun.defaultChecked) return undefined;
+  const entries = allow.value.split("\n").map((line) => line.trim());
+  return { allow: entries.filter(Boolean), dry_run: dryRun.checked };
+}
+
 /** The changed settings as the API takes them. Values of variables are secrets: of them only the place is shown. */
 function changes(form) {
   const body = {};
   for (const field of form.querySelectorAll("input[name], select[name]")) {
     const { name, type } = field;
-    if (type === "hidden" || name.startsWith("env_")) continue;
+    if (type === "hidden" || name.startsWith("env_") || name.startsWith("network")) continue;
     if (type === "checkbox") {
       if (field.checked !== field.defaultChecked) body[name] = field.checked;
     } else if (field.tagName === "SELECT") {
@@ -16,6 +26,8 @@ function changes(form) {
       body[name] = type === "number" ? field.valueAsNumber : field.value;
     }
   }
+  const reachable = network(form);
+  if (reachable !== undefined) body.network = reachable;
   const env = {};
   for (const row of form.querySelectorAll(".env-row")) {
     const name = row.querySelector("[name=env_name]").value.trim();

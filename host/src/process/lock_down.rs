@@ -3,26 +3,27 @@
 use std::collections::BTreeMap;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath,
-    PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort,
+    PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule,
 };
 
+use super::internet_sockets::internet_sockets;
 use super::server::{DATA_PLACE, RUNTIMES_PLACE};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The newest Landlock whose rights were looked at one by one for what follows; older kernels get what they know.
 const LANDLOCK_ABI: ABI = ABI::V6;
 /// What it reads: time zones and the like, processes, cgroups and figures of the host.
 const READABLE: [&str; 5] = ["/usr", "/etc", "/proc", "/sys", RUNTIMES_PLACE];
 
-/// Restricts files to [`READABLE`] and the data directory, in which it may do all but execute; forbids to bind and connect
-/// TCP sockets, and to signal processes but its own.
-pub(super) fn restrict_files() -> Result<(), Failure> {
+/// Restricts files to [`READABLE`] and the data directory, in which it may do all but execute; forbids to bind TCP sockets, to
+/// connect them to other ports than these, and to signal processes but its own.
+pub(super) fn restrict_files(connect: &[u16]) -> Result<(), Failure> {
     let all = AccessFs::from_all(LANDLOCK_ABI);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -41,6 +42,9 @@ pub(super) fn restrict_files() -> Result<(), Failure> {
     allow("/dev/null", AccessFs::ReadFile | AccessFs::WriteFile)?;
     allow("/dev/urandom", AccessFs::ReadFile.into())?;
     allow(DATA_PLACE, all & !AccessFs::Execute)?;
+    for port in connect {
+        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+    }
     match rules.restrict_self()?.ruleset {
         RulesetStatus::NotEnforced => Err("the kernel did not enforce the rules".into()),
         _ => Ok(()),
@@ -166,6 +170,7 @@ const CALLS: &[(&str, &[i64])] = &[
             libc::SYS_sched_getaffinity,
             libc::SYS_sched_setattr,
             libc::SYS_sched_getattr,
+            libc::SYS_setpriority,
             libc::SYS_sched_getparam,
             libc::SYS_sched_getscheduler,
             libc::SYS_getcpu,
@@ -261,6 +266,10 @@ fn program() -> Result<BpfProgram, Failure> {
         libc::SYS_prctl,
         one_of(0, &PRCTLS.map(|option| option as u64))?,
     );
+    // Questions to DNS servers: sockets of the Internet, no others. To which TCP ports they connect, Landlock says.
+    rules.insert(libc::SYS_socket, internet_sockets()?);
+    rules.insert(libc::SYS_bind, Vec::new());
+    rules.insert(libc::SYS_connect, Vec::new());
     rules.insert(libc::SYS_mmap, masked(2, libc::PROT_EXEC, 0)?);
     rules.insert(libc::SYS_mprotect, masked(2, libc::PROT_EXEC, 0)?);
     // `clone3`, whose flags no filter can see, is answered ENOSYS: this is what comes instead.

@@ -2,14 +2,16 @@
 //! against every change, is read once, and then checked field by field.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use hearth_init::fields::{FieldError, Fields as _};
 use hearth_init::fields_of;
-use rustix::fs::{MemfdFlags, SealFlags};
+
+use super::KernelPolicy;
+use crate::memfd::{all_seals, sealed};
 
 /// Most bytes of papers. Protects the host process's memory; a function's environment is far smaller.
 pub const PAPERS_MAX: u64 = 1 << 20;
@@ -38,6 +40,10 @@ pub struct Papers {
     pub env: Vec<(String, String)>,
     /// Name of the image to restore the template from.
     pub image: Option<String>,
+    /// What it may reach over the network. None: it has none.
+    pub network: Option<KernelPolicy>,
+    /// A certificate, PEM, that it trusts besides those that the host does.
+    pub trust: Option<String>,
 }
 
 fields_of!(Papers {
@@ -48,6 +54,8 @@ fields_of!(Papers {
     argv,
     env,
     image,
+    network,
+    trust,
 });
 
 /// Why papers are not accepted.
@@ -57,7 +65,7 @@ pub enum PapersError {
     #[error("the papers are not a sealed memfd")]
     Unsealed,
     /// It is too large.
-    #[error("the papers have {0} bytes; {PAPERS_MAX} are taken")]
+    #[error("the papers have {0} bytes; at most {PAPERS_MAX} are allowed")]
     Size(u64),
     /// They cannot be read.
     #[error("the papers cannot be read: {0}")]
@@ -84,19 +92,7 @@ impl Papers {
     /// # Errors
     /// [`PapersError`].
     pub fn open(fd: OwnedFd) -> Result<Self, PapersError> {
-        // Only memory can be sealed: no pipe, which could block, and no device passes.
-        let seals = rustix::fs::fcntl_get_seals(&fd).map_err(|_| PapersError::Unsealed)?;
-        if !seals.contains(all_seals()) {
-            return Err(PapersError::Unsealed);
-        }
-        let file = File::from(fd);
-        let size = file.metadata()?.len();
-        if size > PAPERS_MAX {
-            return Err(PapersError::Size(size));
-        }
-        let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
-        file.read_exact_at(&mut bytes, 0)?;
-        let papers = Self::from_bytes(&bytes)?;
+        let papers = Self::from_bytes(&read_sealed(fd)?)?;
         papers.check()?;
         Ok(papers)
     }
@@ -136,7 +132,8 @@ impl Papers {
         value(
             self.image.as_deref().is_none_or(is_image_name),
             "image name",
-        )
+        )?;
+        self.network.as_ref().map_or(Ok(()), KernelPolicy::check)
     }
 }
 
@@ -167,14 +164,19 @@ fn is_below_code(path: &Path) -> bool {
         && !path.as_os_str().as_encoded_bytes().contains(&0)
 }
 
-fn all_seals() -> SealFlags {
-    SealFlags::SEAL | SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK
-}
-
-fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(rustix::fs::memfd_create("hearth-papers", flags)?);
-    file.write_all(bytes)?;
-    rustix::fs::fcntl_add_seals(&file, all_seals())?;
-    Ok(file.into())
+/// What a sealed memfd holds.
+pub(crate) fn read_sealed(fd: OwnedFd) -> Result<Vec<u8>, PapersError> {
+    // Only memory can be sealed: no pipe, which could block, and no device passes.
+    let seals = rustix::fs::fcntl_get_seals(&fd).map_err(|_| PapersError::Unsealed)?;
+    if !seals.contains(all_seals()) {
+        return Err(PapersError::Unsealed);
+    }
+    let file = File::from(fd);
+    let size = file.metadata()?.len();
+    if size > PAPERS_MAX {
+        return Err(PapersError::Size(size));
+    }
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
 }

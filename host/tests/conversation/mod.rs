@@ -13,8 +13,11 @@ use std::time::Duration;
 
 use hearth_host::process::ServerUser;
 use hearth_host::protocol::request::Order;
-use hearth_host::protocol::{Papers, REPLY_BYTES, Refusal, Reply, Request};
-use hearth_host::{CriuChoice, Host, HostProcessError, Probed, Settings, UIDS, find_init};
+use hearth_host::protocol::{Papers, REPLY_BYTES, Reply, Request};
+use hearth_host::{
+    CriuChoice, Host, HostProcessError, NetworkSettings, PortSettings, Probed, SandboxError,
+    Settings, UIDS, find_init,
+};
 use hearth_init::wire;
 use hearth_testkit::{processes, wait};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,8 +34,9 @@ pub fn settings(data_dir: &Path) -> Settings {
         data_dir: data_dir.to_owned(),
         init: find_init().expect("hearth-init, built"),
         runtimes: data_dir.join("runtimes"),
-        uids: UIDS,
         criu: CriuChoice::Never("not used".into()),
+        network: NetworkSettings::default(),
+        ports: PortSettings::default(),
         // Whose group it is does not matter here.
         server: Some(ServerUser {
             uid: UIDS.start - 1,
@@ -83,7 +87,7 @@ impl Conversation {
                 + (std::process::id() % 100_000) * 400
                 + NEXT.fetch_add(1, Ordering::Relaxed) * PAIRS * 2,
         };
-        while !matches!(conversation.hear().0, Reply::Up { .. }) {}
+        while !matches!(conversation.receive().0, Reply::Up { .. }) {}
         conversation
     }
 
@@ -95,7 +99,7 @@ impl Conversation {
         self.send(&request.encode(), &[]);
     }
 
-    pub fn hear(&self) -> (Reply, Vec<OwnedFd>) {
+    pub fn receive(&self) -> (Reply, Vec<OwnedFd>) {
         self.try_hear().expect("the host answers")
     }
 
@@ -133,6 +137,8 @@ impl Conversation {
             argv: ["/bin/sleep", "600"].map(String::from).to_vec(),
             env: Vec::new(),
             image: None,
+            network: None,
+            trust: None,
         }
     }
 
@@ -141,7 +147,7 @@ impl Conversation {
         let papers = papers.seal().expect("sealed");
         self.send(&Request::Create(1, order).encode(), &[papers.as_fd()]);
         loop {
-            let (reply, fds) = self.hear();
+            let (reply, fds) = self.receive();
             if matches!(reply, Reply::Created { .. } | Reply::Refused(1, _)) {
                 return (reply, fds);
             }
@@ -162,7 +168,7 @@ impl Conversation {
     /// The step and the detail with which it is refused.
     pub fn refusal(&self, order: Order, papers: &Papers) -> (String, String) {
         match self.ask(order, papers).0 {
-            Reply::Refused(1, Refusal::Step(step, detail)) => (step, detail),
+            Reply::Refused(1, SandboxError::Step { step, detail }) => (step, detail),
             other => panic!("{other:?}"),
         }
     }
@@ -170,7 +176,7 @@ impl Conversation {
     /// Waits for the next instance cgroup.
     pub fn prepared(&self, of: u64) -> u64 {
         loop {
-            if let Reply::Prepared(key, leaf) = self.hear().0
+            if let Reply::Prepared(key, leaf) = self.receive().0
                 && key == of
             {
                 return leaf;

@@ -112,7 +112,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     // ---- PID 1: root inside the sandbox only ----
     drop(map);
     if mapped.read(&mut [0]).map_err(JailError::Control)? == 0 {
-        return Ok(()); // stage 0 failed, and has told the server so
+        return Ok(()); // stage 0 failed and reported it
     }
     drop(mapped);
     let prewarmed = prewarmed.map(Prewarmed::inside);
@@ -140,6 +140,10 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     let control_inode = rustix::fs::fstat(&template_control)
         .map_err(|error| JailError::Control(error.into()))?
         .st_ino;
+    let mut has_network = spec
+        .assignment
+        .as_ref()
+        .is_some_and(|function| function.network);
     let (template, restored) = match restorer {
         // 8a. The template comes out of its image, by CRIU, which needs what step 7 takes away and so starts before it; the
         //     template is stopped until PID 1 is done.
@@ -155,16 +159,24 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
             if let Some(prewarmed) = &prewarmed {
                 restorer.wait_at_gate(&mut criu)?;
                 pid1::send(control, &Report::Prewarmed, &[]).map_err(JailError::Control)?;
-                if !prewarmed.wait(&criu)? {
+                let Some(network) = prewarmed.wait(&criu)? else {
                     return Ok(()); // nobody is left who would need it
-                }
+                };
+                has_network = network;
             }
             let restored = restorer.restore(criu)?;
+            if has_network && !network::wait(control)? {
+                return Ok(());
+            }
             (restored.template, Some(restored))
         }
         None => {
             // 7. From here on neither exec nor a change of user can grant capabilities, and most can never be regained.
             confine::lock_capabilities()?;
+            //    The host process has worked on the network meanwhile.
+            if has_network && !network::wait(control)? {
+                return Ok(());
+            }
             (boot(&mut order, &template_control)?, None)
         }
     };

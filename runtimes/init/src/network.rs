@@ -1,7 +1,10 @@
-//! The sandbox's network: its own loopback and nothing else.
+//! The sandbox's network: its own loopback, and what the host process adds to it.
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
+
+use hearth_init::{NETWORK, wire};
 
 use crate::error::JailError;
 use crate::sys;
@@ -20,5 +23,16 @@ pub fn bring_up() -> Result<(), JailError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         written => written.map_err(JailError::network(path)),
+    }
+}
+
+/// Waits until the host process has added the way out that the function has. False when it is gone.
+pub fn wait(control: &OwnedFd) -> Result<bool, JailError> {
+    let mut command = [0; 16];
+    let (length, _) = wire::receive(control, &mut command).map_err(JailError::Control)?;
+    match &command[..length] {
+        [] => Ok(false),
+        [NETWORK] => Ok(true),
+        _ => Err(JailError::Spec("not the news of a network".into())),
     }
 }

@@ -36,12 +36,14 @@ struct Settled {
     sizes: Sizes,
     /// Device and inode of the code's directory.
     code: (u64, u64),
+    network: bool,
 }
 
 hearth_init::fields_of!(Settled {
     hostname,
     sizes,
     code,
+    network,
 });
 
 /// What stage 0 and PID 1 share.
@@ -95,6 +97,7 @@ impl Prewarmed {
             sizes: Sizes::of(&function),
             hostname: function.hostname,
             code: (code.st_dev, code.st_ino),
+            network: function.network,
         };
         wire::send(&stage0, &settled.to_bytes(), &[]).map_err(JailError::Control)?;
         // The image is mounted as long as this process lives.
@@ -107,16 +110,17 @@ impl Prewarmed {
 pub struct Inside(OwnedFd);
 
 impl Inside {
-    /// Waits for the function and makes the sandbox its. False when the server or CRIU is gone, so that it never comes.
-    pub fn wait(&self, criu: &Started) -> Result<bool, JailError> {
+    /// Waits for the function and makes the sandbox its. Returns whether it has a network, or nothing when the server or
+    /// CRIU is gone, so that it never comes.
+    pub fn wait(&self, criu: &Started) -> Result<Option<bool>, JailError> {
         let woken = wait_for(&self.0, &criu.socket).map_err(JailError::Control)?;
         if woken != Woken::First {
-            return Ok(false);
+            return Ok(None);
         }
         let mut bytes = [0; MAX_SETTLED];
         let (length, _) = wire::receive(&self.0, &mut bytes).map_err(JailError::Control)?;
         if length == 0 {
-            return Ok(false);
+            return Ok(None);
         }
         let settled = Settled::from_bytes(&bytes[..length])
             .map_err(|error| JailError::Spec(error.to_string()))?;
@@ -130,7 +134,7 @@ impl Inside {
         rustix::system::sethostname(settled.hostname.as_bytes())
             .map_err(JailError::privileges("the host name"))?;
         enter::settle(settled.sizes)?;
-        Ok(true)
+        Ok(Some(settled.network))
     }
 }
 
@@ -172,4 +176,77 @@ fn receive_function(control: &OwnedFd) -> Result<Option<Assignment>, JailError> 
     let function =
         Assignment::from_bytes(&bytes).map_err(|error| JailError::Spec(error.to_string()))?;
     Ok(Some(function))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let flags = SocketFlags::CLOEXEC;
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a pair")
+    }
+
+    /// A file with this content, read from its beginning.
+    fn file(content: &[u8]) -> OwnedFd {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(content).expect("written");
+        std::io::Seek::rewind(&mut file).expect("at its beginning");
+        file.into()
+    }
+
+    #[test]
+    fn the_second_counts_more() {
+        let ((first, ours), (second, theirs)) = (pair(), pair());
+        wire::send(&ours, b"x", &[]).expect("sent");
+        assert!(wait_for(&first, &second).expect("woken") == Woken::First);
+        // Whether it says something or ends.
+        drop(theirs);
+        assert!(wait_for(&first, &second).expect("woken") == Woken::Second);
+    }
+
+    #[test]
+    fn a_server_that_is_gone_sends_no_function() {
+        let (control, server) = pair();
+        drop(server);
+        assert!(receive_function(&control).expect("no error").is_none());
+    }
+
+    #[test]
+    fn only_an_assignment_is_a_function() {
+        let (control, server) = pair();
+        let garbage = file(b"garbage");
+        let wrong: [(&[u8], usize); 4] =
+            [(b"?", 1), (&[ASSIGN, 0], 1), (&[ASSIGN], 0), (&[ASSIGN], 2)];
+        for (order, descriptors) in wrong {
+            wire::send(&server, order, &vec![garbage.as_fd(); descriptors]).expect("sent");
+            let refused = receive_function(&control).expect_err("not an assignment");
+            assert!(
+                refused.to_string().contains("not an assignment"),
+                "{refused}"
+            );
+        }
+        // The right order, about something else.
+        wire::send(&server, &[ASSIGN], &[garbage.as_fd()]).expect("sent");
+        let refused = receive_function(&control).expect_err("malformed");
+        assert!(matches!(refused, JailError::Spec(_)), "{refused}");
+    }
+
+    #[test]
+    fn what_pid_1_learns_fits_its_buffer() {
+        let settled = Settled {
+            hostname: "h".repeat(63),
+            sizes: Sizes::from_bytes(&(u64::MAX, u64::MAX).to_bytes()).expect("two numbers"),
+            code: (u64::MAX, u64::MAX),
+            network: true,
+        };
+        let bytes = settled.to_bytes();
+        assert!(bytes.len() <= MAX_SETTLED, "{} bytes", bytes.len());
+        let read = Settled::from_bytes(&bytes).expect("as written");
+        assert_eq!((read.hostname, read.code), (settled.hostname, settled.code));
+        assert!(Settled::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+    }
 }

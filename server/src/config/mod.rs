@@ -2,6 +2,7 @@
 
 mod check;
 mod network;
+mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use hearth_host::CriuChoice;
 use crate::system::{HostMemory, cores};
 
 pub use check::InvalidSetting;
+pub use values::{NodeFork, Switch};
 
 /// Settings of the server. Every flag has an environment variable of the same meaning; the flag wins.
 #[derive(Debug, Clone, Parser)]
@@ -56,6 +58,38 @@ pub struct Config {
     /// pages below /fn/ otherwise get.
     #[arg(long, env = "HEARTH_FUNCTIONS_LISTEN", value_name = "ADDRESS:PORT")]
     pub functions_listen: Option<String>,
+
+    /// Private networks that policies of functions may name, comma-separated. Without it, none opens a private, link-local
+    /// or reserved address.
+    #[arg(
+        long,
+        env = "HEARTH_NETWORK_ALLOW_PRIVATE",
+        value_name = "NETWORK",
+        value_delimiter = ','
+    )]
+    pub network_allow_private: Vec<String>,
+
+    /// DNS servers for functions' names, comma-separated. Default: those of /etc/resolv.conf.
+    #[arg(
+        long,
+        env = "HEARTH_NETWORK_RESOLVERS",
+        value_name = "ADDRESS",
+        value_delimiter = ','
+    )]
+    pub network_resolvers: Vec<String>,
+
+    /// Address of functions' own ports: one of this host's, or 0.0.0.0 or :: for all. Default: that of HEARTH_LISTEN.
+    #[arg(long, env = "HEARTH_TRIGGER_ADDRESS", value_name = "ADDRESS")]
+    pub trigger_address: Option<String>,
+
+    /// Ports that functions may have.
+    #[arg(
+        long,
+        env = "HEARTH_TRIGGER_PORTS",
+        default_value = "1024-65535",
+        value_name = "FIRST-LAST"
+    )]
+    pub trigger_ports: String,
 
     /// User as which the server runs, apart from the process that needs root: a name or a number. Default: the user
     /// hearth if there is one, otherwise a number that no other user has.
@@ -206,24 +240,6 @@ pub struct Config {
         value_name = "MIB"
     )]
     pub image_budget_mb: u64,
-}
-
-/// On or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Switch {
-    /// On.
-    On,
-    /// Off.
-    Off,
-}
-
-/// See [`Config::node_fork`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum NodeFork {
-    /// Where it works.
-    Auto,
-    /// Never.
-    Off,
 }
 
 /// The budget if neither the setting nor the host gives one.

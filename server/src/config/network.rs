@@ -1,16 +1,20 @@
 //! Network settings: which hosts the server serves, and which proxies it trusts.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 
 use super::{Config, InvalidSetting};
-use crate::model::normal_host_name;
+use crate::model::{normal_host_name, parse_prefix};
 
 const HOSTS_RULE: &str = "must be comma-separated host names such as hearth.example.com, without scheme, port or path; \
                           localhost and this machine's names and addresses are always included";
 const PROXIES_RULE: &str =
     "must be comma-separated addresses or networks such as 10.0.0.1 or 172.16.0.0/12";
+
+const RESOLVERS_RULE: &str = "must be comma-separated addresses of DNS servers such as 192.0.2.53, 192.0.2.53:5353 or [2001:db8::53]:53";
+const DNS_PORT: u16 = 53;
 
 /// The entries of a list without empty ones: an unset variable in a compose file becomes an empty one.
 fn entries(list: &[String]) -> impl Iterator<Item = &str> {
@@ -59,6 +63,96 @@ impl Config {
                 })
             })
             .collect()
+    }
+
+    /// Private networks that policies of functions may open.
+    ///
+    /// # Errors
+    /// The first that is not a network, or that holds the host's loopback.
+    pub fn network_allow_private(&self) -> Result<Vec<IpNet>, InvalidSetting> {
+        entries(&self.network_allow_private)
+            .map(|entry| {
+                let invalid = |rule: String| InvalidSetting {
+                    setting: "HEARTH_NETWORK_ALLOW_PRIVATE",
+                    value: entry.to_owned(),
+                    rule,
+                };
+                let network = parse_prefix(entry).map_err(|error| {
+                    invalid(format!(
+                        "must be comma-separated addresses or networks such as 10.1.0.0/16: {error}"
+                    ))
+                })?;
+                let loopback: [IpAddr; 2] =
+                    [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+                // A prefix of 0 opens everything, which cannot be meant by the name of a network.
+                if network.prefix_len() == 0 || loopback.iter().any(|own| network.contains(own)) {
+                    return Err(invalid(
+                        "must not contain the loopback, which is always the function's own".into(),
+                    ));
+                }
+                Ok(network)
+            })
+            .collect()
+    }
+
+    /// The DNS servers, if they are set.
+    ///
+    /// # Errors
+    /// The first that is not an address.
+    pub fn network_resolvers(&self) -> Result<Vec<SocketAddr>, InvalidSetting> {
+        entries(&self.network_resolvers)
+            .map(|entry| {
+                let alone = |_| {
+                    entry
+                        .parse::<IpAddr>()
+                        .map(|address| (address, DNS_PORT).into())
+                };
+                let server: Result<SocketAddr, _> = entry.parse().or_else(alone);
+                server
+                    .ok()
+                    .filter(|server| server.port() != 0 && !server.ip().is_unspecified())
+                    .ok_or_else(|| InvalidSetting {
+                        setting: "HEARTH_NETWORK_RESOLVERS",
+                        value: entry.to_owned(),
+                        rule: RESOLVERS_RULE.into(),
+                    })
+            })
+            .collect()
+    }
+
+    /// The address of functions' ports: the server's own by default.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn trigger_address(&self) -> Result<IpAddr, InvalidSetting> {
+        let text = self.trigger_address.as_deref().map(str::trim);
+        let Some(text) = text.filter(|text| !text.is_empty()) else {
+            return Ok(self.listen.ip());
+        };
+        text.parse().map_err(|_| InvalidSetting {
+            setting: "HEARTH_TRIGGER_ADDRESS",
+            value: text.to_owned(),
+            rule: "must be an address of this host such as 192.0.2.7, or 0.0.0.0 or [::] for all"
+                .into(),
+        })
+    }
+
+    /// The ports that functions may have.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub fn trigger_ports(&self) -> Result<RangeInclusive<u16>, InvalidSetting> {
+        let text = self.trigger_ports.trim();
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let number = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(first..=last),
+            _ => Err(InvalidSetting {
+                setting: "HEARTH_TRIGGER_PORTS",
+                value: text.to_owned(),
+                rule: "must be a range of ports such as 1024-65535".into(),
+            }),
+        }
     }
 
     /// The second listener's address.
@@ -153,6 +247,66 @@ mod tests {
         let functions = config.functions_host().unwrap();
         assert_eq!(functions.as_deref(), Some("fn.example.com"));
         assert!(config.check().is_ok());
+    }
+
+    #[test]
+    fn what_functions_may_reach_is_read() {
+        let config = config(&[
+            "--network-allow-private",
+            "10.1.0.0/16, fd00::/8,192.168.1.7",
+            "--network-resolvers",
+            "192.0.2.53,192.0.2.54:5353,2001:db8::53,[2001:db8::53]:54",
+        ]);
+        let open: Vec<_> = config.network_allow_private().unwrap();
+        let open: Vec<_> = open.iter().map(ToString::to_string).collect();
+        assert_eq!(open, ["10.1.0.0/16", "fd00::/8", "192.168.1.7/32"]);
+        let servers: Vec<_> = config.network_resolvers().unwrap();
+        let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
+        let expected = [
+            "192.0.2.53:53",
+            "192.0.2.54:5353",
+            "[2001:db8::53]:53",
+            "[2001:db8::53]:54",
+        ];
+        assert_eq!(servers, expected);
+    }
+
+    #[test]
+    fn ports_of_functions_are_read() {
+        let default = config(&["--listen", "192.0.2.7:80"]);
+        assert_eq!(default.trigger_address().unwrap().to_string(), "192.0.2.7");
+        assert_eq!(default.trigger_ports().unwrap(), 1024..=65535);
+        let own = config(&["--trigger-address", "::", "--trigger-ports", "53 - 53"]);
+        assert_eq!(own.trigger_address().unwrap().to_string(), "::");
+        assert_eq!(own.trigger_ports().unwrap(), 53..=53);
+        for wrong in ["", "0-1", "2-1", "1-65536", "a-b", "1-2-3"] {
+            let error = config(&["--trigger-ports", wrong]).check().unwrap_err();
+            assert_eq!(error.setting, "HEARTH_TRIGGER_PORTS", "{wrong}");
+        }
+        let error = config(&["--trigger-address", "eth0"]).check().unwrap_err();
+        assert_eq!(error.setting, "HEARTH_TRIGGER_ADDRESS");
+    }
+
+    #[test]
+    fn what_would_open_the_host_or_is_no_address_is_refused() {
+        for wrong in [
+            "10.1.2.3/16",
+            "127.0.0.0/8",
+            "::1",
+            "0.0.0.0/0",
+            "::/0",
+            "lan",
+            "10.0.0.0/40",
+        ] {
+            let error = config(&["--network-allow-private", wrong])
+                .check()
+                .unwrap_err();
+            assert_eq!(error.setting, "HEARTH_NETWORK_ALLOW_PRIVATE", "{wrong}");
+        }
+        for wrong in ["dns.example", "0.0.0.0", "192.0.2.53:0", "192.0.2.53:x"] {
+            let error = config(&["--network-resolvers", wrong]).check().unwrap_err();
+            assert_eq!(error.setting, "HEARTH_NETWORK_RESOLVERS", "{wrong}");
+        }
     }
 
     #[test]

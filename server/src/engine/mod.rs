@@ -9,8 +9,11 @@ mod files;
 mod invoke;
 mod lifecycle;
 mod logs;
+mod network;
 mod pressure;
+mod priority;
 mod registry;
+mod secrets;
 mod summary;
 mod types;
 
@@ -25,11 +28,12 @@ pub use crate::scheduler::MemoryStatus;
 pub use files::{VersionChange, VersionCode};
 pub use invoke::{Invocation, Receipt};
 pub use logs::log_sink;
+pub use network::{NetworkTraffic, NetworkView};
 pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 
 use crate::history::History;
-use crate::model::{Cors, FunctionView, StartChoice, Threads, VersionView};
+use crate::model::{Cors, FunctionView, Port, PortTrigger, StartChoice, Threads, VersionView};
 use crate::package::Packages;
 use crate::sandbox::{Capability, PrewarmedBoard};
 use crate::scheduler::Resources;
@@ -54,6 +58,8 @@ struct Inner {
     compiler: Compiler,
     /// Whether other work waits for a processor.
     pressure: pressure::Pressure,
+    /// Those that serve invocations.
+    threads: priority::Threads,
     /// What is read of requests' bodies ahead of their instances.
     bodies: invoke::Bodies,
     /// Answers whose worker's stamps contradicted this side's clock.
@@ -62,7 +68,7 @@ struct Inner {
     /// The drain's time is up: what still ran was ended.
     cut_off: AtomicBool,
     /// Memory in use, from the evictor's last pass.
-    held: Mutex<MemoryStatus>,
+    memory_status: Mutex<MemoryStatus>,
 }
 
 impl Engine {
@@ -111,6 +117,11 @@ impl Engine {
             .map(|function| function.active().spec.public)
     }
 
+    /// Which function has a port, and what it is to do. Cheap.
+    pub fn port_owner(&self, port: Port) -> Option<(Arc<str>, PortTrigger)> {
+        self.inner.resources.ports.owner(port)
+    }
+
     /// Which pages of other origins may call a function; `None` also when there is no such function. Cheap.
     pub fn cors(&self, name: &str) -> Option<Arc<Cors>> {
         let function = self.inner.registry.get(name)?;
@@ -118,12 +129,12 @@ impl Engine {
     }
 
     /// What templates, instances and images take of the memory budget.
-    pub fn held(&self) -> MemoryStatus {
-        let held = *self.inner.held.lock();
+    pub fn memory_status(&self) -> MemoryStatus {
+        let memory_status = *self.inner.memory_status.lock();
         MemoryStatus {
             // Before the first round, nothing is known of what is used.
             budget: self.inner.resources.memory_budget,
-            ..held
+            ..memory_status
         }
     }
 
@@ -171,7 +182,7 @@ impl Engine {
     ) -> StartChoice {
         let deployment = function.active();
         // Of the one that answers it is known whether there is an image.
-        if version.version == deployment.version {
+        if version.version == deployment.version() {
             return deployment.start_choice();
         }
         let threads = threads.get(&version.version);

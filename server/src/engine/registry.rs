@@ -66,8 +66,18 @@ impl Function {
     /// Puts another version in service and takes the former out: new requests go to the new one at once, requests under
     /// way end where they are.
     pub(super) fn switch(&self, stored: StoredFunction, active: Arc<Deployment>) {
+        let network = stored.active.spec.network.clone();
         self.stored.store(Arc::new(stored));
-        self.active.swap(active).retire();
+        let former = self.active.swap(active);
+        former.network.function().apply(&network);
+        former.retire();
+    }
+
+    /// Goes on with another version, of which what is in service differs only in what it may reach over the network.
+    pub(super) fn go_on(&self, stored: StoredFunction) {
+        let StoredVersion { version, spec, .. } = &stored.active;
+        self.active().become_version(*version, &spec.network);
+        self.stored.store(Arc::new(stored));
     }
 
     pub(super) fn view(&self) -> FunctionView {
@@ -101,10 +111,12 @@ impl Function {
             start: spec.start,
             starts_by: choice.by,
             start_reason: choice.reason,
-            network: spec.network,
+            network: spec.network.clone(),
             body: spec.body,
             public: spec.public,
+            triggers: spec.triggers.clone(),
             cors: spec.cors.clone(),
+            secrets: spec.secrets.clone(),
             env: masked(&spec.env),
             created_at: stored.created_at,
             updated_at: stored.updated_at,
@@ -155,10 +167,12 @@ pub(super) fn version_view(
         start: spec.start,
         starts_by: choice.by,
         start_reason: choice.reason,
-        network: spec.network,
+        network: spec.network.clone(),
         body: spec.body,
         public: spec.public,
+        triggers: spec.triggers.clone(),
         cors: spec.cors.clone(),
+        secrets: spec.secrets.clone(),
         env: masked(&spec.env),
         created_at: version.created_at,
         notes: version.notes.clone(),

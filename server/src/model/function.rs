@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cors, Start};
+use super::{Cors, Network, PortTrigger, SecretBinding, Start};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -17,17 +17,6 @@ pub enum Runtime {
     Python3,
     /// Node.js.
     Node,
-}
-
-/// What a function may reach over the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Network {
-    /// No network: an empty network namespace.
-    #[default]
-    None,
-    /// Outbound connections.
-    Outbound,
 }
 
 /// How the event of `/fn/{name}` carries the request body.
@@ -96,9 +85,15 @@ pub struct FunctionSpec {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<PortTrigger>,
     /// Which pages of other origins may call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<Arc<Cors>>,
+    /// Secrets that it is given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretBinding>,
     /// Environment variables; secret, write-only in the API.
     pub env: BTreeMap<String, String>,
 }
@@ -130,14 +125,18 @@ pub struct FunctionPatch {
     pub body: Option<BodyForm>,
     /// See [`FunctionSpec::public`].
     pub public: Option<bool>,
+    /// See [`FunctionSpec::triggers`]; all of them.
+    pub triggers: Option<Vec<PortTrigger>>,
     /// A new value, or none to remove it; see [`FunctionSpec::cors`].
     pub cors: Option<Option<Cors>>,
+    /// All of them; see [`FunctionSpec::secrets`].
+    pub secrets: Option<Vec<SecretBinding>>,
     /// Variables to set (`Some`) or to remove (`None`); others stay.
     pub env: Option<BTreeMap<String, Option<String>>>,
 }
 
 impl FunctionPatch {
-    /// Names of the fields that it changes, for people to read; of variables the names, never the values.
+    /// Names of the fields it changes, as shown to users; of variables the names, never the values.
     pub fn fields(&self) -> Vec<String> {
         // Taken apart whole, so that a new field cannot be forgotten here.
         let Self {
@@ -153,7 +152,9 @@ impl FunctionPatch {
             network,
             body,
             public,
+            triggers,
             cors,
+            secrets,
             env,
         } = self;
         let mut names: Vec<String> = [
@@ -169,7 +170,9 @@ impl FunctionPatch {
             ("network", network.is_some()),
             ("body", body.is_some()),
             ("public", public.is_some()),
+            ("triggers", triggers.is_some()),
             ("cors", cors.is_some()),
+            ("secrets", secrets.is_some()),
         ]
         .into_iter()
         .filter(|(_, changed)| *changed)
@@ -192,12 +195,12 @@ pub enum Code {
         /// The version that was edited. It must be the active one, so that nobody overwrites another's change
         /// unknowingly.
         base: u32,
-        /// What is to be different.
+        /// The changes.
         edits: Vec<FileEdit>,
     },
 }
 
-/// One file of a version that is to be different in the next one. Paths are relative, with `/` between their parts.
+/// One changed file of the next version. Paths are relative, with `/` between their parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileEdit {

@@ -14,9 +14,12 @@ mod host_name;
 mod invocation;
 mod latency;
 mod log;
+mod network;
 mod note;
+mod port;
 mod retention;
 mod revision;
+mod secret;
 mod start;
 mod stats;
 mod token;
@@ -29,7 +32,7 @@ pub use cors::Cors;
 pub use decisions::DecisionCounts;
 pub use failure::Failure;
 pub use function::{
-    BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, InvalidField, Network, Runtime,
+    BodyForm, Code, FileEdit, FunctionPatch, FunctionSpec, InvalidField, Runtime,
     TEMPLATE_IDLE_TIMEOUT_S,
 };
 pub use function_view::{FunctionState, FunctionView, ImageView, InstanceCounts, VersionView};
@@ -40,12 +43,22 @@ pub use invocation::{
 };
 pub use latency::{Bar, Distribution, HeatColumn, HeatMap, Latency};
 pub use log::{FoundLine, LogEntry};
+pub use network::{
+    InvalidRule, Limits as NetworkLimits, MAX_BYTES_PER_SECOND, MAX_CONNECTIONS, MAX_RULES,
+    NamePattern, Network, NetworkPolicy, Ports, Protocol, Rule, RuleError, Target, parse_prefix,
+    special_range,
+};
 pub use note::{Drawn, Note};
+pub use port::{Batch, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, Port, PortTrigger, StreamMode};
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,
 };
 pub use revision::{Changed, Meant, Revision, digest};
+pub use secret::{
+    AUTHORIZATION, BoundHost, MAX_BINDINGS, MAX_SECRET_BYTES, NotRestarted, SecretBinding,
+    SecretChange, SecretView, is_secret_name,
+};
 pub use start::{Start, StartChoice, Threads, choose_start};
 pub use stats::{Percentiles, StageStats, StartCounts, Stats, samples_needed};
 pub use token::{NewToken, Right, TokenView};

@@ -1,4 +1,4 @@
-//! What can be asked of the host process.
+//! Requests to the host process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hearth_host::protocol::request::Order;
-use hearth_host::protocol::{Papers, Request};
+use hearth_host::protocol::{Papers, Protocol, Request};
 use hearth_host::{Probed, SandboxError};
+use parking_lot::Mutex;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::thread::Pid;
 
 use super::client::{Answer, Client, introduction, relative};
 use super::{
-    Capability, OUTBOUND_REASON, PrewarmedBoard, PrewarmedSpec, RestoreSource, Sandbox, SandboxSpec,
+    Capability, PrewarmedBoard, PrewarmedSpec, Reports, RestoreSource, Sandbox, SandboxSpec,
 };
-use crate::model::Network;
 
 fn open(settings: hearth_host::Settings) -> Result<hearth_host::Host, SandboxError> {
     let probed = Probed::kernel(&settings.init)?;
@@ -30,6 +31,7 @@ struct HostInner {
     capabilities: Vec<Capability>,
     init: String,
     data_dir: PathBuf,
+    reports: Mutex<Option<Reports>>,
 }
 
 impl Host {
@@ -39,12 +41,14 @@ impl Host {
     /// # Errors
     /// When it does not.
     pub fn connect(socket: OwnedFd, data_dir: &Path) -> io::Result<Self> {
-        let introduction = introduction(&socket)?;
+        let mut introduction = introduction(&socket)?;
+        let reports = introduction.reports.take();
         Ok(Self(Arc::new(HostInner {
             client: Client::start(socket, &introduction)?,
             capabilities: introduction.capabilities,
             init: introduction.init,
             data_dir: data_dir.to_owned(),
+            reports: Mutex::new(reports.map(Reports::new).transpose()?),
         })))
     }
 
@@ -97,6 +101,25 @@ impl Host {
         self.0.client.send(Request::EndPrewarmed(runtime));
     }
 
+    /// Gives a thread of this process the raised priority, or the ordinary one again, without waiting for it. Does nothing
+    /// where the host cannot.
+    pub fn prioritize(&self, thread: Pid, raised: bool) {
+        let thread = thread.as_raw_nonzero().get().cast_unsigned();
+        self.0.client.send(Request::Prioritize(thread, raised));
+    }
+
+    /// Opens a port for functions: a socket that listens, or one for datagrams.
+    ///
+    /// # Errors
+    /// [`SandboxError::owner_of_port`] when another process has it.
+    pub async fn open_port(&self, protocol: Protocol, port: u16) -> Result<OwnedFd, SandboxError> {
+        let request = |sequence| Request::OpenPort(sequence, protocol, port);
+        match self.0.client.ask(request, None).await? {
+            Answer::Socket(socket) => Ok(socket),
+            _ => Err(SandboxError::Gone),
+        }
+    }
+
     /// The pre-warmed sandboxes.
     pub fn prewarmed(&self) -> &PrewarmedBoard {
         &self.0.client.prewarmed
@@ -120,16 +143,29 @@ impl Host {
             .find(|capability| capability.name == name)
     }
 
+    /// Why no sandbox can have a network on this host; none where it can.
+    pub fn outbound_missing(&self) -> Option<&str> {
+        let capability = self.capability("network_outbound");
+        capability.and_then(|capability| capability.reason.as_deref())
+    }
+
+    /// What the kernel tells of packets and connections of sandboxes; once, and only where sandboxes can have a network.
+    pub fn take_reports(&self) -> Option<Reports> {
+        self.0.reports.lock().take()
+    }
+
     /// Makes a sandbox and starts the template in it. Dropping the future undoes it.
     ///
     /// # Errors
     /// [`SandboxError::Step`] with the step that failed; nothing of it is left then.
     pub async fn create(&self, spec: SandboxSpec) -> Result<Sandbox, SandboxError> {
-        if spec.network == Network::Outbound {
+        if spec.network.is_some()
+            && let Some(reason) = self.outbound_missing()
+        {
             return Err(SandboxError::Missing {
-                what: "outbound network",
-                reason: OUTBOUND_REASON.to_owned(),
-                remedy: "use \"network\": \"none\"",
+                what: "outbound network".to_owned(),
+                reason: reason.to_owned(),
+                remedy: "use \"network\": \"none\"".to_owned(),
             });
         }
         let order = Order {
@@ -148,6 +184,8 @@ impl Host {
             argv: spec.argv,
             env: spec.env,
             image: spec.restore.map(|RestoreSource { image, .. }| image),
+            network: spec.network,
+            trust: spec.trust,
         };
         let papers = papers
             .seal()
@@ -169,7 +207,7 @@ impl Host {
 
     /// Has an image removed, without waiting for it.
     pub fn order_removal(&self, name: &str) {
-        // Nothing waits for the answer: what cannot be removed now is, at the next start.
+        // Nothing waits for the answer: what cannot be removed now is removed at the next start.
         self.0.client.send(Request::RemoveImage(0, name.to_owned()));
     }
 

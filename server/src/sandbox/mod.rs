@@ -1,7 +1,9 @@
-//! Sandboxes, as the server has them: whatever needs root is asked of the host process (`hearth-host`), over one socket.
+//! Sandboxes as the server sees them: whatever needs root is requested from the host process (`hearth-host`), over one
+//! socket.
 //!
 //! - [`client`]: the socket. [`host`]: what can be asked for. [`sandbox`], [`instance_cgroup`]: what comes of it.
-//! - [`prewarmed`]: what is known of pre-warmed sandboxes.
+//! - [`network`]: a sandbox's way out. [`reports`]: what the kernel tells of packets and connections.
+//! - [`prewarmed`]: what is known of pre-warmed sandboxes. [`usage`]: what is in cgroups.
 //!
 //! What anybody may read of processes and cgroups is read here, without asking. `server/docs/sandbox.md` explains how each
 //! resource is contained, `server/docs/privileges.md` which process may do what.
@@ -9,9 +11,12 @@
 mod client;
 mod host;
 mod instance_cgroup;
+mod network;
 mod prewarmed;
+mod reports;
 #[allow(clippy::module_inception)]
 mod sandbox;
+mod usage;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,12 +29,13 @@ pub use self::host::Host;
 pub use self::instance_cgroup::InstanceCgroup;
 pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
-use crate::model::Network;
 
-/// Network access is not built yet.
-const OUTBOUND_REASON: &str = "this version of Hearth has no outbound network for functions";
+pub use self::network::{
+    BROKER, Connection, Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId,
+    Prefix, Prefixed, Protocol, Refusal, RefusalReason, Report, Reports, Resolved,
+};
 
-/// What this host can do, for `GET /api/v1/node`.
+/// What this host supports, for `GET /api/v1/node`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Capability {
     /// `userns`, `landlock`, `seccomp`, `cgroup`, `cgroup_fast_attach`, `criu`, `xdp`, `sk_msg` …
@@ -42,7 +48,12 @@ pub struct Capability {
     pub version: Option<String>,
 }
 
-/// What a sandbox is made from.
+/// Where a sandbox has [`SandboxSpec::trust`]: alone, and with the host's certificates.
+pub const TRUST: &str = "/etc/ssl/hearth.pem";
+/// See [`TRUST`].
+pub const TRUST_ALL: &str = "/etc/ssl/hearth-all.pem";
+
+/// The specification of a sandbox.
 #[derive(Debug, Clone)]
 pub struct SandboxSpec {
     /// Unique among live sandboxes, `[a-z0-9-]`: names its cgroup and its directory.
@@ -67,15 +78,18 @@ pub struct SandboxSpec {
     pub memory_bytes: u64,
     /// Most instances at one time.
     pub max_instances: u32,
-    /// Network access.
-    pub network: Network,
-    /// Whether the template is to be dumped: CRIU needs its notes on the kernel in `/run` then.
+    /// What it may reach over the network from its first moment on; [`Sandbox::outbound`] changes it. None: a sandbox without
+    /// a network, which it cannot get later.
+    pub network: Option<KernelPolicy>,
+    /// A certificate, PEM, that programs in it find at [`TRUST`], and at [`TRUST_ALL`] with those that the host trusts.
+    pub trust: Option<String>,
+    /// Whether the template will be dumped: then CRIU needs its notes on the kernel in `/run`.
     pub dumpable: bool,
     /// An image to restore the template from, instead of starting `argv`.
     pub restore: Option<RestoreSource>,
 }
 
-/// What a template is restored from.
+/// The image to restore a template from.
 #[derive(Debug, Clone)]
 pub struct RestoreSource {
     /// Name of the image.

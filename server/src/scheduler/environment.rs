@@ -1,22 +1,40 @@
-//! The environment of a version's template: what any process needs, what AWS Lambda's functions find there, and the
-//! function's own variables, which replace any other of the same name.
+//! The environment of a version's template: what every process needs, what AWS Lambda's functions expect, and the
+//! function's own variables, which override both.
 
 use std::collections::BTreeMap;
 
 use crate::model::{FunctionSpec, Runtime};
 use crate::runtimes::RuntimeFiles;
+use crate::sandbox::{TRUST, TRUST_ALL};
+use crate::secrets::Secrets;
 
-/// Where the code is, as seen inside.
+/// Path of the code inside.
 const TASK_ROOT: &str = "/var/task";
-/// The region for SDKs that insist on one: the one that local stand-ins for AWS answer to.
+/// A region for SDKs that require one: local AWS emulators use it, too.
 const REGION: &str = "us-east-1";
+
+/// By what programs are told which certificates to trust: OpenSSL and all that use it as it comes, curl, Python's `requests`,
+/// the SDKs of AWS; Node.js adds them to its own.
+const TRUSTING: [(&str, &str); 5] = [
+    ("SSL_CERT_FILE", TRUST_ALL),
+    ("CURL_CA_BUNDLE", TRUST_ALL),
+    ("REQUESTS_CA_BUNDLE", TRUST_ALL),
+    ("AWS_CA_BUNDLE", TRUST_ALL),
+    ("NODE_EXTRA_CA_CERTS", TRUST),
+];
+
+/// A function has a secret that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no secret \"{0}\"; make it with PUT /api/v1/secrets/{0}")]
+pub(super) struct NoSecret(String);
 
 /// All variables by name.
 pub(super) fn environment(
     spec: &FunctionSpec,
     version: u32,
     runtime: &RuntimeFiles,
-) -> Vec<(String, String)> {
+    secrets: &Secrets,
+) -> Result<Vec<(String, String)>, NoSecret> {
     let FunctionSpec { name, handler, .. } = spec;
     let version = version.to_string();
     let defaults = [
@@ -41,9 +59,9 @@ pub(super) fn environment(
             initialization(runtime).into(),
         ),
         ("AWS_LAMBDA_LOG_GROUP_NAME", format!("/hearth/{name}")),
-        // Each instance adds its process, as its context does.
+        // Each instance appends its process, as its context does.
         ("AWS_LAMBDA_LOG_STREAM_NAME", version.clone()),
-        // There is no X-Ray daemon. The SDK then traces nothing, instead of failing at each segment.
+        // There is no X-Ray daemon: the SDK then does nothing, instead of failing at each segment.
         ("AWS_XRAY_CONTEXT_MISSING", "IGNORE_ERROR".into()),
         ("AWS_XRAY_SDK_ENABLED", "false".into()),
         (
@@ -59,11 +77,24 @@ pub(super) fn environment(
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect();
+    if spec.secrets.iter().any(|given| given.brokered().is_some()) {
+        variables.extend(TRUSTING.map(|(name, file)| (name.to_owned(), file.to_owned())));
+    }
     variables.extend(spec.env.clone());
-    variables.into_iter().collect()
+    for given in &spec.secrets {
+        if let Some(variable) = given.env() {
+            let name = given.secret();
+            let value = secrets
+                .value(name)
+                .ok_or_else(|| NoSecret(name.to_owned()))?;
+            secrets.note_use(name);
+            variables.insert(variable.to_owned(), value.as_str().to_owned());
+        }
+    }
+    Ok(variables.into_iter().collect())
 }
 
-/// How instances come to be, in Lambda's words: from a snapshot that was taken after the import, or each by itself.
+/// How instances are initialised, in Lambda's terms: from a snapshot taken after the import, or individually.
 fn initialization(runtime: &RuntimeFiles) -> &'static str {
     match runtime.fork {
         Ok(()) => "snap-start",

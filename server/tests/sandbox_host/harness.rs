@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hearth::model::Network;
 use hearth::sandbox::{Host, Sandbox, SandboxSpec, find_init};
-use hearth_host::{CriuChoice, Settings, UIDS};
+use hearth_host::{CriuChoice, NetworkSettings, PortSettings, Settings};
 use hearth_testkit::{cgroups, processes, wait};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
@@ -47,14 +46,28 @@ impl Harness {
         harness
     }
 
+    /// A harness with other settings.
+    pub fn with_settings(program: &str, change: impl FnOnce(&mut Settings)) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut harness = Self::make(dir.path().to_owned(), program, change);
+        harness._owned = Some(dir);
+        harness
+    }
+
     pub fn in_directory(dir: PathBuf, program: &str) -> Self {
+        Self::make(dir, program, |_| {})
+    }
+
+    fn make(dir: PathBuf, program: &str, change: impl FnOnce(&mut Settings)) -> Self {
         for name in ["code/function", "runtimes/python"] {
             fs::create_dir_all(dir.join(name)).expect("mkdir");
         }
         let main = dir.join("code/function/main.py");
         fs::write(main, format!("{PRELUDE}{program}\n")).expect("write");
         fs::write(dir.join("runtimes/python/runtime.txt"), "runtime").expect("write");
-        let host = match Host::start(settings(&dir)) {
+        let mut settings = settings(&dir);
+        change(&mut settings);
+        let host = match Host::start(settings) {
             Ok(host) => host,
             Err(error) => panic!("{error}"),
         };
@@ -89,7 +102,8 @@ impl Harness {
             env: vec![("HELLO".into(), "world".into())],
             memory_bytes: MEMORY,
             max_instances: 2,
-            network: Network::None,
+            network: None,
+            trust: None,
             dumpable: false,
             restore: None,
         }
@@ -137,7 +151,7 @@ impl Harness {
 
 impl Running {
     /// The template's next message.
-    pub async fn hear(&self) -> Value {
+    pub async fn receive(&self) -> Value {
         let bytes = self.hear_bytes().await;
         serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {bytes:?}"))
     }
@@ -186,8 +200,9 @@ pub fn settings(dir: &Path) -> Settings {
             Err(error) => panic!("{error}"),
         },
         runtimes: dir.join("runtimes"),
-        uids: UIDS,
         criu: CriuChoice::Never("not used".into()),
+        network: NetworkSettings::default(),
+        ports: PortSettings::default(),
         server: None,
     }
 }

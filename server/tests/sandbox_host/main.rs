@@ -10,3 +10,4 @@ mod instance_cgroups;
 mod killed;
 mod lifecycle;
 mod limits;
+mod network;

@@ -23,6 +23,8 @@ pub enum Tab {
     Invocations,
     /// What it printed.
     Logs,
+    /// What it reached, and what was refused.
+    Network,
     /// Every version there was.
     Versions,
     /// Limits, environment, access, deletion.
@@ -31,12 +33,13 @@ pub enum Tab {
 
 impl Tab {
     /// All of them in the order of the bar.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Test,
         Self::Code,
         Self::Latency,
         Self::Invocations,
         Self::Logs,
+        Self::Network,
         Self::Versions,
         Self::Settings,
     ];
@@ -49,6 +52,7 @@ impl Tab {
             Self::Latency => "Latency",
             Self::Invocations => "Invocations",
             Self::Logs => "Logs",
+            Self::Network => "Network",
             Self::Versions => "Versions",
             Self::Settings => "Settings",
         }
@@ -62,6 +66,7 @@ impl Tab {
             Self::Latency => "tab-latency",
             Self::Invocations => "tab-invocations",
             Self::Logs => "tab-logs",
+            Self::Network => "tab-network",
             Self::Versions => "tab-versions",
             Self::Settings => "tab-settings",
         }
@@ -75,6 +80,7 @@ impl Tab {
             Self::Latency => "/latency",
             Self::Invocations => "/invocations",
             Self::Logs => "/logs",
+            Self::Network => "/network",
             Self::Versions => "/versions",
             Self::Settings => "/settings",
         }
@@ -147,7 +153,7 @@ pub struct FunctionPage {
     pub picker: EventPicker,
     /// A call of the URL to start with.
     pub http: HttpForm,
-    /// Whether the URL is to be called, and not the function with an event.
+    /// Whether to call the URL instead of invoking the function with an event.
     pub by_http: bool,
     /// Outcome of the last invocation, if the page responds to a form (without scripts).
     pub outcome: Option<InvokeOutcome>,

@@ -15,9 +15,11 @@ mod invocations;
 mod latency;
 mod login;
 mod logs;
+mod network;
 mod new;
 mod overview;
 mod retention;
+mod secrets;
 mod settings;
 mod setup;
 mod shared;
@@ -50,6 +52,7 @@ pub use invocations::{
 pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;
 pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};
+pub use network::{DestinationRow, NetworkPage, ReachedRow};
 pub use new::{FunctionForm, NewPage};
 pub use overview::{
     CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
@@ -58,7 +61,8 @@ pub use retention::{
     AmountView, PassView, RetentionForm, RetentionPage, RetentionPreview, RetentionPreviewPartial,
     RetentionState, RetentionStatePartial,
 };
-pub use settings::{CorsForm, DeleteState, SettingsForm, SettingsPage};
+pub use secrets::{SecretRow, SecretsPage};
+pub use settings::{CorsForm, DeleteState, NetworkForm, SettingsForm, SettingsPage};
 pub use setup::SetupPage;
 pub use shared::{
     CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,

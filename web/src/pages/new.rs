@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::chrome::Chrome;
 use crate::pages::fields::NUMBER_FIELDS;
-use crate::pages::{DeployProblem, EnvRow, FieldErrors};
+use crate::pages::{DeployProblem, EnvRow, FieldErrors, NetworkForm};
 use crate::starters::{STARTERS, Starter};
 
 /// What was typed into the form, as typed.
@@ -38,8 +38,8 @@ pub struct FunctionForm {
     pub start: String,
     /// `base64` or `bytes`.
     pub body: String,
-    /// `none` or `outbound`.
-    pub network: String,
+    /// What may be reached over the network.
+    pub network: NetworkForm,
     /// Whether the URL answers without a token.
     pub public: bool,
     /// Environment variables.
@@ -113,7 +113,10 @@ impl FunctionForm {
             template_idle_timeout_s: "3600".to_owned(),
             start: "auto".to_owned(),
             body: "base64".to_owned(),
-            network: "none".to_owned(),
+            network: NetworkForm {
+                mode: "none".to_owned(),
+                ..NetworkForm::default()
+            },
             public: false,
             env: Vec::new(),
         }

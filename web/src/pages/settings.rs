@@ -29,10 +29,12 @@ pub struct SettingsForm {
     pub start: String,
     /// `base64` or `bytes`.
     pub body: String,
-    /// `none` or `outbound`.
-    pub network: String,
+    /// What may be reached over the network.
+    pub network: NetworkForm,
     /// Whether the URL answers without a token.
     pub public: bool,
+    /// Ports of its own, one in each line.
+    pub triggers: String,
     /// Which pages of other origins may call it.
     pub cors: CorsForm,
     /// Variables to set or replace.
@@ -41,6 +43,17 @@ pub struct SettingsForm {
     pub env_names: Vec<String>,
     /// Names ticked for removal.
     pub env_removed: Vec<String>,
+}
+
+/// The `network` setting as typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NetworkForm {
+    /// `none`, `internet` or `rules`.
+    pub mode: String,
+    /// The rules, one in each line.
+    pub allow: String,
+    /// Whether what they refuse is allowed and recorded.
+    pub dry_run: bool,
 }
 
 /// The `cors` setting as typed: lists with spaces or commas between.
@@ -75,6 +88,7 @@ impl SettingsForm {
         "body",
         "network",
         "public",
+        "triggers",
         "cors",
         "env",
     ];

@@ -7,6 +7,7 @@ mod accounts;
 mod code;
 mod forms;
 mod history;
+mod network;
 mod overview;
 mod samples;
 mod samples_code;

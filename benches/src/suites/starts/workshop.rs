@@ -1,4 +1,4 @@
-//! What makes sandboxes without a server around them: the engine's own parts, as the server puts them together.
+//! Creates sandboxes without a server, from the engine's own parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,11 +9,10 @@ use hearth::config::Config;
 use hearth::engine;
 use hearth::history::History;
 use hearth::instance::{FunctionKey, Logs, Template, TemplateConfig};
-use hearth::model::Network;
 use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
-use hearth_host::{CriuChoice, Settings, UIDS};
+use hearth_host::{CriuChoice, NetworkSettings, PortSettings, Settings};
 use tempfile::TempDir;
 
 use crate::server::{Runtime, executable};
@@ -49,8 +48,9 @@ impl Workshop {
                 data_dir: dir.path().to_owned(),
                 init: sandbox::find_init()?,
                 runtimes: runtimes.clone(),
-                uids: UIDS,
                 criu,
+                network: NetworkSettings::default(),
+                ports: PortSettings::default(),
                 server: None,
             })?,
             logs: engine::log_sink(&History::start(store)),
@@ -91,13 +91,14 @@ impl Workshop {
             env: vec![("PATH".into(), "/usr/bin".into())],
             memory_bytes: u64::from(MEMORY_MB) << 20,
             max_instances: 8,
-            network: Network::None,
+            network: None,
+            trust: None,
             dumpable: false,
             restore: None,
         }
     }
 
-    /// Has a sandbox made ahead, and waits until it is there.
+    /// Has a sandbox pre-warmed, and waits until it is ready.
     pub async fn stand_by(&self, runtime: Runtime) -> anyhow::Result<()> {
         self.host.keep_prewarmed(&PrewarmedSpec {
             uid_base: self.uids.take(),
@@ -105,7 +106,7 @@ impl Workshop {
         });
         let waiting = Instant::now();
         while self.host.prewarmed().ready() == 0 {
-            anyhow::ensure!(waiting.elapsed() < TIMEOUT, "no sandbox was made ahead");
+            anyhow::ensure!(waiting.elapsed() < TIMEOUT, "no sandbox was pre-warmed");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(())
@@ -122,7 +123,8 @@ impl Workshop {
             busy_poll: Duration::ZERO,
         };
         let key = FunctionKey::new(1);
-        let (template, _) = Template::boot(&self.host, spec, &config, key, &self.logs).await?;
+        let (template, _) =
+            Template::boot(&self.host, spec, &config, key, &self.logs, None).await?;
         listen(&template);
         Ok(template)
     }

@@ -1,8 +1,10 @@
-//! The server, `hearth serve`: wires up its parts, serves until told to stop, drains.
+//! The server, `hearth serve`: wires up its parts, serves until stopped, drains.
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,18 +21,22 @@ use hearth::http::edge::{self, Edge, Hosts, Proxies};
 use hearth::http::{App, Front, Parts};
 use hearth::limits::{CUT_OFF, Limits};
 use hearth::live::Sampler;
+use hearth::ports::PortTable;
 use hearth::retention::Retainer;
 use hearth::runtimes::{Runtimes, UidRange};
 use hearth::sandbox::Host;
 use hearth::scheduler::policy::controllers::Controllers;
 use hearth::scheduler::{self, Resources, StartGate};
+use hearth::secrets::Secrets;
 use hearth::serve::Connections;
 use hearth::store::Store;
+use hearth::triggers::Triggers;
 use hearth::uploads::Uploads;
-use hearth::{admin, serve, system};
-use hearth_abi::time_slice::take_short_time_slices;
+use hearth::{admin, network, serve, system};
+use hearth_abi::time_slice::take_short_time_slices_alone;
 use hearth_host::process::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::{fail, start_logging};
 
@@ -42,7 +48,12 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     };
     // The host process has checked them.
     let config = Config::parse_from(arguments);
-    start_logging(&config);
+    start_logging(&config.log);
+    // Often a link to what is hidden from it soon.
+    let resolvers = match config.network_resolvers() {
+        Ok(named) if !named.is_empty() => named,
+        _ => network::resolver::of_host(Path::new("/etc/resolv.conf")),
+    };
     // The last programs that it starts.
     let runtimes = Runtimes::probe(&server.runtimes, &config)
         .with_paths(|text| server.known_as.with_known_names(text));
@@ -51,22 +62,26 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
     };
     Limits::set(limits);
-    if let Err(error) = server.lock_down() {
+    // They may be where it cannot look later.
+    let trust = network::Trust::of_machine();
+    let ports: Vec<u16> = resolvers.iter().map(SocketAddr::port).collect();
+    if let Err(error) = server.lock_down(&ports) {
         return fail(&error.to_string());
     }
     let known_as = server.known_as.clone();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(|| {
-            // Where the kernel does not let it, it works all the same.
-            let _ = take_short_time_slices();
+            // Where the kernel does not let it, it works all the same. Not for the database's threads and others, which
+            // must not get a raised priority either.
+            let _ = take_short_time_slices_alone();
         })
         .build()
     {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
-    match runtime.block_on(run(config, server, runtimes)) {
+    match runtime.block_on(run(config, server, runtimes, resolvers, trust)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&known_as.with_known_names(&format!("{error:#}"))),
     }
@@ -77,7 +92,13 @@ fn adopt(listener: OwnedFd) -> std::io::Result<tokio::net::TcpListener> {
     tokio::net::TcpListener::from_std(listener.into())
 }
 
-async fn run(config: Config, server: Server, runtimes: Runtimes) -> anyhow::Result<()> {
+async fn run(
+    config: Config,
+    server: Server,
+    runtimes: Runtimes,
+    resolvers: Vec<SocketAddr>,
+    trust: network::Trust,
+) -> anyhow::Result<()> {
     let Server {
         socket,
         listener,
@@ -108,9 +129,15 @@ async fn run(config: Config, server: Server, runtimes: Runtimes) -> anyhow::Resu
     let store = Store::open(&data_dir.join("hearth.db"))
         .await
         .context("the database")?;
+    let secrets = Secrets::open(&data_dir, store.clone()).await?;
     let token = admin::ensure_token(&data_dir, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
+    let open = config.network_allow_private()?;
+    let (ports, opened) = PortTable::start(host.clone(), config.trigger_ports()?);
     let resources = Resources {
+        ports,
+        network: network::Node::start(resolvers, open, host.take_reports(), trust),
+        secrets: secrets.clone(),
         host_errors: hearth::host_error::HostErrors::default(),
         host,
         logs: engine::log_sink(&history),
@@ -174,15 +201,27 @@ async fn run(config: Config, server: Server, runtimes: Runtimes) -> anyhow::Resu
     out.flush()?;
     drop(out);
     let mut listeners = vec![(listener, Front::new(app.clone()))];
-    listeners.extend(for_functions.map(|listener| (listener, Front::for_functions(app))));
+    listeners.extend(for_functions.map(|listener| (listener, Front::for_functions(app.clone()))));
     let connections = Connections::new(Limits::get());
+    let stopping = CancellationToken::new();
+    let triggers = Triggers {
+        engine: engine.clone(),
+        app,
+        connections: connections.clone(),
+        stopping: stopping.clone(),
+    };
+    tokio::spawn(triggers.run(opened));
     serve::serve(listeners, connections.clone(), stop_signal()?).await;
+    stopping.cancel();
     drain(
         &engine,
         &connections,
         Duration::from_secs(config.drain_s.into()),
     )
     .await;
+    if let Err(error) = secrets.write_uses().await {
+        tracing::warn!(%error, "cannot write the last use of some secrets");
+    }
     store.close().await;
     tracing::info!("stopped");
     Ok(())

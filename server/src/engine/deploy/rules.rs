@@ -1,10 +1,11 @@
-//! What a change must obey beyond the rules of its fields: this node, the other fields, the changes before it.
+//! Rules for a change beyond those of its fields: this node, the other fields, earlier changes.
 
 use std::sync::Arc;
 
 use crate::engine::registry::Function;
 use crate::engine::{Engine, EngineError};
-use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField, Network};
+use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField};
+use crate::ports;
 
 impl Engine {
     /// Rules that need more than one field, or this node's capabilities.
@@ -20,20 +21,42 @@ impl Engine {
             });
         }
         let outbound = self.inner.resources.host.capability("network_outbound");
-        if spec.network == Network::Outbound
+        if spec.network.is_open()
             && let Some(reason) = outbound.and_then(|capability| capability.reason.as_deref())
         {
             return Err(InvalidField {
                 field: "network".into(),
-                value: "\"outbound\"".into(),
+                value: spec.network.to_string(),
                 rule: format!("must be \"none\" on this node: {reason}"),
             });
         }
-        Ok(())
+        if let Some(policy) = spec.network.policy() {
+            let open = self.inner.resources.network.open();
+            policy.check_ranges(open).map_err(|invalid| InvalidField {
+                field: format!("network.allow[{}]", invalid.index),
+                value: format!("\"{}\"", invalid.text),
+                rule: invalid.error.to_string(),
+            })?;
+        }
+        self.check_secrets(spec)
     }
 
-    /// A change that waited for its turn may find that the one before it deleted the function.
-    pub(super) fn still_there(
+    /// Claims the ports of a version that is about to serve.
+    pub(super) async fn claim_ports(
+        &self,
+        spec: &FunctionSpec,
+    ) -> Result<ports::Claim, InvalidField> {
+        let table = &self.inner.resources.ports;
+        let claimed = table.claim(&spec.name, &spec.triggers).await;
+        claimed.map_err(|(index, error)| InvalidField {
+            field: format!("triggers[{index}].port"),
+            value: spec.triggers[index].port().number.to_string(),
+            rule: error.to_string(),
+        })
+    }
+
+    /// A change that waited may find that the one before it deleted the function.
+    pub(in crate::engine) fn still_there(
         &self,
         name: &str,
         function: &Arc<Function>,
@@ -47,6 +70,19 @@ impl Engine {
             )))
         }
     }
+}
+
+/// Whether two versions can share sandboxes: they differ at most in their ports and, if both have a network, in its
+/// policy.
+pub(super) fn share_sandboxes(one: &FunctionSpec, other: &FunctionSpec) -> bool {
+    let with = FunctionSpec {
+        network: other.network.clone(),
+        triggers: other.triggers.clone(),
+        ..one.clone()
+    };
+    let same_network =
+        one.network == other.network || one.network.is_open() && other.network.is_open();
+    same_network && with == *other
 }
 
 /// Reserves a name while a function is being created.
@@ -74,7 +110,7 @@ impl Drop for Claim {
     }
 }
 
-/// Edits of a version that is not the active one any more would undo what was deployed meanwhile.
+/// Edits of a version that is no longer active would undo later deploys.
 pub(super) fn still_edits(code: &Code, active: u32) -> Result<(), InvalidField> {
     match code {
         Code::Edits { base, .. } if *base != active => Err(InvalidField {
@@ -109,13 +145,15 @@ pub(super) fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec 
             .template_idle_timeout_s
             .unwrap_or(spec.template_idle_timeout_s),
         start: patch.start.unwrap_or(spec.start),
-        network: patch.network.unwrap_or(spec.network),
+        network: patch.network.unwrap_or_else(|| spec.network.clone()),
         body: patch.body.unwrap_or(spec.body),
         public: patch.public.unwrap_or(spec.public),
+        triggers: patch.triggers.unwrap_or_else(|| spec.triggers.clone()),
         cors: match patch.cors {
             Some(cors) => cors.map(Arc::new),
             None => spec.cors.clone(),
         },
+        secrets: patch.secrets.unwrap_or_else(|| spec.secrets.clone()),
         env,
     }
 }

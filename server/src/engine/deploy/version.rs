@@ -1,10 +1,11 @@
-//! A version on its way: its code unpacked and compiled, its deployment, and what its first boot finds.
+//! Creates a version: unpacks and compiles its code, builds its deployment, and records what its first boot finds.
 
 use std::sync::Arc;
 
+use crate::engine::registry::Function;
 use crate::engine::{Engine, EngineError};
 use crate::instance::FunctionKey;
-use crate::model::{Code, FunctionSpec, Runtime, Threads};
+use crate::model::{Code, FunctionSpec, Note, Runtime, Threads};
 use crate::package::{Package, Unpacked};
 use crate::scheduler::{BootFailure, Cause, Deployment};
 use crate::store::StoredFunction;
@@ -27,7 +28,7 @@ impl Engine {
         Ok(packages.install(staged).await?)
     }
 
-    /// The new version with what its import found. Should that not be stored, the version serves all the same.
+    /// The new version with the findings of its import. If they cannot be stored, the version serves all the same.
     pub(super) async fn noted(
         &self,
         mut stored: StoredFunction,
@@ -64,23 +65,50 @@ impl Engine {
         )
     }
 
+    /// The deployment in service becomes another, stored version: nothing boots, and running instances are not
+    /// disturbed.
+    pub(super) async fn go_on(
+        &self,
+        function: &Function,
+        stored: &mut StoredFunction,
+        notes: Vec<Note>,
+    ) {
+        let version = stored.active.version;
+        if stored.active.notes != notes {
+            if let Err(error) = self.inner.store.set_notes(stored.id, version, &notes).await {
+                tracing::warn!(%error, "cannot store a version's notes");
+            }
+            stored.active.notes = notes;
+        }
+        function.go_on(stored.clone());
+        let network = &stored.active.spec.network;
+        function.active().network.function().settle(network).await;
+        self.note_threads(&function.active()).await;
+        tracing::info!(
+            function = stored.active.spec.name,
+            version,
+            "changed its network or ports"
+        );
+    }
+
     /// Stores the threads that a version's import left running: after a restart, a restored version has no boot that
-    /// could tell.
+    /// could report them.
     pub(in crate::engine) async fn note_threads(&self, deployment: &Deployment) {
         let Some(threads) = deployment.threads() else {
             return;
         };
-        let noted =
-            self.inner
-                .store
-                .note_threads(deployment.function.get(), deployment.version, &threads);
+        let noted = self.inner.store.note_threads(
+            deployment.function.get(),
+            deployment.version(),
+            &threads,
+        );
         if let Err(error) = noted.await {
             tracing::warn!(function = %deployment.name, %error, "cannot store a version's threads");
         }
     }
 }
 
-/// What a client is told of a version whose template did not come up.
+/// The error for a version whose template did not come up.
 pub(super) fn refusal(failure: Arc<BootFailure>) -> EngineError {
     match &failure.cause {
         Cause::Import(error, logs) => EngineError::Import {

@@ -24,6 +24,9 @@ pub const ALL: &[&str] = &[
     "function.delete",
     "event.save",
     "event.delete",
+    "secret.create",
+    "secret.replace",
+    "secret.delete",
     "token.create",
     "token.revoke",
     "user.create",
@@ -77,6 +80,16 @@ const ROUTES: &[(Method, &str, Known)] = &[
         Known::NoChange,
     ),
     (
+        Method::PUT,
+        "/api/v1/secrets/{name}",
+        Known::Change("secret.replace"),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/secrets/{name}",
+        Known::Change("secret.delete"),
+    ),
+    (
         Method::POST,
         "/api/v1/tokens",
         Known::Change("token.create"),
@@ -111,6 +124,16 @@ const ROUTES: &[(Method, &str, Known)] = &[
     (
         Method::POST,
         "/functions/{name}/settings",
+        Known::Change("function.settings"),
+    ),
+    (
+        Method::POST,
+        "/functions/{name}/network/allow",
+        Known::Change("function.settings"),
+    ),
+    (
+        Method::POST,
+        "/functions/{name}/network/end-dry-run",
         Known::Change("function.settings"),
     ),
     (
@@ -205,6 +228,17 @@ const ROUTES: &[(Method, &str, Known)] = &[
         Method::POST,
         "/users/{name}/sessions/end",
         Known::Change("session.end_others"),
+    ),
+    (Method::POST, "/secrets", Known::Change("secret.create")),
+    (
+        Method::POST,
+        "/secrets/{name}/replace",
+        Known::Change("secret.replace"),
+    ),
+    (
+        Method::POST,
+        "/secrets/{name}/delete",
+        Known::Change("secret.delete"),
     ),
     (Method::POST, "/tokens", Known::Change("token.create")),
     (

@@ -12,10 +12,11 @@ use serde_json::{Map, Value};
 use crate::http::App;
 use crate::http::problem::Problem;
 use crate::http::spec::{self, Fields, Input};
-use crate::model::{Code, FunctionSpec, InvalidField, Right};
+use crate::model::{Code, FunctionSpec, InvalidField, Network, Right};
 
 use super::form::{self, Form, Submitted};
 use super::guard::{go, is_htmx};
+use super::network_form;
 use super::outcome::Failure;
 use super::session::Viewer;
 use super::view::unavailable;
@@ -31,7 +32,7 @@ pub struct Starter {
 const MAX_NUMBERED: u32 = 1_000;
 
 /// Settings that the form passes on as typed.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 9] = [
     "handler",
     "memory_mb",
     "timeout_ms",
@@ -41,7 +42,6 @@ const SETTINGS: [&str; 10] = [
     "template_idle_timeout_s",
     "start",
     "body",
-    "network",
 ];
 
 /// `GET /new`.
@@ -142,6 +142,8 @@ fn read(form: &Form) -> Result<(FunctionSpec, Code), InvalidField> {
         let ticked = !form.text(name).is_empty();
         fields.add(name.to_owned(), Input::Text(ticked.to_string()))?;
     }
+    let network = network_form::value(&network_form::typed(form), &Network::None);
+    fields.add("network".to_owned(), Input::Json(network))?;
     fields.add("env".to_owned(), Input::Json(Value::Object(env(form)?)))?;
     if let Some(code) = code(form) {
         fields.add("code".to_owned(), code)?;
@@ -214,7 +216,7 @@ fn typed(form: &Form) -> FunctionForm {
         template_idle_timeout_s: form.trimmed("template_idle_timeout_s"),
         start: form.trimmed("start"),
         body: form.trimmed("body"),
-        network: form.trimmed("network"),
+        network: network_form::typed(form),
         public: !form.text("public").is_empty(),
         env: env_rows(form),
     }

@@ -31,6 +31,8 @@ mod live;
 mod login;
 mod logs;
 mod meanwhile;
+mod network;
+mod network_form;
 mod notice;
 mod outcome;
 mod overview;
@@ -38,7 +40,9 @@ mod packed;
 mod palette;
 mod person;
 mod place;
+mod ports_form;
 mod retention;
+mod secrets;
 mod session;
 mod settings;
 mod settings_form;
@@ -109,9 +113,18 @@ pub fn router(app: App) -> Router<App> {
             "/functions/{name}/settings",
             get(settings::page).post(settings::submit),
         )
+        .route("/functions/{name}/network", get(network::page))
+        .route("/functions/{name}/network/allow", post(network::allow))
+        .route(
+            "/functions/{name}/network/end-dry-run",
+            post(network::end_dry_run),
+        )
         .route("/functions/{name}/delete", post(settings::delete))
         .route("/retention", get(retention::page).post(retention::submit))
         .route("/retention/preview", post(retention::preview))
+        .route("/secrets", get(secrets::page).post(secrets::create))
+        .route("/secrets/{name}/replace", post(secrets::replace))
+        .route("/secrets/{name}/delete", post(secrets::delete))
         .route("/logout", post(session::logout))
         .route("/account", get(account::page))
         .route("/account/password", post(account::password))

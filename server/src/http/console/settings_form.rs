@@ -4,10 +4,11 @@ use hearth_web::pages::{CorsForm, SettingsForm};
 use serde_json::Value;
 
 use crate::http::spec::{self, Fields, Input};
-use crate::model::{Cors, FunctionPatch, FunctionView, InvalidField, Network};
+use crate::model::{Cors, FunctionPatch, FunctionView, InvalidField};
 
 use super::create::{env, env_rows};
 use super::form::Form;
+use super::{network_form, ports_form};
 
 /// Only what differs from the present settings; `None` when nothing does.
 pub(super) fn read(
@@ -26,7 +27,6 @@ pub(super) fn read(
         ("template_idle_timeout_s", now.template_idle_timeout_s),
         ("start", now.start),
         ("body", now.body),
-        ("network", now.network),
     ] {
         let typed = form.trimmed(name);
         if typed != value {
@@ -38,6 +38,16 @@ pub(super) fn read(
         if ticked != value {
             fields.add(name.to_owned(), Input::Text(ticked.to_string()))?;
         }
+    }
+    let network = network_form::typed(form);
+    if network != now.network {
+        let value = network_form::value(&network, &function.network);
+        fields.add("network".to_owned(), Input::Json(value))?;
+    }
+    let triggers = ports_form::typed(form);
+    if triggers != now.triggers {
+        let value = ports_form::value(&triggers)?;
+        fields.add("triggers".to_owned(), Input::Json(value))?;
     }
     let cors = typed_cors(form);
     if cors != now.cors {
@@ -77,12 +87,9 @@ pub(super) fn present(function: &FunctionView) -> SettingsForm {
         template_idle_timeout_s: function.template_idle_timeout_s.to_string(),
         start: function.start.as_str().to_owned(),
         body: function.body.as_str().to_owned(),
-        network: match function.network {
-            Network::None => "none",
-            Network::Outbound => "outbound",
-        }
-        .to_owned(),
+        network: network_form::present(&function.network),
         public: function.public,
+        triggers: ports_form::present(&function.triggers),
         cors: cors_form(function.cors.as_deref()),
         env: Vec::new(),
         env_names: function.env.keys().cloned().collect(),
@@ -156,8 +163,9 @@ pub(super) fn typed(form: &Form, function: &FunctionView) -> SettingsForm {
         template_idle_timeout_s: form.trimmed("template_idle_timeout_s"),
         start: form.trimmed("start"),
         body: form.trimmed("body"),
-        network: form.trimmed("network"),
+        network: network_form::typed(form),
         public: !form.text("public").is_empty(),
+        triggers: ports_form::typed(form),
         cors: typed_cors(form),
         env: env_rows(form),
         env_names: function.env.keys().cloned().collect(),
@@ -198,10 +206,12 @@ mod tests {
             start: crate::model::Start::Auto,
             starts_by: crate::model::StartKind::Fork,
             start_reason: None,
-            network: Network::None,
+            network: crate::model::Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
+            triggers: Vec::new(),
             cors: None,
+            secrets: Vec::new(),
             env: BTreeMap::from([("KEEP".to_owned(), None), ("DROP".to_owned(), None)]),
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,
@@ -251,6 +261,26 @@ mod tests {
                 ..FunctionPatch::default()
             }
         );
+    }
+
+    #[tokio::test]
+    async fn destinations_are_lines() {
+        let lines = "network=rules&network_allow=a.example%0D%0A%0D%0A+b.example:53/udp%0D%0A&network_dry_run=true";
+        let changed = patch(&PRESENT.replace("network=none", lines)).await;
+        let network = changed.expect("valid").expect("a change").network;
+        let rules = crate::model::NetworkPolicy::parse(["a.example", "b.example:53/udp"]);
+        let mut policy = rules.expect("rules");
+        policy.dry_run = true;
+        assert_eq!(network, Some(crate::model::Network::Policy(policy.into())));
+        let wrong = PRESENT.replace(
+            "network=none",
+            "network=rules&network_allow=a.example%0Ab+c",
+        );
+        let error = patch(&wrong).await.expect_err("refused");
+        assert_eq!(error.field, "network.allow[1]");
+        // What is typed beside another choice waits for its own.
+        let unused = PRESENT.replace("network=none", "network=none&network_allow=a.example");
+        assert_eq!(patch(&unused).await, Ok(None));
     }
 
     #[tokio::test]

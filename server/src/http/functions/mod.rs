@@ -10,6 +10,7 @@ pub mod invoke;
 pub mod latency;
 pub mod list;
 pub mod logs;
+pub mod network;
 pub mod patch;
 pub mod put_code;
 pub mod stats;

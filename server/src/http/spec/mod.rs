@@ -8,11 +8,14 @@ mod docs;
 mod env;
 mod fields;
 mod multipart;
+mod network;
 mod rules;
+mod secrets;
 mod sieve;
 mod suggest;
 #[cfg(test)]
 mod tests;
+mod triggers;
 mod upload;
 
 use std::sync::Arc;
@@ -24,7 +27,9 @@ use crate::model::{
 pub use code::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
 pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunction};
 pub use fields::{Fields, Input, IntegerRule, invalid};
+pub use network::invalid_entry;
 pub use rules::is_function_name;
+pub use secrets::{SecretSetting, secret_name, secret_value};
 pub use upload::{code_upload, json_fields, upload};
 
 /// Fields of `POST /api/v1/functions`.
@@ -44,7 +49,9 @@ pub const CREATE_FIELDS: &[&str] = &[
     "network",
     "body",
     "public",
+    "triggers",
     "cors",
+    "secrets",
     "env",
 ];
 
@@ -62,7 +69,9 @@ pub const PATCH_FIELDS: &[&str] = &[
     "network",
     "body",
     "public",
+    "triggers",
     "cors",
+    "secrets",
     "env",
 ];
 
@@ -90,10 +99,12 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
             .integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?
             .unwrap_or(TEMPLATE_IDLE_TIMEOUT_S),
         start: rules::start(&mut fields)?.unwrap_or_default(),
-        network: rules::network(&mut fields)?.unwrap_or(Network::None),
+        network: network::setting(&mut fields)?.unwrap_or(Network::None),
         body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
+        triggers: triggers::setting(&mut fields)?.unwrap_or_default(),
         cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
+        secrets: secrets::setting(&mut fields)?.unwrap_or_default(),
         env: env::create(&mut fields)?,
     };
     let code = code::required(&mut fields, runtime)?;
@@ -131,10 +142,12 @@ pub fn patch(
         keep_warm: rules::flag(&mut fields, "keep_warm")?,
         template_idle_timeout_s: fields.integer(&rules::TEMPLATE_IDLE_TIMEOUT_S)?,
         start: rules::start(&mut fields)?,
-        network: rules::network(&mut fields)?,
+        network: network::setting(&mut fields)?,
         body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
+        triggers: triggers::setting(&mut fields)?,
         cors: cors::setting(&mut fields)?,
+        secrets: secrets::setting(&mut fields)?,
         env: env::patch(&mut fields)?,
     })
 }

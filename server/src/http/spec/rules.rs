@@ -1,6 +1,6 @@
 //! The rule of each setting. The limits are the API's contract.
 
-use crate::model::{BodyForm, InvalidField, Network, Runtime, Start};
+use crate::model::{BodyForm, InvalidField, Runtime, Start};
 
 use super::fields::{Fields, Input, IntegerRule, missing};
 
@@ -41,7 +41,6 @@ const RUNTIME: &str = "\"python3\" or \"node\"";
 const HANDLER: &str =
     "module.function, at most 128 characters: letters, digits and _, modules separated by . or /";
 const START: &str = "\"auto\", \"fork\", \"restore\" or \"boot\"";
-const NETWORK: &str = "\"none\" or \"outbound\"";
 const BODY: &str = "\"base64\" or \"bytes\"";
 /// Longest name: it becomes a host name and part of a cgroup's name.
 const MAX_NAME_BYTES: usize = 64;
@@ -133,16 +132,6 @@ pub(super) fn min_instances(
         )),
         _ => Ok(found),
     }
-}
-
-pub(super) fn network(fields: &mut Fields) -> Result<Option<Network>, InvalidField> {
-    fields.take("network", NETWORK, "a string", |input| {
-        match input.string()? {
-            "none" => Some(Network::None),
-            "outbound" => Some(Network::Outbound),
-            _ => None,
-        }
-    })
 }
 
 pub(super) fn body(fields: &mut Fields) -> Result<Option<BodyForm>, InvalidField> {

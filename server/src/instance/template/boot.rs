@@ -12,6 +12,7 @@ use crate::instance::FunctionKey;
 use crate::instance::descriptors::InstanceDescriptors;
 use crate::instance::logs::{LogTap, Logs};
 use crate::model::{BodyForm, FunctionError, LogLine, Note, StartKind};
+use crate::network::{Attached, WayOut};
 use crate::sandbox::{Host, Sandbox, SandboxError, SandboxSpec};
 use crate::watched::Watched;
 
@@ -22,7 +23,7 @@ pub const IMPORT_DEADLINE: Duration = Duration::from_secs(20);
 /// Why a template did not come up.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
-    /// The host could not give what it takes. Nothing is wrong with the function.
+    /// The host lacks resources. Nothing is wrong with the function.
     #[error(transparent)]
     Host(#[from] HostError),
     /// The image could not be restored.
@@ -33,13 +34,23 @@ pub enum BootError {
     Import {
         /// The exception.
         error: FunctionError,
-        /// What the import printed.
+        /// The import's output.
         logs: Vec<LogLine>,
     },
 }
 
+impl BootError {
+    /// It lacks something that its function asks for.
+    pub fn without(error_type: &str, error: &impl std::fmt::Display) -> Self {
+        Self::Import {
+            error: failure(error_type, error.to_string()),
+            logs: Vec::new(),
+        }
+    }
+}
+
 impl From<SandboxError> for BootError {
-    /// Everything in a sandbox is the host's to give, but for what is in an image.
+    /// Everything in a sandbox is the host's responsibility, except for what is in an image.
     fn from(error: SandboxError) -> Self {
         if error.is_of_restore() {
             Self::Restore(error)
@@ -70,20 +81,19 @@ pub struct TemplateConfig {
     pub version: u32,
     /// MiB.
     pub memory_mb: u32,
-    /// How a request's body stands in the event.
+    /// How the event carries a request's body.
     pub body: BodyForm,
-    /// For how long an instance looks for its next request before it sleeps. Stands in each channel's header, not in
-    /// this message.
+    /// Spin time of an instance before it sleeps. Part of each channel's header, not of this message.
     #[serde(skip)]
     pub busy_poll: Duration,
 }
 
-/// All of the message.
+/// The whole message.
 #[derive(serde::Serialize)]
 struct Configuration<'a> {
     #[serde(flatten)]
     config: &'a TemplateConfig,
-    /// Whether it is booted for an image to be made of it.
+    /// Whether it is booted to create an image.
     image: bool,
 }
 
@@ -95,34 +105,38 @@ fn failure(error_type: &str, error_message: String) -> FunctionError {
     }
 }
 
-/// What an import left behind besides the template.
+/// The outcome of an import besides the template.
 #[derive(Debug)]
 pub struct Imported {
-    /// What it printed.
+    /// Its output.
     pub lines: Vec<LogLine>,
-    /// What its author should know of it.
+    /// Findings that its author should know.
     pub notes: Vec<Note>,
 }
 
 impl Template {
-    /// Makes the sandbox, boots the runtime in it and waits for the import. Returns what came of the import, too.
+    /// Creates the sandbox, boots the runtime in it and waits for the import. Returns the outcome of the import, too.
+    /// `way_out` is what `spec.network` was made from.
     ///
     /// # Errors
-    /// [`BootError::Import`] carries the traceback and what was printed.
+    /// [`BootError::Import`] carries the traceback and the output.
     pub async fn boot(
         host: &Host,
         spec: SandboxSpec,
         config: &TemplateConfig,
         function: FunctionKey,
         sink: &Logs,
+        way_out: Option<&WayOut>,
     ) -> Result<(Arc<Self>, Imported), BootError> {
         let image = spec.dumpable;
         let mut sandbox = host.create(spec).await?;
+        // Before the import, which may need it.
+        let network = attach(&mut sandbox, way_out);
         let (control, logs) = connect(&mut sandbox, &function, sink)?;
         let configuration = Configuration { config, image };
         let text = serde_json::to_vec(&configuration).map_err(std::io::Error::other)?;
         logs.begin(None);
-        // An interpreter that has ended already (its own variables can make it) takes no configuration: that is a failed
+        // An interpreter that has already ended (its own variables can cause that) reads no configuration: a failed
         // import like any other.
         let heard = match send(&control, &text, &[]).await {
             Ok(()) => tokio::time::timeout(IMPORT_DEADLINE, next_message(&control)).await,
@@ -145,7 +159,9 @@ impl Template {
                 let busy_poll = config.busy_poll;
                 let threads = Some(threads.cleaned());
                 let start_kind = StartKind::Boot;
-                let template = Self::up(control, sandbox, busy_poll, runtime, start_kind, threads);
+                let template = Self::up(
+                    control, sandbox, network, busy_poll, runtime, start_kind, threads,
+                );
                 template.prepare(&function, sink, Duration::ZERO);
                 let notes = drawn.and_then(|drawn| drawn.note()).into_iter().collect();
                 return Ok((template, Imported { lines, notes }));
@@ -200,29 +216,38 @@ impl Template {
         runtime: &str,
         function: &FunctionKey,
         sink: &Logs,
+        way_out: Option<&WayOut>,
     ) -> Result<Arc<Self>, BootError> {
-        // The restore is asked for first, and what its first instance needs is made meanwhile.
+        // The restore is requested first; its first instance is prepared meanwhile.
         let (sandbox, descriptors) = tokio::join!(host.create(spec), async {
             InstanceDescriptors::new(busy_poll, function, sink)
         });
         let mut sandbox = sandbox?;
+        let network = attach(&mut sandbox, way_out);
         let (control, _logs) = connect(&mut sandbox, function, sink)?;
         let template = Self::up(
             control,
             sandbox,
+            network,
             busy_poll,
             runtime.to_owned(),
             StartKind::Restore,
             None,
         );
-        // Should it have failed, the first start will say why.
+        // If it failed, the first start reports why.
         *template.descriptors.lock() = descriptors.ok();
         template.prepare(function, sink, Duration::ZERO);
         Ok(template)
     }
 }
 
-/// Takes the server's ends of the template's descriptors. The log is read as long as the pipes are open in any process.
+/// Takes the sandbox's way out, if it has one.
+fn attach(sandbox: &mut Sandbox, way_out: Option<&WayOut>) -> Option<Attached> {
+    let outbound = sandbox.outbound.take()?;
+    Some(way_out?.attach(outbound))
+}
+
+/// Takes the server's ends of the template's descriptors. The log is read as long as any process has the pipes open.
 fn connect(
     sandbox: &mut Sandbox,
     function: &FunctionKey,

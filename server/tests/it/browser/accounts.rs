@@ -75,7 +75,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
         {
             break;
         }
-        // The next answer is told from this one by its empty message.
+        // Its empty message distinguishes the next answer from this one.
         open(&viewer, &server, "/login").await;
     }
     look(&viewer, "login-limited-phone-dark").await;
@@ -317,6 +317,7 @@ async fn the_pages_about_people_are_sound_at_every_size_and_in_every_theme() {
                     "/users/a-user-with-quite-a-long-name@example.org",
                 ),
                 ("tokens", "/tokens"),
+                ("secrets-empty", "/secrets"),
                 ("audit", "/audit"),
                 ("audit-nothing", "/audit?target=nothing"),
             ],

@@ -14,7 +14,7 @@ fn a_refused_form_keeps_what_was_typed() {
         "the field with the error is in sight"
     );
     assert!(page.contains("value=\"node\" disabled"));
-    assert!(page.contains("value=\"outbound\" disabled"));
+    assert!(page.contains("value=\"internet\" disabled"));
     for starter in STARTERS {
         // Those of a runtime that is not there are not offered.
         let offered = page.contains(&format!("id=\"starter-{}\"", starter.key));
@@ -63,7 +63,7 @@ fn settings_name_variables_but_show_no_value() {
     assert!(page.contains("value=\"DROP\" checked"));
     assert!(page.contains("value=\"KEEP\">"));
     // What is set stays, so that saving something else does not change it.
-    assert!(page.contains("value=\"outbound\" selected>"));
+    assert!(page.contains("value=\"rules\" selected>"));
     assert!(page.contains("id=\"error-confirm\" role=\"alert\">Type the function"));
     assert!(page.contains("name=\"revision\" value=\"7.3\""));
     assert_harmless(&page);

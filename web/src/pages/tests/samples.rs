@@ -308,7 +308,11 @@ pub(super) fn settings_page() -> SettingsPage {
         form: SettingsForm {
             handler: HOSTILE.into(),
             start: "restore".into(),
-            network: "outbound".into(),
+            network: NetworkForm {
+                mode: "rules".into(),
+                allow: HOSTILE.into(),
+                dry_run: true,
+            },
             public: true,
             env_names: vec!["KEEP".into(), "DROP".into()],
             env_removed: vec!["DROP".into()],

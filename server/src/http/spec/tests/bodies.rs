@@ -64,7 +64,7 @@ async fn the_forms_fields_are_the_json_ones() {
     .await
     .unwrap();
     assert_eq!((spec.memory_mb, spec.public), (256, true));
-    assert_eq!(spec.network, Network::Outbound);
+    assert_eq!(spec.network, Network::internet());
     assert_eq!(spec.env["A"], "1");
     assert_eq!(spec.env["B"], "two = 2");
     assert_eq!(source(&code), "x = 'ä'");

@@ -50,7 +50,9 @@ fn defaults_are_the_contracts() {
             network: Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
+            triggers: Vec::new(),
             cors: None,
+            secrets: Vec::new(),
             env: Default::default(),
         }
     );
@@ -69,7 +71,7 @@ fn every_field_is_taken() {
     assert_eq!(spec.handler, "dir/my-mod.fn$");
     assert_eq!((spec.memory_mb, spec.timeout_ms), (32, 900_000));
     assert_eq!((spec.max_concurrency, spec.min_instances), (1000, 1000));
-    assert_eq!(spec.network, Network::Outbound);
+    assert_eq!(spec.network, Network::internet());
     assert!(spec.public);
     assert_eq!(spec.env["A"], "1");
     assert!(matches!(code, Code::Zip(_)));

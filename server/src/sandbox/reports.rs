@@ -1,0 +1,325 @@
+//! What the kernel reports of sandboxes by netlink: packets that it refused (`NFLOG`), whose first bytes a function has chosen,
+//! and connections that begin and end. Parsed without trust and without allocation.
+
+mod connection;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use hearth_host::protocol::Protocol;
+use tokio::io::Interest;
+
+use super::network::OutboundId;
+use crate::watched::Watched;
+
+/// More than any datagram has that the host process has set up: 128 bytes of a packet and some attributes, several at a time.
+const DATAGRAM: usize = 16 << 10;
+/// How long to wait after all was read: a flood of connections wakes the server no more often than that.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Why the kernel did not let a packet out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RefusalReason {
+    /// The policy does not allow its destination.
+    Policy,
+    /// No policy allows its destination: a private, local or reserved address, another protocol than TCP and UDP.
+    Forbidden,
+    /// A limit of the sandbox.
+    Limit,
+    /// None: it was let through, because the policy is on trial.
+    DryRun,
+}
+
+/// One packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which sandbox sent it.
+    pub outbound: OutboundId,
+    /// Why.
+    pub reason: RefusalReason,
+    /// Its destination.
+    pub address: IpAddr,
+    /// Its protocol; none for others than TCP and UDP.
+    pub protocol: Option<Protocol>,
+    /// Its destination port; 0 if it has none.
+    pub port: u16,
+}
+
+/// One connection, or exchange of datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connection {
+    /// Which sandbox began it.
+    pub outbound: OutboundId,
+    /// Its destination.
+    pub address: IpAddr,
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// Its destination port.
+    pub port: u16,
+    /// Bytes from the sandbox and to it, headers included, when it is over; none when it begins.
+    pub bytes: Option<(u64, u64)>,
+}
+
+/// What the kernel tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// A packet was refused.
+    Refused(Refusal),
+    /// A connection has begun, or is over.
+    Connection(Connection),
+}
+
+/// The reports of all sandboxes. Of refused packets the kernel tells some fifty a second of each sandbox, and counts all. What
+/// does not fit the socket's buffer in a flood is lost.
+pub struct Reports {
+    socket: Watched,
+    received: Vec<Report>,
+}
+
+impl Reports {
+    /// Over a socket that the host process has set up. Needs a runtime.
+    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        Ok(Self {
+            socket: Watched::new(socket, Interest::READABLE)?,
+            received: Vec::new(),
+        })
+    }
+
+    /// The next one. None when there will be none any more. Cancel-safe.
+    pub async fn next(&mut self) -> Option<Report> {
+        while self.received.is_empty() {
+            let mut bytes = [0; DATAGRAM];
+            let mut has_waited = false;
+            let receive = |socket: BorrowedFd<'_>| {
+                let flags = rustix::net::RecvFlags::TRUNC;
+                let received = rustix::net::recv(socket, &mut bytes[..], flags);
+                has_waited |= received.is_err();
+                Ok(received?.0.min(DATAGRAM))
+            };
+            match self.socket.io(Interest::READABLE, receive).await {
+                Ok(0) => return None,
+                Ok(length) => {
+                    parse(&bytes[..length], |report| self.received.push(report));
+                    // Taken from the back.
+                    self.received.reverse();
+                }
+                // Some did not fit the socket's buffer; they were counted.
+                Err(error)
+                    if error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "packets and connections are not reported any more");
+                    return None;
+                }
+            }
+            if has_waited {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        self.received.pop()
+    }
+}
+
+/// `NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET`.
+const PACKET: u16 = 0x0400;
+/// Attributes (`linux/netfilter/nfnetlink_log.h`): the mark that the rules have given it, the interface it came in by, its
+/// bytes.
+const MARK: u16 = 2;
+const INDEV: u16 = 4;
+const PAYLOAD: u16 = 9;
+/// Size of a netlink message's header and netfilter's own.
+const HEADER: usize = 16;
+const FAMILY: usize = 4;
+
+/// Calls `found` with each report in a datagram of the kernel's.
+pub(super) fn parse(mut datagram: &[u8], mut found: impl FnMut(Report)) {
+    while let Some((length, kind)) = datagram.get(..HEADER).map(|head| {
+        let length = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
+        (length as usize, u16::from_ne_bytes([head[4], head[5]]))
+    }) {
+        let Some(body) = datagram.get(HEADER..length) else {
+            return;
+        };
+        let attributes = body.get(FAMILY..).unwrap_or(&[]);
+        let report = match kind {
+            PACKET => packet(attributes).map(Report::Refused),
+            connection::BEGUN => connection::read(attributes, false).map(Report::Connection),
+            connection::OVER => connection::read(attributes, true).map(Report::Connection),
+            _ => None,
+        };
+        report.into_iter().for_each(&mut found);
+        datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+    }
+}
+
+/// The attributes in some bytes: the kind of each, and its value.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let [l0, l1, k0, k1, ..] = *bytes else {
+            return None;
+        };
+        let length = usize::from(u16::from_ne_bytes([l0, l1]));
+        let value = bytes.get(4..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        // Without the bits that say how a value is laid out.
+        Some((u16::from_ne_bytes([k0, k1]) & 0x3fff, value))
+    })
+}
+
+fn packet(all: &[u8]) -> Option<Refusal> {
+    let (mut interface, mut reason, mut destination) = (None, None, None);
+    for (kind, value) in attributes(all) {
+        match kind {
+            INDEV => interface = Some(u32::from_be_bytes(value.try_into().ok()?)),
+            MARK => reason = reason_of(u32::from_be_bytes(value.try_into().ok()?)),
+            PAYLOAD => destination = destination_of(value),
+            _ => {}
+        }
+    }
+    let (address, protocol, port) = destination?;
+    Some(Refusal {
+        outbound: OutboundId(interface?),
+        reason: reason?,
+        address,
+        protocol,
+        port,
+    })
+}
+
+/// Marks are those of the rules that the host process has made (`host/src/network/rules.rs`).
+fn reason_of(mark: u32) -> Option<RefusalReason> {
+    Some(match mark {
+        1 => RefusalReason::Policy,
+        2 => RefusalReason::Forbidden,
+        3 => RefusalReason::Limit,
+        4 => RefusalReason::DryRun,
+        _ => return None,
+    })
+}
+
+/// Where an IP packet goes. Its port is 0 in all but the first of fragments, and after IPv6 extension headers.
+fn destination_of(packet: &[u8]) -> Option<(IpAddr, Option<Protocol>, u16)> {
+    let (address, protocol, transport) = match packet.first()? >> 4 {
+        4 => {
+            let head: &[u8; 20] = packet.first_chunk()?;
+            let address = Ipv4Addr::new(head[16], head[17], head[18], head[19]);
+            let is_first = u16::from_be_bytes([head[6], head[7]]) & 0x1fff == 0;
+            let length = usize::from(head[0] & 0xf) * 4;
+            let transport = packet.get(length..).filter(|_| is_first && length >= 20);
+            (IpAddr::V4(address), head[9], transport)
+        }
+        6 => {
+            let head: &[u8; 40] = packet.first_chunk()?;
+            let address: [u8; 16] = head[24..].try_into().ok()?;
+            let transport = packet.get(40..);
+            (IpAddr::V6(Ipv6Addr::from(address)), head[6], transport)
+        }
+        _ => return None,
+    };
+    let protocol = Protocol::of_number(protocol);
+    let port = match (protocol, transport) {
+        (Some(_), Some([_, _, high, low, ..])) => u16::from_be_bytes([*high, *low]),
+        _ => 0,
+    };
+    Some((address, protocol, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
+        bytes.extend_from_slice(&kind.to_ne_bytes());
+        bytes.extend_from_slice(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    fn message(packet: &[u8]) -> Vec<u8> {
+        let body = [
+            vec![2, 0, 0, 1],
+            attribute(INDEV, &7_u32.to_be_bytes()),
+            attribute(MARK, &1_u32.to_be_bytes()),
+            attribute(PAYLOAD, packet),
+        ]
+        .concat();
+        let mut bytes = (body.len() as u32 + 16).to_ne_bytes().to_vec();
+        bytes.extend_from_slice(&PACKET.to_ne_bytes());
+        bytes.resize(16, 0);
+        bytes.extend_from_slice(&body);
+        bytes
+    }
+
+    fn four() -> Vec<u8> {
+        let mut packet = vec![0; 28];
+        packet[0] = 0x45;
+        packet[9] = 17;
+        packet[16..20].copy_from_slice(&[192, 0, 2, 9]);
+        packet[22..24].copy_from_slice(&443_u16.to_be_bytes());
+        packet
+    }
+
+    fn parsed(bytes: &[u8]) -> Vec<Refusal> {
+        let mut all = Vec::new();
+        parse(bytes, |report| match report {
+            Report::Refused(refusal) => all.push(refusal),
+            Report::Connection(connection) => panic!("{connection:?}"),
+        });
+        all
+    }
+
+    #[test]
+    fn packets_of_both_families_are_told() {
+        let mut six = vec![0; 60];
+        six[0] = 0x60;
+        six[6] = 6;
+        six[24..40].copy_from_slice(&[0x20; 16]);
+        six[42..44].copy_from_slice(&80_u16.to_be_bytes());
+        let all = parsed(&[message(&four()), message(&six)].concat());
+        let summary: Vec<_> = all
+            .iter()
+            .map(|refusal| (refusal.address.to_string(), refusal.protocol, refusal.port))
+            .collect();
+        assert_eq!(
+            summary,
+            [
+                ("192.0.2.9".to_owned(), Some(Protocol::Udp), 443),
+                (
+                    "2020:2020:2020:2020:2020:2020:2020:2020".to_owned(),
+                    Some(Protocol::Tcp),
+                    80
+                ),
+            ]
+        );
+        assert_eq!(all[0].outbound, OutboundId(7));
+        assert_eq!(all[0].reason, RefusalReason::Policy);
+    }
+
+    #[test]
+    fn a_fragment_and_a_cut_packet_have_no_port() {
+        let mut fragment = four();
+        fragment[7] = 1;
+        assert_eq!(parsed(&message(&fragment))[0].port, 0);
+        assert_eq!(parsed(&message(&four()[..22]))[0].port, 0);
+        assert!(parsed(&message(&four()[..19])).is_empty());
+    }
+
+    #[test]
+    fn whatever_comes_is_survived() {
+        let good = message(&four());
+        for length in 0..good.len() {
+            parsed(&good[..length]);
+        }
+        for at in 0..good.len() {
+            for value in [0, 1, 3, 0x7f, 0x80, 0xff] {
+                let mut bytes = good.clone();
+                bytes[at] = value;
+                parsed(&bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The page of what was refused.
+
+use jiff::Timestamp;
+
+use super::samples::{HOSTILE, chrome, head};
+use super::{assert_harmless, html};
+use crate::pages::{DestinationRow, Moment, NetworkPage, ReachedRow};
+
+fn last() -> Moment {
+    let at = Timestamp::UNIX_EPOCH;
+    Moment { at, now: at }
+}
+
+fn page() -> NetworkPage {
+    NetworkPage {
+        chrome: chrome(),
+        head: head(),
+        policy: HOSTILE.into(),
+        dry_run: true,
+        is_open: true,
+        figures: vec![("Sent", "1 KiB".into())],
+        reached: vec![ReachedRow {
+            place: HOSTILE.into(),
+            address: "192.0.2.1".into(),
+            port: "443/tcp".into(),
+            connections: "2".into(),
+            sent: "1 KiB".into(),
+            received: "2 KiB".into(),
+            last: last(),
+        }],
+        destinations: vec![
+            DestinationRow {
+                place: HOSTILE.into(),
+                address: String::new(),
+                port: "443/tcp".into(),
+                outcome: "refused",
+                count: "3".into(),
+                last: last(),
+                rule: HOSTILE.into(),
+            },
+            DestinationRow {
+                place: "10.0.0.1".into(),
+                address: String::new(),
+                port: String::new(),
+                outcome: "refused: private or reserved",
+                count: "1".into(),
+                last: last(),
+                rule: String::new(),
+            },
+        ],
+        suggested: vec![HOSTILE.into()],
+    }
+}
+
+#[test]
+fn nothing_that_a_function_asked_for_becomes_markup() {
+    assert_harmless(&html(&page()));
+}
+
+#[test]
+fn what_a_rule_can_allow_has_a_button() {
+    let shown = html(&page());
+    assert_eq!(shown.matches("/network/allow").count(), 1);
+    assert_eq!(shown.matches("/network/end-dry-run").count(), 1);
+    let mut reader = page();
+    reader.chrome.can_write = false;
+    let shown = html(&reader);
+    assert!(!shown.contains("/network/allow") && !shown.contains("/network/end-dry-run"));
+}
+
+#[test]
+fn a_function_without_a_network_is_told_of() {
+    let mut closed = page();
+    closed.is_open = false;
+    closed.destinations.clear();
+    assert!(html(&closed).contains("has no network"));
+}
