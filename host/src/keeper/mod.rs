@@ -10,9 +10,9 @@
 //! All on the thread that calls [`Host::serve`], because a sandbox dies with the thread that spawned it
 //! (`PR_SET_PDEATHSIG`). Nothing here blocks on a sandbox or on the server; retries are put into a list with a time.
 //! Helpers have threads of their own, because what they do takes long: [`attach`], [`images`](crate::images) and
-//! [`network`](crate::network).
+//! [`network`](crate::network). The [gateway](crate::gateway) is another process.
 //!
-//! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance; [`outbound`]: a network. [`outbox`]: the socket.
+//! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance. [`outbound`]: a network.
 //! - [`jobs`]: what it does later. [`priority`]: that of the server's threads.
 //! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
 //!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
@@ -25,7 +25,6 @@ mod launch;
 mod lifecycle;
 mod live;
 mod outbound;
-mod outbox;
 mod prewarmed;
 mod priority;
 mod requests;
@@ -43,14 +42,14 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 
 use self::jobs::Scheduled;
 use self::live::LiveSandbox;
-use self::outbox::{Outbox, Received};
 use self::prewarmed::PrewarmedSandboxes;
 use crate::cgroup::Version;
+use crate::gateway::{Gateway, ToIt};
 use crate::helpers::{Helper, News, Reporter};
 use crate::images::{self, Images};
-use crate::network::Network;
-use crate::protocol::{Key, Reply, Sequence};
-use crate::{Capability, Host, HostProcessError};
+use crate::peer::{Peer, PeerError, Received};
+use crate::protocol::{Key, Reply, Request, Sequence};
+use crate::{Host, HostProcessError};
 
 /// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
 /// KiB.
@@ -66,39 +65,39 @@ const FIRST_INSTANCE_CGROUP: Duration = Duration::from_millis(3);
 const OTHER_INSTANCE_CGROUPS: Duration = Duration::from_millis(5);
 /// Events taken at once, and requests: so that neither keeps the other waiting.
 const EVENTS: usize = 64;
-/// Events of the socket and of the helpers' bell; sandboxes' are twice their key, plus one for PID 1's end.
-const SOCKET: u64 = u64::MAX;
+/// Events of the sockets and of the helpers' bell; sandboxes' are twice their key, plus one for PID 1's end.
+const SERVER: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;
+const GATEWAY: u64 = u64::MAX - 2;
 
 impl Host {
     /// Does what the server at the other end of `socket` asks for until it is gone, or has shut everything down. Nothing of
-    /// any sandbox is left then.
+    /// any sandbox is left then. Without a gateway no sandbox can have a network.
     ///
     /// # Errors
     /// [`HostProcessError`]; every sandbox has been ended then, too.
-    pub fn serve(mut self, socket: OwnedFd) -> Result<(), HostProcessError> {
+    pub fn serve(self, socket: OwnedFd, gateway: Option<Gateway>) -> Result<(), HostProcessError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
-        let outbox = Outbox::new(socket).map_err(io::Error::from)?;
-        outbox.watch(&epoll, SOCKET).map_err(io::Error::from)?;
+        let server = Peer::new(socket, &epoll, SERVER)?;
+        let to_gateway = gateway
+            .as_ref()
+            .map(|gateway| gateway.peer(&epoll, GATEWAY))
+            .transpose()?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = Arc::new(rustix::event::eventfd(0, flags).map_err(io::Error::from)?);
         epoll::add(&epoll, &*bell, EventData::new_u64(BELL), EventFlags::IN)
             .map_err(io::Error::from)?;
         let (sender, news) = mpsc::channel();
         let reporter = Reporter::new(sender, bell.clone());
-        let network = Network::open(&self.settings.network, reporter.clone());
-        self.capabilities.push(match &network {
-            Ok(_) => Capability::available("network_outbound", None),
-            Err(reason) => Capability::unavailable("network_outbound", reason.clone()),
-        });
         let criu = self.criu.clone();
         let mut keeper = Keeper {
             attach: attach::start(reporter.clone()).map_err(io::Error::other)?,
+            network: outbound::start(reporter.clone()).map_err(io::Error::other)?,
             images: images::start(&self.settings, criu, reporter).map_err(io::Error::other)?,
-            network: network.ok(),
+            gateway: to_gateway,
             host: self,
             epoll,
-            outbox,
+            server,
             live: HashMap::new(),
             next: 0,
             prewarmed: PrewarmedSandboxes::default(),
@@ -108,7 +107,7 @@ impl Host {
         };
         keeper.introduce();
         let served = keeper.run(&news, &bell);
-        keeper.finish();
+        keeper.finish(gateway);
         served
     }
 }
@@ -118,10 +117,11 @@ struct Keeper {
     host: Host,
     attach: Helper<()>,
     images: Helper<Images>,
+    network: Helper<()>,
     /// By which sandboxes have a network.
-    network: Option<Network>,
+    gateway: Option<ToIt>,
     epoll: OwnedFd,
-    outbox: Outbox,
+    server: Peer<Reply, Request>,
     live: HashMap<Key, LiveSandbox>,
     next: Key,
     prewarmed: PrewarmedSandboxes,
@@ -138,10 +138,6 @@ impl Keeper {
         for capability in std::mem::take(&mut self.host.capabilities) {
             self.say(Reply::Capability(capability));
         }
-        let network = self.network.as_mut();
-        if let Some(refusals) = network.and_then(|network| network.refusals.take()) {
-            self.outbox.send(Reply::Refusals, vec![refusals]);
-        }
         let up = Reply::Up {
             v2: self.host.top.version == Version::V2,
             cgroups: self.host.top.memory.display().to_string(),
@@ -151,19 +147,16 @@ impl Keeper {
     }
 
     fn say(&mut self, reply: Reply) {
-        self.outbox.send(reply, Vec::new());
+        self.server.send(reply, Vec::new());
     }
 
     fn run(&mut self, news: &mpsc::Receiver<News>, bell: &OwnedFd) -> Result<(), HostProcessError> {
         let mut served = Ok(());
         let mut events = Vec::with_capacity(EVENTS);
-        let mut waits_for_room = false;
         while !self.done() {
-            if self.outbox.is_waiting() != waits_for_room {
-                waits_for_room = self.outbox.is_waiting();
-                self.outbox
-                    .rewatch(&self.epoll, SOCKET)
-                    .map_err(io::Error::from)?;
+            self.server.rewatch(&self.epoll)?;
+            if let Some(gateway) = &mut self.gateway {
+                gateway.rewatch(&self.epoll)?;
             }
             events.clear();
             match epoll::wait(
@@ -177,9 +170,15 @@ impl Keeper {
             }
             for event in &events {
                 match event.data.u64() {
-                    SOCKET => {
+                    SERVER => {
                         if let Err(error) = self.listen() {
                             self.hang_up();
+                            served = Err(error.into());
+                        }
+                    }
+                    GATEWAY => {
+                        if let Err(error) = self.listen_to_gateway() {
+                            self.lose_gateway();
                             served = Err(error);
                         }
                     }
@@ -194,20 +193,24 @@ impl Keeper {
                 }
             }
             self.run_due_jobs();
-            if let Some(error) = self.outbox.take_failure() {
+            if let Some(error) = self.server.take_failure() {
                 self.hang_up();
-                served = Err(error);
+                served = Err(error.into());
+            }
+            if let Some(error) = self.gateway.as_mut().and_then(Peer::take_failure) {
+                self.lose_gateway();
+                served = Err(HostProcessError::Gateway(error));
             }
         }
         served
     }
 
     /// Takes requests, and sends what waits for room.
-    fn listen(&mut self) -> Result<(), HostProcessError> {
-        self.outbox.flush();
+    fn listen(&mut self) -> Result<(), PeerError> {
+        self.server.flush();
         for _ in 0..EVENTS {
-            match self.outbox.receive()? {
-                Received::Request(request, fds) => self.handle(request, fds),
+            match self.server.receive()? {
+                Received::Message(request, fds) => self.handle(request, fds),
                 Received::Nothing => break,
                 Received::End => {
                     self.hang_up();
@@ -220,7 +223,7 @@ impl Keeper {
 
     /// The server is gone, or is not to be listened to any more: so is everything.
     fn hang_up(&mut self) {
-        self.outbox.hang_up(&self.epoll);
+        self.server.hang_up(&self.epoll);
         self.close();
     }
 
@@ -236,8 +239,7 @@ impl Keeper {
         while let Ok(news) = news.try_recv() {
             match news {
                 News::Say(reply) => self.say(reply),
-                News::Attached(key, attached) => self.attached(key, attached),
-                News::Detached(key) => self.detached(key),
+                News::Entered(key, inside) => self.entered(key, inside),
             }
         }
     }
@@ -249,15 +251,13 @@ impl Keeper {
     }
 
     /// Removes what is not any one sandbox's.
-    fn finish(mut self) {
+    fn finish(mut self, gateway: Option<Gateway>) {
         // After an error there may be some; they die with this thread at the latest.
         for live in self.live.values() {
             live.kill();
         }
-        // Its interface and table on the host, too.
-        if let Some(network) = self.network.take() {
-            network.gateway.finish();
-        }
+        // Its interface and table on the host end with it.
+        drop(gateway);
         if let Err(error) = self.host.top.remove() {
             tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
         }

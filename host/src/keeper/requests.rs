@@ -31,11 +31,14 @@ impl Keeper {
         }
         match request {
             Request::Create(sequence, order) => {
-                let papers = fds.into_iter().next().map(Papers::open);
+                let mut fds = fds.into_iter();
+                let (papers, policy) = (fds.next().map(Papers::open), fds.next());
                 let made = match papers {
-                    Some(Ok(papers)) => self.create(sequence, order, papers),
                     Some(Err(error)) => Err(SandboxError::specification(error)),
-                    None => Err(SandboxError::step("papers", rustix::io::Errno::MFILE)),
+                    Some(Ok(papers)) if policy.is_some() == order.network => {
+                        self.create(sequence, order, papers, policy)
+                    }
+                    _ => Err(SandboxError::step("papers", rustix::io::Errno::MFILE)),
                 };
                 self.refuse_failed(sequence, made);
             }
@@ -77,11 +80,6 @@ impl Keeper {
                 };
                 self.refuse_failed(sequence, asked);
             }
-            Request::SetPolicy(sequence, key) => {
-                self.set_policy(sequence, key, fds.into_iter().next());
-            }
-            Request::Allow(sequence, key, resolved) => self.allow(sequence, key, resolved),
-            Request::Counters(sequence, key) => self.count(sequence, key),
             Request::Shutdown(sequence) => {
                 self.closed.push(sequence);
                 self.close();
@@ -96,10 +94,7 @@ impl Keeper {
             Request::Create(sequence, _)
             | Request::InstanceCgroup(sequence, _)
             | Request::Dump(sequence, ..)
-            | Request::RemoveImage(sequence, _)
-            | Request::SetPolicy(sequence, _)
-            | Request::Allow(sequence, ..)
-            | Request::Counters(sequence, _) => {
+            | Request::RemoveImage(sequence, _) => {
                 self.say(Reply::Refused(sequence, SandboxError::shut_down()));
             }
             Request::Destroy(key) => self.destroy_and_say(key),

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use hearth_host::process::ServerUser;
 use hearth_host::protocol::request::Order;
-use hearth_host::protocol::{Papers, REPLY_BYTES, Reply, Request};
+use hearth_host::protocol::{Message as _, Papers, REPLY_BYTES, Reply, Request};
 use hearth_host::{
-    CriuChoice, Host, HostProcessError, NetworkSettings, Probed, SandboxError, Settings, UIDS,
+    CriuChoice, Host, HostProcessError, Probed, SandboxError, Settings, UIDS,
     find_init,
 };
 use hearth_init::wire;
@@ -35,7 +35,7 @@ pub fn settings(data_dir: &Path) -> Settings {
         init: find_init().expect("hearth-init, built"),
         runtimes: data_dir.join("runtimes"),
         criu: CriuChoice::Never("not used".into()),
-        network: NetworkSettings::default(),
+        gateway: Vec::new(),
         // Whose group it is does not matter here.
         server: Some(ServerUser {
             uid: UIDS.start - 1,
@@ -74,7 +74,7 @@ impl Conversation {
                 Ok(host) => host,
                 Err(error) => panic!("{error}"),
             };
-            host.serve(theirs)
+            host.serve(theirs, None)
         });
         let conversation = Self {
             dir,
@@ -124,6 +124,7 @@ impl Conversation {
             forks: true,
             dumpable: false,
             restore_limit: None,
+            network: false,
         }
     }
 
@@ -136,7 +137,6 @@ impl Conversation {
             argv: ["/bin/sleep", "600"].map(String::from).to_vec(),
             env: Vec::new(),
             image: None,
-            network: None,
         }
     }
 

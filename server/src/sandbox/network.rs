@@ -8,21 +8,22 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hearth_gateway::protocol::{Reply, Request};
 use hearth_host::SandboxError;
-use hearth_host::protocol::{Key, Request};
+use hearth_host::protocol::Key;
 
-pub use hearth_host::protocol::{
+pub use hearth_gateway::protocol::{
     Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved,
 };
 
-use super::client::{Answer, Client};
+use super::gateway::Gateway;
 pub use super::reports::{Connection, Refusal, RefusalReason, Report, Reports};
 
 /// Names a sandbox in a [`Report`]: different for all that there are at a time, and given to another one later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OutboundId(pub(super) u32);
 
-/// The host process did not do something about a sandbox's network.
+/// The gateway did not do something about a sandbox's network.
 #[derive(Debug, thiserror::Error)]
 #[error("the network of a sandbox: {0}")]
 pub struct NetworkError(#[from] SandboxError);
@@ -44,7 +45,7 @@ impl From<io::Error> for NetworkError {
 /// One sandbox's way out, which ends with the sandbox, whichever is dropped first. What it asks for after that is answered
 /// with an error.
 pub struct Outbound {
-    client: Arc<Client>,
+    gateway: Arc<Gateway>,
     key: Key,
     id: OutboundId,
     resolver: Option<(UdpSocket, TcpListener)>,
@@ -53,7 +54,7 @@ pub struct Outbound {
 impl Outbound {
     /// The network of a sandbox with this interface; none if it has no network.
     pub(super) fn new(
-        client: &Arc<Client>,
+        gateway: &Arc<Gateway>,
         key: Key,
         interface: u32,
         mut fds: impl Iterator<Item = OwnedFd>,
@@ -63,7 +64,7 @@ impl Outbound {
         }
         let udp = fds.next().map(UdpSocket::from);
         Some(Self {
-            client: client.clone(),
+            gateway: gateway.clone(),
             key,
             id: OutboundId(interface),
             resolver: udp.zip(fds.next().map(TcpListener::from)),
@@ -85,7 +86,7 @@ impl Outbound {
     pub async fn set_policy(&self, policy: &KernelPolicy) -> Result<(), NetworkError> {
         let fd = policy.seal()?;
         let request = |sequence| Request::SetPolicy(sequence, self.key);
-        self.client.ask(request, Some(fd)).await?;
+        self.gateway.ask(request, Some(fd)).await?;
         Ok(())
     }
 
@@ -108,7 +109,7 @@ impl Outbound {
             ttl,
         };
         let request = |sequence| Request::Allow(sequence, self.key, resolved);
-        self.client.ask(request, None).await?;
+        self.gateway.ask(request, None).await?;
         Ok(())
     }
 
@@ -118,8 +119,8 @@ impl Outbound {
     /// [`NetworkError`]: the sandbox is gone.
     pub async fn counters(&self) -> Result<Counters, NetworkError> {
         let request = |sequence| Request::Counters(sequence, self.key);
-        match self.client.ask(request, None).await? {
-            Answer::Counters(counters) => Ok(counters),
+        match self.gateway.ask(request, None).await? {
+            Reply::Counters(_, counters) => Ok(counters),
             _ => Err(SandboxError::Gone.into()),
         }
     }

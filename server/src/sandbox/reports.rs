@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use hearth_host::protocol::Protocol;
+use hearth_gateway::protocol::Protocol;
 use tokio::io::Interest;
 
 use super::network::OutboundId;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hearth_host::protocol::Protocol;
+use hearth_gateway::protocol::Protocol;
 
 use super::{Connection, attributes};
 use crate::sandbox::network::OutboundId;

@@ -1,4 +1,4 @@
-//! The gateway: the network namespace between the sandboxes and the host's own. The thread that created it works in it.
+//! The gateway: the network namespace between the sandboxes and the host's own. The thread that opened it works in it.
 //!
 //! - [`changes`]: changes to live sandboxes. [`removal`]: removal of ended ones. [`sysctl`]: settings of namespaces.
 //!   [`uplink`]: the way to the host.
@@ -12,23 +12,24 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use hearth_host::SandboxError;
+use hearth_host::process::sys::unshare_network;
+use hearth_host::protocol::Key;
+
 use self::changes::until;
-use self::removal::Remover;
+pub(crate) use self::removal::{Remnant, Remover};
 use self::sysctl::{has_ipv6, set};
-use super::address::{Addresses, INTERFACE, Slots, UPLINK};
-use super::connections::{Connections, Sockets};
-use super::link::{End, Route};
-use super::nft::Nftables;
-use super::rules::{self, Entry};
-use super::sandbox::{Inside, current, no_link_local};
-use super::sys::unshare_network;
-use crate::SandboxError;
-use crate::helpers::{Attached, Helper, News, Reporter};
-use crate::protocol::{KernelPolicy, Key, NetworkLimits, Prefix};
-use crate::settings::NetworkSettings;
+pub(crate) use self::uplink::Uplink;
+use crate::address::{Addresses, INTERFACE, Slots, UPLINK};
+use crate::connections::{Connections, Sockets};
+use crate::link::{End, Route};
+use crate::nft::Nftables;
+use crate::protocol::{KernelPolicy, NetworkLimits, Prefix};
+use crate::refusals;
+use crate::rules::{self, Entry};
+use crate::settings::Settings;
 
 /// Name and index of a sandbox's interface on the inside. Lower indices are left to the kernel's own.
 const INSIDE: End<'_> = End {
@@ -60,19 +61,23 @@ pub(crate) struct Gateway {
     all: Addresses,
     /// Addresses of this one.
     addresses: Addresses,
-    slots: Arc<Mutex<Slots>>,
+    slots: Slots,
     /// Whether IPv6 is available here and on the host.
     has_ipv6: bool,
     /// Private addresses that the node permits.
     permitted: Vec<Prefix>,
-    host_namespace: OwnedFd,
-    /// Holds the table in the host's own namespace, which disappears with it. None while not connected to the host.
-    host: Option<Nftables>,
+    uplink: Uplink,
     route: Route,
     nftables: Nftables,
     connections: Connections,
     sandboxes: HashMap<Key, Sandbox>,
-    remover: Helper<Remover>,
+}
+
+/// What it takes to connect a sandbox, opened within it.
+pub(crate) struct Inside {
+    namespace: OwnedFd,
+    route: Route,
+    sockets: Sockets,
 }
 
 struct Sandbox {
@@ -83,19 +88,44 @@ struct Sandbox {
     resolved: HashMap<Entry, Instant>,
 }
 
+impl Inside {
+    /// Of the descriptors that come with [`ToGateway::Attach`](hearth_host::protocol::ToGateway::Attach), after the policy.
+    pub(crate) fn of(mut fds: impl Iterator<Item = OwnedFd>) -> Option<Self> {
+        Some(Self {
+            namespace: fds.next()?,
+            route: Route::by(fds.next()?),
+            sockets: Sockets::by(fds.next()?),
+        })
+    }
+}
+
+/// What came of opening.
+pub(crate) struct Opened {
+    pub(crate) gateway: Gateway,
+    pub(crate) remover: Remover,
+    /// Where the kernel reports what it refused.
+    pub(crate) refusals: OwnedFd,
+}
+
 impl Gateway {
-    /// Turns the calling thread's network namespace into the gateway, with its rules. The host's own stays unchanged
-    /// until a sandbox needs it.
-    pub(super) fn open(settings: &NetworkSettings, reporter: Reporter) -> Result<Self, String> {
+    /// Turns the calling thread's network namespace into the gateway, with its rules, and opens all that is needed later:
+    /// the sandboxes' sockets come from elsewhere, and no others are opened. The host's own namespace stays unchanged until
+    /// a sandbox needs it.
+    ///
+    /// # Errors
+    /// What this host lacks.
+    pub(crate) fn open(settings: &Settings) -> Result<Opened, String> {
         let failed = |what: &str| {
             let what = what.to_owned();
             move |error: io::Error| format!("{what}: {error}")
         };
         let addresses = Addresses::new(settings)?;
         let host_has_ipv6 = has_ipv6();
-        let host_namespace = current().map_err(failed("the network namespace"))?;
+        let uplink = Uplink::open(host_has_ipv6).map_err(failed("the network namespace"))?;
+        let of_host = Connections::open().map_err(failed("conntrack"))?;
         unshare_network().map_err(failed("a network namespace"))?;
-        no_link_local().map_err(failed("sysctl"))?;
+        // Its interfaces get no link-local address: nobody would answer there.
+        set("ipv6/conf/default/addr_gen_mode", "1").map_err(failed("sysctl"))?;
         let nftables = Nftables::open().map_err(failed("netfilter"))?;
         rules::set_up(&nftables, &addresses, &settings.permitted).map_err(failed(
             "nftables (the kernel needs nf_tables with NAT, conntrack and connlimit)",
@@ -103,21 +133,29 @@ impl Gateway {
         for (name, value) in SYSCTLS {
             set(name, value).map_err(failed(name))?;
         }
-        let slots = Arc::new(Mutex::new(Slots::new(&addresses)));
-        let remover = Remover::start(slots.clone(), reporter)?;
-        Ok(Self {
-            slots,
+        let remover = Remover {
+            route: Route::open().map_err(failed("rtnetlink"))?,
+            connections: [
+                Connections::open().map_err(failed("conntrack"))?,
+                of_host,
+            ],
+        };
+        let gateway = Self {
+            slots: Slots::new(&addresses),
             all: addresses.clone(),
             addresses,
             has_ipv6: host_has_ipv6 && has_ipv6(),
             permitted: settings.permitted.clone(),
-            host_namespace,
-            host: None,
+            uplink,
             route: Route::open().map_err(failed("rtnetlink"))?,
             nftables,
             connections: Connections::open().map_err(failed("conntrack"))?,
             sandboxes: HashMap::new(),
+        };
+        Ok(Opened {
+            gateway,
             remover,
+            refusals: refusals::open(rules::GROUP).map_err(failed("NFLOG"))?,
         })
     }
 
@@ -127,19 +165,18 @@ impl Gateway {
         addresses.filter(move |address| has_ipv6 || address.is_ipv4())
     }
 
-    /// Gives the sandbox with this PID 1 an interface and this policy.
+    /// Gives a sandbox an interface and this policy, and returns the number of the interface.
     pub(crate) fn attach(
         &mut self,
         key: Key,
-        init: &OwnedFd,
+        inside: Inside,
         policy: &KernelPolicy,
-    ) -> Result<Attached, SandboxError> {
+    ) -> Result<u32, SandboxError> {
         let failed = |step: &'static str| {
             move |error: io::Error| SandboxError::step("network", format!("{step}: {error}"))
         };
         self.join()?;
-        let inside = Inside::open(init).map_err(failed("entering the sandbox"))?;
-        let slot = lock(&self.slots).take();
+        let slot = self.slots.take();
         let slot = slot.ok_or_else(|| SandboxError::step("network", "no address is free"))?;
         if let Err(error) = rules::add(
             &self.nftables,
@@ -148,7 +185,7 @@ impl Gateway {
             policy,
             &self.permitted,
         ) {
-            lock(&self.slots).put(slot);
+            self.slots.put(slot);
             return Err(failed("rules")(error));
         }
         // From here on there is something to remove.
@@ -156,7 +193,6 @@ impl Gateway {
             namespace,
             route,
             sockets,
-            resolver,
         } = inside;
         self.sandboxes.insert(
             key,
@@ -169,10 +205,7 @@ impl Gateway {
         );
         self.wire(slot, &namespace, &route)
             .map_err(failed("interface"))?;
-        Ok(Attached {
-            interface: INTERFACE + slot,
-            resolver,
-        })
+        Ok(INTERFACE + slot)
     }
 
     fn wire(&self, slot: u32, namespace: &OwnedFd, inside: &Route) -> io::Result<()> {
@@ -189,35 +222,29 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ends what a sandbox may do, and has the rest removed. Reports when nothing is left, if nobody else does.
-    pub(crate) fn detach(&mut self, key: Key) -> Option<News> {
-        let Some(Sandbox { slot, .. }) = self.sandboxes.remove(&key) else {
-            return Some(News::Detached(key));
-        };
+    /// Ends what a sandbox may do, and returns what else is to be removed, if there is anything.
+    pub(crate) fn detach(&mut self, key: Key) -> Option<Remnant> {
+        let Sandbox { slot, .. } = self.sandboxes.remove(&key)?;
         if let Err(error) = rules::remove(&self.nftables, slot, &self.addresses) {
             tracing::warn!(%error, "cannot remove the rules of a sandbox");
         }
         let mark = self.addresses.mark(slot);
-        let is_taken = self.remover.must(move |remover| {
-            remover.remove(slot, mark);
-            Some(News::Detached(key))
-        });
-        (!is_taken).then_some(News::Detached(key))
+        Some(Remnant { key, slot, mark })
+    }
+
+    /// That was removed: its addresses are free.
+    pub(crate) fn removed(&mut self, remnant: &Remnant) {
+        self.slots.put(remnant.slot);
     }
 }
 
 impl Drop for Gateway {
     /// Removes the gateway's interface to the host now, rather than shortly after the namespace ends.
     fn drop(&mut self) {
-        if self.host.is_some() {
+        if self.uplink.is_up {
             let _ = self.route.remove(UPLINK);
         }
     }
-}
-
-fn lock(slots: &Mutex<Slots>) -> MutexGuard<'_, Slots> {
-    // No operation leaves them half changed.
-    slots.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn default(address: IpAddr) -> Prefix {

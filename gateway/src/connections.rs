@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 
 use rustix::net::netlink;
 
-use super::link::{family, octets};
-use super::netlink::Attribute::{Nest, Raw, U32};
-use super::netlink::{DUMP, Messages, Netlink, attribute};
+use crate::link::{family, octets};
+use crate::netlink::Attribute::{Nest, Raw, U32};
+use crate::netlink::{DUMP, Messages, Netlink, attribute};
 use crate::protocol::Protocol;
 
 /// `NFNL_SUBSYS_CTNETLINK`, and messages of it.
@@ -28,33 +29,33 @@ const ANY: [u8; 8] = [0xff; 8];
 
 /// One connection of a sandbox.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     source: IpAddr,
     source_port: u16,
-    pub(super) protocol: Protocol,
-    pub(super) address: IpAddr,
-    pub(super) port: u16,
+    pub(crate) protocol: Protocol,
+    pub(crate) address: IpAddr,
+    pub(crate) port: u16,
     /// The kernel's own form of it.
     tuple: Vec<u8>,
 }
 
 /// The connections of one network namespace.
-pub(super) struct Connections(Netlink);
+pub(crate) struct Connections(Netlink);
 
 impl Connections {
     /// Those of the calling thread's namespace.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         Netlink::open(Some(netlink::NETFILTER)).map(Self)
     }
 
     /// Removes all with this mark. Their packets no longer belong to any connection.
-    pub(super) fn forget(&self, mark: u32) -> io::Result<()> {
+    pub(crate) fn forget(&self, mark: u32) -> io::Result<()> {
         let marked = [U32(MARK, mark), U32(MARK_MASK, u32::MAX)];
         unless_gone(self.0.request(DELETE, 0, &HEAD, &marked))
     }
 
     /// Lists those with this mark.
-    pub(super) fn with_mark(&self, mark: u32) -> io::Result<Vec<Connection>> {
+    pub(crate) fn with_mark(&self, mark: u32) -> io::Result<Vec<Connection>> {
         let mut messages = Messages::default();
         messages
             .begin(GET, DUMP, &HEAD)
@@ -68,7 +69,7 @@ impl Connections {
     }
 
     /// Removes one.
-    pub(super) fn cut(&self, connection: &Connection) -> io::Result<()> {
+    pub(crate) fn cut(&self, connection: &Connection) -> io::Result<()> {
         let head = [family(connection.address), 0, 0, 0];
         let tuple = [Nest(TUPLE, &[Raw(&connection.tuple)])];
         unless_gone(self.0.request(DELETE, 0, &head, &tuple))
@@ -107,16 +108,16 @@ fn connection(tuple: &[u8]) -> Option<Connection> {
 }
 
 /// Destroys sockets of one network namespace. Programs waiting on them get an error.
-pub(super) struct Sockets(Netlink);
+pub(crate) struct Sockets(Netlink);
 
 impl Sockets {
-    /// Those of the calling thread's namespace.
-    pub(super) fn open() -> io::Result<Self> {
-        Netlink::open(Some(netlink::SOCK_DIAG)).map(Self)
+    /// Those of the namespace in which this socket was opened.
+    pub(crate) fn by(socket: OwnedFd) -> Self {
+        Self(Netlink::by(socket))
     }
 
     /// Destroys the socket of a connection.
-    pub(super) fn end(&self, connection: &Connection) -> io::Result<()> {
+    pub(crate) fn end(&self, connection: &Connection) -> io::Result<()> {
         let padded = |address: IpAddr| {
             let mut bytes = octets(address);
             bytes.resize(16, 0);

@@ -38,7 +38,7 @@ const SIX: &[(Ipv6Addr, u8)] = &[
 ];
 
 /// All of them.
-pub(super) fn forbidden() -> Vec<Prefix> {
+pub(crate) fn forbidden() -> Vec<Prefix> {
     let four = FOUR.iter().map(|(ip, length)| (IpAddr::V4(*ip), *length));
     let six = SIX.iter().map(|(ip, length)| (IpAddr::V6(*ip), *length));
     four.chain(six)

@@ -1,4 +1,4 @@
-//! nftables over netlink (`linux/netfilter/nf_tables.h`), as far as [`rules`](super::rules) need it. No program is
+//! nftables over netlink (`linux/netfilter/nf_tables.h`), as far as [`rules`](crate::rules) need it. No program is
 //! started and no text generated: a change takes about ten microseconds, for which DNS queries wait.
 //!
 //! A [`Batch`] is one transaction: all of it takes effect at once, or nothing.
@@ -9,15 +9,16 @@ use std::io;
 
 use rustix::net::netlink;
 
-pub(super) use self::expressions::{Expressions, Load, Verdict};
-use super::netlink::Attribute::{self, Bytes, Nest, Text, U32, U64};
-use super::netlink::{APPEND, CREATE, Messages, Netlink, attribute, number};
+pub(crate) use self::expressions::{Expressions, Load, Verdict};
+use crate::netlink::Attribute::{self, Bytes, Nest, Text, U32, U64};
+use crate::netlink::{APPEND, CREATE, Messages, Netlink, attribute, number};
 
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 /// `NFNL_SUBSYS_NFTABLES`, and messages of it.
 const SUBSYSTEM: u16 = 10;
 const NEWTABLE: u16 = 0;
+const DELTABLE: u16 = 2;
 const NEWCHAIN: u16 = 3;
 const DELCHAIN: u16 = 5;
 const NEWRULE: u16 = 6;
@@ -45,7 +46,7 @@ const ELEMENTS: usize = 400;
 
 /// The place of a chain in the path of a packet, and its priority there.
 #[derive(Clone, Copy)]
-pub(super) enum Hook {
+pub(crate) enum Hook {
     Prerouting = 0,
     Input = 1,
     Forward = 2,
@@ -54,7 +55,7 @@ pub(super) enum Hook {
 
 /// The elements of a set.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Plain,
     /// Expiring elements, at most this many.
     Expiring(u32),
@@ -64,15 +65,15 @@ pub(super) enum Kind {
 
 /// An element of a set.
 #[derive(Default)]
-pub(super) struct Element {
-    pub(super) key: Vec<u8>,
+pub(crate) struct Element {
+    pub(crate) key: Vec<u8>,
     /// What a map says about it.
-    pub(super) verdict: Option<Verdict>,
-    pub(super) timeout_ms: Option<u64>,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) timeout_ms: Option<u64>,
 }
 
 impl Element {
-    pub(super) fn new(key: Vec<u8>) -> Self {
+    pub(crate) fn new(key: Vec<u8>) -> Self {
         Self {
             key,
             ..Self::default()
@@ -91,14 +92,14 @@ impl Element {
 }
 
 /// A transaction on one table.
-pub(super) struct Batch<'a> {
+pub(crate) struct Batch<'a> {
     table: &'a str,
     messages: Messages,
     sets: u32,
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(table: &'a str) -> Self {
+    pub(crate) fn new(table: &'a str) -> Self {
         let mut messages = Messages::default();
         messages.begin(BATCH_BEGIN, 0, &[0, 0, 0, SUBSYSTEM as u8]);
         Self {
@@ -116,18 +117,23 @@ impl<'a> Batch<'a> {
     }
 
     /// Creates the table. Nobody else can change an owned one, and it ends with the socket.
-    pub(super) fn add_table(&mut self, is_owned: bool) {
+    pub(crate) fn add_table(&mut self, is_owned: bool) {
         let flags = if is_owned { OWNER } else { 0 };
         self.message(NEWTABLE, CREATE, &[U32(2, flags)]);
     }
 
+    /// Removes the table, with all that is in it.
+    pub(crate) fn delete_table(&mut self) {
+        self.message(DELTABLE, 0, &[]);
+    }
+
     /// Creates a chain for others to jump to.
-    pub(super) fn add_chain(&mut self, name: &str) {
+    pub(crate) fn add_chain(&mut self, name: &str) {
         self.message(NEWCHAIN, CREATE, &[Text(3, name)]);
     }
 
     /// Creates a base chain. It accepts or drops what no rule decides.
-    pub(super) fn add_base_chain(
+    pub(crate) fn add_base_chain(
         &mut self,
         name: &str,
         kind: &str,
@@ -140,23 +146,23 @@ impl<'a> Batch<'a> {
         self.message(NEWCHAIN, CREATE, &attributes);
     }
 
-    pub(super) fn delete_chain(&mut self, name: &str) {
+    pub(crate) fn delete_chain(&mut self, name: &str) {
         self.message(DELCHAIN, 0, &[Text(3, name)]);
     }
 
     /// Empties a chain.
-    pub(super) fn flush_chain(&mut self, name: &str) {
+    pub(crate) fn flush_chain(&mut self, name: &str) {
         self.message(DELRULE, 0, &[Text(2, name)]);
     }
 
     /// Appends a rule.
-    pub(super) fn add_rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Expressions<'_>)) {
+    pub(crate) fn add_rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Expressions<'_>)) {
         self.message(NEWRULE, CREATE | APPEND, &[Text(2, chain)])
             .nest(4, |list| expressions(&mut Expressions::new(list)));
     }
 
     /// Creates a set with keys of this size.
-    pub(super) fn add_set(&mut self, name: &str, key: usize, kind: Kind) {
+    pub(crate) fn add_set(&mut self, name: &str, key: usize, kind: Kind) {
         let flags = match kind {
             Kind::Plain => 0,
             Kind::Expiring(_) => TIMEOUT,
@@ -173,20 +179,20 @@ impl<'a> Batch<'a> {
         };
     }
 
-    pub(super) fn delete_set(&mut self, name: &str) {
+    pub(crate) fn delete_set(&mut self, name: &str) {
         self.message(DELSET, 0, &[Text(2, name)]);
     }
 
     /// Empties a set.
-    pub(super) fn flush_set(&mut self, name: &str) {
+    pub(crate) fn flush_set(&mut self, name: &str) {
         self.message(DELSETELEM, 0, &[Text(2, name)]);
     }
 
-    pub(super) fn add_elements(&mut self, set: &str, elements: &[Element]) {
+    pub(crate) fn add_elements(&mut self, set: &str, elements: &[Element]) {
         self.elements(NEWSETELEM, CREATE, set, elements);
     }
 
-    pub(super) fn delete_elements(&mut self, set: &str, elements: &[Element]) {
+    pub(crate) fn delete_elements(&mut self, set: &str, elements: &[Element]) {
         self.elements(DELSETELEM, 0, set, elements);
     }
 
@@ -201,35 +207,35 @@ impl<'a> Batch<'a> {
     }
 
     /// Creates a counter.
-    pub(super) fn add_counter(&mut self, name: &str) {
+    pub(crate) fn add_counter(&mut self, name: &str) {
         let zero = [U64(1, 0), U64(2, 0)];
         let attributes = [Text(2, name), U32(3, OBJECT_COUNTER), Nest(4, &zero)];
         self.message(NEWOBJ, CREATE, &attributes);
     }
 
-    pub(super) fn delete_counter(&mut self, name: &str) {
+    pub(crate) fn delete_counter(&mut self, name: &str) {
         self.message(DELOBJ, 0, &[Text(2, name), U32(3, OBJECT_COUNTER)]);
     }
 }
 
 /// The nftables of one network namespace.
-pub(super) struct Nftables(Netlink);
+pub(crate) struct Nftables(Netlink);
 
 impl Nftables {
     /// Those of the calling thread's namespace.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         Netlink::open(Some(netlink::NETFILTER)).map(Self)
     }
 
     /// Commits a transaction.
-    pub(super) fn commit(&self, mut batch: Batch<'_>) -> io::Result<()> {
+    pub(crate) fn commit(&self, mut batch: Batch<'_>) -> io::Result<()> {
         let end = [0, 0, 0, SUBSYSTEM as u8];
         batch.messages.begin(BATCH_END, 0, &end);
         self.0.send(&batch.messages)
     }
 
     /// Bytes and packets of a counter.
-    pub(super) fn counter(&self, table: &str, name: &str) -> io::Result<(u64, u64)> {
+    pub(crate) fn counter(&self, table: &str, name: &str) -> io::Result<(u64, u64)> {
         let mut messages = Messages::default();
         messages
             .begin(SUBSYSTEM << 8 | GETOBJ, 0, &[INET, 0, 0, 0])

@@ -27,38 +27,38 @@ const ADMIN_PROHIBITED: u8 = 3;
 
 /// What can be loaded: by which expression, and that one's parameters beside the register.
 #[derive(Clone, Copy)]
-pub(in crate::network) struct Load(&'static str, &'static [Attribute<'static>]);
+pub(crate) struct Load(&'static str, &'static [Attribute<'static>]);
 
 impl Load {
     /// Index of the interface on which the packet arrived.
-    pub(in crate::network) const IN_INTERFACE: Self = Self("meta", &[U32(2, 4)]);
+    pub(crate) const IN_INTERFACE: Self = Self("meta", &[U32(2, 4)]);
     /// Index of the interface on which it leaves.
-    pub(in crate::network) const OUT_INTERFACE: Self = Self("meta", &[U32(2, 5)]);
+    pub(crate) const OUT_INTERFACE: Self = Self("meta", &[U32(2, 5)]);
     /// Family, 1 byte.
-    pub(in crate::network) const FAMILY: Self = Self("meta", &[U32(2, 15)]);
+    pub(crate) const FAMILY: Self = Self("meta", &[U32(2, 15)]);
     /// Transport protocol, 1 byte.
-    pub(in crate::network) const PROTOCOL: Self = Self("meta", &[U32(2, 16)]);
+    pub(crate) const PROTOCOL: Self = Self("meta", &[U32(2, 16)]);
     /// State of the connection, as bits.
-    pub(in crate::network) const STATE: Self = Self("ct", &[U32(2, 0)]);
+    pub(crate) const STATE: Self = Self("ct", &[U32(2, 0)]);
     /// Status of the connection, as bits.
-    pub(in crate::network) const STATUS: Self = Self("ct", &[U32(2, 1)]);
+    pub(crate) const STATUS: Self = Self("ct", &[U32(2, 1)]);
     /// Addresses, by their offset from the start of the IP header, and their length.
-    pub(in crate::network) const SOURCE4: Self = Self("payload", &[NETWORK, U32(3, 12), U32(4, 4)]);
-    pub(in crate::network) const SOURCE6: Self = Self("payload", &[NETWORK, U32(3, 8), U32(4, 16)]);
-    pub(in crate::network) const DESTINATION4: Self =
+    pub(crate) const SOURCE4: Self = Self("payload", &[NETWORK, U32(3, 12), U32(4, 4)]);
+    pub(crate) const SOURCE6: Self = Self("payload", &[NETWORK, U32(3, 8), U32(4, 16)]);
+    pub(crate) const DESTINATION4: Self =
         Self("payload", &[NETWORK, U32(3, 16), U32(4, 4)]);
-    pub(in crate::network) const DESTINATION6: Self =
+    pub(crate) const DESTINATION6: Self =
         Self("payload", &[NETWORK, U32(3, 24), U32(4, 16)]);
     /// The last four bytes of an IPv6 source.
-    pub(in crate::network) const SOURCE6_END: Self =
+    pub(crate) const SOURCE6_END: Self =
         Self("payload", &[NETWORK, U32(3, 20), U32(4, 4)]);
     /// Destination port.
-    pub(in crate::network) const PORT: Self = Self("payload", &[TRANSPORT, U32(3, 2), U32(4, 2)]);
+    pub(crate) const PORT: Self = Self("payload", &[TRANSPORT, U32(3, 2), U32(4, 2)]);
 }
 
 /// A rule's verdict.
 #[derive(Clone, Debug)]
-pub(in crate::network) enum Verdict {
+pub(crate) enum Verdict {
     Drop,
     Accept,
     Return,
@@ -67,11 +67,11 @@ pub(in crate::network) enum Verdict {
 }
 
 impl Verdict {
-    pub(in crate::network) fn jump(chain: impl Into<String>) -> Self {
+    pub(crate) fn jump(chain: impl Into<String>) -> Self {
         Self::Jump(chain.into())
     }
 
-    pub(in crate::network) fn goto(chain: impl Into<String>) -> Self {
+    pub(crate) fn goto(chain: impl Into<String>) -> Self {
         Self::Goto(chain.into())
     }
 
@@ -91,7 +91,7 @@ impl Verdict {
 }
 
 /// The expressions of one rule.
-pub(in crate::network) struct Expressions<'a>(&'a mut Messages);
+pub(crate) struct Expressions<'a>(&'a mut Messages);
 
 impl<'a> Expressions<'a> {
     pub(super) fn new(list: &'a mut Messages) -> Self {
@@ -104,7 +104,7 @@ impl<'a> Expressions<'a> {
     }
 
     /// Loads a value into the registers from number `at` on.
-    pub(in crate::network) fn load(&mut self, Load(name, what): Load, at: u32) -> &mut Self {
+    pub(crate) fn load(&mut self, Load(name, what): Load, at: u32) -> &mut Self {
         self.add(name, &[&[U32(1, REGISTER + at)][..], what].concat())
     }
 
@@ -114,17 +114,17 @@ impl<'a> Expressions<'a> {
     }
 
     /// Continues if the value is equal.
-    pub(in crate::network) fn is(&mut self, what: Load, value: &[u8]) -> &mut Self {
+    pub(crate) fn is(&mut self, what: Load, value: &[u8]) -> &mut Self {
         self.load(what, 0).compare(EQUAL, value)
     }
 
     /// Continues if it is different.
-    pub(in crate::network) fn is_not(&mut self, what: Load, value: &[u8]) -> &mut Self {
+    pub(crate) fn is_not(&mut self, what: Load, value: &[u8]) -> &mut Self {
         self.load(what, 0).compare(NOT_EQUAL, value)
     }
 
     /// Continues if the bits of `mask` are equal.
-    pub(in crate::network) fn is_masked(
+    pub(crate) fn is_masked(
         &mut self,
         what: Load,
         mask: &[u8],
@@ -134,14 +134,14 @@ impl<'a> Expressions<'a> {
     }
 
     /// Continues if any of these bits is set in a number of 4 bytes.
-    pub(in crate::network) fn has_any(&mut self, what: Load, bits: u32) -> &mut Self {
+    pub(crate) fn has_any(&mut self, what: Load, bits: u32) -> &mut Self {
         self.load(what, 0)
             .mask(&bits.to_ne_bytes())
             .compare(NOT_EQUAL, &[0; 4])
     }
 
     /// Continues if none of them is set.
-    pub(in crate::network) fn has_none(&mut self, what: Load, bits: u32) -> &mut Self {
+    pub(crate) fn has_none(&mut self, what: Load, bits: u32) -> &mut Self {
         self.is_masked(what, &bits.to_ne_bytes(), &[0; 4])
     }
 
@@ -156,41 +156,41 @@ impl<'a> Expressions<'a> {
     }
 
     /// Continues if the destination port is in this range.
-    pub(in crate::network) fn has_port(&mut self, first: u16, last: u16) -> &mut Self {
+    pub(crate) fn has_port(&mut self, first: u16, last: u16) -> &mut Self {
         self.load(Load::PORT, 0)
             .compare(GREATER_OR_EQUAL, &first.to_be_bytes())
             .compare(LESS_OR_EQUAL, &last.to_be_bytes())
     }
 
     /// Puts a constant into the registers from number `at` on.
-    pub(in crate::network) fn constant(&mut self, value: &[u8], at: u32) -> &mut Self {
+    pub(crate) fn constant(&mut self, value: &[u8], at: u32) -> &mut Self {
         let value = Nest(2, &[Bytes(1, value)]);
         self.add("immediate", &[U32(1, REGISTER + at), value])
     }
 
     /// Continues if the registers' value is in a set.
-    pub(in crate::network) fn is_in(&mut self, set: &str) -> &mut Self {
+    pub(crate) fn is_in(&mut self, set: &str) -> &mut Self {
         self.add("lookup", &[Text(1, set), U32(2, REGISTER)])
     }
 
     /// Follows a map's verdict for the registers' value; continues if it has none.
-    pub(in crate::network) fn by_map(&mut self, map: &str) {
+    pub(crate) fn by_map(&mut self, map: &str) {
         let verdict = U32(3, VERDICT_REGISTER);
         self.add("lookup", &[Text(1, map), U32(2, REGISTER), verdict]);
     }
 
     /// Sets the packet's mark to the first register.
-    pub(in crate::network) fn mark_packet(&mut self) -> &mut Self {
+    pub(crate) fn mark_packet(&mut self) -> &mut Self {
         self.add("meta", &[U32(2, 3), U32(3, REGISTER)])
     }
 
     /// Sets the connection's mark to it.
-    pub(in crate::network) fn mark_connection(&mut self) -> &mut Self {
+    pub(crate) fn mark_connection(&mut self) -> &mut Self {
         self.add("ct", &[U32(2, 3), U32(4, REGISTER)])
     }
 
     /// Continues up to a rate of packets per second with this burst; or, with `over`, above it.
-    pub(in crate::network) fn packet_rate(
+    pub(crate) fn packet_rate(
         &mut self,
         rate: u64,
         burst: u32,
@@ -200,7 +200,7 @@ impl<'a> Expressions<'a> {
     }
 
     /// Continues above a rate of bytes per second.
-    pub(in crate::network) fn over_byte_rate(&mut self, rate: u64, burst: u32) -> &mut Self {
+    pub(crate) fn over_byte_rate(&mut self, rate: u64, burst: u32) -> &mut Self {
         self.rate(rate, burst, 1, true)
     }
 
@@ -211,17 +211,17 @@ impl<'a> Expressions<'a> {
     }
 
     /// Counts the connections through this rule and continues if there are more than `most`.
-    pub(in crate::network) fn over_connections(&mut self, most: u32) -> &mut Self {
+    pub(crate) fn over_connections(&mut self, most: u32) -> &mut Self {
         self.add("connlimit", &[U32(1, most), U32(2, 1)])
     }
 
     /// Counts with a named counter.
-    pub(in crate::network) fn count(&mut self, counter: &str) -> &mut Self {
+    pub(crate) fn count(&mut self, counter: &str) -> &mut Self {
         self.add("objref", &[U32(1, super::OBJECT_COUNTER), Text(2, counter)])
     }
 
     /// Reports the packet's first bytes to a netlink group.
-    pub(in crate::network) fn report(&mut self, group: u16, bytes: u32) -> &mut Self {
+    pub(crate) fn report(&mut self, group: u16, bytes: u32) -> &mut Self {
         let at_once = Bytes(4, &[0, 1]);
         self.add(
             "log",
@@ -230,17 +230,17 @@ impl<'a> Expressions<'a> {
     }
 
     /// Rejects as prohibited: EHOSTUNREACH over IPv4, EACCES over IPv6.
-    pub(in crate::network) fn prohibit(&mut self) {
+    pub(crate) fn prohibit(&mut self) {
         self.reject(ICMPX, ADMIN_PROHIBITED);
     }
 
     /// Rejects as unreachable: EHOSTUNREACH over both, and invisible for UDP.
-    pub(in crate::network) fn say_unreachable(&mut self) {
+    pub(crate) fn say_unreachable(&mut self) {
         self.reject(ICMPX, HOST_UNREACHABLE);
     }
 
     /// Resets the connection. TCP only.
-    pub(in crate::network) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.reject(TCP_RESET, 0);
     }
 
@@ -249,11 +249,11 @@ impl<'a> Expressions<'a> {
     }
 
     /// Rewrites the source to the address of the outgoing interface.
-    pub(in crate::network) fn masquerade(&mut self) {
+    pub(crate) fn masquerade(&mut self) {
         self.add("masq", &[]);
     }
 
-    pub(in crate::network) fn verdict(&mut self, verdict: Verdict) {
+    pub(crate) fn verdict(&mut self, verdict: Verdict) {
         let verdict = verdict.attributes();
         let data = [Nest(2, &verdict)];
         self.add("immediate", &[U32(1, VERDICT_REGISTER), Nest(2, &data)]);

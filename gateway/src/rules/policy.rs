@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use super::sandbox::Names;
 use super::{DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE};
-use crate::network::link::octets;
-use crate::network::nft::{Batch, Element, Expressions, Load, Nftables, Verdict};
+use crate::link::octets;
+use crate::nft::{Batch, Element, Expressions, Load, Nftables, Verdict};
 use crate::protocol::{KernelPolicy, Prefix, Prefixed, Protocol, Resolved};
 
 pub(super) fn add_policy(
@@ -83,7 +83,7 @@ pub(super) fn add_policy(
 }
 
 /// Allows an address from now on for some time, renewing entries that exist or have just expired.
-pub(in crate::network) fn allow(
+pub(crate) fn allow(
     nftables: &Nftables,
     slot: u32,
     resolved: &Resolved,
@@ -119,10 +119,10 @@ fn set_of(address: IpAddr) -> &'static str {
 }
 
 /// An address, a protocol, and a port, or 0 for all.
-pub(in crate::network) type Entry = (IpAddr, Protocol, u16);
+pub(crate) type Entry = (IpAddr, Protocol, u16);
 
 /// The entries that allow an address.
-pub(in crate::network) fn entries(resolved: &Resolved) -> impl Iterator<Item = Entry> {
+pub(crate) fn entries(resolved: &Resolved) -> impl Iterator<Item = Entry> {
     let (address, protocol) = (resolved.address, resolved.protocol);
     let ports = match resolved.is_any_port() {
         true => 0..=0,

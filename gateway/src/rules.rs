@@ -23,24 +23,24 @@ mod sandbox;
 use std::io;
 use std::net::IpAddr;
 
-pub(super) use self::policy::{Entry, allow, entries};
-pub(super) use self::sandbox::{add, counted, remove, replace};
-use super::address::{Addresses, UPLINK};
-use super::link::octets;
-use super::nft::{Batch, Expressions, Hook, Kind, Load, Nftables, Verdict};
-use super::ranges::forbidden;
+pub(crate) use self::policy::{Entry, allow, entries};
+pub(crate) use self::sandbox::{add, counted, remove, replace};
+use crate::address::{Addresses, UPLINK};
+use crate::link::octets;
+use crate::nft::{Batch, Expressions, Hook, Kind, Load, Nftables, Verdict};
+use crate::ranges::forbidden;
 use crate::protocol::{Prefix, Protocol};
 
 /// The gateway's only table.
-pub(super) const TABLE: &str = "hearth";
+pub(crate) const TABLE: &str = "hearth";
 /// Netlink group of the reports.
-pub(super) const GROUP: u16 = 1;
+pub(crate) const GROUP: u16 = 1;
 /// Bytes reported of a packet: IP and transport headers.
 const REPORTED: u32 = 128;
 /// Reports per second and sandbox: protects the server, which reads them all. Counting refusals is unlimited.
 const REPORTS: (u64, u32) = (50, 50);
 /// Most addresses, times ports, of one sandbox's resolved names. Protects the kernel's memory.
-pub(super) const RESOLVED_ENTRIES: u32 = 4096;
+pub(crate) const RESOLVED_ENTRIES: u32 = 4096;
 /// Bytes that may exceed the rate in a burst: a few of the largest packets a device accepts.
 const BURST_BYTES: u32 = 512 << 10;
 
@@ -89,7 +89,7 @@ impl Prefix {
 }
 
 /// Installs the gateway's own rules. `permitted` are the node administrator's exceptions.
-pub(super) fn set_up(
+pub(crate) fn set_up(
     nftables: &Nftables,
     addresses: &Addresses,
     permitted: &[Prefix],
@@ -193,7 +193,7 @@ pub(super) fn set_up(
 }
 
 /// Installs the rules for `interface` in the host's own namespace. They disappear with `nftables`.
-pub(super) fn join(
+pub(crate) fn join(
     nftables: &Nftables,
     interface: u32,
     table: &str,
@@ -249,5 +249,12 @@ pub(super) fn join(
                 .masquerade();
         });
     }
+    nftables.commit(batch)
+}
+
+/// Removes what [`join`] has installed.
+pub(crate) fn leave(nftables: &Nftables, table: &str) -> io::Result<()> {
+    let mut batch = Batch::new(table);
+    batch.delete_table();
     nftables.commit(batch)
 }

@@ -6,11 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use crate::protocol::Prefix;
-use crate::settings::NetworkSettings;
+use crate::settings::Settings;
 
 /// Index of the gateway's interface to the host; added to a slot for the interface to its sandbox.
-pub(super) const UPLINK: u32 = 1000;
-pub(super) const INTERFACE: u32 = UPLINK;
+pub(crate) const UPLINK: u32 = 1000;
+pub(crate) const INTERFACE: u32 = UPLINK;
 /// Bits of an address that distinguish the sandboxes of one Hearth: enough for every possible sandbox.
 const SHARE_BITS: u8 = 12;
 const SLOT_BITS: u32 = (1 << SHARE_BITS) - 1;
@@ -19,7 +19,7 @@ const LONGEST: u8 = 28;
 
 /// The addresses of slots.
 #[derive(Debug, Clone)]
-pub(super) struct Addresses {
+pub(crate) struct Addresses {
     block: Prefix,
     block6: Prefix,
     first: u32,
@@ -28,7 +28,7 @@ pub(super) struct Addresses {
 
 impl Addresses {
     /// All of the configured addresses.
-    pub(super) fn new(settings: &NetworkSettings) -> Result<Self, String> {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, String> {
         let (block, block6) = (settings.block, settings.block6);
         match (block.address(), block6.address()) {
             (IpAddr::V4(first), IpAddr::V6(first6))
@@ -46,7 +46,7 @@ impl Addresses {
     }
 
     /// The share of the Hearth with this number on the host, if there are enough.
-    pub(super) fn share(&self, number: u32) -> Option<Self> {
+    pub(crate) fn share(&self, number: u32) -> Option<Self> {
         let length = self.block.length().max(32 - SHARE_BITS);
         let shares = 1_u32 << (length - self.block.length());
         if number >= shares {
@@ -63,19 +63,19 @@ impl Addresses {
     }
 
     /// The share as prefixes.
-    pub(super) fn blocks(&self) -> [Prefix; 2] {
+    pub(crate) fn blocks(&self) -> [Prefix; 2] {
         [self.block, self.block6]
     }
 
     /// The addresses of a slot; slot 0 is the gateway.
-    pub(super) fn of(&self, slot: u32) -> [IpAddr; 2] {
+    pub(crate) fn of(&self, slot: u32) -> [IpAddr; 2] {
         let four = Ipv4Addr::from_bits(self.four(slot));
         let six = Ipv6Addr::from_bits(self.first6 | u128::from(self.four(slot)));
         [four.into(), six.into()]
     }
 
     /// The mark of a slot's connections: the last four bytes of its addresses as a register holds them.
-    pub(super) fn mark(&self, slot: u32) -> u32 {
+    pub(crate) fn mark(&self, slot: u32) -> u32 {
         u32::from_ne_bytes(self.four(slot).to_be_bytes())
     }
 
@@ -94,7 +94,7 @@ impl Addresses {
 }
 
 /// The free slots.
-pub(super) struct Slots {
+pub(crate) struct Slots {
     /// Returned slots. They are reused last, so that late packets meet no other sandbox.
     free: VecDeque<u32>,
     next: u32,
@@ -102,7 +102,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub(super) fn new(addresses: &Addresses) -> Self {
+    pub(crate) fn new(addresses: &Addresses) -> Self {
         let (next, most) = addresses.slots().into_inner();
         Self {
             free: VecDeque::new(),
@@ -111,7 +111,7 @@ impl Slots {
         }
     }
 
-    pub(super) fn take(&mut self) -> Option<u32> {
+    pub(crate) fn take(&mut self) -> Option<u32> {
         if self.next <= self.most {
             self.next += 1;
             return Some(self.next - 1);
@@ -119,7 +119,7 @@ impl Slots {
         self.free.pop_front()
     }
 
-    pub(super) fn put(&mut self, slot: u32) {
+    pub(crate) fn put(&mut self, slot: u32) {
         self.free.push_back(slot);
     }
 }
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn every_slot_has_addresses_of_its_own() {
-        let settings = NetworkSettings {
+        let settings = Settings {
             block: Prefix::new(Ipv4Addr::new(10, 0, 0, 16).into(), 28).unwrap(),
-            ..NetworkSettings::default()
+            ..Settings::default()
         };
         let addresses = Addresses::new(&settings).unwrap();
         let gateway = addresses.of(0);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_hearth_has_a_share() {
-        let all = Addresses::new(&NetworkSettings::default()).unwrap();
+        let all = Addresses::new(&Settings::default()).unwrap();
         let third = all.share(2).unwrap();
         assert_eq!(third.of(0)[0].to_string(), "198.19.32.1");
         assert_eq!(third.of(9)[1].to_string(), "fd68:6561:7274:68::c613:2009");
@@ -171,10 +171,10 @@ mod tests {
     fn a_block_must_have_room() {
         for (block, block6) in [("10.0.0.0", 96), ("fd00::", 96), ("10.0.0.0", 97)] {
             let length = if block6 == 96 { 29 } else { 18 };
-            let settings = NetworkSettings {
+            let settings = Settings {
                 block: Prefix::new(block.parse().unwrap(), length).unwrap(),
                 block6: Prefix::new(Ipv6Addr::LOCALHOST.into(), block6).unwrap(),
-                permitted: Vec::new(),
+                ..Settings::default()
             };
             assert!(Addresses::new(&settings).is_err(), "{settings:?}");
         }

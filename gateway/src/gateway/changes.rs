@@ -5,11 +5,13 @@ use std::io;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use hearth_host::SandboxError;
+use hearth_host::protocol::Key;
+
 use super::Gateway;
-use crate::SandboxError;
-use crate::network::connections::Connection;
-use crate::network::rules::{self, Entry, entries};
-use crate::protocol::{Counters, KernelPolicy, Key, Prefix, Resolved};
+use crate::connections::Connection;
+use crate::rules::{self, Entry, entries};
+use crate::protocol::{Counters, KernelPolicy, Prefix, Resolved};
 
 /// For how long after a change of rules the old ones may still apply to packets.
 const IN_FLIGHT: Duration = Duration::from_millis(2);

@@ -1,14 +1,14 @@
 //! Where the kernel reports what it refused (`NFLOG`), and which connections have begun and ended: a netlink socket, set up here
 //! and read by the server, which may do nothing else with it: netlink asks who made a socket and who uses it, and both must be
-//! root.
+//! allowed to administer the network.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::net::{netlink, sockopt};
 
-use super::netlink::Attribute::Bytes;
-use super::netlink::Netlink;
+use crate::netlink::Attribute::Bytes;
+use crate::netlink::Netlink;
 
 /// `NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG`.
 const CONFIG: u16 = 4 << 8 | 1;
@@ -25,7 +25,7 @@ const CONNECTIONS: u32 = 1 | 4;
 const BUFFER: usize = 1 << 20;
 
 /// Opens one in the calling thread's network namespace.
-pub(super) fn open(group: u16) -> io::Result<OwnedFd> {
+pub(crate) fn open(group: u16) -> io::Result<OwnedFd> {
     let socket = Netlink::open_in_groups(Some(netlink::NETFILTER), CONNECTIONS)?;
     let group = group.to_be_bytes();
     let head = [0, 0, group[0], group[1]];

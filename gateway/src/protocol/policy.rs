@@ -1,6 +1,6 @@
-//! A sandbox's outbound policy as the host process gets it: addresses, ports and limits. Resolving names is the server's.
+//! A sandbox's outbound policy as the gateway gets it: addresses, ports and limits. Resolving names is the server's.
 //!
-//! A policy has no fixed size: it comes as a sealed memfd, or in the [`Papers`](super::Papers) of a new sandbox.
+//! A policy has no fixed size: it comes as a sealed memfd, that of a new sandbox by way of the host process.
 //!
 //! One file: each type stands beside its checks and its one encoded form, so that a change of one shows the others.
 
@@ -9,11 +9,11 @@ use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use hearth_host::protocol::PapersError;
+use hearth_host::memfd::sealed;
+use hearth_host::protocol::papers::read_sealed;
 use hearth_init::fields::{FieldError, Fields};
 use hearth_init::fields_of;
-
-use super::papers::{PapersError, read_sealed};
-use crate::memfd::sealed;
 
 /// Most prefixes of a policy, and most addresses of its resolved names. Protects the kernel's memory.
 const PREFIXES_MAX: usize = 256;
@@ -144,7 +144,7 @@ impl Resolved {
         *self.ports.start() <= 1 && *self.ports.end() == u16::MAX
     }
 
-    /// Whether the host process accepts it.
+    /// Whether the gateway accepts it.
     #[must_use]
     pub fn is_acceptable(&self) -> bool {
         self.ttl <= TTL_MAX

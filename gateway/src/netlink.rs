@@ -1,19 +1,19 @@
 //! Netlink: messages of attributes to the kernel, which has acted on them when sending returns.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 /// Flags of requests (`linux/netlink.h`).
-pub(super) const REQUEST: u16 = 0x1;
+pub(crate) const REQUEST: u16 = 0x1;
 const ACK: u16 = 0x4;
-pub(super) const CREATE: u16 = 0x400;
-pub(super) const EXCLUSIVE: u16 = 0x200;
-pub(super) const APPEND: u16 = 0x800;
-pub(super) const DUMP: u16 = 0x300;
+pub(crate) const CREATE: u16 = 0x400;
+pub(crate) const EXCLUSIVE: u16 = 0x200;
+pub(crate) const APPEND: u16 = 0x800;
+pub(crate) const DUMP: u16 = 0x300;
 
 /// Message types of every protocol.
 const ERROR: u16 = 2;
@@ -28,7 +28,7 @@ const SEND_BUFFER: usize = 4 << 20;
 
 /// An attribute of a message: its kind, which depends on what it is part of, and its value.
 #[derive(Clone, Copy)]
-pub(super) enum Attribute<'a> {
+pub(crate) enum Attribute<'a> {
     /// Bytes as they are.
     Bytes(u16, &'a [u8]),
     /// Adds a number in network byte order, as netfilter expects.
@@ -45,14 +45,14 @@ pub(super) enum Attribute<'a> {
 
 /// A message, or several in a row.
 #[derive(Default)]
-pub(super) struct Messages {
+pub(crate) struct Messages {
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl Messages {
     /// Starts a message with its type, flags and fixed header.
-    pub(super) fn begin(&mut self, kind: u16, flags: u16, fixed: &[u8]) -> &mut Self {
+    pub(crate) fn begin(&mut self, kind: u16, flags: u16, fixed: &[u8]) -> &mut Self {
         self.start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
         self.bytes.extend_from_slice(&kind.to_ne_bytes());
@@ -64,7 +64,7 @@ impl Messages {
     }
 
     /// Adds attributes.
-    pub(super) fn put(&mut self, attributes: &[Attribute<'_>]) -> &mut Self {
+    pub(crate) fn put(&mut self, attributes: &[Attribute<'_>]) -> &mut Self {
         for attribute in attributes {
             match *attribute {
                 Attribute::Bytes(kind, value) => self.attribute(kind, value),
@@ -81,7 +81,7 @@ impl Messages {
     }
 
     /// Adds an attribute that holds what `fill` adds.
-    pub(super) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) {
+    pub(crate) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) {
         let at = self.bytes.len();
         self.attribute(kind | NESTED, &[]);
         fill(self);
@@ -106,17 +106,22 @@ impl Messages {
     }
 }
 
-/// A netlink socket in the network namespace of the thread that created it.
-pub(super) struct Netlink(OwnedFd);
+/// A netlink socket of the network namespace in which it was opened.
+pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
     /// None means `NETLINK_ROUTE`.
-    pub(super) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
+    pub(crate) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
         Self::open_in_groups(protocol, 0)
     }
 
+    /// One that was opened elsewhere, non-blocking.
+    pub(crate) fn by(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+
     /// One that also gets what the kernel reports to these groups.
-    pub(super) fn open_in_groups(protocol: Option<Protocol>, groups: u32) -> io::Result<Self> {
+    pub(crate) fn open_in_groups(protocol: Option<Protocol>, groups: u32) -> io::Result<Self> {
         let socket = rustix::net::socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,
@@ -130,7 +135,7 @@ impl Netlink {
     }
 
     /// Sends one message, which the kernel acknowledges: its kind, further flags, what precedes its attributes, and these.
-    pub(super) fn request(
+    pub(crate) fn request(
         &self,
         kind: u16,
         flags: u16,
@@ -146,12 +151,12 @@ impl Netlink {
     ///
     /// # Errors
     /// The first error that the kernel reported.
-    pub(super) fn send(&self, messages: &Messages) -> io::Result<()> {
+    pub(crate) fn send(&self, messages: &Messages) -> io::Result<()> {
         self.ask(messages, |_, _| {})
     }
 
     /// Sends messages and calls back with each answer: its type and what follows its header.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         messages: &Messages,
         mut answer: impl FnMut(u16, &[u8]),
@@ -183,8 +188,14 @@ impl Netlink {
         }
     }
 
-    pub(super) fn into_fd(self) -> OwnedFd {
+    pub(crate) fn into_fd(self) -> OwnedFd {
         self.0
+    }
+}
+
+impl AsFd for Netlink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
@@ -198,7 +209,7 @@ fn split(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
 }
 
 /// The value of an attribute among attributes, the kernel's or [nested](Messages::nest).
-pub(super) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+pub(crate) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     while let [l0, l1, k0, k1, ..] = *bytes {
         let length = usize::from(u16::from_ne_bytes([l0, l1]));
         let value = bytes.get(4..length)?;
@@ -211,7 +222,7 @@ pub(super) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
 }
 
 /// A number in network byte order in such an attribute.
-pub(super) fn number(bytes: &[u8], wanted: u16) -> Option<u64> {
+pub(crate) fn number(bytes: &[u8], wanted: u16) -> Option<u64> {
     let value: [u8; 8] = attribute(bytes, wanted)?.try_into().ok()?;
     Some(u64::from_be_bytes(value))
 }

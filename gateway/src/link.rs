@@ -2,12 +2,12 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use rustix::net::AddressFamily;
 
-use super::netlink::Attribute::{Bytes, Nest, Raw, Text};
-use super::netlink::{CREATE, EXCLUSIVE, Netlink};
+use crate::netlink::Attribute::{Bytes, Nest, Raw, Text};
+use crate::netlink::{CREATE, EXCLUSIVE, Netlink};
 use crate::protocol::Prefix;
 
 const NEWLINK: u16 = 16;
@@ -44,23 +44,34 @@ const RT_SCOPE_LINK: u8 = 253;
 const RTN_UNICAST: u8 = 1;
 
 /// One end of a veth pair.
-pub(super) struct End<'a> {
-    pub(super) name: &'a str,
+pub(crate) struct End<'a> {
+    pub(crate) name: &'a str,
     /// Its index, which must be free in the namespace; 0 for any.
-    pub(super) index: u32,
+    pub(crate) index: u32,
 }
 
 /// Manages links, addresses and routes of one network namespace.
-pub(super) struct Route(Netlink);
+pub(crate) struct Route(Netlink);
 
 impl Route {
     /// Those of the calling thread's namespace.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         Netlink::open(None).map(Self)
     }
 
+    /// Those of the namespace in which this socket was opened.
+    pub(crate) fn by(socket: OwnedFd) -> Self {
+        Self(Netlink::by(socket))
+    }
+
+    /// The index of a link.
+    pub(crate) fn index_of(&self, name: &str) -> io::Result<u32> {
+        // Any socket will do for the request.
+        Ok(rustix::net::netdevice::name_to_index(&self.0, name)?)
+    }
+
     /// Creates a pair, with its second end in another network namespace.
-    pub(super) fn pair(&self, here: &End<'_>, there: &End<'_>, ns: impl AsFd) -> io::Result<()> {
+    pub(crate) fn pair(&self, here: &End<'_>, there: &End<'_>, ns: impl AsFd) -> io::Result<()> {
         let peer = [
             Raw(&link(there.index, NOARP)),
             Text(IFLA_IFNAME, there.name),
@@ -82,17 +93,17 @@ impl Route {
     }
 
     /// Brings a link up.
-    pub(super) fn up(&self, index: u32) -> io::Result<()> {
+    pub(crate) fn up(&self, index: u32) -> io::Result<()> {
         self.0.request(NEWLINK, 0, &link(index, UP), &[])
     }
 
     /// Removes a link and with it the other end of its pair.
-    pub(super) fn remove(&self, index: u32) -> io::Result<()> {
+    pub(crate) fn remove(&self, index: u32) -> io::Result<()> {
         self.0.request(DELLINK, 0, &link(index, 0), &[])
     }
 
     /// Assigns an address to a link.
-    pub(super) fn address(&self, index: u32, address: IpAddr) -> io::Result<()> {
+    pub(crate) fn address(&self, index: u32, address: IpAddr) -> io::Result<()> {
         let length = Prefix::host(address).length();
         let head = [[family(address), length, 0, 0], index.to_ne_bytes()].concat();
         let bytes = octets(address);
@@ -106,7 +117,7 @@ impl Route {
     }
 
     /// Adds a route to a prefix over a link, with this source address.
-    pub(super) fn route(&self, index: u32, to: Prefix, from: Option<IpAddr>) -> io::Result<()> {
+    pub(crate) fn route(&self, index: u32, to: Prefix, from: Option<IpAddr>) -> io::Result<()> {
         // IPv6 knows one scope only.
         let scope = if to.address().is_ipv4() {
             RT_SCOPE_LINK
@@ -139,7 +150,7 @@ fn link(index: u32, flags: u32) -> Vec<u8> {
 }
 
 /// `AF_INET` or `AF_INET6`.
-pub(super) fn family(address: IpAddr) -> u8 {
+pub(crate) fn family(address: IpAddr) -> u8 {
     let family = match address {
         IpAddr::V4(_) => AddressFamily::INET,
         IpAddr::V6(_) => AddressFamily::INET6,
@@ -148,7 +159,7 @@ pub(super) fn family(address: IpAddr) -> u8 {
 }
 
 /// An address in network byte order.
-pub(super) fn octets(address: IpAddr) -> Vec<u8> {
+pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(v4) => v4.octets().to_vec(),
         IpAddr::V6(v6) => v6.octets().to_vec(),

@@ -4,9 +4,9 @@ use std::io;
 
 use super::policy::add_policy;
 use super::{BURST_BYTES, GROUP, IPV6, LIMIT, REPORTED, REPORTS, RESOLVED_ENTRIES, TABLE};
-use crate::network::address::{Addresses, INTERFACE};
-use crate::network::link::octets;
-use crate::network::nft::{Batch, Element, Expressions, Kind, Load, Nftables, Verdict};
+use crate::address::{Addresses, INTERFACE};
+use crate::link::octets;
+use crate::nft::{Batch, Element, Expressions, Kind, Load, Nftables, Verdict};
 use crate::protocol::{KernelPolicy, NetworkLimits, Prefix, Protocol};
 
 /// Names of one sandbox's objects.
@@ -58,7 +58,7 @@ impl Names {
 }
 
 /// Adds a sandbox.
-pub(in crate::network) fn add(
+pub(crate) fn add(
     nftables: &Nftables,
     slot: u32,
     addresses: &Addresses,
@@ -100,7 +100,7 @@ pub(in crate::network) fn add(
 }
 
 /// Removes it.
-pub(in crate::network) fn remove(
+pub(crate) fn remove(
     nftables: &Nftables,
     slot: u32,
     addresses: &Addresses,
@@ -125,7 +125,7 @@ pub(in crate::network) fn remove(
 }
 
 /// Replaces a sandbox's policy. Limits keep their counts unless they change.
-pub(in crate::network) fn replace(
+pub(crate) fn replace(
     nftables: &Nftables,
     slot: u32,
     addresses: &Addresses,
@@ -150,7 +150,7 @@ pub(in crate::network) fn replace(
 }
 
 /// The kernel's counters: bytes and packets out, in, connections, refused packets.
-pub(in crate::network) fn counted(nftables: &Nftables, slot: u32) -> io::Result<[(u64, u64); 4]> {
+pub(crate) fn counted(nftables: &Nftables, slot: u32) -> io::Result<[(u64, u64); 4]> {
     let mut all = [(0, 0); 4];
     for (one, name) in all.iter_mut().zip(Names(slot).counters()) {
         *one = nftables.counter(TABLE, &name)?;

@@ -1,0 +1,95 @@
+//! What must be opened within a sandbox's network namespace, which only root may enter. The gateway does the rest by it.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, netlink};
+use rustix::thread::ThreadNameSpaceType;
+
+/// The address of the resolver in a sandbox.
+const RESOLVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 53);
+/// Connections to the resolver that may wait to be accepted.
+const BACKLOG: i32 = 16;
+/// New interfaces get no link-local address: nobody would answer there.
+const NO_LINK_LOCAL: (&str, &str) = ("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
+
+/// What was opened in a sandbox's network namespace.
+pub(crate) struct Inside {
+    /// The namespace, and netlink sockets in it: for [`ToGateway::Attach`](crate::protocol::ToGateway::Attach).
+    pub(crate) handles: [OwnedFd; 3],
+    /// The UDP socket and the TCP listener at which it asks for names.
+    pub(crate) resolver: [OwnedFd; 2],
+}
+
+impl Inside {
+    /// That of the sandbox with this PID 1.
+    pub(crate) fn open(init: &OwnedFd) -> io::Result<Self> {
+        within(init, || {
+            no_link_local()?;
+            Ok(Self {
+                handles: [
+                    fs::File::open("/proc/thread-self/ns/net")?.into(),
+                    socket(AddressFamily::NETLINK, SocketType::RAW, None)?,
+                    socket(
+                        AddressFamily::NETLINK,
+                        SocketType::RAW,
+                        Some(netlink::SOCK_DIAG),
+                    )?,
+                ],
+                resolver: [
+                    resolver(SocketType::DGRAM, None)?,
+                    resolver(SocketType::STREAM, Some(BACKLOG))?,
+                ],
+            })
+        })
+    }
+}
+
+/// Runs something in the network namespace of a process, on a thread that ends afterwards.
+fn within<T: Send>(
+    process: &OwnedFd,
+    what: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
+    let enter = || {
+        let network = ThreadNameSpaceType::NETWORK;
+        rustix::thread::move_into_thread_name_spaces(process.as_fd(), network)?;
+        what()
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, enter)?;
+        thread
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("a thread has panicked")))
+    })
+}
+
+/// Keeps new interfaces of the calling thread's network namespace from getting a link-local address. Without IPv6 they
+/// get none anyway.
+fn no_link_local() -> io::Result<()> {
+    match fs::write(NO_LINK_LOCAL.0, NO_LINK_LOCAL.1) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+fn socket(
+    family: AddressFamily,
+    kind: SocketType,
+    protocol: Option<Protocol>,
+) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(family, kind, flags, protocol)?)
+}
+
+fn resolver(kind: SocketType, backlog: Option<i32>) -> io::Result<OwnedFd> {
+    let socket = socket(AddressFamily::INET, kind, None)?;
+    // The sandbox may not have brought its loopback up yet.
+    rustix::net::sockopt::set_ip_freebind(&socket, true)?;
+    rustix::net::bind(&socket, &RESOLVER)?;
+    if let Some(backlog) = backlog {
+        rustix::net::listen(&socket, backlog)?;
+    }
+    Ok(socket)
+}
