@@ -135,10 +135,7 @@ impl Gateway {
         }
         let remover = Remover {
             route: Route::open().map_err(failed("rtnetlink"))?,
-            connections: [
-                Connections::open().map_err(failed("conntrack"))?,
-                of_host,
-            ],
+            connections: [Connections::open().map_err(failed("conntrack"))?, of_host],
         };
         let gateway = Self {
             slots: Slots::new(&addresses),

@@ -7,11 +7,11 @@ mod signals;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use hearth_host::GATEWAY_USER;
 use hearth_host::process::filter::Failure;
 use hearth_host::process::{privileges, socket_of_stdin, sys};
 use hearth_host::protocol::papers::read_sealed;
 use hearth_host::protocol::{Message as _, PapersError, ToGateway};
-use hearth_host::GATEWAY_USER;
 use hearth_init::fields::Fields as _;
 use hearth_init::wire;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
@@ -65,7 +65,7 @@ fn step<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> GatewayErro
 
 impl Process {
     /// Takes what the host process passes on, opens what only root may, and drops what the gateway does not need. The process
-    /// must have one thread only. What is left to be dropped: [`Self::serve`].
+    /// must have one thread only. What is left to be dropped: [`Self::lock_down`].
     ///
     /// # Errors
     /// [`GatewayError`].
@@ -79,11 +79,9 @@ impl Process {
         let mut bytes = [0; ToGateway::BYTES];
         let (length, fds) = wire::receive(&host, &mut bytes).map_err(step("the socket"))?;
         let mut fds = fds.into_iter();
-        let (Ok(ToGateway::Start), Some(settings), Some(server)) = (
-            ToGateway::decode(&bytes[..length]),
-            fds.next(),
-            fds.next(),
-        ) else {
+        let (Ok(ToGateway::Start), Some(settings), Some(server)) =
+            (ToGateway::decode(&bytes[..length]), fds.next(), fds.next())
+        else {
             return Err(GatewayError::Unexpected);
         };
         let settings = read_sealed(settings)?;
@@ -110,18 +108,24 @@ impl Process {
         })
     }
 
-    /// Drops the rest: system calls but those it makes, and files but one directory of settings of the host's network. Then
-    /// does what it is for until the host process is gone.
+    /// Drops the rest: files but one directory of settings of the host's network, and system calls but those it makes.
     ///
     /// # Errors
     /// [`GatewayError`].
-    pub fn serve(self) -> Result<(), GatewayError> {
+    pub fn lock_down(&self) -> Result<(), GatewayError> {
         let opened = self.opened.as_ref().ok();
         let directory = opened.and_then(|opened| opened.gateway.directory());
         // 7. Files, ports and signals, by Landlock.
         lock_down::restrict_files(directory).map_err(GatewayError::LockDown)?;
         // 8. System calls, last.
-        lock_down::restrict_calls().map_err(GatewayError::LockDown)?;
+        lock_down::restrict_calls().map_err(GatewayError::LockDown)
+    }
+
+    /// Does what it is for until the host process is gone.
+    ///
+    /// # Errors
+    /// [`GatewayError::Serve`].
+    pub fn serve(self) -> Result<(), GatewayError> {
         Ok(serve::serve(self.host, self.server, self.opened)?)
     }
 }

@@ -28,8 +28,8 @@ pub(crate) use self::sandbox::{add, counted, remove, replace};
 use crate::address::{Addresses, UPLINK};
 use crate::link::octets;
 use crate::nft::{Batch, Expressions, Hook, Kind, Load, Nftables, Verdict};
-use crate::ranges::forbidden;
 use crate::protocol::{Prefix, Protocol};
+use crate::ranges::forbidden;
 
 /// The gateway's only table.
 pub(crate) const TABLE: &str = "hearth";

@@ -144,7 +144,9 @@ impl Serving {
         let policy = KernelPolicy::open(policy).map_err(SandboxError::specification)?;
         let inside = Inside::of(fds).ok_or_else(missing)?;
         let gateway = self.gateway.as_mut();
-        gateway.ok_or_else(unavailable)?.attach(key, inside, &policy)
+        gateway
+            .ok_or_else(unavailable)?
+            .attach(key, inside, &policy)
     }
 
     /// Takes a sandbox's network away. Says so when nothing is left of it.
@@ -164,7 +166,8 @@ impl Serving {
         if let Some(gateway) = &mut self.gateway {
             gateway.removed(remnant);
         }
-        self.host.send(FromGateway::Detached(remnant.key), Vec::new());
+        self.host
+            .send(FromGateway::Detached(remnant.key), Vec::new());
     }
 
     fn hear_remover(&mut self) {
@@ -208,8 +211,8 @@ impl Serving {
         match request {
             Request::SetPolicy(_, key) => {
                 let policy = fds.into_iter().next();
-                let policy = policy
-                    .ok_or_else(|| SandboxError::step("policy", rustix::io::Errno::MFILE))?;
+                let policy =
+                    policy.ok_or_else(|| SandboxError::step("policy", rustix::io::Errno::MFILE))?;
                 let policy = KernelPolicy::open(policy).map_err(SandboxError::specification)?;
                 gateway.set_policy(key, &policy)?;
             }

@@ -86,7 +86,12 @@ impl<O: Message, I: Message> Peer<O, I> {
             true => EventFlags::IN | EventFlags::OUT,
             false => EventFlags::IN,
         };
-        Ok(epoll::modify(epoll, &self.socket, EventData::new_u64(self.token), flags)?)
+        Ok(epoll::modify(
+            epoll,
+            &self.socket,
+            EventData::new_u64(self.token),
+            flags,
+        )?)
     }
 
     /// Neither sends nor receives any more, and is taken out of this epoll.

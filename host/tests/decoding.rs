@@ -4,12 +4,11 @@
 //! `cargo test` runs a bounded number of random cases; `cargo bolero test -p hearth-host --test decoding arbitrary_bytes`
 //! fuzzes.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use hearth_host::protocol::request::{Order, Target};
 use hearth_host::protocol::{
-    Counters, Malformed, Papers, Protocol, REPLY_BYTES, REQUEST_BYTES, Reply, Request, Resolved,
+    FromGateway, Malformed, Message, Papers, REPLY_BYTES, REQUEST_BYTES, Reply, Request, ToGateway,
 };
 use hearth_host::{Capability, SandboxError};
 use hearth_init::fields::{FieldError, Fields as _};
@@ -28,26 +27,16 @@ fn target() -> impl Strategy<Value = Target> {
 }
 
 fn order() -> impl Strategy<Value = Order> {
-    let numbers = any::<(u32, u64, u32, bool, bool)>();
+    let numbers = any::<(u32, u64, u32, bool, bool, bool)>();
     (numbers, option::of(any::<u64>())).prop_map(
-        |((uid_base, memory_bytes, max_instances, forks, dumpable), micros)| Order {
+        |((uid_base, memory_bytes, max_instances, forks, dumpable, network), micros)| Order {
             uid_base,
             memory_bytes,
             max_instances,
             forks,
             dumpable,
             restore_limit: micros.map(Duration::from_micros),
-        },
-    )
-}
-
-fn resolved() -> impl Strategy<Value = Resolved> {
-    (any::<(IpAddr, bool, u16, u16)>(), any::<u64>()).prop_map(
-        |((address, is_udp, first, last), micros)| Resolved {
-            address: address.to_canonical(),
-            protocol: if is_udp { Protocol::Udp } else { Protocol::Tcp },
-            ports: first..=last,
-            ttl: Duration::from_micros(micros),
+            network,
         },
     )
 }
@@ -71,10 +60,6 @@ fn request() -> impl Strategy<Value = Request> {
             .prop_map(|((sequence, key, most), name)| { Request::Dump(sequence, key, most, name) }),
         (any::<u64>(), name()).prop_map(|(sequence, name)| Request::RemoveImage(sequence, name)),
         any::<u64>().prop_map(Request::Shutdown),
-        any::<(u64, u64)>().prop_map(|(sequence, key)| Request::SetPolicy(sequence, key)),
-        (any::<(u64, u64)>(), resolved())
-            .prop_map(|((sequence, key), resolved)| Request::Allow(sequence, key, resolved)),
-        any::<(u64, u64)>().prop_map(|(sequence, key)| Request::Counters(sequence, key)),
         any::<(u32, bool)>().prop_map(|(thread, raised)| Request::Prioritize(thread, raised)),
     ]
 }
@@ -129,26 +114,6 @@ fn reply() -> impl Strategy<Value = Reply> {
                 init_signal,
             }
         ),
-        Just(Reply::Refusals),
-        (any::<u64>(), any::<[u64; 6]>()).prop_map(|(sequence, numbers)| {
-            let [
-                bytes_out,
-                packets_out,
-                bytes_in,
-                packets_in,
-                connections,
-                refused,
-            ] = numbers;
-            let counters = Counters {
-                bytes_out,
-                packets_out,
-                bytes_in,
-                packets_in,
-                connections,
-                refused,
-            };
-            Reply::Counters(sequence, counters)
-        }),
         any::<u64>().prop_map(Reply::Destroyed),
         (name(), any::<(bool, bool)>()).prop_map(|(runtime, (kept, ready))| Reply::Prewarmed {
             runtime,
@@ -158,7 +123,49 @@ fn reply() -> impl Strategy<Value = Reply> {
     ]
 }
 
+fn to_gateway() -> impl Strategy<Value = ToGateway> {
+    prop_oneof![
+        Just(ToGateway::Start),
+        any::<u64>().prop_map(ToGateway::Attach),
+        any::<u64>().prop_map(ToGateway::Detach),
+    ]
+}
+
+fn from_gateway() -> impl Strategy<Value = FromGateway> {
+    prop_oneof![
+        any::<(u64, u32)>().prop_map(|(key, interface)| FromGateway::Attached(key, interface)),
+        (any::<u64>(), name(), "\\PC{0,200}").prop_map(|(key, step, detail)| {
+            FromGateway::Failed(key, SandboxError::Step { step, detail })
+        }),
+        any::<u64>().prop_map(FromGateway::Detached),
+    ]
+}
+
+/// Whatever these bytes are, they are none, or the one encoding of a message.
+fn check_arbitrary<M: Message>(input: &[u8], kinds: u8) {
+    if let Ok(message) = M::decode(input) {
+        assert_eq!(message.encode(), input);
+    }
+    // Random bytes seldom have the size, and even more seldom an existing kind.
+    let mut sized = input.to_vec();
+    sized.resize(M::BYTES, 0);
+    sized[0] %= kinds + 2;
+    if let Ok(message) = M::decode(&sized) {
+        assert_eq!(message.encode(), sized);
+    }
+}
+
 proptest! {
+    #[test]
+    fn what_goes_to_the_gateway_is_read_as_it_was_written(message in to_gateway()) {
+        prop_assert_eq!(ToGateway::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn what_the_gateway_says_is_read_as_it_was_written(message in from_gateway()) {
+        prop_assert_eq!(FromGateway::decode(&message.encode()), Ok(message));
+    }
+
     #[test]
     fn a_request_is_read_as_it_was_written(request in request()) {
         prop_assert_eq!(Request::decode(&request.encode()), Ok(request));
@@ -199,14 +206,14 @@ fn messages_of_another_size_are_none() {
 fn what_a_message_has_no_use_for_must_be_zero() {
     let bytes = Request::Destroy(7).encode();
     for at in 1..bytes.len() {
-        let mut changed = bytes;
+        let mut changed = bytes.clone();
         changed[at] ^= 0x40;
         // The key, which follows the kind, may be another one, and all else may not be at all.
         let is_key = (1..9).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 21, 100, 255] {
-        let mut unknown = bytes;
+    for kind in [0, 18, 100, 255] {
+        let mut unknown = bytes.clone();
         unknown[0] = kind;
         assert_eq!(
             Request::decode(&unknown),
@@ -233,17 +240,9 @@ fn arbitrary_bytes() {
         .with_iterations(CASES)
         .with_max_len(REQUEST_BYTES * 2)
         .for_each(|input: &[u8]| {
-            if let Ok(request) = Request::decode(input) {
-                assert_eq!(request.encode(), *input);
-            }
-            // Random bytes seldom have the size, and even more seldom an existing kind.
-            let mut sized = [0; REQUEST_BYTES];
-            let length = input.len().min(REQUEST_BYTES);
-            sized[..length].copy_from_slice(&input[..length]);
-            sized[0] %= 22;
-            if let Ok(request) = Request::decode(&sized) {
-                assert_eq!(request.encode(), sized);
-            }
+            check_arbitrary::<Request>(input, 17);
+            check_arbitrary::<ToGateway>(input, 3);
+            check_arbitrary::<FromGateway>(input, 3);
         });
 }
 

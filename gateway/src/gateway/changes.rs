@@ -10,8 +10,8 @@ use hearth_host::protocol::Key;
 
 use super::Gateway;
 use crate::connections::Connection;
-use crate::rules::{self, Entry, entries};
 use crate::protocol::{Counters, KernelPolicy, Prefix, Resolved};
+use crate::rules::{self, Entry, entries};
 
 /// For how long after a change of rules the old ones may still apply to packets.
 const IN_FLIGHT: Duration = Duration::from_millis(2);

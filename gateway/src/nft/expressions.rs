@@ -45,13 +45,10 @@ impl Load {
     /// Addresses, by their offset from the start of the IP header, and their length.
     pub(crate) const SOURCE4: Self = Self("payload", &[NETWORK, U32(3, 12), U32(4, 4)]);
     pub(crate) const SOURCE6: Self = Self("payload", &[NETWORK, U32(3, 8), U32(4, 16)]);
-    pub(crate) const DESTINATION4: Self =
-        Self("payload", &[NETWORK, U32(3, 16), U32(4, 4)]);
-    pub(crate) const DESTINATION6: Self =
-        Self("payload", &[NETWORK, U32(3, 24), U32(4, 16)]);
+    pub(crate) const DESTINATION4: Self = Self("payload", &[NETWORK, U32(3, 16), U32(4, 4)]);
+    pub(crate) const DESTINATION6: Self = Self("payload", &[NETWORK, U32(3, 24), U32(4, 16)]);
     /// The last four bytes of an IPv6 source.
-    pub(crate) const SOURCE6_END: Self =
-        Self("payload", &[NETWORK, U32(3, 20), U32(4, 4)]);
+    pub(crate) const SOURCE6_END: Self = Self("payload", &[NETWORK, U32(3, 20), U32(4, 4)]);
     /// Destination port.
     pub(crate) const PORT: Self = Self("payload", &[TRANSPORT, U32(3, 2), U32(4, 2)]);
 }
@@ -124,12 +121,7 @@ impl<'a> Expressions<'a> {
     }
 
     /// Continues if the bits of `mask` are equal.
-    pub(crate) fn is_masked(
-        &mut self,
-        what: Load,
-        mask: &[u8],
-        value: &[u8],
-    ) -> &mut Self {
+    pub(crate) fn is_masked(&mut self, what: Load, mask: &[u8], value: &[u8]) -> &mut Self {
         self.load(what, 0).mask(mask).compare(EQUAL, value)
     }
 
@@ -190,12 +182,7 @@ impl<'a> Expressions<'a> {
     }
 
     /// Continues up to a rate of packets per second with this burst; or, with `over`, above it.
-    pub(crate) fn packet_rate(
-        &mut self,
-        rate: u64,
-        burst: u32,
-        over: bool,
-    ) -> &mut Self {
+    pub(crate) fn packet_rate(&mut self, rate: u64, burst: u32, over: bool) -> &mut Self {
         self.rate(rate, burst, 0, over)
     }
 

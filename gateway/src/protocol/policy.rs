@@ -9,8 +9,8 @@ use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use hearth_host::protocol::PapersError;
 use hearth_host::memfd::sealed;
+use hearth_host::protocol::PapersError;
 use hearth_host::protocol::papers::read_sealed;
 use hearth_init::fields::{FieldError, Fields};
 use hearth_init::fields_of;

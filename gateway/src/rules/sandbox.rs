@@ -100,11 +100,7 @@ pub(crate) fn add(
 }
 
 /// Removes it.
-pub(crate) fn remove(
-    nftables: &Nftables,
-    slot: u32,
-    addresses: &Addresses,
-) -> io::Result<()> {
+pub(crate) fn remove(nftables: &Nftables, slot: u32, addresses: &Addresses) -> io::Result<()> {
     let (names, mut batch) = (Names(slot), Batch::new(TABLE));
     for (set, element) in names.shared(addresses) {
         batch.delete_elements(set, &[element]);

@@ -31,8 +31,8 @@ use std::time::Duration;
 use hearth_init::{fields_of, wire};
 
 pub use self::handover::{HOST, HandoverError, Orders, hand_over, socket_of_stdin, take_over};
-pub use crate::gateway::{GATEWAY, Gateway};
 use crate::children::{ends_within, pidfd};
+pub use crate::gateway::{GATEWAY, Gateway};
 use crate::memfd::socket_pair;
 pub use crate::prepare::{DataDir, DataDirError};
 use crate::protocol::{Message as _, Reply};

@@ -11,12 +11,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hearth_host::process::ServerUser;
+use hearth_host::process::{Gateway, ServerUser};
 use hearth_host::protocol::request::Order;
 use hearth_host::protocol::{Message as _, Papers, REPLY_BYTES, Reply, Request};
 use hearth_host::{
-    CriuChoice, Host, HostProcessError, Probed, SandboxError, Settings, UIDS,
-    find_init,
+    CriuChoice, Host, HostProcessError, Probed, SandboxError, Settings, UIDS, find_init,
 };
 use hearth_init::wire;
 use hearth_testkit::{processes, wait};
@@ -54,6 +53,11 @@ pub struct Conversation {
 
 impl Conversation {
     pub fn begin() -> Self {
+        Self::begin_with(b"")
+    }
+
+    /// With this program as a gateway that gets these settings, if they are any.
+    pub fn begin_with(gateway: &'static [u8]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         for name in ["code/sleeper", "runtimes/python", "secret"] {
             fs::create_dir_all(dir.path().join(name)).expect("mkdir");
@@ -74,7 +78,12 @@ impl Conversation {
                 Ok(host) => host,
                 Err(error) => panic!("{error}"),
             };
-            host.serve(theirs, None)
+            // The server's socket to it is not used.
+            let started = (!gateway.is_empty()).then(|| {
+                let program = std::env::current_exe().expect("this program");
+                Gateway::start(&program, gateway).expect("started").0
+            });
+            host.serve(theirs, started)
         });
         let conversation = Self {
             dir,

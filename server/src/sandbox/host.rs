@@ -15,7 +15,8 @@ use rustix::thread::Pid;
 use super::client::{Answer, Client, introduction, relative};
 use super::gateway::{self, Gateway};
 use super::{
-    Capability, KernelPolicy, PrewarmedBoard, PrewarmedSpec, Reports, RestoreSource, Sandbox, SandboxSpec,
+    Capability, KernelPolicy, PrewarmedBoard, PrewarmedSpec, Reports, RestoreSource, Sandbox,
+    SandboxSpec,
 };
 
 fn open(
@@ -183,7 +184,9 @@ impl Host {
             image: spec.restore.map(|RestoreSource { image, .. }| image),
         };
         let policy = spec.network.as_ref().map(KernelPolicy::seal);
-        let fds = std::iter::once(papers.seal()).chain(policy).collect::<io::Result<_>>();
+        let fds = std::iter::once(papers.seal())
+            .chain(policy)
+            .collect::<io::Result<_>>();
         let fds = fds.map_err(|error| SandboxError::step("papers", error))?;
         let request = |sequence| Request::Create(sequence, order);
         match self.0.client.ask(request, fds).await? {

@@ -47,6 +47,7 @@ fn main() -> ExitCode {
 fn serve_network() -> Result<(), GatewayError> {
     let gateway = Process::begin()?;
     start_logging(&gateway.log);
+    gateway.lock_down()?;
     gateway.serve()
 }
 

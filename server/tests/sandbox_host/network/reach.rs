@@ -14,7 +14,7 @@ use super::world::{
     HOST, OTHER_TCP, PRIVATE, PROGRAM, PUBLIC, TCP, UDP, World, harness, inside, to, with_policy,
     within,
 };
-use crate::harness::{Harness, fresh_pair, processes_of, gateway_settings};
+use crate::harness::{Harness, fresh_pair, gateway_settings, processes_of};
 
 /// What is allowed is reached, over both protocols and families; everything else is refused at once.
 #[tokio::test]

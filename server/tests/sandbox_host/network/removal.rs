@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearth::sandbox::{KernelPolicy, Prefix};
 
 use super::world::{PROGRAM, PUBLIC, TCP, World, gateway_of, harness, look_in, with_policy};
-use crate::harness::{Harness, fresh_pair, until, gateway_settings};
+use crate::harness::{Harness, fresh_pair, gateway_settings, until};
 
 /// Sandboxes that come and go in a run of the test suite, and variable with another number.
 const SANDBOXES: u32 = 40;
