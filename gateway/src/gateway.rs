@@ -15,7 +15,6 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Instant;
 
 use hearth_host::SandboxError;
-use hearth_host::process::sys::unshare_network;
 use hearth_host::protocol::Key;
 
 use self::changes::until;
@@ -30,6 +29,7 @@ use crate::protocol::{KernelPolicy, NetworkLimits, Prefix};
 use crate::refusals;
 use crate::rules::{self, Entry};
 use crate::settings::Settings;
+use crate::sys::unshare_network;
 
 /// Name and index of a sandbox's interface on the inside. Lower indices are left to the kernel's own.
 const INSIDE: End<'_> = End {

@@ -16,6 +16,7 @@
 //! - [`connections`]: tracked connections. [`refusals`]: reports of refused packets.
 //! - [`nft`], [`link`]: the kernel's interfaces, over [`netlink`].
 //! - [`address`]: addresses by slot. [`settings`]: what the administrator chooses. [`protocol`]: the server's messages.
+//! - [`sys`]: system calls.
 
 #![deny(unsafe_code)]
 
@@ -41,5 +42,7 @@ mod address;
 mod settings;
 
 pub mod protocol;
+
+pub mod sys;
 
 pub use self::settings::Settings;

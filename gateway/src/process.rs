@@ -2,7 +2,6 @@
 //! are those of the list in `server/docs/privileges.md`.
 
 mod lock_down;
-mod signals;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,6 +19,7 @@ use rustix::thread::CapabilitySet;
 use crate::gateway::{Gateway, Opened};
 use crate::serve;
 use crate::settings::Settings;
+use crate::sys::ignore_signals;
 
 /// A directory that every host has, to be covered.
 const ROOT: &str = "/run";
@@ -75,7 +75,7 @@ impl Process {
         sys::close_from(3).map_err(step("descriptors"))?;
         let host = socket_of_stdin().map_err(step("stdin"))?;
         let host = host.ok_or(GatewayError::ByHand)?;
-        signals::ignore().map_err(step("signals"))?;
+        ignore_signals().map_err(step("signals"))?;
         let mut bytes = [0; ToGateway::BYTES];
         let (length, fds) = wire::receive(&host, &mut bytes).map_err(step("the socket"))?;
         let mut fds = fds.into_iter();
@@ -93,7 +93,7 @@ impl Process {
         // 2. It sees no file.
         hide_files()?;
 
-        // 3. to 6. Where there is no network to administer, no capability is kept.
+        // 3. As the server, but for one capability. Where there is no network to administer, no capability is kept.
         let keep = match &opened {
             Ok(_) => CapabilitySet::NET_ADMIN,
             Err(_) => CapabilitySet::empty(),
@@ -115,9 +115,9 @@ impl Process {
     pub fn lock_down(&self) -> Result<(), GatewayError> {
         let opened = self.opened.as_ref().ok();
         let directory = opened.and_then(|opened| opened.gateway.directory());
-        // 7. Files, ports and signals, by Landlock.
+        // 4. Files, ports and signals, by Landlock.
         lock_down::restrict_files(directory).map_err(GatewayError::LockDown)?;
-        // 8. System calls, last.
+        // 5. System calls, last.
         lock_down::restrict_calls().map_err(GatewayError::LockDown)
     }
 

@@ -4,7 +4,7 @@ mod conversation;
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::Command;
 
 use conversation::{Conversation, become_gateway};
@@ -26,7 +26,7 @@ fn attempts() -> Vec<(&'static str, io::Result<()>)> {
         let flags = rustix::mount::MountFlags::empty();
         Ok(rustix::mount::mount("tmpfs", "/", "tmpfs", flags, None)?)
     };
-    let unshare = || hearth_host::process::sys::unshare_network();
+    let unshare = || hearth_gateway::sys::unshare_network();
     let root = || {
         Ok(rustix::thread::set_thread_res_uid(
             Uid::ROOT,
@@ -73,14 +73,14 @@ fn attempts() -> Vec<(&'static str, io::Result<()>)> {
 #[ignore = "started by the test that looks at it"]
 fn a_gateway() {
     become_gateway(|| {
+        let mut said = String::new();
         for (what, tried) in attempts() {
-            println!(
-                "\n{}: {}",
-                what,
-                if tried.is_err() { "refused" } else { "done" }
-            );
+            let how = if tried.is_err() { "refused" } else { "done" };
+            said += &format!("\n{what}: {how}\n");
         }
-        println!("{DONE}");
+        said += DONE;
+        io::stdout().write_all(said.as_bytes()).expect("written");
+        io::stdout().write_all(b"\n").expect("written");
     });
 }
 

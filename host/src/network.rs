@@ -12,6 +12,8 @@ use rustix::thread::ThreadNameSpaceType;
 const RESOLVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 53);
 /// Connections to the resolver that may wait to be accepted.
 const BACKLOG: i32 = 16;
+/// Of all sockets here.
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 /// New interfaces get no link-local address: nobody would answer there.
 const NO_LINK_LOCAL: (&str, &str) = ("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
 
@@ -31,12 +33,8 @@ impl Inside {
             Ok(Self {
                 handles: [
                     fs::File::open("/proc/thread-self/ns/net")?.into(),
-                    socket(AddressFamily::NETLINK, SocketType::RAW, None)?,
-                    socket(
-                        AddressFamily::NETLINK,
-                        SocketType::RAW,
-                        Some(netlink::SOCK_DIAG),
-                    )?,
+                    netlink(None)?,
+                    netlink(Some(netlink::SOCK_DIAG))?,
                 ],
                 resolver: [
                     resolver(SocketType::DGRAM, None)?,
@@ -74,17 +72,18 @@ fn no_link_local() -> io::Result<()> {
     }
 }
 
-fn socket(
-    family: AddressFamily,
-    kind: SocketType,
-    protocol: Option<Protocol>,
-) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(rustix::net::socket_with(family, kind, flags, protocol)?)
+fn netlink(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
+    let family = AddressFamily::NETLINK;
+    Ok(rustix::net::socket_with(
+        family,
+        SocketType::RAW,
+        FLAGS,
+        protocol,
+    )?)
 }
 
 fn resolver(kind: SocketType, backlog: Option<i32>) -> io::Result<OwnedFd> {
-    let socket = socket(AddressFamily::INET, kind, None)?;
+    let socket = rustix::net::socket_with(AddressFamily::INET, kind, FLAGS, None)?;
     // The sandbox may not have brought its loopback up yet.
     rustix::net::sockopt::set_ip_freebind(&socket, true)?;
     rustix::net::bind(&socket, &RESOLVER)?;

@@ -7,9 +7,7 @@
 use std::time::Duration;
 
 use hearth_host::protocol::request::{Order, Target};
-use hearth_host::protocol::{
-    FromGateway, Malformed, Message, Papers, REPLY_BYTES, REQUEST_BYTES, Reply, Request, ToGateway,
-};
+use hearth_host::protocol::{FromGateway, Malformed, Message, Papers, Reply, Request, ToGateway};
 use hearth_host::{Capability, SandboxError};
 use hearth_init::fields::{FieldError, Fields as _};
 use proptest::option;
@@ -180,7 +178,7 @@ proptest! {
     #[test]
     fn a_changed_request_is_not_taken_for_it(
         request in request(),
-        at in 0..REQUEST_BYTES,
+        at in 0..Request::BYTES,
         bit in 0..8_u32,
     ) {
         let mut bytes = request.encode();
@@ -196,10 +194,10 @@ fn messages_of_another_size_are_none() {
         let refused = Request::decode(&bytes[..length]);
         assert_eq!(refused, Err(Malformed::Size(length)));
     }
-    let longer = [0; REQUEST_BYTES + 1];
+    let longer = [0; Request::BYTES + 1];
     assert_eq!(Request::decode(&longer), Err(Malformed::Size(longer.len())));
-    let short = Reply::decode(&[0; REPLY_BYTES - 1]);
-    assert_eq!(short, Err(Malformed::Size(REPLY_BYTES - 1)));
+    let short = Reply::decode(&[0; Reply::BYTES - 1]);
+    assert_eq!(short, Err(Malformed::Size(Reply::BYTES - 1)));
 }
 
 #[test]
@@ -224,7 +222,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
 
 #[test]
 fn a_text_that_is_too_long_is_cut_between_characters() {
-    let long = "é".repeat(REPLY_BYTES);
+    let long = "é".repeat(Reply::BYTES);
     let reply = Reply::Refused(1, SandboxError::step(&long, &long));
     let Ok(Reply::Refused(1, SandboxError::Step { step, detail })) = Reply::decode(&reply.encode())
     else {
@@ -238,7 +236,7 @@ fn a_text_that_is_too_long_is_cut_between_characters() {
 fn arbitrary_bytes() {
     bolero::check!()
         .with_iterations(CASES)
-        .with_max_len(REQUEST_BYTES * 2)
+        .with_max_len(Request::BYTES * 2)
         .for_each(|input: &[u8]| {
             check_arbitrary::<Request>(input, 17);
             check_arbitrary::<ToGateway>(input, 3);

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use hearth_host::peer::PeerError;
 use hearth_host::protocol::request::{Order, Target};
-use hearth_host::protocol::{Message as _, Papers, REQUEST_BYTES, Reply, Request};
+use hearth_host::protocol::{Message as _, Papers, Reply, Request};
 use hearth_host::{Host, HostProcessError, Probed, SandboxError, UIDS};
 use rustix::process::Pid;
 
@@ -209,11 +209,11 @@ fn a_message_that_is_none_ends_everything() {
     let mut unknown = good.clone();
     unknown[0] = 99;
     let mut padded = good.clone();
-    padded[REQUEST_BYTES - 1] = 1;
+    padded[Request::BYTES - 1] = 1;
     let longer = [&good[..], &[0]].concat();
     for bytes in [
         &good[..1],
-        &good[..REQUEST_BYTES - 1],
+        &good[..Request::BYTES - 1],
         &longer,
         &unknown,
         &padded,

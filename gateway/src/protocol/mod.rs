@@ -7,7 +7,7 @@
 
 pub mod policy;
 
-use hearth_host::protocol::{Key, Message, REPLY_BYTES, Sequence};
+use hearth_host::protocol::{Key, Message, Sequence};
 use hearth_host::{Capability, SandboxError};
 use hearth_init::variants_of;
 
@@ -59,7 +59,7 @@ impl Message for Request {
 }
 
 impl Message for Reply {
-    const BYTES: usize = REPLY_BYTES;
+    const BYTES: usize = 1024;
 
     fn descriptors(&self) -> usize {
         match self {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use hearth_gateway::Settings;
 use hearth_gateway::process::Process;
 use hearth_gateway::protocol::{Reply, Request};
+use hearth_gateway::sys::unshare_network;
 use hearth_host::memfd::{sealed, socket_pair};
-use hearth_host::process::sys::unshare_network;
 use hearth_host::protocol::{FromGateway, Message, ToGateway};
 use hearth_init::fields::Fields as _;
 use hearth_init::wire;
@@ -90,10 +90,7 @@ impl Conversation {
     /// How it ends, and what it has printed.
     pub fn end(mut self) -> (ExitStatus, String) {
         let ended = || self.process.try_wait().expect("a child");
-        let status = {
-            let mut ended = ended;
-            wait::poll(TIMEOUT, Duration::from_millis(2), || ended()).expect("it ends")
-        };
+        let status = wait::poll(TIMEOUT, Duration::from_millis(2), ended).expect("it ends");
         let mut said = String::new();
         let (stdout, stderr) = (self.process.stdout.take(), self.process.stderr.take());
         let _ = stdout.expect("piped").read_to_string(&mut said);

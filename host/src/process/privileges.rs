@@ -1,5 +1,5 @@
 //! From root to a user with few capabilities or none: what the server and the gateway have in common, read top to bottom.
-//! The numbers are those of the list in `server/docs/privileges.md`.
+//! The numbers are those of the server's list in `server/docs/privileges.md`.
 
 use std::io;
 

@@ -14,7 +14,7 @@ use rustix::thread::CapabilitySet;
 
 use super::handover::socket_of_stdin;
 use super::{lock_down, privileges, sys};
-use crate::protocol::{Message as _, REPLY_BYTES, Reply};
+use crate::protocol::{Message as _, Reply};
 use crate::settings::ServerUser;
 
 /// Variables by which the host process names two directories, as itself sees them.
@@ -102,7 +102,7 @@ impl Server {
         };
         let socket = socket_of_stdin().map_err(step("stdin"))?;
         let socket = socket.ok_or(ServerError::ByHand)?;
-        let mut bytes = [0; REPLY_BYTES];
+        let mut bytes = [0; Reply::BYTES];
         let (length, fds) = wire::receive(&socket, &mut bytes).map_err(step("the socket"))?;
         let Ok(Reply::Start { uid, gid, .. }) = Reply::decode(&bytes[..length]) else {
             return Err(ServerError::Unexpected);

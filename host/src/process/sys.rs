@@ -16,18 +16,6 @@ pub fn unshare_mounts() -> io::Result<()> {
     }
 }
 
-/// Moves the calling thread to a new network namespace.
-///
-/// # Errors
-/// What the kernel says.
-pub fn unshare_network() -> io::Result<()> {
-    // SAFETY: the call touches no memory, and the namespace is this thread's only; descriptors stay those of all threads.
-    match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
-}
-
 /// Closes every descriptor from `first` on. For the start of the program, before it has opened any.
 ///
 /// # Errors

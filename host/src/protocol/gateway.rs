@@ -4,7 +4,7 @@
 use hearth_init::variants_of;
 
 use super::message::Message;
-use super::{Key, REPLY_BYTES};
+use super::{Key, Reply};
 use crate::SandboxError;
 
 /// From the host process.
@@ -54,9 +54,5 @@ impl Message for ToGateway {
 }
 
 impl Message for FromGateway {
-    const BYTES: usize = REPLY_BYTES;
-
-    fn descriptors(&self) -> usize {
-        0
-    }
+    const BYTES: usize = Reply::BYTES;
 }

@@ -29,7 +29,9 @@ pub trait Message: Fields {
     const BYTES: usize;
 
     /// How many descriptors come with it.
-    fn descriptors(&self) -> usize;
+    fn descriptors(&self) -> usize {
+        0
+    }
 
     /// As bytes. Names have [`NAME_MAX`] bytes at most.
     #[must_use]

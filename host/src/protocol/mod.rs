@@ -1,9 +1,8 @@
 //! What the server and the host process say to each other, over a `SOCK_SEQPACKET` pair; and the gateway and the host process.
 //!
-//! - [`request`]: from the server. Every message has [`REQUEST_BYTES`] bytes and is decoded as if a hostile server had
-//!   sent it; one that does not decode ends the conversation, and with it everything.
+//! - [`request`]: from the server. Every message is decoded as if a hostile server had sent it; one that does not decode ends the conversation, and with it everything.
 //! - [`papers`]: what has no fixed size comes along as a sealed memfd: of which function a sandbox is.
-//! - [`reply`]: from the host process, [`REPLY_BYTES`] each; replies to a request and news that were not asked for.
+//! - [`reply`]: from the host process, replies to a request and news that were not asked for.
 //! - [`gateway`]: to the gateway, and from it, which is not trusted either.
 //! - [`message`]: the layout of all.
 //!
@@ -19,9 +18,9 @@ pub use gateway::{FromGateway, ToGateway};
 pub(crate) use message::cut;
 pub use message::{Malformed, Message, NAME_MAX};
 pub use papers::{Papers, PapersError};
+pub use reply::Reply;
 pub(crate) use reply::TEXT_MAX;
-pub use reply::{REPLY_BYTES, Reply};
-pub use request::{REQUEST_BYTES, Request};
+pub use request::Request;
 
 /// A sandbox, by the host's count; never used twice.
 pub type Key = u64;

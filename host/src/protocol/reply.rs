@@ -6,8 +6,6 @@ use super::message::{Message, cut, padded};
 use super::{Key, LeafNumber, Sequence};
 use crate::{Capability, SandboxError};
 
-/// Size of every reply.
-pub const REPLY_BYTES: usize = 1024;
 /// Longest text of one, in bytes. It leaves room for a name and for the numbers.
 pub(crate) const TEXT_MAX: usize = 800;
 
@@ -103,7 +101,7 @@ variants_of!(Reply {
 });
 
 impl Message for Reply {
-    const BYTES: usize = REPLY_BYTES;
+    const BYTES: usize = 1024;
 
     fn descriptors(&self) -> usize {
         match self {

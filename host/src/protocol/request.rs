@@ -7,9 +7,6 @@ use hearth_init::{fields_of, variants_of};
 use super::message::Message;
 use super::{Key, LeafNumber, Sequence};
 
-/// Size of every request: room for all numbers that any has, and a name.
-pub const REQUEST_BYTES: usize = 192;
-
 /// The numbers of a sandbox to be made; its [`Papers`](super::Papers) come along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
@@ -110,7 +107,8 @@ variants_of!(Request {
 });
 
 impl Message for Request {
-    const BYTES: usize = REQUEST_BYTES;
+    // Room for all numbers that any has, and a name.
+    const BYTES: usize = 192;
 
     fn descriptors(&self) -> usize {
         match self {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use hearth_host::process::{Gateway, ServerUser};
 use hearth_host::protocol::request::Order;
-use hearth_host::protocol::{Message as _, Papers, REPLY_BYTES, Reply, Request};
+use hearth_host::protocol::{Message as _, Papers, Reply, Request};
 use hearth_host::{
     CriuChoice, Host, HostProcessError, Probed, SandboxError, Settings, UIDS, find_init,
 };
@@ -116,7 +116,7 @@ impl Conversation {
         let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
         let most = Timespec::try_from(TIMEOUT).expect("fits");
         assert_ne!(poll(&mut ready, Some(&most)).expect("poll"), 0, "no answer");
-        let mut bytes = [0; REPLY_BYTES];
+        let mut bytes = [0; Reply::BYTES];
         match wire::receive(&self.socket, &mut bytes) {
             Ok((0, _)) => None,
             Ok((length, fds)) => Some((Reply::decode(&bytes[..length]).expect("a reply"), fds)),

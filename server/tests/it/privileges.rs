@@ -74,7 +74,8 @@ fn networks() -> Vec<String> {
 async fn when_one_process_is_killed_everything_ends() {
     let namespace = Namespace::make("kill").expect("a network namespace");
     namespace.enter().expect("entered");
-    let victims: [fn(&Server) -> u32; 3] = [Server::pid, Server::serve_pid, Server::gateway_pid];
+    let victims: [fn(&Server) -> u32; 3] =
+        [|it| it.pid(), |it| it.serve_pid(), |it| it.gateway_pid()];
     for (number, victim) in victims.into_iter().enumerate() {
         let mut server = Server::start();
         let client = server.client();
