@@ -35,7 +35,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::EventfdFlags;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -95,6 +95,7 @@ impl Host {
             network: outbound::start(reporter.clone()).map_err(io::Error::other)?,
             images: images::start(&self.settings, criu, reporter).map_err(io::Error::other)?,
             gateway: to_gateway,
+            gateway_heard: Instant::now(),
             host: self,
             epoll,
             server,
@@ -103,6 +104,7 @@ impl Host {
             prewarmed: PrewarmedSandboxes::default(),
             jobs: Vec::new(),
             closing: false,
+            failed: None,
             closed: Vec::new(),
         };
         keeper.introduce();
@@ -120,6 +122,8 @@ struct Keeper {
     network: Helper<()>,
     /// By which sandboxes have a network.
     gateway: Option<ToIt>,
+    /// When it has last done something that was waited for.
+    gateway_heard: Instant,
     epoll: OwnedFd,
     server: Peer<Reply, Request>,
     live: HashMap<Key, LiveSandbox>,
@@ -128,6 +132,8 @@ struct Keeper {
     jobs: Vec<Scheduled>,
     /// No sandbox will be asked for any more: the keeper ends with the last one.
     closing: bool,
+    /// Why, if nobody asked for it.
+    failed: Option<HostProcessError>,
     /// Who waits for that.
     closed: Vec<Sequence>,
 }
@@ -151,7 +157,6 @@ impl Keeper {
     }
 
     fn run(&mut self, news: &mpsc::Receiver<News>, bell: &OwnedFd) -> Result<(), HostProcessError> {
-        let mut served = Ok(());
         let mut events = Vec::with_capacity(EVENTS);
         while !self.done() {
             self.server.rewatch(&self.epoll)?;
@@ -172,14 +177,12 @@ impl Keeper {
                 match event.data.u64() {
                     SERVER => {
                         if let Err(error) = self.listen() {
-                            self.hang_up();
-                            served = Err(error.into());
+                            self.give_up(error.into());
                         }
                     }
                     GATEWAY => {
                         if let Err(error) = self.listen_to_gateway() {
-                            self.lose_gateway();
-                            served = Err(error);
+                            self.lose_gateway(error);
                         }
                     }
                     BELL => {
@@ -194,15 +197,13 @@ impl Keeper {
             }
             self.run_due_jobs();
             if let Some(error) = self.server.take_failure() {
-                self.hang_up();
-                served = Err(error.into());
+                self.give_up(error.into());
             }
             if let Some(error) = self.gateway.as_mut().and_then(Peer::take_failure) {
-                self.lose_gateway();
-                served = Err(HostProcessError::Gateway(error));
+                self.lose_gateway(HostProcessError::Gateway(error));
             }
         }
-        served
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Takes requests, and sends what waits for room.
@@ -225,6 +226,12 @@ impl Keeper {
     fn hang_up(&mut self) {
         self.server.hang_up(&self.epoll);
         self.close();
+    }
+
+    /// Ends everything, and says why.
+    fn give_up(&mut self, why: HostProcessError) {
+        self.failed.get_or_insert(why);
+        self.hang_up();
     }
 
     fn close(&mut self) {

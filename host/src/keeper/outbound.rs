@@ -9,6 +9,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use hearth_init::{NETWORK, wire};
 
@@ -18,6 +19,10 @@ use crate::network::Inside;
 use crate::peer::Received;
 use crate::protocol::{FromGateway, Key, ToGateway};
 use crate::{HostProcessError, SandboxError};
+
+/// A gateway that does nothing of what waits for it, for this long, hangs. It takes milliseconds for a sandbox, of which
+/// thousands may end at once.
+const GATEWAY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where a sandbox's network is. See the module.
 pub(super) enum WayOut {
@@ -111,6 +116,7 @@ impl Keeper {
                 live.way_out = WayOut::Coming(inside.resolver);
                 let fds = [policy].into_iter().chain(inside.handles);
                 gateway.send(ToGateway::Attach(key), fds.collect());
+                self.watch_gateway(key);
             }
             (Ok(_), None) => self.fail(key, SandboxError::shut_down()),
             (Err(error), _) => self.fail(key, SandboxError::step("network", error)),
@@ -134,6 +140,7 @@ impl Keeper {
                 Received::Message(FromGateway::Detached(key), _) => {
                     let live = self.live.get(&key);
                     if live.is_some_and(|live| matches!(live.way_out, WayOut::Leaving)) {
+                        self.gateway_heard = Instant::now();
                         self.detached(key);
                     }
                 }
@@ -144,12 +151,27 @@ impl Keeper {
         Ok(())
     }
 
+    /// Sees to it that the gateway's work on a sandbox is not waited for without end.
+    fn watch_gateway(&mut self, key: Key) {
+        self.later(key, GATEWAY_PATIENCE, move |keeper| {
+            let live = keeper.live.get(&key);
+            let waits = |way_out: &WayOut| matches!(way_out, WayOut::Coming(_) | WayOut::Leaving);
+            if !live.is_some_and(|live| waits(&live.way_out)) {
+                return;
+            }
+            match keeper.gateway_heard.elapsed() < GATEWAY_PATIENCE {
+                true => keeper.watch_gateway(key),
+                false => keeper.lose_gateway(HostProcessError::NoGateway),
+            }
+        });
+    }
+
     /// The gateway is gone, or is not to be listened to any more, and with it every network: so is everything.
-    pub(super) fn lose_gateway(&mut self) {
+    pub(super) fn lose_gateway(&mut self, why: HostProcessError) {
         if let Some(mut gateway) = self.gateway.take() {
             gateway.hang_up(&self.epoll);
         }
-        self.hang_up();
+        self.give_up(why);
         let keys: Vec<_> = self.live.keys().copied().collect();
         for key in keys {
             self.detached(key);
@@ -164,6 +186,7 @@ impl Keeper {
         if !matches!(live.way_out, WayOut::Coming(_)) {
             return; // a hostile gateway's words
         }
+        self.gateway_heard = Instant::now();
         // Of what could not be made some may be there.
         let former = std::mem::replace(&mut live.way_out, WayOut::There(None));
         let failed = match (attached, former) {
@@ -205,6 +228,7 @@ impl Keeper {
             WayOut::There(_) => {
                 gateway.send(ToGateway::Detach(key), Vec::new());
                 live.way_out = WayOut::Leaving;
+                self.watch_gateway(key);
                 false
             }
         }
