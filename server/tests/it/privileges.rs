@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use hearth_testkit::figures::pss_kib;
 use hearth_testkit::namespaces::Namespace;
 use hearth_testkit::program::Program;
 use rustix::process::{Pid, Signal, getpriority_process};
@@ -14,6 +15,8 @@ use crate::support::{Server, command, descendants, eventually, is_alive, signal}
 
 /// Longest wait for something that takes milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Most memory of a process with privileges.
+const PRIVILEGED_KIB: u64 = 8 << 10;
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 
 /// A field of a process's status.
@@ -127,6 +130,10 @@ async fn the_gateway_may_administer_networks_and_nothing_else() {
         ] {
             assert!(status.contains(line), "{line}: {status}");
         }
+    }
+    for pid in [pid, server.pid()] {
+        let pss = pss_kib(pid).expect("it runs");
+        assert!(pss <= PRIVILEGED_KIB, "{pss} KiB");
     }
     // It sees no file, and has no network but its own.
     let root = std::fs::read_dir(format!("/proc/{pid}/root")).expect("its root");
