@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, netlink};
 use rustix::thread::ThreadNameSpaceType;
 
+use crate::protocol::{BROKER, Purpose};
+
 /// The address of the resolver in a sandbox.
 const RESOLVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 53);
-/// Connections to the resolver that may wait to be accepted.
+/// Connections to the resolver, or to the broker, that may wait to be accepted.
 const BACKLOG: i32 = 16;
 /// Of all sockets here.
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
@@ -36,10 +38,7 @@ impl Inside {
                     netlink(None)?,
                     netlink(Some(netlink::SOCK_DIAG))?,
                 ],
-                resolver: [
-                    resolver(SocketType::DGRAM, None)?,
-                    resolver(SocketType::STREAM, Some(BACKLOG))?,
-                ],
+                resolver: [bound(SocketType::DGRAM, RESOLVER)?, listener(RESOLVER)?],
             })
         })
     }
@@ -82,13 +81,37 @@ fn netlink(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
     )?)
 }
 
-fn resolver(kind: SocketType, backlog: Option<i32>) -> io::Result<OwnedFd> {
+/// Creates a TCP socket in the network namespace of a process: that sandbox's rules, limits and counters apply to it.
+pub(crate) fn tcp_socket(process: &OwnedFd, purpose: Purpose) -> io::Result<OwnedFd> {
+    within(process, || match purpose {
+        Purpose::Listen(port) => listener(SocketAddrV4::new(BROKER, port)),
+        Purpose::Dial(address, port) => dial(SocketAddr::new(address, port)),
+    })
+}
+
+/// Starts to connect. The server waits until that is done.
+fn dial(to: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match to.is_ipv4() {
+        true => AddressFamily::INET,
+        false => AddressFamily::INET6,
+    };
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, FLAGS, None)?;
+    match rustix::net::connect(&socket, &to) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn listener(at: SocketAddrV4) -> io::Result<OwnedFd> {
+    let socket = bound(SocketType::STREAM, at)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+fn bound(kind: SocketType, at: SocketAddrV4) -> io::Result<OwnedFd> {
     let socket = rustix::net::socket_with(AddressFamily::INET, kind, FLAGS, None)?;
     // The sandbox may not have brought its loopback up yet.
     rustix::net::sockopt::set_ip_freebind(&socket, true)?;
-    rustix::net::bind(&socket, &RESOLVER)?;
-    if let Some(backlog) = backlog {
-        rustix::net::listen(&socket, backlog)?;
-    }
+    rustix::net::bind(&socket, &at)?;
     Ok(socket)
 }

@@ -1,6 +1,7 @@
 //! What the host process is started with.
 
-use std::ops::Range;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
 use hearth_init::{fields_of, variants_of};
@@ -42,8 +43,29 @@ pub struct Settings {
     pub criu: CriuChoice,
     /// What the gateway is started with, in its own encoding.
     pub gateway: Vec<u8>,
+    /// Which ports functions may have.
+    pub ports: PortSettings,
     /// Who the server is. None where it is the same process.
     pub server: Option<ServerUser>,
+}
+
+/// Which ports functions may have.
+#[derive(Debug, Clone)]
+pub struct PortSettings {
+    /// On which of the host's addresses; unspecified for all.
+    pub address: IpAddr,
+    /// From which to which.
+    pub ports: RangeInclusive<u16>,
+}
+
+impl Default for PortSettings {
+    /// Those that need no privilege, on this host only.
+    fn default() -> Self {
+        Self {
+            address: Ipv4Addr::LOCALHOST.into(),
+            ports: 1024..=u16::MAX,
+        }
+    }
 }
 
 /// A user and its group.
@@ -72,8 +94,10 @@ fields_of!(Settings {
     runtimes,
     criu,
     gateway,
+    ports,
     server,
 });
+fields_of!(PortSettings { address, ports });
 fields_of!(ServerUser { uid, gid });
 
 impl Settings {

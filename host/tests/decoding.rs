@@ -4,10 +4,13 @@
 //! `cargo test` runs a bounded number of random cases; `cargo bolero test -p hearth-host --test decoding arbitrary_bytes`
 //! fuzzes.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hearth_host::protocol::request::{Order, Target};
-use hearth_host::protocol::{FromGateway, Malformed, Message, Papers, Reply, Request, ToGateway};
+use hearth_host::protocol::{
+    FromGateway, Malformed, Message, Papers, Protocol, Purpose, Reply, Request, ToGateway,
+};
 use hearth_host::{Capability, SandboxError};
 use hearth_init::fields::{FieldError, Fields as _};
 use proptest::option;
@@ -39,6 +42,14 @@ fn order() -> impl Strategy<Value = Order> {
     )
 }
 
+fn purpose() -> impl Strategy<Value = Purpose> {
+    prop_oneof![
+        any::<u16>().prop_map(Purpose::Listen),
+        any::<(IpAddr, u16)>()
+            .prop_map(|(address, port)| Purpose::Dial(address.to_canonical(), port)),
+    ]
+}
+
 fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         (any::<u64>(), order()).prop_map(|(sequence, order)| Request::Create(sequence, order)),
@@ -59,6 +70,12 @@ fn request() -> impl Strategy<Value = Request> {
         (any::<u64>(), name()).prop_map(|(sequence, name)| Request::RemoveImage(sequence, name)),
         any::<u64>().prop_map(Request::Shutdown),
         any::<(u32, bool)>().prop_map(|(thread, raised)| Request::Prioritize(thread, raised)),
+        any::<(u64, bool, u16)>().prop_map(|(sequence, is_udp, port)| {
+            let protocol = if is_udp { Protocol::Udp } else { Protocol::Tcp };
+            Request::OpenPort(sequence, protocol, port)
+        }),
+        (any::<(u64, u64)>(), purpose())
+            .prop_map(|((sequence, key), purpose)| Request::Socket(sequence, key, purpose)),
     ]
 }
 
@@ -210,7 +227,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
         let is_key = (1..9).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 18, 100, 255] {
+    for kind in [0, 20, 100, 255] {
         let mut unknown = bytes.clone();
         unknown[0] = kind;
         assert_eq!(
@@ -238,7 +255,7 @@ fn arbitrary_bytes() {
         .with_iterations(CASES)
         .with_max_len(Request::BYTES * 2)
         .for_each(|input: &[u8]| {
-            check_arbitrary::<Request>(input, 17);
+            check_arbitrary::<Request>(input, 19);
             check_arbitrary::<ToGateway>(input, 3);
             check_arbitrary::<FromGateway>(input, 3);
         });

@@ -18,6 +18,7 @@ fn papers() -> Papers {
         argv: vec!["/usr/bin/python3".into(), "-I".into()],
         env: vec![("HELLO".into(), "world = all\n".into())],
         image: Some("hello-1-0123456789abcdef".into()),
+        trust: Some("-----BEGIN CERTIFICATE-----\n".into()),
     }
 }
 

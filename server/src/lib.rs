@@ -7,6 +7,8 @@
 
 pub mod announce;
 
+pub mod triggers;
+
 pub mod http;
 pub mod serve;
 
@@ -18,6 +20,7 @@ pub mod scheduler;
 pub mod instance;
 
 pub mod network;
+pub mod ports;
 
 pub mod criu;
 pub mod sandbox;
@@ -31,6 +34,8 @@ pub mod package;
 pub mod retention;
 
 pub mod history;
+
+pub mod secrets;
 
 pub mod admin;
 pub mod store;

@@ -39,7 +39,9 @@ fn spec(name: &str, memory_mb: u32) -> FunctionSpec {
         network: Network::None,
         body: hearth::model::BodyForm::Base64,
         public: false,
+        triggers: Vec::new(),
         cors: None,
+        secrets: Vec::new(),
         env: BTreeMap::new(),
     }
 }

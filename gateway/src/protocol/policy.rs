@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use hearth_host::memfd::sealed;
 use hearth_host::protocol::PapersError;
+pub use hearth_host::protocol::Protocol;
 use hearth_host::protocol::papers::read_sealed;
 use hearth_init::fields::{FieldError, Fields};
 use hearth_init::fields_of;
@@ -23,36 +24,6 @@ const RESOLVED_MAX: usize = 4096;
 pub const PORTS_MAX: usize = 64;
 /// Longest time that an address may be allowed for.
 pub const TTL_MAX: Duration = Duration::from_secs(86_400);
-
-/// A transport protocol that functions may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Protocol {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-}
-
-impl Protocol {
-    /// Its number in an IP header.
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Tcp => 6,
-            Self::Udp => 17,
-        }
-    }
-
-    /// The one with this number in an IP header.
-    #[must_use]
-    pub const fn of_number(number: u8) -> Option<Self> {
-        match number {
-            6 => Some(Self::Tcp),
-            17 => Some(Self::Udp),
-            _ => None,
-        }
-    }
-}
 
 /// The addresses that begin with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -229,17 +200,6 @@ pub struct Counters {
     pub connections: u64,
     /// Packets refused.
     pub refused: u64,
-}
-
-impl Fields for Protocol {
-    fn write(&self, to: &mut Vec<u8>) {
-        self.number().write(to);
-    }
-
-    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
-        let number = u8::read(from)?;
-        Self::of_number(number).ok_or(FieldError::Kind(number))
-    }
 }
 
 impl Fields for Prefix {

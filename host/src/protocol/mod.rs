@@ -13,6 +13,7 @@ mod message;
 pub mod papers;
 pub mod reply;
 pub mod request;
+mod transport;
 
 pub use gateway::{FromGateway, ToGateway};
 pub(crate) use message::cut;
@@ -20,7 +21,11 @@ pub use message::{Malformed, Message, NAME_MAX};
 pub use papers::{Papers, PapersError};
 pub use reply::Reply;
 pub(crate) use reply::TEXT_MAX;
-pub use request::Request;
+pub use request::{Purpose, Request};
+pub use transport::Protocol;
+
+/// Where a sandbox finds the server's broker of secrets, in its own network namespace.
+pub const BROKER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(127, 0, 0, 2);
 
 /// A sandbox, by the host's count; never used twice.
 pub type Key = u64;

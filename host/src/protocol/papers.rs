@@ -39,6 +39,8 @@ pub struct Papers {
     pub env: Vec<(String, String)>,
     /// Name of the image to restore the template from.
     pub image: Option<String>,
+    /// A certificate, PEM, that it trusts besides those that the host does.
+    pub trust: Option<String>,
 }
 
 fields_of!(Papers {
@@ -49,6 +51,7 @@ fields_of!(Papers {
     argv,
     env,
     image,
+    trust,
 });
 
 /// Why papers are not accepted.

@@ -72,6 +72,8 @@ pub enum Reply {
         /// The signal that killed PID 1, if one did.
         init_signal: Option<i32>,
     },
+    /// A listener, a TCP connection that is being made, or a socket for datagrams. Comes with it.
+    Socket(Sequence),
     /// A sandbox was removed.
     Destroyed(Key),
     /// Whether there is a pre-warmed sandbox for the runtime of this name, and whether it is ready.
@@ -98,6 +100,7 @@ variants_of!(Reply {
     10 => Destroyed(key),
     11 => Prewarmed { runtime, kept, ready },
     12 => Start { uid, gid, separate },
+    13 => Socket(sequence),
 });
 
 impl Message for Reply {
@@ -107,6 +110,7 @@ impl Message for Reply {
         match self {
             Self::Created { interface: 0, .. } => 3,
             Self::Created { .. } => 5,
+            Self::Socket(_) => 1,
             Self::Start { separate, .. } => 3 + usize::from(*separate),
             _ => 0,
         }

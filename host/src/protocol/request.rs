@@ -1,11 +1,12 @@
 //! What the server asks for.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hearth_init::{fields_of, variants_of};
 
 use super::message::Message;
-use super::{Key, LeafNumber, Sequence};
+use super::{Key, LeafNumber, Protocol, Sequence};
 
 /// The numbers of a sandbox to be made; its [`Papers`](super::Papers) come along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,15 @@ pub struct Target {
     pub leaf: LeafNumber,
     /// Its process, as the server's pid namespace, which is the host's, numbers it; 0 before there is one.
     pub pid: u32,
+}
+
+/// What a TCP socket in a sandbox's network namespace is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To listen at this port of [`BROKER`](super::BROKER).
+    Listen(u16),
+    /// To connect to this address and port.
+    Dial(IpAddr, u16),
 }
 
 /// One request.
@@ -72,8 +82,12 @@ pub enum Request {
     RemoveImage(Sequence, String),
     /// Destroy all sandboxes, and say so. Nothing can be made after that.
     Shutdown(Sequence),
+    /// Open a port for functions.
+    OpenPort(Sequence, Protocol, u16),
     /// Give a thread of the server the raised priority, if true, or the ordinary one.
     Prioritize(u32, bool),
+    /// Create a TCP socket in the network namespace of a sandbox that has a network.
+    Socket(Sequence, Key, Purpose),
 }
 
 fields_of!(Order {
@@ -86,6 +100,10 @@ fields_of!(Order {
     network,
 });
 fields_of!(Target { key, leaf, pid });
+variants_of!(Purpose {
+    1 => Listen(port),
+    2 => Dial(address, port),
+});
 variants_of!(Request {
     1 => Create(sequence, order),
     2 => Destroy(key),
@@ -104,6 +122,8 @@ variants_of!(Request {
     15 => RemoveImage(sequence, image),
     16 => Shutdown(sequence),
     17 => Prioritize(thread, raised),
+    18 => Socket(sequence, key, purpose),
+    19 => OpenPort(sequence, protocol, port),
 });
 
 impl Message for Request {

@@ -15,7 +15,8 @@ use hearth_host::process::{Gateway, ServerUser};
 use hearth_host::protocol::request::Order;
 use hearth_host::protocol::{Message as _, Papers, Reply, Request};
 use hearth_host::{
-    CriuChoice, Host, HostProcessError, Probed, SandboxError, Settings, UIDS, find_init,
+    CriuChoice, Host, HostProcessError, PortSettings, Probed, SandboxError, Settings, UIDS,
+    find_init,
 };
 use hearth_init::wire;
 use hearth_testkit::{processes, wait};
@@ -35,6 +36,7 @@ pub fn settings(data_dir: &Path) -> Settings {
         runtimes: data_dir.join("runtimes"),
         criu: CriuChoice::Never("not used".into()),
         gateway: Vec::new(),
+        ports: PortSettings::default(),
         // Whose group it is does not matter here.
         server: Some(ServerUser {
             uid: UIDS.start - 1,
@@ -146,6 +148,7 @@ impl Conversation {
             argv: ["/bin/sleep", "600"].map(String::from).to_vec(),
             env: Vec::new(),
             image: None,
+            trust: None,
         }
     }
 

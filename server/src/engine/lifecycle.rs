@@ -79,7 +79,10 @@ impl Engine {
             );
             let name = deployment.name.clone();
             let function = Function::new(key, stored, deployment);
-            engine.inner.registry.insert(name, function.clone());
+            engine.inner.registry.insert(name.clone(), function.clone());
+            let triggers = &function.stored().active.spec.triggers;
+            let ports = &engine.inner.resources.ports;
+            ports.restore(&name, triggers).await;
             functions.push(function);
         }
         engine.keep_wanted_images().await?;

@@ -13,6 +13,7 @@ mod network;
 mod pressure;
 mod priority;
 mod registry;
+mod secrets;
 mod summary;
 mod types;
 
@@ -32,7 +33,7 @@ pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 
 use crate::history::History;
-use crate::model::{Cors, FunctionView, StartChoice, Threads, VersionView};
+use crate::model::{Cors, FunctionView, Port, PortTrigger, StartChoice, Threads, VersionView};
 use crate::package::Packages;
 use crate::sandbox::{Capability, PrewarmedBoard};
 use crate::scheduler::Resources;
@@ -114,6 +115,11 @@ impl Engine {
             .registry
             .get(name)
             .map(|function| function.active().spec.public)
+    }
+
+    /// Which function has a port, and what it is to do. Cheap.
+    pub fn port_owner(&self, port: Port) -> Option<(Arc<str>, PortTrigger)> {
+        self.inner.resources.ports.owner(port)
     }
 
     /// Which pages of other origins may call a function; `None` also when there is no such function. Cheap.

@@ -38,6 +38,14 @@ pub enum EngineError {
         /// What the import printed.
         logs: Vec<LogLine>,
     },
+    /// 409 `secret_in_use`: functions could not start without it.
+    #[error("the secret \"{name}\" is used by {}; take it out of their settings first", functions.join(", "))]
+    SecretInUse {
+        /// Its name.
+        name: String,
+        /// Functions whose active version uses it.
+        functions: Vec<String>,
+    },
     /// 503 `host_exhausted`: nothing is wrong with the function; try again.
     #[error("{0}")]
     HostExhausted(String),

@@ -15,7 +15,9 @@ use tower::Service;
 
 use super::edge::For;
 use super::functions::invoke;
+use super::problem::Problem;
 use super::{App, finish, inbound, router, trigger};
+use crate::model::Port;
 use crate::serve::{Answers, RequestPart};
 
 /// Answers requests. Cheap to clone: each connection has its own.
@@ -94,5 +96,47 @@ impl Front {
             && invoke::name_in(request.uri().path()).is_some()
             && request.headers().contains_key(header::AUTHORIZATION)
             && self.app.edge.is_plainly_for_the_console(request)
+    }
+}
+
+/// Answers requests on a port of a function's own, by whichever function has it at that time.
+#[derive(Clone)]
+pub struct PortFront {
+    app: App,
+    port: Port,
+}
+
+impl PortFront {
+    /// For this port.
+    pub fn new(app: App, port: Port) -> Self {
+        Self { app, port }
+    }
+
+    async fn respond(&self, request: Request) -> Response {
+        match self.app.engine.port_owner(self.port) {
+            Some((name, _)) => trigger::own_host(&self.app, &name, request).await,
+            None => Problem::not_found("function on this port").into_response(),
+        }
+    }
+}
+
+impl Answers for PortFront {
+    async fn answer(
+        &self,
+        request: hyper::Request<Incoming>,
+        part: RequestPart,
+        peer: SocketAddr,
+    ) -> Response {
+        let mut request = request.map(|incoming| inbound::body(incoming, part));
+        match self.app.edge.receive_any(&mut request, peer) {
+            Ok(_) => {
+                finish::around(request, async |mut request, id| {
+                    request.extensions_mut().insert(id.clone());
+                    self.respond(request).await
+                })
+                .await
+            }
+            Err(problem) => finish::around(request, async |_, _| problem.into_response()).await,
+        }
     }
 }

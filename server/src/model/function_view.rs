@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{BodyForm, Cors, DecisionCounts, Network, Note, Revision, Runtime, Start, StartKind};
+use super::{
+    BodyForm, Cors, DecisionCounts, Network, Note, PortTrigger, Revision, Runtime, SecretBinding,
+    Start, StartKind,
+};
 
 /// Whether a function can serve requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -104,9 +107,14 @@ pub struct FunctionView {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
+    /// Secrets that it is given.
+    #[schema(value_type = Vec<Object>)]
+    pub secrets: Vec<SecretBinding>,
     /// Names of the environment variables; values are write-only and always null.
     pub env: BTreeMap<String, Option<String>>,
     /// When the function was created.
@@ -171,9 +179,14 @@ pub struct VersionView {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
+    /// Secrets that it is given.
+    #[schema(value_type = Vec<Object>)]
+    pub secrets: Vec<SecretBinding>,
     /// Names of the environment variables; values are write-only and always null.
     pub env: BTreeMap<String, Option<String>>,
     /// When it was created.

@@ -27,6 +27,7 @@ use super::sandbox::{Sandbox, Shared};
 pub(super) enum Answer {
     Sandbox(Sandbox),
     InstanceCgroup(LeafNumber),
+    Socket(OwnedFd),
     Done,
 }
 

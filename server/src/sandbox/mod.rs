@@ -34,8 +34,8 @@ pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
 
 pub use self::network::{
-    Connection, Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix,
-    Prefixed, Protocol, Refusal, RefusalReason, Report, Reports, Resolved,
+    BROKER, Connection, Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId,
+    Prefix, Prefixed, Protocol, Refusal, RefusalReason, Report, Reports, Resolved,
 };
 
 /// What this host supports, for `GET /api/v1/node`.
@@ -61,6 +61,11 @@ impl From<hearth_host::Capability> for Capability {
         }
     }
 }
+
+/// Where a sandbox has [`SandboxSpec::trust`]: alone, and with the host's certificates.
+pub const TRUST: &str = "/etc/ssl/hearth.pem";
+/// See [`TRUST`].
+pub const TRUST_ALL: &str = "/etc/ssl/hearth-all.pem";
 
 /// The specification of a sandbox.
 #[derive(Debug, Clone)]
@@ -90,6 +95,8 @@ pub struct SandboxSpec {
     /// What it may reach over the network from its first moment on; [`Sandbox::outbound`] changes it. None: a sandbox without
     /// a network, which it cannot get later.
     pub network: Option<KernelPolicy>,
+    /// A certificate, PEM, that programs in it find at [`TRUST`], and at [`TRUST_ALL`] with those that the host trusts.
+    pub trust: Option<String>,
     /// Whether the template will be dumped: then CRIU needs its notes on the kernel in `/run`.
     pub dumpable: bool,
     /// An image to restore the template from, instead of starting `argv`.

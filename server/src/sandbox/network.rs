@@ -2,7 +2,7 @@
 //! server's (`server/docs/network.md`).
 
 use std::io;
-use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use hearth_gateway::protocol::{Reply, Request};
 use hearth_host::SandboxError;
-use hearth_host::protocol::Key;
+use hearth_host::protocol::{self as host, Key, Purpose};
 
 pub use hearth_gateway::protocol::{
     Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved,
 };
+pub use hearth_host::protocol::BROKER;
 
-use super::gateway::Gateway;
+use super::client::{Answer, Client};
 pub use super::reports::{Connection, Refusal, RefusalReason, Report, Reports};
 
 /// Names a sandbox in a [`Report`]: different for all that there are at a time, and given to another one later.
@@ -45,7 +46,7 @@ impl From<io::Error> for NetworkError {
 /// One sandbox's way out, which ends with the sandbox, whichever is dropped first. What it asks for after that is answered
 /// with an error.
 pub struct Outbound {
-    gateway: Arc<Gateway>,
+    client: Arc<Client>,
     key: Key,
     id: OutboundId,
     resolver: Option<(UdpSocket, TcpListener)>,
@@ -54,7 +55,7 @@ pub struct Outbound {
 impl Outbound {
     /// The network of a sandbox with this interface; none if it has no network.
     pub(super) fn new(
-        gateway: &Arc<Gateway>,
+        client: &Arc<Client>,
         key: Key,
         interface: u32,
         mut fds: impl Iterator<Item = OwnedFd>,
@@ -64,7 +65,7 @@ impl Outbound {
         }
         let udp = fds.next().map(UdpSocket::from);
         Some(Self {
-            gateway: gateway.clone(),
+            client: client.clone(),
             key,
             id: OutboundId(interface),
             resolver: udp.zip(fds.next().map(TcpListener::from)),
@@ -86,7 +87,7 @@ impl Outbound {
     pub async fn set_policy(&self, policy: &KernelPolicy) -> Result<(), NetworkError> {
         let fd = policy.seal()?;
         let request = |sequence| Request::SetPolicy(sequence, self.key);
-        self.gateway.ask(request, Some(fd)).await?;
+        self.client.gateway.ask(request, Some(fd)).await?;
         Ok(())
     }
 
@@ -109,7 +110,7 @@ impl Outbound {
             ttl,
         };
         let request = |sequence| Request::Allow(sequence, self.key, resolved);
-        self.gateway.ask(request, None).await?;
+        self.client.gateway.ask(request, None).await?;
         Ok(())
     }
 
@@ -119,8 +120,34 @@ impl Outbound {
     /// [`NetworkError`]: the sandbox is gone.
     pub async fn counters(&self) -> Result<Counters, NetworkError> {
         let request = |sequence| Request::Counters(sequence, self.key);
-        match self.gateway.ask(request, None).await? {
+        match self.client.gateway.ask(request, None).await? {
             Reply::Counters(_, counters) => Ok(counters),
+            _ => Err(SandboxError::Gone.into()),
+        }
+    }
+
+    /// Listens at this port of [`BROKER`], in the sandbox's network namespace. Non-blocking.
+    ///
+    /// # Errors
+    /// [`NetworkError`]: the port is taken, or the sandbox is gone.
+    pub async fn listen(&self, port: u16) -> Result<TcpListener, NetworkError> {
+        Ok(self.socket(Purpose::Listen(port)).await?.into())
+    }
+
+    /// Starts a TCP connection in the sandbox's network namespace, under its rules, limits and counters. It is established, or
+    /// has failed, once the socket is writable. Non-blocking.
+    ///
+    /// # Errors
+    /// [`NetworkError`]: it failed at once, or the sandbox is gone.
+    pub async fn dial(&self, to: SocketAddr) -> Result<TcpStream, NetworkError> {
+        let purpose = Purpose::Dial(to.ip(), to.port());
+        Ok(self.socket(purpose).await?.into())
+    }
+
+    async fn socket(&self, purpose: Purpose) -> Result<OwnedFd, NetworkError> {
+        let request = |sequence| host::Request::Socket(sequence, self.key, purpose);
+        match self.client.ask(request, Vec::new()).await? {
+            Answer::Socket(socket) => Ok(socket),
             _ => Err(SandboxError::Gone.into()),
         }
     }

@@ -138,7 +138,7 @@ impl Sandbox {
             control: fds.next(),
             stdout: fds.next(),
             stderr: fds.next(),
-            outbound: Outbound::new(&client.gateway, key, interface, fds),
+            outbound: Outbound::new(&client, key, interface, fds),
             template: Leaf::template_of(client.version(), &cgroup),
             cgroup,
             client,

@@ -9,8 +9,10 @@ use crate::criu::Images;
 use crate::host_error::HostErrors;
 use crate::instance::Logs;
 use crate::network;
+use crate::ports::PortTable;
 use crate::runtimes::{Runtimes, UidRange};
 use crate::sandbox::Host;
+use crate::secrets::Secrets;
 
 /// What all deployments share.
 pub struct Resources {
@@ -48,4 +50,8 @@ pub struct Resources {
     pub traffic: Traffic,
     /// What functions reach over the network.
     pub network: network::Node,
+    /// What functions are given.
+    pub secrets: Secrets,
+    /// The ports of functions.
+    pub ports: PortTable,
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hearth::sandbox::{Host, Sandbox, SandboxSpec, find_init};
-use hearth_host::{CriuChoice, Settings};
+use hearth_host::{CriuChoice, PortSettings, Settings};
 use hearth_init::fields::Fields as _;
 use hearth_testkit::{cgroups, processes, wait};
 use serde_json::Value;
@@ -104,6 +104,7 @@ impl Harness {
             memory_bytes: MEMORY,
             max_instances: 2,
             network: None,
+            trust: None,
             dumpable: false,
             restore: None,
         }
@@ -202,6 +203,7 @@ pub fn settings(dir: &Path) -> Settings {
         runtimes: dir.join("runtimes"),
         criu: CriuChoice::Never("not used".into()),
         gateway: gateway_settings(|_| {}),
+        ports: PortSettings::default(),
         server: None,
     }
 }

@@ -12,7 +12,7 @@ use hearth::instance::{FunctionKey, Logs, Template, TemplateConfig};
 use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
-use hearth_host::{CriuChoice, Settings};
+use hearth_host::{CriuChoice, PortSettings, Settings};
 use hearth_init::fields::Fields as _;
 use tempfile::TempDir;
 
@@ -52,6 +52,7 @@ impl Workshop {
                     runtimes: runtimes.clone(),
                     criu,
                     gateway: hearth_gateway::Settings::default().to_bytes(),
+                    ports: PortSettings::default(),
                     server: None,
                 },
                 executable()?,
@@ -95,6 +96,7 @@ impl Workshop {
             memory_bytes: u64::from(MEMORY_MB) << 20,
             max_instances: 8,
             network: None,
+            trust: None,
             dumpable: false,
             restore: None,
         }

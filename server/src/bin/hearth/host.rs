@@ -13,7 +13,7 @@ use hearth::config::{Config, InvalidSetting};
 use hearth::limits::Limits;
 use hearth::sandbox::{self, Prefix};
 use hearth_host::process::{self, DataDir, HandoverError, Orders, ServerStart, ServerUser};
-use hearth_host::{Host, Probed};
+use hearth_host::{Host, PortSettings, Probed};
 use hearth_init::fields::Fields as _;
 
 use crate::start_logging;
@@ -67,6 +67,10 @@ pub(crate) fn prepare(
         runtimes,
         criu: config.criu_choice(),
         gateway: gateway.to_bytes(),
+        ports: PortSettings {
+            address: config.trigger_address()?,
+            ports: config.trigger_ports()?,
+        },
         server: Some(user),
     };
     let host = Host::open(settings, probed)?;

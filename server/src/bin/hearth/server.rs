@@ -21,18 +21,22 @@ use hearth::http::edge::{self, Edge, Hosts, Proxies};
 use hearth::http::{App, Front, Parts};
 use hearth::limits::{CUT_OFF, Limits};
 use hearth::live::Sampler;
+use hearth::ports::PortTable;
 use hearth::retention::Retainer;
 use hearth::runtimes::{Runtimes, UidRange};
 use hearth::sandbox::Host;
 use hearth::scheduler::policy::controllers::Controllers;
 use hearth::scheduler::{self, Resources, StartGate};
+use hearth::secrets::Secrets;
 use hearth::serve::Connections;
 use hearth::store::Store;
+use hearth::triggers::Triggers;
 use hearth::uploads::Uploads;
 use hearth::{admin, network, serve, system};
 use hearth_abi::time_slice::take_short_time_slices_alone;
 use hearth_host::process::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::{fail, start_logging};
 
@@ -58,6 +62,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
     };
     Limits::set(limits);
+    // They may be where it cannot look later.
+    let trust = network::Trust::of_machine();
     let ports: Vec<u16> = resolvers.iter().map(SocketAddr::port).collect();
     if let Err(error) = server.lock_down(&ports) {
         return fail(&error.to_string());
@@ -75,7 +81,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
-    match runtime.block_on(run(config, server, runtimes, resolvers)) {
+    match runtime.block_on(run(config, server, runtimes, resolvers, trust)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&known_as.with_known_names(&format!("{error:#}"))),
     }
@@ -91,6 +97,7 @@ async fn run(
     server: Server,
     runtimes: Runtimes,
     resolvers: Vec<SocketAddr>,
+    trust: network::Trust,
 ) -> anyhow::Result<()> {
     let Server {
         socket,
@@ -123,11 +130,15 @@ async fn run(
     let store = Store::open(&data_dir.join("hearth.db"))
         .await
         .context("the database")?;
+    let secrets = Secrets::open(&data_dir, store.clone()).await?;
     let token = admin::ensure_token(&data_dir, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
     let open = config.network_allow_private()?;
+    let (ports, opened) = PortTable::start(host.clone(), config.trigger_ports()?);
     let resources = Resources {
-        network: network::Node::start(resolvers, open, host.take_reports()),
+        ports,
+        network: network::Node::start(resolvers, open, host.take_reports(), trust),
+        secrets: secrets.clone(),
         host_errors: hearth::host_error::HostErrors::default(),
         host,
         logs: engine::log_sink(&history),
@@ -191,15 +202,27 @@ async fn run(
     out.flush()?;
     drop(out);
     let mut listeners = vec![(listener, Front::new(app.clone()))];
-    listeners.extend(for_functions.map(|listener| (listener, Front::for_functions(app))));
+    listeners.extend(for_functions.map(|listener| (listener, Front::for_functions(app.clone()))));
     let connections = Connections::new(Limits::get());
+    let stopping = CancellationToken::new();
+    let triggers = Triggers {
+        engine: engine.clone(),
+        app,
+        connections: connections.clone(),
+        stopping: stopping.clone(),
+    };
+    tokio::spawn(triggers.run(opened));
     serve::serve(listeners, connections.clone(), stop_signal()?).await;
+    stopping.cancel();
     drain(
         &engine,
         &connections,
         Duration::from_secs(config.drain_s.into()),
     )
     .await;
+    if let Err(error) = secrets.write_uses().await {
+        tracing::warn!(%error, "cannot write the last use of some secrets");
+    }
     store.close().await;
     tracing::info!("stopped");
     Ok(())

@@ -48,19 +48,10 @@ impl Edge {
     /// # Errors
     /// 400 when it does not name exactly one host, 421 when it names one that is not ours.
     pub fn receive(&self, request: &mut Request, peer: SocketAddr) -> Result<For, Problem> {
-        let source = self.proxies.settle(peer.ip(), request.headers_mut());
-        let client = proxies::at(source.client, peer);
-        request.extensions_mut().insert(ConnectInfo(client));
-        if request.method() == Method::CONNECT {
-            return Err(invalid(
-                "this server is not a proxy and does not support CONNECT",
-            ));
-        }
-        the_host(request.headers())?;
-        to_origin_form(request)?;
+        let host = self.receive_any(request, peer)?;
         let mut named = self.hosts.named(the_host(request.headers())?.as_bytes());
         // A function's own host is not left by a header that its page could send.
-        if let Some(host) = source.host
+        if let Some(host) = host
             && !matches!(named, Named::Function(_))
         {
             named = self.hosts.named(host.as_bytes());
@@ -73,6 +64,29 @@ impl Edge {
             Named::Foreign => Err(misdirected(request.headers())),
             Named::Invalid => Err(invalid("the Host header is not a valid host and port")),
         }
+    }
+
+    /// The same for a request on a function's own port, which may name any one host. Returns the one that trusted proxies
+    /// name.
+    ///
+    /// # Errors
+    /// 400 when it does not name exactly one host.
+    pub fn receive_any(
+        &self,
+        request: &mut Request,
+        peer: SocketAddr,
+    ) -> Result<Option<HeaderValue>, Problem> {
+        let source = self.proxies.settle(peer.ip(), request.headers_mut());
+        let client = proxies::at(source.client, peer);
+        request.extensions_mut().insert(ConnectInfo(client));
+        if request.method() == Method::CONNECT {
+            return Err(invalid(
+                "this server is not a proxy and does not support CONNECT",
+            ));
+        }
+        the_host(request.headers())?;
+        to_origin_form(request)?;
+        Ok(source.host)
     }
 
     /// The URL of a function for the sender of these headers: its own host, the functions' listener, or its path on

@@ -62,6 +62,8 @@ catalogue! {
     AlreadyExists = "already_exists", CONFLICT, "Already exists";
     /// A token cannot delete itself.
     TokenInUse = "token_in_use", CONFLICT, "The token is in use";
+    /// The active version of a function uses it.
+    SecretInUse = "secret_in_use", CONFLICT, "The secret is in use";
     /// No admin would remain.
     LastAdmin = "last_admin", CONFLICT, "The last admin must stay";
     /// `If-Match` does not match the current state; nothing was changed.

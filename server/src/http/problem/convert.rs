@@ -88,6 +88,9 @@ impl From<EngineError> for Problem {
                 shaped(Self::new(ProblemCode::ImportFailed, detail), error)
                     .with("logs", lines(&logs))
             }
+            EngineError::SecretInUse { .. } => {
+                Self::new(ProblemCode::SecretInUse, error.to_string())
+            }
             EngineError::HostExhausted(_) => exhausted(error.to_string()),
             EngineError::ShuttingDown => Self::new(ProblemCode::ShuttingDown, error.to_string()),
             EngineError::Internal(cause) => Self::internal(cause),

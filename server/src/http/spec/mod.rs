@@ -10,10 +10,12 @@ mod fields;
 mod multipart;
 mod network;
 mod rules;
+mod secrets;
 mod sieve;
 mod suggest;
 #[cfg(test)]
 mod tests;
+mod triggers;
 mod upload;
 
 use std::sync::Arc;
@@ -27,6 +29,7 @@ pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunc
 pub use fields::{Fields, Input, IntegerRule, invalid};
 pub use network::invalid_entry;
 pub use rules::is_function_name;
+pub use secrets::{SecretSetting, secret_name, secret_value};
 pub use upload::{code_upload, json_fields, upload};
 
 /// Fields of `POST /api/v1/functions`.
@@ -46,7 +49,9 @@ pub const CREATE_FIELDS: &[&str] = &[
     "network",
     "body",
     "public",
+    "triggers",
     "cors",
+    "secrets",
     "env",
 ];
 
@@ -64,7 +69,9 @@ pub const PATCH_FIELDS: &[&str] = &[
     "network",
     "body",
     "public",
+    "triggers",
     "cors",
+    "secrets",
     "env",
 ];
 
@@ -95,7 +102,9 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         network: network::setting(&mut fields)?.unwrap_or(Network::None),
         body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
+        triggers: triggers::setting(&mut fields)?.unwrap_or_default(),
         cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
+        secrets: secrets::setting(&mut fields)?.unwrap_or_default(),
         env: env::create(&mut fields)?,
     };
     let code = code::required(&mut fields, runtime)?;
@@ -136,7 +145,9 @@ pub fn patch(
         network: network::setting(&mut fields)?,
         body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
+        triggers: triggers::setting(&mut fields)?,
         cors: cors::setting(&mut fields)?,
+        secrets: secrets::setting(&mut fields)?,
         env: env::patch(&mut fields)?,
     })
 }

@@ -21,7 +21,7 @@ impl Client {
 impl Listener for Client {
     type Said = Reply;
 
-    fn take(self: &Arc<Self>, reply: Reply, fds: Vec<OwnedFd>) {
+    fn take(self: &Arc<Self>, reply: Reply, mut fds: Vec<OwnedFd>) {
         match reply {
             Reply::Created {
                 sequence,
@@ -44,6 +44,12 @@ impl Listener for Client {
                 }
                 let sandbox = Sandbox::new(self.clone(), key, name, uid, interface, shared, fds);
                 self.link.answer(sequence, Ok(Answer::Sandbox(sandbox)));
+            }
+            Reply::Socket(sequence) => {
+                // None was free to receive it.
+                let missing = || SandboxError::step("socket", rustix::io::Errno::MFILE);
+                let socket = fds.pop().ok_or_else(missing);
+                self.link.answer(sequence, socket.map(Answer::Socket));
             }
             Reply::Refused(sequence, error) => self.link.answer(sequence, Err(error)),
             Reply::Done(sequence) => self.link.answer(sequence, Ok(Answer::Done)),

@@ -1,12 +1,12 @@
 //! The end of a sandbox: it fails, PID 1 exits, or it is destroyed; then everything of it is removed.
 
-use super::Keeper;
+use super::Supervisor;
 use super::jobs::{RETRIES, pause};
 use super::live::Waiting;
 use crate::SandboxError;
 use crate::protocol::{Key, Reply};
 
-impl Keeper {
+impl Supervisor {
     /// The sandbox cannot be created: reports it and removes what exists of it. If it was pre-warmed and the restore
     /// itself has not failed, another one is created instead.
     pub(super) fn fail(&mut self, key: Key, error: SandboxError) {
@@ -130,8 +130,8 @@ impl Keeper {
         };
         match live.remove() {
             Err(_) if tries < RETRIES => {
-                self.later(key, pause(tries), move |keeper| {
-                    keeper.remove_sandbox(key, tries + 1);
+                self.later(key, pause(tries), move |supervisor| {
+                    supervisor.remove_sandbox(key, tries + 1);
                 });
                 return;
             }

@@ -1,16 +1,17 @@
 //! What the server asks for, taken as if a hostile one had asked: every number and name is checked against what the host
 //! process itself knows.
 
+use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::{INSTANCE_CGROUP_POOL, Keeper};
+use super::{INSTANCE_CGROUP_POOL, Supervisor};
 use crate::limits::SANDBOX_INSTANCES_MAX;
 use crate::protocol::papers::is_image_name;
 use crate::protocol::request::Order;
-use crate::protocol::{Key, Papers, Reply, Request, Sequence};
-use crate::{SandboxError, UIDS};
+use crate::protocol::{Key, Papers, Protocol, Reply, Request, Sequence};
+use crate::{SandboxError, UIDS, ports};
 
 /// Most sandboxes at a time. Each has processes, cgroups and descriptors: protects the host from a server that asks for
 /// more and more.
@@ -22,7 +23,7 @@ const RESTORE_LIMIT_MAX: Duration = Duration::from_secs(600);
 /// Smallest and largest memory of an instance, bytes.
 const MEMORY_BYTES: Range<u64> = (1 << 20)..(1 << 40);
 
-impl Keeper {
+impl Supervisor {
     /// Does what one request asks for. What is not granted is refused, or ignored where nobody waits for an answer: a
     /// sandbox may be gone by the time that a request about it arrives.
     pub(super) fn handle(&mut self, request: Request, fds: Vec<OwnedFd>) {
@@ -80,9 +81,13 @@ impl Keeper {
                 };
                 self.refuse_failed(sequence, asked);
             }
+            Request::Socket(sequence, key, purpose) => self.socket(sequence, key, purpose),
             Request::Shutdown(sequence) => {
                 self.closed.push(sequence);
                 self.close();
+            }
+            Request::OpenPort(sequence, protocol, port) => {
+                self.open_port(sequence, protocol, port);
             }
             Request::Prioritize(thread, raised) => self.prioritize(thread, raised),
         }
@@ -94,12 +99,34 @@ impl Keeper {
             Request::Create(sequence, _)
             | Request::InstanceCgroup(sequence, _)
             | Request::Dump(sequence, ..)
-            | Request::RemoveImage(sequence, _) => {
+            | Request::RemoveImage(sequence, _)
+            | Request::Socket(sequence, ..)
+            | Request::OpenPort(sequence, ..) => {
                 self.say(Reply::Refused(sequence, SandboxError::shut_down()));
             }
             Request::Destroy(key) => self.destroy_and_say(key),
             Request::Shutdown(sequence) => self.closed.push(sequence),
             _ => {}
+        }
+    }
+
+    /// Opens a port, or says who has it.
+    fn open_port(&mut self, sequence: Sequence, protocol: Protocol, port: u16) {
+        let settings = &self.host.settings.ports;
+        if !ports::is_allowed(port, settings) {
+            let error = SandboxError::specification("functions may not have this port");
+            return self.say(Reply::Refused(sequence, error));
+        }
+        match ports::open(protocol, port, settings) {
+            Ok(socket) => self.server.send(Reply::Socket(sequence), vec![socket]),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                let asked = self.attach.ask(sequence, move |()| {
+                    let owner = ports::owner(protocol, port);
+                    Err(SandboxError::taken(owner))
+                });
+                self.refuse_failed(sequence, asked);
+            }
+            Err(error) => self.say(Reply::Refused(sequence, SandboxError::step("port", error))),
         }
     }
 

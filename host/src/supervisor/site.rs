@@ -125,5 +125,6 @@ pub(super) fn assignment(
         max_file_bytes: limits.cgroup_memory,
         restore: restore.transpose()?,
         network,
+        trust: papers.trust,
     })
 }

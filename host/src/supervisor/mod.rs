@@ -1,4 +1,4 @@
-//! The keeper: owns the state of all sandboxes and waits for requests, init's reports and process exits.
+//! The supervisor: owns the state of all sandboxes and waits for requests, init's reports and process exits.
 //!
 //! ```text
 //! Create ─▶ Starting ──Ready──▶ Running ──template ends──▶ Ended
@@ -90,7 +90,7 @@ impl Host {
         let (sender, news) = mpsc::channel();
         let reporter = Reporter::new(sender, bell.clone());
         let criu = self.criu.clone();
-        let mut keeper = Keeper {
+        let mut supervisor = Supervisor {
             attach: attach::start(reporter.clone()).map_err(io::Error::other)?,
             network: outbound::start(reporter.clone()).map_err(io::Error::other)?,
             images: images::start(&self.settings, criu, reporter).map_err(io::Error::other)?,
@@ -107,15 +107,15 @@ impl Host {
             failed: None,
             closed: Vec::new(),
         };
-        keeper.introduce();
-        let served = keeper.run(&news, &bell);
-        keeper.finish(gateway);
+        supervisor.introduce();
+        let served = supervisor.run(&news, &bell);
+        supervisor.finish(gateway);
         served
     }
 }
 
 /// The state of all sandboxes.
-struct Keeper {
+struct Supervisor {
     host: Host,
     attach: Helper<()>,
     images: Helper<Images>,
@@ -130,7 +130,7 @@ struct Keeper {
     next: Key,
     prewarmed: PrewarmedSandboxes,
     jobs: Vec<Scheduled>,
-    /// No sandbox will be asked for any more: the keeper ends with the last one.
+    /// No sandbox will be asked for any more: the supervisor ends with the last one.
     closing: bool,
     /// Why, if nobody asked for it.
     failed: Option<HostProcessError>,
@@ -138,7 +138,7 @@ struct Keeper {
     closed: Vec<Sequence>,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Says what there is.
     fn introduce(&mut self) {
         for capability in std::mem::take(&mut self.host.capabilities) {
@@ -189,7 +189,7 @@ impl Keeper {
                         let mut count = [0; 8];
                         // Nothing to read means that it was read already.
                         let _ = rustix::io::read(bell, &mut count);
-                        self.hear(news);
+                        self.on_news(news);
                     }
                     data if data % 2 == 0 => self.on_report(data / 2),
                     data => self.on_exit(data / 2),
@@ -242,11 +242,14 @@ impl Keeper {
         }
     }
 
-    fn hear(&mut self, news: &mpsc::Receiver<News>) {
+    fn on_news(&mut self, news: &mpsc::Receiver<News>) {
         while let Ok(news) = news.try_recv() {
             match news {
                 News::Say(reply) => self.say(reply),
                 News::Entered(key, inside) => self.entered(key, inside),
+                News::Socket(sequence, socket) => {
+                    self.server.send(Reply::Socket(sequence), vec![socket]);
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::live::{Function, LiveSandbox, Waiting};
-use super::{Keeper, SETUP_TIMEOUT};
+use super::{SETUP_TIMEOUT, Supervisor};
 use crate::SandboxError;
 use crate::protocol::papers::is_plain;
 use crate::protocol::{Key, Reply, Sequence};
@@ -35,7 +35,7 @@ pub(super) struct PrewarmedSandboxes {
     failed: Option<Instant>,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Pre-warms a sandbox, unless there is one for that runtime, or none may be made.
     pub(super) fn keep_prewarmed(&mut self, uid_base: u32, runtime: &str) {
         if self.host.criu.is_none() || self.prewarmed.kept.contains_key(runtime) {
@@ -61,10 +61,12 @@ impl Keeper {
                 let kept = Kept { key, ready: false };
                 self.prewarmed.kept.insert(runtime.to_owned(), kept);
                 self.show(runtime);
-                self.later(key, SETUP_TIMEOUT, move |keeper| {
-                    keeper.give_up_prewarmed(key);
+                self.later(key, SETUP_TIMEOUT, move |supervisor| {
+                    supervisor.give_up_prewarmed(key);
                 });
-                self.later(key, MAX_AGE, move |keeper| keeper.replace_prewarmed(key));
+                self.later(key, MAX_AGE, move |supervisor| {
+                    supervisor.replace_prewarmed(key)
+                });
             }
             Err(error) => self.prewarm_failed(&error),
         }

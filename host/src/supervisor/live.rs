@@ -1,4 +1,4 @@
-//! One sandbox as the keeper knows it.
+//! One sandbox as the supervisor knows it.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -68,7 +68,7 @@ pub(super) struct LiveSandbox {
     pub(super) removed_leaves: HashSet<LeafNumber>,
     /// PID 1 had no room for the last order to sweep.
     pub(super) sweep_is_due: bool,
-    /// Of those, the ones that the server shall be told of when it runs.
+    /// Those among them that the server is notified of once it runs.
     pub(super) prepared: Vec<LeafNumber>,
     /// Instances that are stopped, and whether others are with them.
     pub(super) frozen: HashMap<LeafNumber, bool>,

@@ -1,4 +1,4 @@
-//! A sandbox's network, as the keeper knows it: asked for when PID 1 is there, ready before the template runs, taken away
+//! A sandbox's network, as the supervisor knows it: asked for when PID 1 is there, ready before the template runs, taken away
 //! before the sandbox is removed.
 //!
 //! ```text
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use hearth_init::{NETWORK, wire};
 
-use super::{EVENTS, Keeper};
+use super::{EVENTS, Supervisor};
 use crate::helpers::{Helper, News, Reporter};
-use crate::network::Inside;
+use crate::network::{Inside, tcp_socket};
 use crate::peer::Received;
-use crate::protocol::{FromGateway, Key, ToGateway};
+use crate::protocol::{FromGateway, Key, Purpose, Reply, Sequence, ToGateway};
 use crate::{HostProcessError, SandboxError};
 
 /// A gateway that does nothing of what waits for it, for this long, hangs. It takes milliseconds for a sandbox, of which
@@ -65,7 +65,7 @@ pub(super) fn start(reporter: Reporter) -> Result<Helper<()>, String> {
     Helper::start("hearth-network", reporter, || Ok(()))
 }
 
-impl Keeper {
+impl Supervisor {
     /// Whether a sandbox may have a network.
     pub(super) fn check_network(&self, wanted: bool) -> Result<(), SandboxError> {
         match wanted && self.gateway.is_none() {
@@ -153,15 +153,15 @@ impl Keeper {
 
     /// Sees to it that the gateway's work on a sandbox is not waited for without end.
     fn watch_gateway(&mut self, key: Key) {
-        self.later(key, GATEWAY_PATIENCE, move |keeper| {
-            let live = keeper.live.get(&key);
+        self.later(key, GATEWAY_PATIENCE, move |supervisor| {
+            let live = supervisor.live.get(&key);
             let waits = |way_out: &WayOut| matches!(way_out, WayOut::Coming(_) | WayOut::Leaving);
             if !live.is_some_and(|live| waits(&live.way_out)) {
                 return;
             }
-            match keeper.gateway_heard.elapsed() < GATEWAY_PATIENCE {
-                true => keeper.watch_gateway(key),
-                false => keeper.lose_gateway(HostProcessError::NoGateway),
+            match supervisor.gateway_heard.elapsed() < GATEWAY_PATIENCE {
+                true => supervisor.watch_gateway(key),
+                false => supervisor.lose_gateway(HostProcessError::NoGateway),
             }
         });
     }
@@ -247,5 +247,24 @@ impl Keeper {
         if self.live.get(&key).is_some_and(|live| live.removing) {
             self.remove_sandbox(key, 0);
         }
+    }
+
+    /// Has a socket made in the network namespace of a sandbox that has a network.
+    pub(super) fn socket(&mut self, sequence: Sequence, key: Key, purpose: Purpose) {
+        let live = self.live.get(&key).filter(|live| live.is_running());
+        let connected = live.filter(|live| matches!(live.way_out, WayOut::There(_)));
+        let init = connected.and_then(|live| live.init.as_ref()?.try_clone().ok());
+        let asked = init.ok_or(SandboxError::Gone).and_then(|init| {
+            self.network.take(move |()| {
+                Some(match tcp_socket(&init, purpose) {
+                    Ok(socket) => News::Socket(sequence, socket),
+                    Err(error) => News::Say(Reply::Refused(
+                        sequence,
+                        SandboxError::step("socket", error),
+                    )),
+                })
+            })
+        });
+        self.refuse_failed(sequence, asked);
     }
 }

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::launch::TemplateEnds;
 use super::live::{Function, LiveSandbox, Waiting};
 use super::{
-    FIRST_INSTANCE_CGROUP, INSTANCE_CGROUP_POOL, Keeper, OTHER_INSTANCE_CGROUPS, SETUP_TIMEOUT,
+    FIRST_INSTANCE_CGROUP, INSTANCE_CGROUP_POOL, OTHER_INSTANCE_CGROUPS, SETUP_TIMEOUT, Supervisor,
 };
 use crate::SandboxError;
 use crate::protocol::request::Order;
@@ -44,7 +44,7 @@ fn outside(
     Ok((outside, inode(control)?))
 }
 
-impl Keeper {
+impl Supervisor {
     /// Makes a sandbox, if it may be made; of a restore, out of a pre-warmed one where there is one that fits.
     pub(super) fn create(
         &mut self,
@@ -88,8 +88,8 @@ impl Keeper {
             self.lose_init(key);
             return Ok(());
         }
-        self.later(key, SETUP_TIMEOUT, move |keeper| {
-            keeper.give_up_starting(key)
+        self.later(key, SETUP_TIMEOUT, move |supervisor| {
+            supervisor.give_up_starting(key)
         });
         self.look_ahead(key, limit);
         Ok(())
@@ -98,16 +98,16 @@ impl Keeper {
     /// What is done about a sandbox that is being created: its restore has a limit, and its first start finds a cgroup.
     pub(super) fn look_ahead(&mut self, key: Key, limit: Option<Duration>) {
         if let Some(limit) = limit {
-            self.later(key, limit, move |keeper| {
-                keeper.give_up_restoring(key, limit);
+            self.later(key, limit, move |supervisor| {
+                supervisor.give_up_restoring(key, limit);
             });
         }
-        self.later(key, FIRST_INSTANCE_CGROUP, move |keeper| {
-            keeper.fill_pool(key, 1);
+        self.later(key, FIRST_INSTANCE_CGROUP, move |supervisor| {
+            supervisor.fill_pool(key, 1);
         });
     }
 
-    /// Has init's reports wake the keeper.
+    /// Has init's reports wake the supervisor.
     pub(super) fn watch_init(&self, key: Key, live: &LiveSandbox) -> Result<(), SandboxError> {
         let control = live.control.as_ref();
         let control = control.ok_or_else(|| SandboxError::step("control", "it has none"))?;
@@ -264,8 +264,8 @@ impl Keeper {
         }
         // That of a former pre-warmed sandbox exits shortly.
         self.reap_builder(key);
-        self.later(key, OTHER_INSTANCE_CGROUPS, move |keeper| {
-            keeper.fill_pool(key, INSTANCE_CGROUP_POOL - 1);
+        self.later(key, OTHER_INSTANCE_CGROUPS, move |supervisor| {
+            supervisor.fill_pool(key, INSTANCE_CGROUP_POOL - 1);
         });
     }
 }

@@ -1,6 +1,6 @@
 //! The priority of the server's threads, which the server, having no privilege, can lower but not raise.
 
-use super::Keeper;
+use super::Supervisor;
 use super::instances::number;
 use crate::cgroup::belongs;
 
@@ -10,7 +10,7 @@ const STEPS: i32 = 10;
 /// The highest priority that there is.
 const LEAST_NICE: i32 = -20;
 
-impl Keeper {
+impl Supervisor {
     /// Gives a thread the raised priority, or that of this process. The server names the thread: only those of its own user
     /// are touched.
     pub(super) fn prioritize(&self, thread: u32, raised: bool) {

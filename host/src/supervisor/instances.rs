@@ -5,7 +5,7 @@
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
-use super::Keeper;
+use super::Supervisor;
 use super::attach::Attach;
 use super::jobs::{RETRIES, pause};
 use super::live::LiveSandbox;
@@ -13,7 +13,7 @@ use crate::cgroup::{belongs, signal_process};
 use crate::protocol::request::Target;
 use crate::protocol::{Key, LeafNumber, Reply};
 
-impl Keeper {
+impl Supervisor {
     /// The sandbox of a target, if it has the target's cgroup.
     fn sandbox_of(&mut self, target: Target) -> Option<&mut LiveSandbox> {
         let live = self.live.get_mut(&target.key)?;
@@ -91,8 +91,8 @@ impl Keeper {
         }
         if !removed {
             if tries < RETRIES {
-                self.later(key, pause(tries), move |keeper| {
-                    keeper.remove_instance_cgroup(key, number, tries + 1);
+                self.later(key, pause(tries), move |supervisor| {
+                    supervisor.remove_instance_cgroup(key, number, tries + 1);
                 });
             } else {
                 tracing::warn!(
@@ -108,11 +108,11 @@ impl Keeper {
         };
         if !live.sweep() {
             live.sweep_is_due = true;
-            self.later(key, pause(0), move |keeper| {
-                if let Some(live) = keeper.live.get_mut(&key) {
+            self.later(key, pause(0), move |supervisor| {
+                if let Some(live) = supervisor.live.get_mut(&key) {
                     live.sweep_is_due = false;
                 }
-                keeper.sweep(key);
+                supervisor.sweep(key);
             });
         }
     }

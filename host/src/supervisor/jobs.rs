@@ -1,4 +1,4 @@
-//! What the keeper does at a later time: retries, deadlines, and what it makes ahead.
+//! What the supervisor does at a later time: retries, deadlines, and what it makes ahead.
 
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::time::Timespec;
 
-use super::Keeper;
+use super::Supervisor;
 use crate::protocol::Key;
 
 /// First and longest pause before something is tried again.
@@ -19,7 +19,7 @@ pub(super) struct Scheduled {
     at: Instant,
     /// The sandbox without which it is of no use. None for a process to be reaped.
     pub(super) of: Option<Key>,
-    job: Box<dyn FnOnce(&mut Keeper)>,
+    job: Box<dyn FnOnce(&mut Supervisor)>,
 }
 
 /// How long to wait after so many tries.
@@ -27,7 +27,7 @@ pub(super) fn pause(tries: u32) -> Duration {
     RETRY.0.saturating_mul(1 << tries.min(16)).min(RETRY.1)
 }
 
-impl Keeper {
+impl Supervisor {
     /// Does something about a sandbox at a later time.
     pub(super) fn later(
         &mut self,
@@ -59,18 +59,18 @@ impl Keeper {
     }
 
     fn reap(&mut self, mut builder: Child, tries: u32) {
-        self.schedule(None, pause(tries), move |keeper| {
+        self.schedule(None, pause(tries), move |supervisor| {
             if let Ok(None) = builder.try_wait() {
-                keeper.reap(builder, tries + 1);
+                supervisor.reap(builder, tries + 1);
             }
         });
     }
 
     /// Reaps a PID 1 whose pidfd could not be received.
     pub(super) fn reap_unheld(&mut self, pid: Pid, tries: u32) {
-        self.schedule(None, pause(tries), move |keeper| {
+        self.schedule(None, pause(tries), move |supervisor| {
             if let Ok(None) = waitpid(Some(pid), WaitOptions::NOHANG) {
-                keeper.reap_unheld(pid, tries + 1);
+                supervisor.reap_unheld(pid, tries + 1);
             }
         });
     }
