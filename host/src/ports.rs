@@ -65,11 +65,17 @@ pub(crate) fn owner(protocol: Protocol, port: u16) -> Option<String> {
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let owner = processes
         .map(|entry| entry.path())
-        .filter(|process| process.join("fd").is_dir())
+        .filter(|process| is_process(process))
         .find(|process| holds(process, &target))?;
     let name = fs::read_to_string(owner.join("comm")).ok()?;
     let pid = owner.file_name()?.to_str()?.to_owned();
     Some(format!("{} (process {pid})", name.trim_end()))
+}
+
+/// Whether a directory of `/proc` is a process, by its number.
+fn is_process(directory: &Path) -> bool {
+    let name = directory.file_name().and_then(OsStr::to_str);
+    name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The inode of the socket on this port, in a table of `/proc/net` (`Documentation/networking/proc_net_tcp.rst`).
@@ -110,7 +116,11 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let taken = open(Protocol::Tcp, port, &on(Ipv4Addr::LOCALHOST)).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
-        assert!(owner(Protocol::Tcp, port).unwrap().ends_with(&own));
+        let found = owner(Protocol::Tcp, port);
+        assert!(
+            found.as_ref().is_some_and(|found| found.ends_with(&own)),
+            "{found:?}"
+        );
         let socket = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
         let port = socket.local_addr().unwrap().port();
         assert!(owner(Protocol::Udp, port).unwrap().ends_with(&own));

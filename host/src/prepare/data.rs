@@ -19,7 +19,13 @@ use crate::settings::ServerUser;
 /// Root may do all, the server's group may make files, and each owns what it made.
 const MODE: u32 = 0o1770;
 /// How the names of what a server has in it begin: beside these it has temporary files.
-const SERVERS: [&str; 4] = ["admin-token", "code", "hearth.db", "manifests"];
+const SERVERS: [&str; 5] = [
+    "admin-token",
+    "code",
+    "hearth.db",
+    "manifests",
+    "secrets.key",
+];
 /// The file that is locked. It holds the host process's number.
 const LOCK: &str = "lock";
 /// How long to wait for a server whose host process is dead: it ends in a moment.

@@ -37,9 +37,13 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
             }
         };
         match triggers.engine.port_owner(port) {
-            Some((_, PortTrigger::Tcp { mode, .. })) if mode == StreamMode::Raw => {
-                streams::begin(&triggers, port, stream, peer);
-            }
+            Some((
+                _,
+                PortTrigger::Tcp {
+                    mode: StreamMode::Raw,
+                    ..
+                },
+            )) => streams::begin(&triggers, port, stream, peer),
             Some(_) => {
                 let front = PortFront::new(triggers.app.clone(), port);
                 serve::connection(&triggers.connections, stream, peer, front);

@@ -29,7 +29,7 @@ import http.client, socket, ssl, time
 def connect(address, event):
     stream = socket.create_connection((address, event["port"]), timeout=20)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection = http.client.HTTPSConnection(event["host"], event["port"])
+    connection = http.client.HTTPSConnection(event["host"], event["port"], context=context)
     connection.sock = context.wrap_socket(stream, server_hostname=event["host"])
     return connection
 

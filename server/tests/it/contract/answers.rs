@@ -35,6 +35,7 @@ async fn every_route_answers_as_described() {
     triggers(&contract, &client).await;
     history(&contract, &client).await;
     accounts(&contract, &client).await;
+    secrets(&contract, &client).await;
     errors_of_everybody(&contract, &server.client_with(None)).await;
     let path = "/api/v1/functions/f";
     let gone = contract.ask(&client, Method::DELETE, FUNCTION, path).await;
@@ -368,6 +369,26 @@ async fn accounts(contract: &Contract, client: &Client) {
         .ask(client, Method::GET, audit, "/api/v1/audit?before=x")
         .await
         .expect(422);
+}
+
+async fn secrets(contract: &Contract, client: &Client) {
+    let (all, one) = ("/api/v1/secrets", "/api/v1/secrets/{name}");
+    let path = "/api/v1/secrets/key";
+    for status in [201, 200] {
+        let body = json!({"value": "sk_test"});
+        let set = contract.tell(client, Method::PUT, one, path, body);
+        set.await.expect(status);
+    }
+    let refused = contract.tell(client, Method::PUT, one, path, json!({"value": 3}));
+    refused.await.expect(422);
+    contract
+        .ask(client, Method::GET, all, all)
+        .await
+        .expect(200);
+    for status in [204, 404] {
+        let deleted = contract.ask(client, Method::DELETE, one, path);
+        deleted.await.expect(status);
+    }
 }
 
 /// 401 where a token is needed.
