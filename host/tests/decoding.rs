@@ -129,6 +129,7 @@ fn reply() -> impl Strategy<Value = Reply> {
                 init_signal,
             }
         ),
+        any::<u64>().prop_map(Reply::Socket),
         any::<u64>().prop_map(Reply::Destroyed),
         (name(), any::<(bool, bool)>()).prop_map(|(runtime, (kept, ready))| Reply::Prewarmed {
             runtime,
