@@ -2,8 +2,12 @@
 
 mod corpus;
 mod frames;
+mod lifecycle;
 mod limits;
 mod lists;
+mod live;
+mod network;
+mod steering;
 mod twin;
 mod verdicts;
 
