@@ -11,7 +11,7 @@ use hearth_ebpf::{AttachError, Mode, Wanted, interfaces};
 
 use crate::network::{Namespace, PATIENCE, Wire};
 use crate::verdicts::with_function;
-use crate::{is_root, load};
+use crate::{can_run, load};
 
 fn programs(namespace: &Namespace, interface: &str) -> Vec<u32> {
     let all = namespace.run(interfaces::list).expect("interfaces");
@@ -23,7 +23,7 @@ fn programs(namespace: &Namespace, interface: &str) -> Vec<u32> {
 
 #[test]
 fn a_program_of_somebody_else_stays_and_is_named() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let wire = Wire::new();
@@ -57,7 +57,7 @@ fn a_program_of_somebody_else_stays_and_is_named() {
 
 #[test]
 fn an_interface_that_is_not_there_and_drivers_without_xdp() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let namespace = Namespace::new();
@@ -76,7 +76,7 @@ fn an_interface_that_is_not_there_and_drivers_without_xdp() {
 
 #[test]
 fn nothing_is_counted_twice_on_interfaces_that_lie_on_each_other() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let wire = Wire::new();
@@ -119,7 +119,7 @@ fn helper_that_is_killed() {
 
 #[test]
 fn nothing_is_left_after_kill_9() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let wire = Wire::new();
@@ -149,7 +149,7 @@ fn nothing_is_left_after_kill_9() {
 
 #[test]
 fn another_takes_over_under_traffic() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let wire = Wire::new();

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use hearth_ebpf::limits::{Limits, Rate};
 use hearth_ebpf::records::Drop;
 
+use crate::can_run;
 use crate::frames::{ACK, Frame, SYN, tcp, udp};
-use crate::is_root;
 use crate::verdicts::{XDP_DROP, XDP_PASS, with_function};
 
 const TO4: &str = "192.0.2.2:7000";
 const TO6: &str = "[2001:db8::2]:7000";
-/// One token in 1,000 s.
+/// Tokens a second.
 const SLOW: u64 = 1;
 
 fn burst(burst: u64) -> Option<Rate> {
@@ -32,11 +32,11 @@ fn passed(ingress: &hearth_ebpf::Ingress, frame: &Frame, count: usize) -> usize 
 
 #[test]
 fn a_source_gets_its_burst_and_others_theirs() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, mut maps) = with_function();
-    // The test cannot take the 200 s after which a fifth of the tokens would be back.
+    // A fifth of the tokens would be back after 200 s.
     let limits = Limits {
         source: burst(1_000),
         ..Limits::default()
@@ -76,7 +76,7 @@ fn a_source_gets_its_burst_and_others_theirs() {
 
 #[test]
 fn prefixes_are_as_long_as_they_are_set() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, mut maps) = with_function();
@@ -103,7 +103,7 @@ fn prefixes_are_as_long_as_they_are_set() {
 
 #[test]
 fn a_function_has_a_bucket_for_all_sources() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, mut maps) = with_function();
@@ -142,7 +142,7 @@ fn a_function_has_a_bucket_for_all_sources() {
 
 #[test]
 fn more_sources_than_buckets_are_no_error() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, mut maps) = with_function();
@@ -184,7 +184,7 @@ fn more_sources_than_buckets_are_no_error() {
 
 #[test]
 fn indices_without_room_are_refused() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (_ingress, mut maps) = with_function();

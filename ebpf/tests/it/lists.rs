@@ -7,8 +7,8 @@ use hearth_ebpf::limits::{Limits, Rate};
 use hearth_ebpf::records::Drop;
 use hearth_ebpf::{Ingress, MapError, Verdict};
 
+use crate::can_run;
 use crate::frames::{ACK, tcp, udp};
-use crate::is_root;
 use crate::verdicts::{XDP_PASS, with_function};
 
 fn address(text: &str) -> IpAddr {
@@ -28,7 +28,7 @@ fn passes(ingress: &Ingress, from: &str) -> bool {
 
 #[test]
 fn the_longest_prefix_decides() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, mut maps) = with_function();
@@ -80,7 +80,7 @@ fn the_longest_prefix_decides() {
 
 #[test]
 fn what_has_expired_gives_way_to_a_shorter_prefix() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, mut maps) = with_function();
@@ -116,7 +116,7 @@ fn what_has_expired_gives_way_to_a_shorter_prefix() {
 
 #[test]
 fn who_is_allowed_is_not_limited() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, mut maps) = with_function();
@@ -141,7 +141,7 @@ fn who_is_allowed_is_not_limited() {
 
 #[test]
 fn a_full_list_says_so() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (_ingress, mut maps) = with_function();

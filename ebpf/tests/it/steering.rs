@@ -8,7 +8,7 @@ use hearth_ebpf::limits::Limits;
 use hearth_ebpf::packet::TCP;
 
 use crate::network::{Namespace, PATIENCE};
-use crate::{is_root, load};
+use crate::{can_run, load};
 
 const PORTS: std::ops::Range<u16> = 20_000..25_000;
 
@@ -30,7 +30,7 @@ fn reaches(namespace: &Namespace, listener: &TcpListener, address: &str) -> u16 
 
 #[test]
 fn thousands_of_ports_reach_one_listener() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let namespace = Namespace::new();
@@ -72,7 +72,7 @@ fn thousands_of_ports_reach_one_listener() {
 
 #[test]
 fn a_listener_is_replaced_without_a_connection_lost() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let namespace = Namespace::new();
@@ -102,7 +102,7 @@ fn a_listener_is_replaced_without_a_connection_lost() {
 
 #[test]
 fn two_hearths_on_one_host_steer_their_own_ports() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let namespace = Namespace::new();

@@ -10,9 +10,9 @@ use hearth_ebpf::packet::{self, Packet};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use crate::can_run;
 use crate::corpus;
 use crate::frames::{options, udp};
-use crate::is_root;
 
 const PROBE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/probe.o"));
 
@@ -55,7 +55,7 @@ impl Probe {
 
 #[test]
 fn both_parsers_find_the_same_in_the_corpus() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let probe = Probe::load();
@@ -67,7 +67,7 @@ fn both_parsers_find_the_same_in_the_corpus() {
 
 #[test]
 fn both_parsers_find_the_same_in_what_random_changes_make_of_it() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let probe = Probe::load();
@@ -100,7 +100,7 @@ fn both_parsers_find_the_same_in_what_random_changes_make_of_it() {
 #[test]
 fn both_parsers_find_the_same_in_random_bytes() {
     static PROBE: Mutex<Option<Probe>> = Mutex::new(None);
-    if !is_root() {
+    if !can_run() {
         return;
     }
     bolero::check!()

@@ -4,10 +4,11 @@ use hearth_ebpf::limits::Limits;
 use hearth_ebpf::packet::{Outcome, TCP, UDP};
 use hearth_ebpf::records::{Drop, Node, Traffic};
 use hearth_ebpf::{Ingress, Maps, Redirect};
+use hearth_testkit::skipped::skip;
 
 use crate::corpus::{self, Expected};
 use crate::frames::{ACK, SYN, tcp, udp};
-use crate::{is_root, load};
+use crate::{can_run, load};
 
 pub const XDP_DROP: u32 = 1;
 pub const XDP_PASS: u32 = 2;
@@ -58,7 +59,7 @@ pub fn check_counted(
 
 #[test]
 fn every_packet_of_the_corpus_gets_its_verdict_and_is_counted_once() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, maps) = with_function();
@@ -91,7 +92,7 @@ fn every_packet_of_the_corpus_gets_its_verdict_and_is_counted_once() {
 
 #[test]
 fn only_syns_and_datagrams_count_as_starts() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, maps) = with_function();
@@ -113,7 +114,7 @@ fn only_syns_and_datagrams_count_as_starts() {
 
 #[test]
 fn a_port_belongs_to_one_protocol_and_can_be_taken_back() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, mut maps) = with_function();
@@ -131,7 +132,7 @@ fn a_port_belongs_to_one_protocol_and_can_be_taken_back() {
 
 #[test]
 fn packets_to_other_hosts_are_not_ours() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, mut maps) = with_function();
@@ -159,18 +160,18 @@ fn packets_to_other_hosts_are_not_ours() {
     assert_eq!(maps.functions.traffic(1).expect("counters")[0].packets, 2);
 }
 
-/// What the verifier may process for each program: a change that costs much more should be seen. Recorded on Linux 6.18.
+/// Instructions that the verifier of Linux 6.18 processed for each program, of the 1,000,000 that it may.
 const COSTS: [(&str, u32); 5] = [
-    ("ingress", 60_000),
-    ("egress", 50_000),
-    ("steer", 200),
-    ("redirect_xdp", 1_500),
-    ("redirect_tc", 1_500),
+    ("ingress", 48_860),
+    ("egress", 41_916),
+    ("steer", 48),
+    ("redirect_xdp", 271),
+    ("redirect_tc", 242),
 ];
 
 #[test]
 fn the_verifier_does_not_have_to_work_hard() {
-    if !is_root() {
+    if !can_run() {
         return;
     }
     let (ingress, _) = load();
@@ -180,23 +181,23 @@ fn the_verifier_does_not_have_to_work_hard() {
         .iter()
         .chain(redirect.programs())
         .collect();
-    for (name, most) in COSTS {
+    assert_eq!(programs.len(), COSTS.len());
+    for (name, recorded) in COSTS {
         let program = programs
             .iter()
             .find(|program| program.name == name)
             .expect("the program");
         let loaded = program.loaded.as_ref().expect("loaded");
         let Some(cost) = loaded.verified_instructions else {
-            hearth_testkit::skipped::skip("the kernel does not say what the verifier processed");
+            skip("the kernel does not say what the verifier processed");
             return;
         };
-        println!(
-            "{name}: {cost} instructions processed, {} bytes of machine code",
-            loaded.machine_code
-        );
+        println!("{name}: {cost} instructions processed");
+        // Kernels differ by a little; a change of a program that costs more than that is to be seen.
+        let most = recorded + recorded / 4;
         assert!(
             cost > 0 && cost <= most,
-            "{name}: {cost}, recorded were {most} at most"
+            "{name}: {cost}, recorded are {recorded}"
         );
     }
 }
