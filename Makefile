@@ -3,10 +3,10 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test test-debian13 lint audit bench install fuzz fmt clean
+.PHONY: help setup build run test test-debian13 test-container lint audit bench install fuzz fmt clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 setup: ## install build and runtime dependencies (compiler, python3, node)
 	@scripts/setup.sh build
@@ -25,6 +25,9 @@ test-debian13: ## run the restore, randomness and attack tests on Debian 13 with
 	@scripts/setup.sh build test
 	@scripts/build.sh debug
 	@exec scripts/debian13.sh
+
+test-container: ## build the image, run docker-compose.yml with podman and check it (20 minutes, 5 GB in .tools; not part of `make test`)
+	@exec scripts/container.sh
 
 lint: ## check format, clippy, dependencies, queries, console assets and scripts
 	@scripts/setup.sh build lint
@@ -50,4 +53,5 @@ fmt: ## format the Rust code
 
 clean: ## remove build output and downloads; keeps data/
 	@[[ ! -e .tools/debian13/root || $$EUID -eq 0 ]] || sudo rm -rf .tools/debian13
+	@[[ ! -e .tools/container || $$EUID -eq 0 ]] || sudo rm -rf .tools/container
 	@rm -rf target .tools node_modules

@@ -6,7 +6,7 @@
 #                      is a good one, and yields no figure to quote
 #   BEFORE=REVISION    with SUITE=compare: builds that revision, too, below target/before, and measures both in turns; or
 #                      the path of another build's `hearth`, which has hearth-init and runtimes beside it.
-#                      ROWS="first request" takes those rows only
+#                      ROWS="first request" takes those rows only, and ROWS="echo" those of SUITE=busy
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 if [[ -n ${QUICK:-} ]]; then

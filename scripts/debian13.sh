@@ -17,19 +17,11 @@ readonly KEY=$RELEASE:$PACKAGES
 
 # prepare: makes the root unless it is there.
 prepare() {
-  local mirror
   [[ $(cat "$BASE/key" 2>/dev/null) != "$KEY" ]] || return 0
-  [[ -r $DEBIAN_KEYRING ]] || die "$DEBIAN_KEYRING is missing: run scripts/setup.sh test"
-  command -v debootstrap >/dev/null || die "debootstrap is missing: run scripts/setup.sh test"
-  [[ -n $(debian_mirror bookworm) ]] || refresh_apt_lists
-  mirror=$(debian_mirror bookworm)
-  [[ -n $mirror ]] || die "apt has no Debian mirror (run 'apt-get update' once)"
   say "creating a Debian 13 root in .tools/debian13 (400 MB; takes a few minutes, once)"
   as_root rm -rf "$BASE"
   mkdir -p "$BASE"
-  as_root debootstrap --variant=minbase "--include=$PACKAGES" "--keyring=$DEBIAN_KEYRING" \
-    "$RELEASE" "$BASE/root" "$mirror" >"$BASE/log" || die "debootstrap failed; $BASE/log ends: $(tail -n 3 "$BASE/log")"
-  as_root rm -rf "$BASE"/root/var/cache/apt/archives "$BASE"/root/var/lib/apt/lists
+  debian_root "$RELEASE" "$BASE/root" "--include=$PACKAGES"
   echo "$KEY" >"$BASE/key"
 }
 

@@ -105,3 +105,20 @@ debian_mirror() {
   apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' 'Identifier: Packages' 2>/dev/null |
     awk -v codename="$1" '$1 == "Debian" && $2 == codename { print $3; exit }'
 }
+
+# debian_root RELEASE FOLDER [ARGUMENT...]: makes the smallest root of that release, from the mirror this machine's apt uses.
+# FOLDER.log tells how.
+debian_root() {
+  local release=$1 folder=$2 mirror codename
+  shift 2
+  [[ -r $DEBIAN_KEYRING ]] || die "$DEBIAN_KEYRING is missing: install debian-archive-keyring"
+  command -v debootstrap >/dev/null || die "debootstrap is missing: install it"
+  codename=$(distribution)
+  codename=${codename#*:}
+  [[ -n $(debian_mirror "$codename") ]] || refresh_apt_lists
+  mirror=$(debian_mirror "$codename")
+  [[ -n $mirror ]] || die "apt has no Debian mirror (run 'apt-get update' once)"
+  as_root debootstrap --variant=minbase "--keyring=$DEBIAN_KEYRING" "$@" "$release" "$folder" "$mirror" >"$folder.log" ||
+    die "debootstrap failed; $folder.log ends: $(tail -n 3 "$folder.log")"
+  as_root rm -rf "$folder"/var/cache/apt/archives "$folder"/var/lib/apt/lists
+}

@@ -3,7 +3,7 @@
 # them into .tools/packages. What is there and has not changed stays.
 #
 #   scripts/packages.sh check     only says by its status whether all are there
-#   scripts/packages.sh
+#   scripts/packages.sh [NAME]    that of this name, or all
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly SOURCES=server/tests/packages
@@ -40,6 +40,7 @@ for folder in "$SOURCES"/*/; do
   folder=${folder%/}
   ! is_built "$folder" || continue
   [[ ${1:-} != check ]] || exit 1
+  [[ -z ${1:-} || $1 == "${folder##*/}" ]] || continue
   say "fetching the packages of the test function ${folder##*/} into .tools/packages"
   build "$folder"
 done

@@ -159,7 +159,11 @@ wants_test() {
   need iproute2 "network tests make their own small internet" command -v ip
   need nftables "network tests look what rules are left" command -v nft
   need chromium-driver "the browser tests drive Chromium through it" command -v chromedriver
-  if ! is_fetched "$CLIENT" client || ! is_fetched "$PACKAGES" python || ! scripts/packages.sh check; then
+  need postgresql "functions under test speak with it" compgen -G '/usr/lib/postgresql/*/bin/postgres'
+  need redis-server "functions under test speak with it" command -v redis-server
+  need openssl "tests make certificates for their servers" command -v openssl
+  if ! is_fetched "$CLIENT" client || ! is_fetched "$PACKAGES" python || ! is_fetched "$SERVERS" moto ||
+    ! scripts/packages.sh check; then
     need python3-pip "fetches Python packages that tests use" "$PYTHON" -m pip --version
   fi
   # scripts/debian13.sh
@@ -169,13 +173,15 @@ wants_test() {
   fi
 }
 
-# What generates a client from the API's description and runs it, and the packages that tests import in functions: pinned
-# with digests.
+# What generates a client from the API's description and runs it, the packages that tests import in functions, and what is S3
+# for tests: pinned with digests.
 readonly CLIENT=server/tests/client/requirements.txt
+readonly SERVERS=server/tests/servers/requirements.txt
 readonly PACKAGES=runtimes/python/tests/requirements.txt
 
 follows_test() {
   fetch_packages "$CLIENT" client "openapi-python-client (a test generates a client of the API with it; 21 MB)"
+  fetch_packages "$SERVERS" moto "moto (functions under test speak with its S3; 100 MB)"
   fetch_packages "$PACKAGES" python "NumPy (a test imports it in a function; 17 MB)"
   scripts/packages.sh
 }
@@ -197,6 +203,7 @@ readonly BASELINES=benches/baselines/requirements.txt
 readonly BENCH_PACKAGES=benches/imported/requirements.txt
 
 wants_bench() {
+  need iproute2 "network namespaces are made for what is measured" command -v ip
   need nodejs "a bare Node.js server is compared with" test -x /usr/bin/node
   if ! is_fetched "$BASELINES" bench || ! is_fetched "$BENCH_PACKAGES" imported; then
     need python3-pip "fetches the servers that are compared with" "$PYTHON" -m pip --version
@@ -209,6 +216,7 @@ follows_bench() {
     say "cannot fetch them; skipping what needs them"
   fetch_packages "$BENCH_PACKAGES" imported "NumPy and FastAPI (make bench deploys functions with them)" ||
     say "cannot fetch them; skipping what needs them"
+  scripts/packages.sh pandas || say "cannot fetch it; skipping what needs it"
 }
 
 # tool_is_here NAME VERSION

@@ -4,7 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 readonly LOGS=$TARGET/test-logs
-# Logs are read by people and by `count`: no colours.
+# Both humans and `count` read the logs: no colours.
 export CARGO_TERM_COLOR=never
 
 passed=0
@@ -13,7 +13,7 @@ skipped=0
 bad_suites=()
 
 # count LOG: prints "passed failed skipped", as cargo test ("test result: ok. 3 passed; …") and unittest ("Ran 3 tests",
-# "FAILED (failures=1, errors=1, skipped=1)") and node --test ("# pass 3") told them.
+# "FAILED (failures=1, errors=1, skipped=1)") and node --test ("# pass 3") report them.
 count() {
   awk '
     function field(name,   text) {

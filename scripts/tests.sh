@@ -2,24 +2,11 @@
 # Tests of the scripts themselves: each runs the real script on files of its own.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-passed=0
-failed=0
+source scripts/tap.sh
+
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 chmod 0755 "$scratch"
-
-# check NAME COMMAND...: COMMAND succeeds.
-check() {
-  local name=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-    echo "ok - $name"
-  else
-    failed=$((failed + 1))
-    echo "not ok - $name"
-  fi
-}
 
 # A copy of the scripts with something built beside them, readable by everybody, so that users without rights can run it.
 copy=$scratch/hearth
@@ -102,12 +89,33 @@ stopping_waits_for_the_drain() {
   grep -q '30 s at most' README.md && ((compose > 30 && unit == compose))
 }
 
+# The image's compiler is one that the workspace builds with, and what is copied from outside is there.
+dockerfile_fits_the_workspace() {
+  local source sources
+  grep -q "^FROM rust:$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)-" Dockerfile || return
+  mapfile -t sources < <(sed -n 's/^COPY \([^- ][^ ]*\) .*/\1/p' Dockerfile)
+  ((${#sources[@]} > 0)) || return
+  for source in "${sources[@]}"; do
+    [[ -e $source ]] || return
+  done
+}
+
+# Compose passes the host's port on to the one that the image listens on and whose health it asks for.
+container_has_one_port() {
+  local port
+  port=$(sed -n 's/^EXPOSE \([0-9]*\)$/\1/p' Dockerfile)
+  [[ -n $port ]] && grep -q "HEARTH_LISTEN=0.0.0.0:$port " Dockerfile && grep -q "HEARTH_LISTEN: 0.0.0.0:$port$" docker-compose.yml &&
+    grep -q "HEARTH_PORT:-8080}:$port\"" docker-compose.yml &&
+    [[ $(grep -c "http://127.0.0.1:$port/healthz" Dockerfile) == 1 && $(grep -c "http://127.0.0.1:$port/healthz" docker-compose.yml) == 1 ]]
+}
+
 check "make install without rights names the directory and changes nothing" \
   install_without_rights_names_the_directory_and_changes_nothing
 check "make install refuses what cannot be meant" install_refuses_what_cannot_be_meant
 check "make install replaces an older one as a whole" install_replaces_an_older_one_as_a_whole
 check "set-up asks for candidates only after it fetched apt's lists" setup_asks_for_candidates_only_after_it_fetched_the_lists
 check "Docker and systemd wait for the drain" stopping_waits_for_the_drain
+check "the Dockerfile fits the workspace" dockerfile_fits_the_workspace
+check "the container's port is the same everywhere" container_has_one_port
 
-printf '# pass %d\n# fail %d\n' "$passed" "$failed"
-((failed == 0))
+checked

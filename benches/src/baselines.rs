@@ -1,4 +1,4 @@
-//! Servers that people know, as they are usually started. What is not installed is left out.
+//! Well-known servers with their usual configuration. Missing ones are skipped.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub fn node() -> PathBuf {
     std::env::var_os("HEARTH_BENCH_NODE").map_or_else(|| "/usr/bin/node".into(), PathBuf::from)
 }
 
-/// A server that people know.
+/// A well-known server.
 #[derive(Debug, Clone, Copy)]
 pub enum Baseline {
     /// `http.createServer`.
@@ -100,6 +100,17 @@ pub fn packages() -> anyhow::Result<PathBuf> {
         packages.display()
     );
     Ok(packages)
+}
+
+/// The zip of one of the functions with real packages that the tests deploy.
+pub fn function_package(name: &str) -> anyhow::Result<PathBuf> {
+    let zip = root().join(".tools/packages").join(format!("{name}.zip"));
+    ensure!(
+        zip.is_file(),
+        "{} is missing: scripts/setup.sh bench fetches it from PyPI",
+        zip.display()
+    );
+    Ok(zip)
 }
 
 /// The repository.

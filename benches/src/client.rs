@@ -1,5 +1,5 @@
-//! The leanest HTTP client that does: one socket, kept alive, requests put together before. It shares the machine with
-//! what it measures.
+//! A minimal HTTP client: one keep-alive socket, requests prepared in advance. It shares the machine with the server it
+//! measures.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Many connections from one thread, by epoll: as many threads as connections would compete with what is measured.
+//! Many connections on one thread, using epoll: a thread per connection would compete with the server under test.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ pub fn exchange(
     let count = connections.len();
     for (number, connection) in (0..).zip(&connections) {
         connection.stream.set_nonblocking(true)?;
-        // By its edges: nothing has to be changed when a request does not fit into the socket at once.
+        // Edge-triggered: nothing to change when a request does not fit into the socket at once.
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
         epoll::add(
             &epoll,

@@ -1,4 +1,4 @@
-//! What no start by fork can be faster than: a plain C `fork()` of the same process.
+//! The lower bound for starts by fork: a plain C `fork()` of the same process.
 
 use std::path::Path;
 use std::process::Command;

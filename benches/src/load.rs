@@ -1,4 +1,4 @@
-//! Load: on each connection the next request is sent when the answer to the last one is there.
+//! Closed-loop load: each connection sends its next request after the response to the last one.
 
 use std::net::SocketAddr;
 use std::num::NonZero;
@@ -14,7 +14,7 @@ use crate::results::Samples;
 pub struct Observed {
     /// Each request's own latency.
     pub samples: Samples,
-    /// How long the turns took.
+    /// How long the rounds took.
     pub took: Duration,
 }
 

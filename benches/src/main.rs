@@ -5,11 +5,12 @@
 //! hearth-bench check FILE…                      whether these are result files
 //! hearth-bench report FROM TO                   writes the report on the result files in FROM
 //! ```
-//! Each suite compares within one run, this against that, interleaved. Every percentile is *observed*: each request's own
+//! Each suite compares alternatives within one run, interleaved. Every percentile is *observed*: each request's own
 //! latency, not corrected for coordinated omission.
 //!
-//! The modules are in an order in which each uses only those below it. Read in this order: [`suites`] (what is measured), [`peers`] and [`process`] (against what), [`results`] (what is
-//! kept), [`report`] (how it is shown).
+//! The modules are listed so that each uses only those below it. Read them in this order: [`suites`] (what is
+//! measured), [`peers`] and [`process`] (compared with what), [`results`] (what is kept), [`report`] (how it is
+//! presented).
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,

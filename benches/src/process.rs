@@ -1,5 +1,5 @@
-//! Programs that are measured or measured against. They end with the value that stands for them, and with this process,
-//! however that ends: a server left behind would hold memory, ports and locks.
+//! Child processes. Each ends when its value is dropped, and with this process, however that ends: a server left behind
+//! would hold memory, ports and locks.
 
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use hearth_testkit::wait::poll;
 /// First argument that makes this program execute another one, given by the arguments that follow.
 pub const FLAG: &str = "--bound";
 
-/// What comes before the name of a program that is to be killed when this one ends.
+/// Precedes the name of a program to kill when this one ends.
 pub fn binding() -> anyhow::Result<[OsString; 2]> {
     Ok([std::env::current_exe()?.into(), FLAG.into()])
 }

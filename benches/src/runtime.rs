@@ -1,4 +1,4 @@
-//! The languages of functions, and the functions that are measured.
+//! The languages of functions, and the functions under test.
 
 /// The languages that functions are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,7 +23,7 @@ pub struct Server {
     server: hearth_testkit::server::Server,
     /// Where it listens.
     pub address: SocketAddr,
-    /// Whether each template keeps a fork made ahead.
+    /// Whether each template keeps a pre-forked instance.
     pub has_preforked: bool,
 }
 
@@ -100,7 +100,7 @@ impl Server {
         Ok(available(&node["capabilities"][name]))
     }
 
-    /// Waits until it has a sandbox made ahead for a restore, or needs none because no function sleeps any more.
+    /// Waits until it has a pre-warmed sandbox for a restore, or needs none because no function sleeps any more.
     pub fn wait_for_prewarmed(&self, name: &str) -> anyhow::Result<()> {
         let is_asleep = || -> anyhow::Result<bool> {
             let function = self.function(name)?;
@@ -115,7 +115,7 @@ impl Server {
                 .map(|is_there| is_there.then_some(()))
                 .transpose()
         });
-        made.context("no sandbox was made ahead")?
+        made.context("no sandbox was pre-warmed")?
     }
 
     /// Deploys a function with further settings.
@@ -199,7 +199,7 @@ pub fn invocation(name: &str, event: &[u8]) -> Vec<u8> {
     request("POST", &format!("/api/v1/functions/{name}/invoke"), event)
 }
 
-/// An event of so many bytes of JSON; nothing for 0.
+/// An event of this many bytes of JSON; nothing for 0.
 pub fn event(bytes: usize) -> Vec<u8> {
     let around = r#"{"filler":""}"#.len();
     match bytes {

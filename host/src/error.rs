@@ -2,23 +2,25 @@
 
 use std::io;
 
-use crate::protocol::{Malformed, Refusal};
+use hearth_init::{fields_of, variants_of};
+
+use crate::protocol::Malformed;
 
 /// The step of `hearth-init` in which CRIU is at work.
 const RESTORE_STEP: &str = "restore";
 
-/// Why there is no sandbox.
-#[derive(Debug, Clone, thiserror::Error)]
+/// Why there is no sandbox, or something was not done to it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SandboxError {
     /// The host lacks something the sandbox needs: which, and how to get it, in one line.
     #[error("{what} is not available: {reason}; {remedy}")]
     Missing {
         /// "user namespaces", "Landlock", "the memory cgroup" …
-        what: &'static str,
+        what: String,
         /// What was tried and what the kernel said.
         reason: String,
         /// How to get it.
-        remedy: &'static str,
+        remedy: String,
     },
     /// A step of the set-up failed.
     #[error("sandbox set-up failed at {step}: {detail}")]
@@ -63,26 +65,11 @@ impl SandboxError {
     }
 }
 
-impl From<SandboxError> for Refusal {
-    fn from(error: SandboxError) -> Self {
-        match error {
-            SandboxError::Gone => Self::Gone,
-            SandboxError::Step { step, detail } => Self::Step(step, detail),
-            missing @ SandboxError::Missing { .. } => {
-                Self::Step("host".to_owned(), missing.to_string())
-            }
-        }
-    }
-}
-
-impl From<Refusal> for SandboxError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Gone => Self::Gone,
-            Refusal::Step(step, detail) => Self::Step { step, detail },
-        }
-    }
-}
+variants_of!(SandboxError {
+    0 => Gone,
+    1 => Step { step, detail },
+    2 => Missing { what, reason, remedy },
+});
 
 /// What this host can do, for `GET /api/v1/node`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +83,13 @@ pub struct Capability {
     /// Its version, where it has one ("v1", "v2", Landlock ABI "7").
     pub version: Option<String>,
 }
+
+fields_of!(Capability {
+    name,
+    available,
+    reason,
+    version,
+});
 
 impl Capability {
     /// One that can be used.
@@ -119,16 +113,16 @@ impl Capability {
     }
 }
 
-/// Why the host process has stopped serving before it was told to.
+/// Why the host process has stopped serving without having been asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum HostProcessError {
     /// The server has said something that no server says.
-    #[error("the server sent a message that is not one: {0}")]
+    #[error("the server sent a malformed message: {0}")]
     Malformed(#[from] Malformed),
     /// The server does not read.
-    #[error("the server does not read its messages")]
+    #[error("the server does not read its replies")]
     Deaf,
     /// The kernel refused something that the process cannot do without.
-    #[error("the host process cannot go on: {0}")]
+    #[error("the host process cannot continue: {0}")]
     Kernel(#[from] io::Error),
 }

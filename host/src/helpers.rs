@@ -1,75 +1,129 @@
 //! Threads that do what takes long, so that the keeper never waits: each takes one job after the other and reports.
 
-use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
 use crate::SandboxError;
-use crate::network::Attached;
-use crate::protocol::{Counters, Key, LeafNumber, Sequence};
+use crate::protocol::{Key, Reply, Sequence};
 
-/// Most jobs that wait for one thread. The server has at most some hundred instances in the making and dumps one template at
-/// a time: protects memory and descriptors from one that asks for more and more.
+/// Most jobs that wait for one thread, but for those that the keeper itself has: the server has at most some hundred
+/// instances in the making and dumps one template at a time. Protects memory and descriptors from one that asks for more and
+/// more.
 const WAITING_MAX: usize = 4096;
 
-/// A thread. It ends when this is dropped.
-pub(crate) struct Helper<Job> {
-    jobs: mpsc::Sender<Job>,
+/// What is done with what a thread works on, and what there is to report then.
+type Job<S> = Box<dyn FnOnce(&mut S) -> Option<News> + Send>;
+
+/// A thread, which works on an `S`. It ends when this is dropped and everything is done.
+pub(crate) struct Helper<S> {
+    jobs: mpsc::Sender<Job<S>>,
     waiting: Arc<AtomicUsize>,
+    thread: JoinHandle<()>,
 }
 
-impl<Job: Send + 'static> Helper<Job> {
-    /// Starts it: it runs `prepare` once and `run` for each job.
+impl<S: 'static> Helper<S> {
+    /// Starts it: on it, `prepare` makes what it works on.
     pub(crate) fn start(
         name: &str,
-        prepare: impl FnOnce() + Send + 'static,
-        mut run: impl FnMut(Job) + Send + 'static,
-    ) -> io::Result<Self> {
-        let (sender, jobs) = mpsc::channel();
+        reporter: Reporter,
+        prepare: impl FnOnce() -> Result<S, String> + Send + 'static,
+    ) -> Result<Self, String> {
+        let (sender, jobs) = mpsc::channel::<Job<S>>();
+        let (prepared, outcome) = mpsc::channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let left = waiting.clone();
-        std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || {
-                prepare();
-                for job in jobs {
-                    run(job);
-                    left.fetch_sub(1, Ordering::Relaxed);
+        let work = move || {
+            // The receiver of these waits for them.
+            let mut on = match prepare() {
+                Ok(on) => on,
+                Err(error) => return drop(prepared.send(Err(error))),
+            };
+            let _ = prepared.send(Ok(()));
+            for job in jobs {
+                if let Some(news) = job(&mut on) {
+                    reporter.report(news);
                 }
-            })?;
+                left.fetch_sub(1, Ordering::Relaxed);
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(work)
+            .map_err(|error| error.to_string())?;
+        outcome
+            .recv()
+            .unwrap_or_else(|error| Err(error.to_string()))?;
         Ok(Self {
             jobs: sender,
             waiting,
+            thread,
         })
     }
 
-    /// Has it do one more.
+    /// Has it do what a request asks for, and answer that.
     ///
     /// # Errors
-    /// When too many wait.
-    pub(crate) fn take(&self, job: Job) -> Result<(), SandboxError> {
-        let busy = || SandboxError::step("host", "too much waits to be done");
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= WAITING_MAX {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            return Err(busy());
-        }
-        self.jobs.send(job).map_err(|_| busy())
+    /// When too much waits.
+    pub(crate) fn ask(
+        &self,
+        sequence: Sequence,
+        what: impl FnOnce(&mut S) -> Result<Reply, SandboxError> + Send + 'static,
+    ) -> Result<(), SandboxError> {
+        self.take(move |on| {
+            let reply = what(on).unwrap_or_else(|error| Reply::Refused(sequence, error));
+            Some(News::Say(reply))
+        })
     }
+
+    /// Has it do something for the server.
+    ///
+    /// # Errors
+    /// When too much waits.
+    pub(crate) fn take(
+        &self,
+        job: impl FnOnce(&mut S) -> Option<News> + Send + 'static,
+    ) -> Result<(), SandboxError> {
+        let has_room = self.waiting.load(Ordering::Relaxed) < WAITING_MAX;
+        match has_room && self.must(job) {
+            true => Ok(()),
+            false => Err(SandboxError::step("host", "too much waits to be done")),
+        }
+    }
+
+    /// Has it do something, however much waits. False when it has ended before its time.
+    #[must_use]
+    pub(crate) fn must(&self, job: impl FnOnce(&mut S) -> Option<News> + Send + 'static) -> bool {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.jobs.send(Box::new(job)).is_ok()
+    }
+
+    /// Waits until everything is done, and it has ended.
+    pub(crate) fn finish(self) {
+        drop(self.jobs);
+        // It may have panicked.
+        let _ = self.thread.join();
+    }
+}
+
+/// The network that a sandbox got.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    /// Number of its interface in the gateway.
+    pub(crate) interface: u32,
+    /// Its UDP socket and its TCP listener for names.
+    pub(crate) resolver: [OwnedFd; 2],
 }
 
 /// What a helper reports.
 pub(crate) enum News {
-    /// An instance could not be moved into its cgroup.
-    AttachFailed(Key, LeafNumber, String),
-    /// Something was done with an image, or not.
-    Image(Sequence, Result<(), SandboxError>),
+    /// This is for the server.
+    Say(Reply),
     /// A sandbox has a network, or cannot have it.
     Attached(Key, Result<Attached, SandboxError>),
     /// Nothing is left of a sandbox's network.
     Detached(Key),
-    /// Something about a network was done, or counted, or not.
-    Network(Sequence, Result<Option<Counters>, SandboxError>),
 }
 
 /// Where helpers report. Cheap to clone.
@@ -86,7 +140,7 @@ impl Reporter {
     }
 
     /// Reports.
-    pub(crate) fn report(&self, news: News) {
+    fn report(&self, news: News) {
         // The keeper may have ended.
         let _ = self.sender.send(news);
         // A full counter (2⁶⁴ unread rings) would be a bell that rings already.

@@ -17,18 +17,18 @@ mod dump;
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use hearth_init::criu::{CriuProgram, DUMP_LOG, DumpSpec, Outside};
-use rustix::fs::{Gid, Mode};
+use rustix::fs::Gid;
 
 use self::dump::{mappings, run_dump};
 use crate::SandboxError;
 use crate::cgroup::Leaf;
-use crate::helpers::{Helper, News, Reporter};
-use crate::protocol::Sequence;
+use crate::directories::{open_to, remove};
+use crate::helpers::{Helper, Reporter};
 use crate::settings::{IMAGES, Settings};
 
 /// The directory of an image that is being made, and how that of any version begins. No image's name begins like that.
@@ -54,58 +54,19 @@ pub(crate) struct Dumpable {
     pub(crate) template: Leaf,
 }
 
-enum Job {
-    Dump {
-        sequence: Sequence,
-        name: String,
-        mappings: u64,
-        dumpable: Dumpable,
-    },
-    Remove(Sequence, String),
-}
-
-/// The thread.
-pub(crate) struct ImageWorker(Helper<Job>);
-
-impl ImageWorker {
-    pub(crate) fn start(
-        settings: &Settings,
-        criu: Option<CriuProgram>,
-        reporter: Reporter,
-    ) -> io::Result<Self> {
-        let images = Images {
-            dir: settings.data_dir.join(IMAGES),
-            init: settings.init.clone(),
-            criu,
-            readers: settings.readers(),
-        };
-        let run = move |job| {
-            let (sequence, done) = images.run(job);
-            reporter.report(News::Image(sequence, done));
-        };
-        Helper::start("hearth-images", || {}, run).map(Self)
-    }
-
-    /// Dumps the template of a sandbox, which leaves it stopped, unless it has more memory mappings.
-    pub(crate) fn dump(
-        &self,
-        sequence: Sequence,
-        name: String,
-        mappings: u64,
-        dumpable: Dumpable,
-    ) -> Result<(), SandboxError> {
-        self.0.take(Job::Dump {
-            sequence,
-            name,
-            mappings,
-            dumpable,
-        })
-    }
-
-    /// Removes an image.
-    pub(crate) fn remove(&self, sequence: Sequence, name: String) -> Result<(), SandboxError> {
-        self.0.take(Job::Remove(sequence, name))
-    }
+/// Starts the thread.
+pub(crate) fn start(
+    settings: &Settings,
+    criu: Option<CriuProgram>,
+    reporter: Reporter,
+) -> Result<Helper<Images>, String> {
+    let images = Images {
+        dir: settings.data_dir.join(IMAGES),
+        init: settings.init.clone(),
+        criu,
+        readers: settings.readers(),
+    };
+    Helper::start("hearth-images", reporter, move || Ok(images))
 }
 
 /// CRIU's files of an image.
@@ -131,7 +92,8 @@ pub(crate) fn clear(images: &Path) {
     }
 }
 
-struct Images {
+/// What the thread works on.
+pub(crate) struct Images {
     dir: PathBuf,
     init: PathBuf,
     criu: Option<CriuProgram>,
@@ -139,29 +101,26 @@ struct Images {
 }
 
 impl Images {
-    fn run(&self, job: Job) -> (Sequence, Result<(), SandboxError>) {
-        match job {
-            Job::Dump {
-                sequence,
-                name,
-                mappings,
-                dumpable,
-            } => {
-                let staging = self.dir.join(STAGING);
-                let dumped = self.dump(&staging, &name, mappings, &dumpable);
-                if dumped.is_err() {
-                    clear(&self.dir);
-                }
-                (sequence, dumped)
-            }
-            Job::Remove(sequence, name) => {
-                let removed = remove(&self.dir.join(name));
-                (sequence, removed.map_err(of_image))
-            }
+    /// Dumps the template of a sandbox, which leaves it stopped, unless it has more memory mappings than `most`.
+    pub(crate) fn dump(
+        &self,
+        name: &str,
+        most: u64,
+        dumpable: &Dumpable,
+    ) -> Result<(), SandboxError> {
+        let dumped = self.dump_to(&self.dir.join(STAGING), name, most, dumpable);
+        if dumped.is_err() {
+            clear(&self.dir);
         }
+        dumped
     }
 
-    fn dump(
+    /// Removes an image.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), SandboxError> {
+        remove(&self.dir.join(name)).map_err(of_image)
+    }
+
+    fn dump_to(
         &self,
         staging: &Path,
         name: &str,
@@ -212,21 +171,6 @@ impl Images {
     }
 }
 
-/// Lets this group, and nobody else but root, into a directory.
-pub(crate) fn open_to(dir: impl AsFd, readers: Option<Gid>) -> rustix::io::Result<()> {
-    rustix::fs::fchown(&dir, None, readers)?;
-    let mode = if readers.is_some() { 0o750 } else { 0o700 };
-    rustix::fs::fchmod(&dir, Mode::from_raw_mode(mode))
-}
-
 fn of_image(error: io::Error) -> SandboxError {
     SandboxError::step("image", error)
-}
-
-/// Removes a directory, if it is there.
-fn remove(dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -1,15 +1,17 @@
 //! The host process: everything that needs root, and nothing else. No HTTP, no JSON, no SQL, no memory shared with a
 //! function, no async runtime.
 //!
-//! It opens what it works on ([`Host::open`]), then does what the server asks for over one socket ([`Host::serve`]) until
-//! one of the two ends; every sandbox ends with it.
+//! It takes over what was prepared before there was a server ([`Host`]), then does what the server asks for over one socket
+//! ([`Host::serve`]) until one of the two ends; every sandbox ends with it.
+//!
+//! It has few dependencies, because all of them run as root: single fields of `/proc` are read without `procfs-core`.
 //!
 //! The modules are listed from the outside in, and each uses only those below it:
 //! - [`process`]: the host process as a process, and how the server drops its privileges.
 //! - [`keeper`]: owns the sandboxes' state; takes requests, init's reports and process exits.
-//! - [`images`]: dumps templates, removes images. [`network`]: the way out of sandboxes. [`helpers`]: the threads that do such
-//!   things.
-//! - [`criu`], [`probe`]: what the host can do.
+//! - [`network`]: the way out of sandboxes.
+//! - [`prepare`]: what is done before there is a server.
+//! - [`images`]: dumps templates, removes images. [`helpers`]: the threads that do such things.
 //! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them.
 //! - [`protocol`]: the messages.
 //!
@@ -21,27 +23,29 @@ pub mod process;
 
 mod keeper;
 
-mod images;
 mod network;
 
-mod helpers;
+mod prepare;
 
-mod criu;
-mod probe;
+mod images;
+
+mod helpers;
 
 pub mod cgroup;
 mod limits;
 
-mod memfd;
+mod children;
+mod directories;
 mod settings;
-mod user;
 
 mod error;
 
 pub mod protocol;
 
+mod memfd;
+
 pub use self::error::{Capability, HostProcessError, SandboxError};
-pub use self::keeper::Host;
-pub use self::network::NetworkSettings;
-pub use self::probe::{Probed, find_init};
-pub use self::settings::{CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, RUN, Settings, UIDS};
+pub use self::prepare::{Host, Probed, find_init, server_environment};
+pub use self::settings::{
+    CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, NetworkSettings, RUN, Settings, UIDS,
+};

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use hearth_host::protocol::request::{Order, Target};
 use hearth_host::protocol::{
-    Counters, Malformed, Papers, Protocol, REPLY_BYTES, REQUEST_BYTES, Refusal, Reply, Request,
-    Resolved,
+    Counters, Malformed, Papers, Protocol, REPLY_BYTES, REQUEST_BYTES, Reply, Request, Resolved,
 };
-use hearth_init::fields::Fields as _;
+use hearth_host::{Capability, SandboxError};
+use hearth_init::fields::{FieldError, Fields as _};
 use proptest::option;
 use proptest::prelude::*;
 
@@ -75,6 +75,7 @@ fn request() -> impl Strategy<Value = Request> {
         (any::<(u64, u64)>(), resolved())
             .prop_map(|((sequence, key), resolved)| Request::Allow(sequence, key, resolved)),
         any::<(u64, u64)>().prop_map(|(sequence, key)| Request::Counters(sequence, key)),
+        any::<(u32, bool)>().prop_map(|(thread, raised)| Request::Prioritize(thread, raised)),
     ]
 }
 
@@ -86,12 +87,13 @@ fn reply() -> impl Strategy<Value = Reply> {
             gid,
             separate,
         }),
-        (name(), any::<bool>(), option::of(text())).prop_map(|(name, available, text)| {
-            Reply::Capability {
+        (name(), option::of(text()), option::of(name())).prop_map(|(name, reason, version)| {
+            Reply::Capability(Capability {
                 name,
-                available,
-                text,
-            }
+                available: reason.is_none(),
+                reason,
+                version,
+            })
         }),
         (any::<bool>(), text(), name()).prop_map(|(v2, cgroups, init)| Reply::Up {
             v2,
@@ -109,22 +111,22 @@ fn reply() -> impl Strategy<Value = Reply> {
             }
         ),
         (any::<u64>(), name(), text()).prop_map(|(sequence, step, detail)| {
-            Reply::Refused(sequence, Refusal::Step(step, detail))
+            Reply::Refused(sequence, SandboxError::Step { step, detail })
         }),
-        any::<u64>().prop_map(|sequence| Reply::Refused(sequence, Refusal::Gone)),
+        any::<u64>().prop_map(|sequence| Reply::Refused(sequence, SandboxError::Gone)),
         any::<u64>().prop_map(Reply::Done),
         any::<(u64, u64, u64)>()
             .prop_map(|(sequence, key, leaf)| Reply::InstanceCgroup(sequence, key, leaf)),
         any::<(u64, u64)>().prop_map(|(key, leaf)| Reply::Prepared(key, leaf)),
         (any::<(u64, u64)>(), text())
             .prop_map(|((key, leaf), text)| Reply::AttachFailed(key, leaf, text)),
-        (any::<(u64, bool, Option<i32>, Option<i32>)>(), text()).prop_map(
-            |((key, out_of_memory, code, signal), how)| Reply::Ended {
+        any::<(u64, bool, Option<i32>, Option<i32>, Option<i32>)>().prop_map(
+            |(key, out_of_memory, code, signal, init_signal)| Reply::Ended {
                 key,
-                how,
                 out_of_memory,
                 code,
                 signal,
+                init_signal,
             }
         ),
         Just(Reply::Refusals),
@@ -199,25 +201,30 @@ fn what_a_message_has_no_use_for_must_be_zero() {
     for at in 1..bytes.len() {
         let mut changed = bytes;
         changed[at] ^= 0x40;
-        // The key may be another one, and all else may not be at all.
-        let is_key = (16..24).contains(&at);
+        // The key, which follows the kind, may be another one, and all else may not be at all.
+        let is_key = (1..9).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 20, 100, 255] {
+    for kind in [0, 21, 100, 255] {
         let mut unknown = bytes;
         unknown[0] = kind;
-        assert_eq!(Request::decode(&unknown), Err(Malformed::Kind(kind)));
+        assert_eq!(
+            Request::decode(&unknown),
+            Err(Malformed::Fields(FieldError::Kind(kind)))
+        );
     }
 }
 
 #[test]
 fn a_text_that_is_too_long_is_cut_between_characters() {
     let long = "é".repeat(REPLY_BYTES);
-    let refused = Reply::Refused(1, Refusal::Step("step".into(), long.clone()));
-    let Ok(Reply::Refused(1, Refusal::Step(_, cut))) = Reply::decode(&refused.encode()) else {
+    let reply = Reply::Refused(1, SandboxError::step(&long, &long));
+    let Ok(Reply::Refused(1, SandboxError::Step { step, detail })) = Reply::decode(&reply.encode())
+    else {
         panic!("not read");
     };
-    assert!(cut.len() > 500 && long.starts_with(&cut));
+    assert!(step.len() > 100 && long.starts_with(&step));
+    assert!(detail.len() > 500 && long.starts_with(&detail));
 }
 
 #[test]
@@ -229,11 +236,11 @@ fn arbitrary_bytes() {
             if let Ok(request) = Request::decode(input) {
                 assert_eq!(request.encode(), *input);
             }
-            // Random bytes seldom have the size, and more seldom a kind that there is.
+            // Random bytes seldom have the size, and even more seldom an existing kind.
             let mut sized = [0; REQUEST_BYTES];
             let length = input.len().min(REQUEST_BYTES);
             sized[..length].copy_from_slice(&input[..length]);
-            sized[0] %= 21;
+            sized[0] %= 22;
             if let Ok(request) = Request::decode(&sized) {
                 assert_eq!(request.encode(), sized);
             }

@@ -6,9 +6,9 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hearth_host::HostProcessError;
 use hearth_host::protocol::request::Target;
-use hearth_host::protocol::{Refusal, Reply, Request};
+use hearth_host::protocol::{Reply, Request};
+use hearth_host::{HostProcessError, SandboxError};
 use hearth_init::wire;
 use hearth_testkit::{figures, processes};
 use rustix::net::sockopt;
@@ -29,8 +29,8 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// Reads what the host says until it has answered [`LAST`].
-fn hear_until_answered(talk: &Conversation) {
-    while talk.hear().0 != Reply::Refused(u64::MAX, Refusal::Gone) {}
+fn receive_until_answered(talk: &Conversation) {
+    while talk.receive().0 != Reply::Refused(u64::MAX, SandboxError::Gone) {}
 }
 
 fn descriptors() -> usize {
@@ -69,7 +69,7 @@ fn more_and_more_cgroups_are_refused() {
     for sequence in 10..1000 {
         talk.say(&Request::InstanceCgroup(sequence, key));
         let granted = loop {
-            match talk.hear().0 {
+            match talk.receive().0 {
                 Reply::InstanceCgroup(of, ..) if of == sequence => break true,
                 Reply::Refused(of, _) if of == sequence => break false,
                 _ => {}
@@ -98,7 +98,7 @@ fn instances_that_wait_to_be_moved_are_bounded() {
     };
     let before = descriptors();
     let most = std::thread::scope(|scope| {
-        let reader = scope.spawn(|| hear_until_answered(&talk));
+        let reader = scope.spawn(|| receive_until_answered(&talk));
         let mut most = 0;
         for number in 0..MANY {
             talk.say(&Request::Attach(target));
@@ -128,7 +128,7 @@ fn orders_that_cannot_be_passed_on_are_not_kept() {
         talk.say(&Request::Kill(target));
     }
     talk.say(&LAST);
-    hear_until_answered(&talk);
+    receive_until_answered(&talk);
     let (cpu, begun) = (
         figures::cpu_time(std::process::id()).expect("a time"),
         Instant::now(),

@@ -5,11 +5,13 @@ mod conversation;
 use std::fs;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 use hearth_host::protocol::request::{Order, Target};
-use hearth_host::protocol::{Papers, REQUEST_BYTES, Refusal, Reply, Request};
-use hearth_host::{Host, HostProcessError, Probed, UIDS};
+use hearth_host::protocol::{Papers, REQUEST_BYTES, Reply, Request};
+use hearth_host::{Host, HostProcessError, Probed, SandboxError, UIDS};
+use rustix::process::Pid;
 
 use conversation::{Conversation, TIMEOUT, processes_of, settings, until};
 
@@ -63,7 +65,7 @@ fn what_is_out_of_bounds_is_refused_and_the_rest_is_granted() {
     );
     talk.create(1);
     talk.say(&Request::Shutdown(9));
-    while talk.hear().0 != Reply::Done(9) {}
+    while talk.receive().0 != Reply::Done(9) {}
     talk.end().expect("a good end");
 }
 
@@ -132,7 +134,7 @@ fn another_process_or_cgroup_is_left_alone() {
         talk.say(&Request::Thaw(target, false));
         talk.say(&Request::Kill(target));
     }
-    // Cgroups and sandboxes that there are not.
+    // Cgroups and sandboxes that do not exist.
     for (key, leaf) in [
         (first, 1 << 40),
         (second, u64::MAX),
@@ -151,7 +153,7 @@ fn another_process_or_cgroup_is_left_alone() {
     talk.say(&Request::FreezeTemplate(77));
     talk.say(&Request::FillPool(77, u32::MAX));
     talk.say(&Request::InstanceCgroup(5, 77));
-    while talk.hear().0 != Reply::Refused(5, Refusal::Gone) {}
+    while talk.receive().0 != Reply::Refused(5, SandboxError::Gone) {}
     assert_eq!(cgroups(bystander.id()), before);
     assert_eq!(cgroups(template), template_before);
     assert!(bystander.try_wait().expect("a child").is_none(), "it runs");
@@ -159,6 +161,44 @@ fn another_process_or_cgroup_is_left_alone() {
     assert!(!state.contains(") T "), "it is not stopped: {state}");
     bystander.kill().expect("killed");
     bystander.wait().expect("gone");
+    talk.hang_up();
+}
+
+#[test]
+fn only_the_servers_own_threads_are_prioritized() {
+    let talk = Conversation::begin();
+    let (key, _) = talk.create(0);
+    let sleep = |uid| {
+        let mut command = std::process::Command::new("/bin/sleep");
+        command.arg("600").uid(uid).spawn().expect("sleep")
+    };
+    let (mut own, mut other) = (sleep(UIDS.start - 1), sleep(UIDS.start - 2));
+    let niceness = |pid: u32| {
+        let pid = Pid::from_raw(pid.cast_signed()).expect("a pid");
+        rustix::process::getpriority_process(Some(pid)).expect("it runs")
+    };
+    let ordinary = niceness(own.id());
+    let strangers = [std::process::id(), 1, other.id()];
+    let before = strangers.map(niceness);
+    for pid in strangers.into_iter().chain([0, u32::MAX, own.id()]) {
+        talk.say(&Request::Prioritize(pid, true));
+    }
+    until("the server's thread is prioritized", || {
+        niceness(own.id()) < ordinary
+    });
+    // Once more is not higher.
+    let raised = niceness(own.id());
+    talk.say(&Request::Prioritize(own.id(), true));
+    talk.say(&Request::InstanceCgroup(1, key));
+    while !matches!(talk.receive().0, Reply::InstanceCgroup(1, ..)) {}
+    assert_eq!(niceness(own.id()), raised);
+    assert_eq!(strangers.map(niceness), before);
+    talk.say(&Request::Prioritize(own.id(), false));
+    until("it is ordinary again", || niceness(own.id()) == ordinary);
+    for child in [&mut own, &mut other] {
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+    }
     talk.hang_up();
 }
 
@@ -209,9 +249,9 @@ fn descriptors_that_do_not_belong_there_end_everything() {
     let talk = Conversation::begin();
     let create = Request::Create(1, talk.order(0)).encode();
     talk.send(&create, &[null.as_fd()]);
-    let (answer, _) = talk.hear();
+    let (answer, _) = talk.receive();
     assert!(
-        matches!(answer, Reply::Refused(1, Refusal::Step(..))),
+        matches!(answer, Reply::Refused(1, SandboxError::Step { .. })),
         "{answer:?}"
     );
     talk.hang_up();

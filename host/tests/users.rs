@@ -84,7 +84,7 @@ fn nothing_passes_from_one_sandbox_to_another() {
     assert_eq!(found, "found []");
     // And a successor that has the first one's user.
     talk.say(&Request::Destroy(first));
-    while talk.hear().0 != Reply::Destroyed(first) {}
+    while talk.receive().0 != Reply::Destroyed(first) {}
     let (_, found) = look_and_leave(&talk, 0);
     assert_eq!(found, "found []");
     talk.hang_up();

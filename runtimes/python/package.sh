@@ -28,7 +28,7 @@ mkdir "$stage/hearth_worker"
 cp "$source_dir/bootstrap.py" "$source_dir/bytecode.py" "$source_dir/snapshot_restore_py.py" "$stage/"
 cp "$source_dir"/hearth_worker/*.py "$stage/hearth_worker/"
 cp "$extension" "$stage/hearth_runtime.abi3.so"
-# Unchecked: the directory is made as a whole, so the byte code never has to be compared with its source.
+# Unchecked: the directory is created as a whole, so byte code never needs comparing with its source.
 "$python" -I -m compileall -q --invalidation-mode unchecked-hash "$stage"
 # Read by the unprivileged users of the sandboxes.
 chmod -R u=rwX,go=rX "$stage"

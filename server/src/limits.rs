@@ -26,7 +26,7 @@ pub const IDLE_TIME: Duration = Duration::from_secs(75);
 /// How far a body may fall behind [`BODY_RATE`] before it is given up: survives a change of cells or a sleeping
 /// laptop's wake-up, and is the longest pause of a body.
 pub const BODY_SLACK: Duration = Duration::from_secs(20);
-/// Minimum average bytes per second of a request's body: 32 kbit/s, less than any link people upload over. Also what
+/// Minimum average bytes per second of a request's body: 32 kbit/s, less than any link used for uploads. Also what
 /// bounds the time of a whole body by its size: 6 MiB take 26 min at most, a form of 16 KiB 24 s.
 pub const BODY_RATE: u64 = 4 << 10;
 /// Time that all waiting for one body may take together, whatever its size. The largest upload, 256 MiB, takes 36 min

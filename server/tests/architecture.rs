@@ -19,20 +19,24 @@ fn declared(root: &Path) -> Vec<String> {
         .collect()
 }
 
-/// All Rust sources below a directory but those that were built or fetched.
-fn sources(dir: &Path) -> Vec<PathBuf> {
+/// All files below a directory with one of these extensions, but those that were built or fetched.
+fn sources(dir: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).expect("a directory") {
         let entry = entry.expect("an entry");
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_fetched = name.starts_with('.') || name == "target" || name == "node_modules";
+        let is_fetched =
+            name.starts_with('.') || ["target", "node_modules", "vendor"].contains(&name.as_str());
         let path = entry.path();
         if entry.file_type().expect("its type").is_dir() {
             if is_fetched {
                 continue;
             }
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(sources(&path, extensions));
+            continue;
+        }
+        let extension = path.extension().unwrap_or_default().to_string_lossy();
+        if extensions.contains(&&*extension) {
             found.push(path);
         }
     }
@@ -98,7 +102,7 @@ fn upward(src: &Path, root: &str) -> Vec<String> {
     );
     let place: HashMap<&str, usize> = order.iter().map(String::as_str).zip(0..).collect();
     let mut wrong = Vec::new();
-    for path in sources(src) {
+    for path in sources(src, &["rs"]) {
         let relative = path.strip_prefix(src).expect("below src");
         let first = relative.components().next().expect("a name");
         let module = first.as_os_str().to_string_lossy();
@@ -192,11 +196,20 @@ fn names(step: &str) -> Vec<&str> {
         name.chars()
             .all(|c| c.is_alphanumeric() || c == '_' || c == ':')
     });
-    // `Type::method`: both halves have to be there.
+    // `Type::method`: both parts must be found.
     names
         .into_iter()
         .flat_map(|name| name.split("::"))
         .collect()
+}
+
+/// Whether a source defines an item of this name, or methods of it.
+fn defines(source: &str, name: &str) -> bool {
+    ["fn ", "struct ", "enum ", "trait ", "mod ", "impl "]
+        .iter()
+        .flat_map(|keyword| source.split(keyword).skip(1))
+        .filter_map(|rest| rest.strip_prefix(name))
+        .any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
 #[test]
@@ -204,8 +217,15 @@ fn the_walk_in_the_readme_leads_to_what_it_names() {
     let repository = repository();
     let readme = fs::read_to_string(repository.join("README.md")).expect("README");
     let steps = walk(&readme, "\n## The path of an invocation\n");
+    let sources: Vec<String> = steps
+        .iter()
+        .flat_map(|step| links(step))
+        .map(|link| repository.join(link))
+        .filter(|path| path.is_file())
+        .map(|path| code_of(&path))
+        .collect();
     let mut checked = 0;
-    // A name belongs to a file of its own step, or to one of a step before.
+    // A name occurs in a file of its own step, or of one before; and the walk passes where it is defined.
     let mut seen = String::new();
     for step in &steps {
         for link in links(step) {
@@ -220,6 +240,10 @@ fn the_walk_in_the_readme_leads_to_what_it_names() {
                 seen.contains(name),
                 "`{name}` is not in what is linked up to: {step}"
             );
+            assert!(
+                sources.iter().any(|source| defines(source, name)),
+                "`{name}` is defined in nothing that is linked: {step}"
+            );
             checked += 1;
         }
     }
@@ -233,8 +257,21 @@ fn the_walk_in_the_readme_leads_to_what_it_names() {
 /// Most lines of a source, its tests left out: about what a reader keeps in mind at once.
 const LONGEST: usize = 300;
 
-/// How the line of a longer source's header begins that says why it is one file all the same.
-const ARGUED: &str = "//! One file: ";
+/// What counts as a source.
+const LANGUAGES: [&str; 7] = ["rs", "js", "mjs", "css", "py", "sh", "c"];
+
+/// How the line of a longer source's first comment begins that says why it is one file all the same.
+const ARGUED: &str = "One file: ";
+
+/// Whether the comment that a source begins with argues for its length.
+fn is_argued(text: &str) -> bool {
+    text.lines()
+        .take_while(|line| line.is_empty() || line.starts_with(['/', '#', '"', ' ']))
+        .any(|line| {
+            line.trim_start_matches(['/', '!', '*', '#', '"', ' '])
+                .starts_with(ARGUED)
+        })
+}
 
 /// Lines of a source without the items that only tests compile.
 fn production_lines(text: &str) -> usize {
@@ -256,15 +293,14 @@ fn production_lines(text: &str) -> usize {
 /// The sources below a directory that are too long and do not say why.
 fn too_long(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
-    for path in sources(root) {
+    for path in sources(root, &LANGUAGES) {
         let relative = path.strip_prefix(root).expect("below the root");
         if is_test(relative) {
             continue;
         }
         let text = fs::read_to_string(&path).expect("a source");
-        let mut header = text.lines().take_while(|line| line.starts_with("//!"));
         let count = production_lines(&text);
-        if count > LONGEST && !header.any(|line| line.starts_with(ARGUED)) {
+        if count > LONGEST && !is_argued(&text) {
             found.push(format!("{}: {count} lines", relative.display()));
         }
     }
@@ -277,7 +313,7 @@ fn files_are_short_or_say_why_not() {
     let found = too_long(&repository());
     assert!(
         found.is_empty(),
-        "split these, or give the reason in a line `{ARGUED}…` of the header: {found:#?}"
+        "split these, or give the reason in a line `{ARGUED}…` of the first comment: {found:#?}"
     );
 }
 
@@ -288,8 +324,16 @@ fn a_file_that_grew_too_long_is_found() {
     let lines = |count: usize| "fn f() {}\n".repeat(count);
     write("full.rs", lines(LONGEST));
     write("long.rs", lines(LONGEST + 1));
-    write("argued.rs", format!("{ARGUED}a list.\n{}", lines(LONGEST)));
-    write("late.rs", format!("{}{ARGUED}a list.\n", lines(LONGEST)));
+    write(
+        "argued.rs",
+        format!("//! A.\n//! {ARGUED}a list.\n{}", lines(LONGEST)),
+    );
+    write("late.rs", format!("{}// {ARGUED}a list.\n", lines(LONGEST)));
+    write("long.css", "a {}\n".repeat(LONGEST + 1));
+    write(
+        "argued.css",
+        format!("/* {ARGUED}a list. */\n{}", "a {}\n".repeat(LONGEST)),
+    );
     let tests = "#[cfg(test)]\nmod tests {\n    use super::*;\n}\n";
     write("tested.rs", tests.to_owned() + &lines(LONGEST));
     write(
@@ -303,6 +347,7 @@ fn a_file_that_grew_too_long_is_found() {
         [
             "declared.rs: 301 lines",
             "late.rs: 301 lines",
+            "long.css: 301 lines",
             "long.rs: 301 lines"
         ]
     );

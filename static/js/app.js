@@ -61,7 +61,7 @@ setUpTimes();
 setUpTail();
 setUpLatency();
 document.addEventListener("click", (event) => event.target.closest?.("[data-close-notice]")?.parentElement.remove());
-// Last: it connects when all that hear of it are there.
+// Last: it connects when everything that listens to it is there.
 setUpLive();
 
 // Remembered events may hold what the next user should not see. Drafts outlive a session that has merely ended: each is offered

@@ -41,7 +41,7 @@ import {
 /** Longest line, in characters, of a file that is highlighted: beyond it the parser costs more than colours are worth. */
 const MOST_HIGHLIGHTED = 5_000;
 
-// Colours are the page's own custom properties, so that the editor follows its theme without being told.
+// Colours are the page's own custom properties, so that the editor follows its theme by itself.
 const theme = EditorView.theme({
   "&": { backgroundColor: "var(--bg)", color: "var(--text)", fontSize: "0.875rem" },
   "&.cm-focused": { outline: "none" },

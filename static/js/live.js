@@ -18,7 +18,7 @@ const REFRESH_MS = 2_000;
 /** How often it is looked whether what was held back can be shown. */
 const LATE_MS = 250;
 
-/** Handlers of events by name: of one event several parts of the page may want to hear. */
+/** Handlers of events by name: several parts of the page may listen to one event. */
 const handlers = new Map();
 let source;
 let address = "";

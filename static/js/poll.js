@@ -1,16 +1,16 @@
-// An element with `data-poll="MS"` gets a `poll` event, which its hx-trigger waits for, when the page's stream has told that
-// something finished, that often at most. Nothing is asked while the tab is hidden, a request is under way, or somebody
+// An element with `data-poll="MS"` gets a `poll` event, which its hx-trigger waits for, when the page's stream reports that
+// something finished, at most that often. Nothing is asked while the tab is hidden, a request is under way, or somebody
 // is at the element.
 
 import { isHeld } from "./hold.js";
 import { onLive } from "./live.js";
 
 const TICK_MS = 250;
-/** What the stream told so far; a connection that is made again may have missed something. */
+/** Events of the stream so far; a connection that is made again may have missed something. */
 let changes = 0;
-/** When each element was last refreshed, and what was told by then. */
+/** When each element was last refreshed, and the events by then. */
 const refreshed = new WeakMap();
-/** What was told when a request began. What it brings may lack whatever was told since. */
+/** The events when a request began. Its response may lack later ones. */
 const begun = new WeakMap();
 
 function tick() {
@@ -36,10 +36,10 @@ function onRequest(event) {
 }
 
 function onSwap(event) {
-  const told = begun.get(event.detail.xhr);
-  if (told === undefined) return;
+  const known = begun.get(event.detail.xhr);
+  if (known === undefined) return;
   for (const element of document.querySelectorAll("[data-poll]")) {
-    if (!refreshed.has(element)) refreshed.set(element, { now: performance.now(), changes: told });
+    if (!refreshed.has(element)) refreshed.set(element, { now: performance.now(), changes: known });
   }
 }
 

@@ -8,7 +8,7 @@ import { onLive } from "./live.js";
 
 const TICK_MS = 250;
 /** Events of the stream so far; a connection that is made again may have missed something. */
-let told = 0;
+let events = 0;
 const lists = new Map();
 
 const idOf = (row) => row.dataset.invocation;
@@ -24,8 +24,8 @@ class List {
     this.paused = false;
     this.busy = false;
     this.asked = performance.now();
-    /** What was told when the newest rows were asked for: they may lack what was told since. */
-    this.heard = told;
+    /** The events when the newest rows were requested: they may lack later ones. */
+    this.asOf = events;
     /** The newest answer that is not shown, and the ids that were in any such answer. */
     this.waiting = undefined;
     this.unseen = new Set();
@@ -47,17 +47,17 @@ class List {
 
   tick(now) {
     if (this.waiting && !this.paused && !isHeld(this.area)) this.show();
-    if (this.heard !== told && !this.busy && now - this.asked >= Number(this.area.dataset.every)) this.ask();
+    if (this.asOf !== events && !this.busy && now - this.asked >= Number(this.area.dataset.every)) this.ask();
   }
 
   async ask() {
     this.busy = true;
     this.asked = performance.now();
-    const heard = told;
+    const seen = events;
     try {
       const headers = { "hx-request": "true", "hx-trigger": this.card.id };
       const answer = await fetch(this.area.dataset.calls, { headers, cache: "no-store", redirect: "manual" });
-      this.heard = heard;
+      this.asOf = seen;
       // Whatever is wrong, the page's stream tells of it.
       if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -138,7 +138,7 @@ function find() {
 
 export function setUpRows() {
   const changed = () => {
-    told += 1;
+    events += 1;
   };
   find();
   onLive("called", changed);

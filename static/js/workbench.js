@@ -3,45 +3,11 @@
 import { ask } from "./confirm.js";
 import { clock, Draft } from "./drafts.js";
 import { editorOf, editorReady } from "./editor.js";
+import { basename, CodeFile } from "./file.js";
+import { Review } from "./review.js";
 import { fetchHere } from "./session.js";
 import { toast } from "./toast.js";
 import { watchUnsaved } from "./unsaved.js";
-
-/**
- * A file of the version, or a new one. `origin` is its path in the version (none: new), `path` its path now (none:
- * deleted), `kind` what can be done with it, `before` its text in the version, `text` its text now, `state` the
- * editor's.
- */
-class File {
-  constructor({ origin, path, kind, size, text }) {
-    Object.assign(this, { origin, path, kind, size, before: text, text, state: undefined });
-  }
-
-  get isNew() {
-    return this.origin === undefined;
-  }
-
-  get isDeleted() {
-    return this.path === undefined;
-  }
-
-  get isChanged() {
-    // The empty one that a page without any file begins with is nothing yet.
-    if (this.isNew) return !this.isDeleted && (this.path !== "" || this.text !== "");
-    return this.path !== this.origin || (this.kind === "text" && this.text !== this.before);
-  }
-
-  /** As the server takes it. */
-  get edit() {
-    const edit = {};
-    if (!this.isNew) edit.from = this.origin;
-    if (!this.isDeleted) {
-      edit.to = this.path.trim();
-      if (this.kind === "text" && (this.isNew || this.text !== this.before)) edit.text = this.text;
-    }
-    return edit;
-  }
-}
 
 /** Pause after a change before the draft is kept. */
 const DRAFT_MS = 300;
@@ -70,9 +36,7 @@ class Workbench {
   first() {
     const origin = this.form.elements.namedItem("opened").value || undefined;
     const kind = this.pane.hidden ? (this.kept.textContent.includes("large") ? "large" : "binary") : "text";
-    const file = new File({ origin, path: this.path.value, kind, size: this.note.textContent, text: this.area.value });
-    // A page that was refused shows what was typed, not what is there: the server settles what really changed.
-    if (origin === undefined) file.before = undefined;
+    const file = new CodeFile({ origin, path: this.path.value, kind, size: this.note.textContent, text: this.area.value });
     this.files.set(origin ?? file, file);
     return file;
   }
@@ -117,11 +81,12 @@ class Workbench {
       document.addEventListener(type, () => this.write(), true);
     }
     watchUnsaved(() => this.changed().length > 0);
-    this.setUpReview();
+    const review = new Review(this, this.form, this.area);
+    review.start();
     this.setUpDraft();
     await editorReady(this.area);
     this.paint();
-    this.showProblem();
+    review.showProblem();
   }
 
   changed() {
@@ -144,6 +109,14 @@ class Workbench {
     return file;
   }
 
+  /** Shows the file that has this path now. Resolves to whether it is text. */
+  async showText(path) {
+    const file = Array.from(this.files.values()).find((known) => known.path === path) ?? (await this.open(path));
+    if (file?.kind !== "text") return false;
+    if (file !== this.current) this.show(file);
+    return true;
+  }
+
   /** A file of the version that is not in the editor yet. */
   async load(path) {
     const query = new URLSearchParams({ version: this.version, path });
@@ -153,7 +126,7 @@ class Workbench {
       return undefined;
     }
     const { kind, text, size } = await response.json();
-    const file = new File({ origin: path, path, kind, size, text });
+    const file = new CodeFile({ origin: path, path, kind, size, text });
     this.files.set(path, file);
     return file;
   }
@@ -193,7 +166,7 @@ class Workbench {
     if (this.deployed || (this.offered && changed.length === 0)) return;
     this.offered = false;
     document.getElementById("draft").hidden = true;
-    this.draft.write(changed.map(({ origin, path, kind, size, text }) => ({ origin, path, kind, size, text })));
+    this.draft.write(changed.map((file) => file.kept));
   }
 
   async restore(files) {
@@ -201,8 +174,7 @@ class Workbench {
     for (const { origin, path, kind, size, text } of files) {
       let file;
       if (origin === undefined) {
-        file = new File({ path, kind, size, text });
-        file.before = undefined;
+        file = new CodeFile({ path, kind, size, text });
         this.files.set(file, file);
       } else {
         file = this.files.get(origin) ?? (await this.load(origin));
@@ -246,8 +218,7 @@ class Workbench {
   }
 
   create() {
-    const file = new File({ path: "", kind: "text", size: "", text: "" });
-    file.before = undefined;
+    const file = new CodeFile({ path: "", kind: "text", size: "", text: "" });
     this.files.set(file, file);
     this.show(file);
     this.path.focus();
@@ -318,73 +289,7 @@ class Workbench {
     item.append(button);
     return item;
   }
-
-  setUpReview() {
-    const dialog = document.getElementById("review");
-    const body = document.getElementById("review-body");
-    const button = document.getElementById("review-button");
-    document.addEventListener("keydown", (event) => {
-      if (event.key.toLowerCase() !== "s" || !(event.ctrlKey || event.metaKey) || event.defaultPrevented) return;
-      event.preventDefault();
-      if (!dialog.open) button.click();
-    });
-    document.addEventListener("htmx:beforeSwap", (event) => {
-      if (event.detail.target !== body || event.detail.xhr.status !== 422) return;
-      // Refused: the message belongs to the form.
-      event.detail.target = document.getElementById("form-outcome");
-      event.detail.swapOverride = "outerHTML";
-    });
-    // Settled and not only swapped: until then the button is disabled and cannot have the focus.
-    body.addEventListener("htmx:afterSettle", () => {
-      if (dialog.open) return;
-      document.getElementById("form-outcome").replaceChildren();
-      editorOf(this.area)?.unmark();
-      dialog.showModal();
-      dialog.querySelector("#deploy-button").focus();
-    });
-    this.form.addEventListener("submit", () => dialog.close());
-    document.addEventListener("htmx:afterSettle", (event) => {
-      if (event.target.id === "form-outcome") this.point();
-      this.showProblem();
-    });
-    document.addEventListener("click", (event) => {
-      if (!event.target.closest?.("[data-go-to-line]")) return;
-      event.preventDefault();
-      this.shown = undefined;
-      this.showProblem();
-    });
-  }
-
-  /** Leads to the message: it stands below the head, which stays in sight. */
-  point() {
-    const problem = document.getElementById("problem");
-    if (!problem) return;
-    problem.tabIndex = -1;
-    problem.scrollIntoView({ block: "start" });
-    problem.focus({ preventScroll: true });
-  }
-
-  /** Opens the line at which the import failed. */
-  async showProblem() {
-    const problem = document.getElementById("problem");
-    if (!problem?.dataset.line || this.shown === problem) return;
-    this.shown = problem;
-    const { path, line, message } = problem.dataset;
-    const uploads = document.getElementById("code-from-file")?.checked;
-    // An upload's lines are not those of the version in the editor.
-    if (uploads) return;
-    const file = Array.from(this.files.values()).find((known) => known.path === path) ?? (await this.open(path));
-    if (file?.kind !== "text") return;
-    if (file !== this.current) this.show(file);
-    const editor = editorOf(this.area);
-    editor?.mark(Number(line), message);
-    editor?.focus();
-    // After the editor has scrolled to its line, which it does when it is drawn: the message comes first.
-    requestAnimationFrame(() => requestAnimationFrame(() => problem.scrollIntoView({ block: "start" })));
-  }
 }
-
-const basename = (path) => path.slice(path.lastIndexOf("/") + 1);
 
 export function setUpWorkbench() {
   const form = document.querySelector("form[data-workbench]");

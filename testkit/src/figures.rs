@@ -1,4 +1,6 @@
-//! What the kernel tells of one process: memory, time, threads, descriptors, mappings.
+//! What the kernel reports of one process: memory, time, threads, descriptors, mappings.
+//!
+//! Not parsed by `procfs-core`: tests ask for flags of mappings that it drops (`dp`, `sl`).
 
 use std::fs;
 use std::io;

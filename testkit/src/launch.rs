@@ -49,7 +49,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Of this executable, without a log.
+    /// A launch of this executable, without a log.
     pub fn of(program: impl Into<PathBuf>) -> Self {
         let launch = Self {
             program: program.into(),
@@ -82,7 +82,7 @@ impl Launch {
         self
     }
 
-    /// By a program that executes what its last arguments name, as `prlimit` does.
+    /// Launches it through a program that executes its last arguments, as `prlimit` does.
     #[must_use]
     pub fn through(mut self, words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.through = words.into_iter().map(Into::into).collect();
@@ -96,7 +96,7 @@ impl Launch {
         self
     }
 
-    /// The command line, for what is to be run otherwise than by [`start`](Self::start).
+    /// The command line, for running it in other ways than [`start`](Self::start).
     pub fn command(&self, data_dir: &Path) -> Command {
         let mut words = self.through.iter();
         let mut command = match words.next() {

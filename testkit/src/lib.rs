@@ -3,6 +3,7 @@
 //! - [`server`]: starts the real server ([`Launch`](server::Launch)), reads its announcement, stops it.
 //! - [`program`]: child processes that end with the value that stands for them.
 //! - [`processes`], [`figures`], [`cgroups`]: what the kernel tells of processes.
+//! - [`namespaces`]: network namespaces.
 //! - [`wait`]: looks until something is so, up to a limit.
 //! - [`skipped`]: counts tests that found the host lacking something.
 //! - [`worker`]: the server's side of a template and its instances, outside of any sandbox.
@@ -10,6 +11,7 @@
 pub mod cgroups;
 pub mod figures;
 mod launch;
+pub mod namespaces;
 pub mod processes;
 pub mod program;
 pub mod server;

@@ -90,7 +90,7 @@ impl Process {
         self.number_inside() == TEMPLATE && self.function().as_deref() == Some(function)
     }
 
-    /// Whether a template of this function forked it: an instance, or a fork made ahead.
+    /// Whether a template of this function forked it: an instance, pre-forked or not.
     pub fn is_fork(&self, function: &str) -> bool {
         self.number_inside() > TEMPLATE && self.function().as_deref() == Some(function)
     }
@@ -134,7 +134,7 @@ pub fn descendants(root: u32) -> Vec<Process> {
         .collect()
 }
 
-/// The server that a host process has started: the child that was told to serve.
+/// The server that a host process has started: its child `hearth serve`.
 pub fn serving(host: u32) -> Option<u32> {
     let children = descendants(host).into_iter().map(|process| process.pid);
     children.into_iter().find(|pid| {

@@ -1,4 +1,4 @@
-//! Child processes that end with the value that stands for them, and what they print.
+//! Child processes that end when their value is dropped, and their output.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};

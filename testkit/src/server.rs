@@ -1,4 +1,4 @@
-//! A real server that runs.
+//! A real server.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Looks until something is so. For what nobody announces: a pipe, a pidfd or an answer is waited for directly.
+//! Polls for a condition. For what nobody announces: a pipe, a pidfd or a response is awaited directly.
 
 use std::time::{Duration, Instant};
 

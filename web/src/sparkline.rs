@@ -20,7 +20,7 @@ pub struct Sparkline {
 }
 
 impl Sparkline {
-    /// Of the requests and errors in each second, oldest first; the newest is at the right edge.
+    /// The paths of requests and errors in each second, oldest first; the newest is at the right edge.
     pub fn new(seconds: &[(u32, u32)]) -> Self {
         let shown = &seconds[seconds.len().saturating_sub(WIDTH)..];
         let most = shown

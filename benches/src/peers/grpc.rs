@@ -1,5 +1,5 @@
-//! A gRPC method that echoes its message, with the message's type and the service written by hand: generated code would
-//! be the same, and would need protoc to build.
+//! A gRPC method that echoes its message. Message type and service are written by hand: generated code would be the
+//! same, and need protoc to build.
 
 use std::convert::Infallible;
 use std::future::Ready;

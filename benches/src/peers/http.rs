@@ -1,4 +1,4 @@
-//! A bare axum server: what an HTTP answer costs in Rust with nothing behind it.
+//! A bare axum server: the cost of an HTTP response in Rust.
 
 use axum::Json;
 use axum::routing::post;

@@ -1,5 +1,5 @@
-//! The least HTTP server that there is, as the floor for all others: a blocking thread for each connection, which looks
-//! for the end of the head and the length of the body, and sends the body back.
+//! A minimal HTTP server, as the lower bound for all others: a blocking thread per connection, which finds the end of
+//! the head and the length of the body, and echoes the body.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

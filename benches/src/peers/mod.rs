@@ -1,5 +1,5 @@
-//! The other side of each way to talk: this program started again as an echo server, so that both sides are as lean as
-//! they can be and nothing needs to be installed.
+//! The other side of each transport: this program, started again as an echo server, so that both sides are minimal and
+//! nothing needs to be installed.
 
 pub mod grpc;
 pub mod http;
@@ -39,7 +39,7 @@ pub enum Peer {
     AxumOneThread,
     /// A gRPC method of one thread that echoes its message.
     Grpc,
-    /// The least HTTP server that there is: a thread for each connection, blocking.
+    /// A minimal HTTP server: a thread for each connection, blocking.
     Minimal,
 }
 

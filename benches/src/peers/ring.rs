@@ -1,4 +1,4 @@
-//! Hearth's shared-memory ring between two processes, both looking all the time or both asleep while they wait.
+//! Hearth's shared-memory ring between two processes, which both spin or both sleep while they wait.
 
 use std::hint::spin_loop;
 use std::os::fd::{AsFd, OwnedFd};

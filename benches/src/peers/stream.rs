@@ -1,4 +1,4 @@
-//! Messages of a known length over a byte stream, blocking.
+//! Messages of known length over a blocking byte stream.
 
 use std::io::{Read, Write};
 

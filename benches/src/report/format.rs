@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Human-readable numbers.
 
 /// A duration in the unit that suits it, to three digits.
 pub fn time(nanos: f64) -> String {

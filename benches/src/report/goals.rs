@@ -1,9 +1,11 @@
-//! What Hearth is meant to reach, what was measured, and what nothing could be better than.
+//! Goals: the target, the result, and the lower bound.
 
 mod holding;
+mod reaching;
 mod starting;
 
 use self::holding::holding;
+use self::reaching::reaching;
 use self::starting::starting;
 use super::Documents;
 use super::format::{number, percentile, time};
@@ -102,6 +104,7 @@ fn all(documents: &Documents) -> Vec<Goal> {
     serving(documents, &mut goals);
     rings(documents, &mut goals);
     holding(documents, &mut goals);
+    reaching(documents, &mut goals);
     looking(documents, &mut goals);
     goals
 }

@@ -1,4 +1,4 @@
-//! The report on result files: a page of Markdown with a table and a plot for each category, beside the files themselves.
+//! The report: a Markdown page with a table and a plot for each category.
 
 mod format;
 mod goals;

@@ -13,42 +13,48 @@ const RATE: &str = "requests/s";
 const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
 
 /// What is to be known of each suite before its figures are read.
-const INTRODUCTIONS: [(&str, &str); 8] = [
+const INTRODUCTIONS: [(&str, &str); 10] = [
     (
         "ring",
-        "The shared-memory ring alone, then a round trip of 1 KB by every way that two parts of a program talk. Where a \
-         sample is the mean of 64 repetitions, reading the clock would count otherwise; a percentile is then one of such \
-         means. HTTP and gRPC build, serialise and parse their message on both sides; sockets and the ring carry bytes. A \
-         processor's speed, and how far two of them are apart, has phases: the yardstick beside a row says in which it was \
-         measured.",
+        "The shared-memory ring alone, then a round trip of 1 KB over every common transport. Where reading the clock \
+         would distort the result, a sample is the mean of 64 repetitions, and a percentile is one of such means. \
+         HTTP and gRPC build, serialise and parse their message on both sides; sockets and the ring carry bytes. \
+         Processor speed and the latency between processors vary over time: the yardstick beside a row shows when it \
+         was measured.",
     ),
     (
         "starts",
-        "Starts, one after the other. `fork() to READY` is from the FORK message to the instance's READY, measured inside \
-         the engine, with no preforked; first requests are measured by the client, and the instance is killed from outside \
-         after each. They find what a user's do, a template and its preforked; \"none made ahead\" is the same with \
-         `HEARTH_PREFORK=off`. The usual imports are json, asyncio and http for Python, and http, crypto and fs for Node. The floor is a plain C \
-         `fork()` of a process with the same imports, to the child's first byte in a pipe. While a function with an image \
-         sleeps, the server keeps one sandbox made ahead for its runtime (`HEARTH_PREWARM`); \"sandbox made ahead\" finds \
-         it, as a user's restore does unless another took it less than a second before, and \"nothing made ahead\" does not.",
+        "Starts, one after the other. `fork() to READY` is from the FORK message to the instance's READY, measured \
+         inside the engine, without a pre-forked instance. First requests are measured by the client, and the \
+         instance is killed from outside after each. They find a template and its pre-forked instance, as a user's \
+         requests do; \"no pre-forked instance\" is the same with `HEARTH_PREFORK=off`. The usual imports are json, asyncio \
+         and http for Python, and http, crypto and fs for Node. The floor is a plain C `fork()` of a process with the \
+         same imports, to the child's first byte in a pipe. While a function with an image sleeps, the server keeps \
+         one pre-warmed sandbox for its runtime (`HEARTH_PREWARM`); \"pre-warmed sandbox\" uses it, as a user's \
+         restore does unless another took it less than a second before, and \"no pre-warmed sandbox\" does not.",
     ),
     (
         "warm",
-        "Closed loop: each connection sends its next request when it has its answer. One thread for every two processors \
-         serves all of them by epoll, and shares the machine with the servers, which take turns within the run. All but Hearth send back the \
-         bytes they get, in their own process; Hearth checks a token, hands the event as an object to a sandboxed process \
-         and writes the history. At 0 B its event is `{}`. Uvicorn and Node are one process, functions-framework is gunicorn \
-         as it starts it, axum runs on all cores. The floor is a blocking thread for each connection that does nothing but \
-         find the end of a request. CPU per request is user and system time of a server and all its processes, the kernel's work for \
-         its sockets included and the client's not, over the requests it answered: below a core's worth of it, what is idle is not \
-         counted. Hearth is there twice: as it starts, and with `HEARTH_BUSY_POLL_US=0`, where neither side spins before it \
-         sleeps.",
+        "Closed loop: each connection sends its next request after the response to the last one. One thread for every \
+         two processors serves all connections with epoll, and shares the machine with the servers, which take turns \
+         within the run. All but Hearth echo the bytes in their own process; Hearth checks a token, passes the event \
+         as an object to a sandboxed process and writes the history. At 0 B its event is `{}`. Uvicorn and Node are \
+         one process, functions-framework starts gunicorn, axum uses all cores. The floor is a blocking thread per \
+         connection that only finds the end of a request. CPU per request is user and system time of a server and all \
+         its processes, including the kernel's work for its sockets but not the client's, divided by the requests \
+         answered; below one core's worth, idle time is not counted. Hearth appears twice: with defaults, and with \
+         `HEARTH_BUSY_POLL_US=0`, where neither side spins before it sleeps.",
+    ),
+    (
+        "uploads",
+        "One client sends 100 MB to a function's URL, and the same to a server that is nothing but the language's own HTTP \
+         server, in turns. Both take the whole body and answer how long it is; the function gets it as bytes.",
     ),
     (
         "bursts",
-        "All requests are sent at once by one thread, each on a connection of its own that is open already; the latency is \
-         each request's own. Cold: no instance is there, only the template. Warm: an idle instance for each request. With a \
-         run time of 0 s it is right not to start an instance for each.",
+        "One thread sends all requests at once, each on its own open connection; the latency is each request's own. \
+         Cold: there is only the template. Warm: there is an idle instance for each request. With a run time of 0 s \
+         it is right not to start an instance for each.",
     ),
     (
         "busy",
@@ -59,20 +65,28 @@ const INTRODUCTIONS: [(&str, &str); 8] = [
     ),
     (
         "slow",
-        "One client calls a Python function over one connection, by itself and beside 500 clients that are slow on purpose: silent, \
-         dripping a byte every 200 ms into request line, head, body or chunk, not reading a function's answer or an event stream, \
-         idle after a request. Whoever the server cuts off comes back. In turns.",
+        "One client calls a Python function over one connection, by itself and beside 500 deliberately slow clients: \
+         silent, dripping a byte every 200 ms into request line, head, body or chunk, not reading a function's \
+         response or an event stream, idle after a request. Clients that the server cuts off reconnect. Interleaved.",
+    ),
+    (
+        "network",
+        "The same client and servers, in turns: in a sandbox, whose packets pass its policy, the gateway and the host's own \
+         namespace, which translates their address; and in a namespace that one veth pair joins to the servers'. A policy costs \
+         two hops more and its rules. A ratio is the median of those of single rounds, from and to is the interval that holds it \
+         with 95 %. The functions with a policy and without reach for nothing: what is compared is the sandbox's network by \
+         itself.",
     ),
     (
         "memory",
-        "PSS is what `smaps_rollup` says: pages that several processes share count in shares. Processor time is the \
-         kernel's own count in ns.",
+        "PSS is taken from `smaps_rollup`: shared pages count proportionally. Processor time is the kernel's own \
+         count in ns.",
     ),
     (
         "console",
-        "The console's pages over a database of seven days: 1,000 functions, 10 million invocations, 2 million log lines \
-         with the index for their search, statistics of every quarter of an hour. One client, one request after the other. \
-         The pages are those of the function with a fifth of all invocations, unless named otherwise.",
+        "The console's pages over a database of seven days: 1,000 functions, 10 million invocations, 2 million log \
+         lines with their search index, statistics of every quarter of an hour. One client sends one request after \
+         the other. The pages are those of the function with a fifth of all invocations, unless named otherwise.",
     ),
 ];
 
@@ -123,9 +137,9 @@ pub fn write(documents: &Documents) -> String {
     }
     page.push_str(
         "Every percentile is *observed*: each request's own latency, by nearest rank. None is corrected for coordinated \
-         omission, as wrk's are, and none may be compared with such. A percentile of too few samples, where it would be the maximum, \
-         is a dash. The first tenth of all samples is warm-up and not \
-         counted. What is compared was measured in the same run, in turns.\n\n",
+         omission, as wrk's are, so do not compare them with such. A dash stands for a percentile with too few samples, \
+         where it would be the maximum. The first tenth of all samples is warm-up and not counted. Comparisons were \
+         measured in the same run, interleaved.\n\n",
     );
     page.push_str(&goals::table(documents));
     for document in &documents.0 {

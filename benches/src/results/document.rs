@@ -1,4 +1,4 @@
-//! The result file: its fields, and nothing else, are what other tools may rely on.
+//! The result file. Other tools may rely on its fields.
 
 use std::path::{Path, PathBuf};
 
@@ -22,10 +22,10 @@ pub struct Document {
     pub system_info: SystemInfo,
     /// What was timed.
     pub results: Vec<Measurement>,
-    /// What was measured and is no time: rates, bytes, ratios. Left out where there is none.
+    /// Measurements other than times: rates, bytes, ratios. Omitted if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Figure>,
-    /// What could not be measured here, and why. Left out where there is none.
+    /// What could not be measured here, and why. Omitted if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
 }
@@ -81,7 +81,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// The highest percentile that there are enough samples for.
+    /// The highest percentile with enough samples.
     pub fn upper_ns(&self) -> f64 {
         self.p99_ns.or(self.p95_ns).unwrap_or(self.median_ns)
     }

@@ -1,4 +1,4 @@
-//! What a run yields: samples, and the file that keeps what is said of them.
+//! Results of a run: samples, and the file with their statistics.
 
 mod document;
 mod samples;

@@ -1,4 +1,4 @@
-//! Samples of one measurement, and what is said of them.
+//! Samples of one measurement, and their statistics.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl Samples {
         percentile_of(&sorted, per_mille)
     }
 
-    /// Nearest-rank percentiles and moments, to a tenth of a ns. A percentile of too few samples is none.
+    /// Nearest-rank percentiles and moments, to a tenth of a ns. None for a percentile with too few samples.
     pub fn metrics(&self) -> Metrics {
         let mut sorted = self.nanos.clone();
         sorted.sort_by(f64::total_cmp);

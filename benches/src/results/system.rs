@@ -19,7 +19,7 @@ pub fn describe() -> SystemInfo {
     }
 }
 
-/// The value of the first line `KEY: VALUE` or `KEY=VALUE`; empty when there is none.
+/// The value of the first line `KEY: VALUE` or `KEY=VALUE`; empty if there is no such line.
 fn value_in(file: &str, key: &str) -> String {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines()

@@ -1,4 +1,4 @@
-//! What each mechanism is worth: the same calls to servers that lack one mechanism each, in turns.
+//! The value of each mechanism: the same calls to servers that lack one mechanism each, interleaved.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -113,7 +113,7 @@ fn entry<'a, T: Default>(
     &mut list[at].2
 }
 
-/// Instances of a function that there are or will be in a moment.
+/// Instances of a function, starting ones included.
 fn instances(server: &Server, name: &str) -> anyhow::Result<f64> {
     let instances = &server.function(name)?["instances"];
     let of = |state: &str| instances[state].as_f64().unwrap_or_default();

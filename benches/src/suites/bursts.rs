@@ -1,5 +1,5 @@
-//! Many requests at once, to a function without an instance (cold) and to one that has an idle instance for each (warm),
-//! for functions that take no time and a second.
+//! Concurrent requests to a function without an instance (cold) and to one with an idle instance for each (warm), with
+//! handlers that take no time and one second.
 
 use serde_json::json;
 

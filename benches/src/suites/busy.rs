@@ -1,5 +1,5 @@
-//! A host where others compute: one process for each processor does nothing else. Warm calls beside servers that people
-//! know, and the first file that a Node.js function reads beside a plain Node.js; both quiet and busy, in turns.
+//! A host where others compute: one process for each processor does nothing else. Warm calls beside well-known
+//! servers, and the first file that a Node.js function reads beside a plain Node.js; both quiet and busy, in turns.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use super::compare::ROWS;
 use super::starts::end_instances;
 use crate::baselines::{Baseline, node, sources};
 use crate::client::{Connection, request};
@@ -20,8 +21,8 @@ use crate::server::{Runtime, Server, event, invocation};
 
 /// Bytes of each event.
 const EVENT_BYTES: usize = 1 << 10;
-/// Turns of each server, and how long each is.
-const TURNS: usize = 8;
+/// Rounds of each server, and how long each is.
+const ROUNDS: usize = 8;
 const TURN: Duration = Duration::from_millis(1000);
 const QUICK_TURN: Duration = Duration::from_millis(20);
 /// Instances whose first reads are timed.
@@ -122,7 +123,7 @@ pub fn hearth(runtime: Runtime) -> String {
     format!("Hearth, {}", runtime.name())
 }
 
-/// Measures both.
+/// Measures both; with [`ROWS`], only categories that have its text in their name.
 pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let server = Server::start(&[])?;
     let mut runtimes = Vec::new();
@@ -143,6 +144,10 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         first_reads(&server, scale, document)?;
     }
     Ok(())
+}
+
+fn is_wanted(category: &str) -> bool {
+    std::env::var(ROWS).map_or(true, |rows| category.contains(&rows))
 }
 
 /// Somebody who answers.
@@ -181,9 +186,12 @@ fn calls(
     }
     for work in Work::ALL {
         for host in Host::ALL {
+            if !is_wanted(&warm(work, host)) {
+                continue;
+            }
             let mut found: Vec<Samples> = targets.iter().map(|_| Samples::default()).collect();
             let _others = host.make()?;
-            for _ in 0..scale.pick(TURNS, 1) {
+            for _ in 0..scale.pick(ROUNDS, 1) {
                 for (target, found) in targets.iter().zip(&mut found) {
                     let turn = scale.pick(TURN, QUICK_TURN);
                     let observed = drive(target.address, &(target.request)(work), 1, turn)?;
@@ -203,6 +211,9 @@ fn first_reads(server: &Server, scale: Scale, document: &mut Document) -> anyhow
     let name = Work::Read.function(Runtime::Node);
     let call = invocation(&name, &event(EVENT_BYTES));
     for host in Host::ALL {
+        if !is_wanted(&reads(host)) {
+            continue;
+        }
         let (mut plain, mut first, mut later) =
             (Samples::default(), Samples::default(), Samples::default());
         let _others = host.make()?;

@@ -1,9 +1,7 @@
-//! Two builds of the server, called in turns: whether a change costs anything, `make bench SUITE=compare BEFORE=…`.
+//! Compares two builds of the server, interleaved, to find the cost of a change: `make bench SUITE=compare BEFORE=…`.
 //!
-//! A machine's speed drifts by more within a minute than most changes cost, so each round measures both builds one right
-//! after the other, and a row is the median of the ratios of several lives of both servers.
-
-mod median;
+//! A machine's speed drifts by more within a minute than most changes cost, so each round measures both builds right
+//! after each other, and a row is the median of the ratios of several lives of both servers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde_json::json;
 
-use self::median::{interval_of_median, middle};
+use super::median::{interval_of_median, middle};
 use super::starts::{fall_asleep, first_requests, kill_instances, request_one};
 use crate::burst::burst;
 use crate::client::Connection;
@@ -42,7 +40,7 @@ const BURST: usize = 100;
 const EVENT_BYTES: usize = 1 << 10;
 const LARGE_EVENT_BYTES: usize = 1 << 20;
 
-/// First requests to a function asleep of which one is restored. A sandbox made ahead may not be ready for the others.
+/// First requests to a function asleep of which one is restored. A pre-warmed sandbox may not be ready for the others.
 const TRIES: usize = 10;
 
 /// The row of restores.
@@ -114,7 +112,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
 #[derive(Default)]
 struct Seen {
     samples: [Samples; 2],
-    /// Of the medians, one for each life.
+    /// The ratios of the medians, one for each life.
     ratios: Vec<f64>,
 }
 
@@ -151,7 +149,7 @@ fn runtimes(servers: &[Server; 2], document: &mut Document) -> anyhow::Result<Ve
     Ok(runtimes)
 }
 
-/// Measures a row in one life of both servers. Its first turns are not counted: the instances that it needs start then.
+/// Measures a row in one life of both servers. Its first rounds are not counted: the instances that it needs start then.
 fn measure(row: &Row, servers: &[Server; 2], life: usize) -> anyhow::Result<[Samples; 2]> {
     let mut samples = [Samples::default(), Samples::default()];
     if row.starts_instances {

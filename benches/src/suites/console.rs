@@ -1,5 +1,5 @@
 //! Pages of the console with a large database: 1,000 functions, 10 million invocations, 2 million log lines, seven days
-//! of statistics. One client, one request after the other, as a person's browser asks.
+//! of statistics. One client sends one request after the other, as a user's browser does.
 
 mod database;
 mod filling;

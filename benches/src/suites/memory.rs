@@ -1,5 +1,4 @@
-//! What functions cost while nobody calls them: memory of a template and of each further instance, images on disk, and
-//! processor time.
+//! The cost of idle functions: memory of a template and of each further instance, images on disk, and processor time.
 
 use std::io;
 use std::path::Path;
@@ -124,7 +123,7 @@ fn measure(
     })
 }
 
-/// Has the function keep so many instances, and waits until those are all there is.
+/// Sets the function's minimum number of instances, and waits until it has exactly these.
 fn with_instances(server: &Server, count: usize) -> anyhow::Result<Workers> {
     if count > 0 {
         let settings = json!({ "min_instances": count });

@@ -5,11 +5,14 @@ pub mod bursts;
 pub mod busy;
 pub mod compare;
 pub mod console;
+mod median;
 pub mod memory;
+pub mod network;
 pub mod ring;
 pub mod slow;
 pub mod starts;
 pub mod transports;
+pub mod uploads;
 pub mod warm;
 
 use crate::results::Document;
@@ -19,19 +22,21 @@ use crate::scale::Scale;
 pub type Suite = fn(Scale, &mut Document) -> anyhow::Result<()>;
 
 /// All of them by name, in the order in which they run and stand in the report.
-pub const ALL: [(&str, Suite); 8] = [
+pub const ALL: [(&str, Suite); 10] = [
     ("ring", ring::run),
     ("starts", starts::run),
     ("warm", warm::run),
+    ("uploads", uploads::run),
     ("bursts", bursts::run),
     ("busy", busy::run),
     ("slow", slow::run),
+    ("network", network::run),
     ("memory", memory::run),
     ("console", console::run),
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
-pub const PARTS: [(&str, Suite); 8] = [
+pub const PARTS: [(&str, Suite); 10] = [
     ("ablation", ablation::run),
     ("compare", compare::run),
     ("starts-fork", starts::forks),
@@ -40,4 +45,6 @@ pub const PARTS: [(&str, Suite); 8] = [
     ("starts-deployed", starts::deployed),
     ("starts-large", starts::large),
     ("starts-alive", starts::alive),
+    ("starts-restarted", starts::restarted),
+    ("starts-pandas", starts::pandas),
 ];

@@ -1,5 +1,5 @@
-//! The ring alone, in one thread: write with checksum, read with check of the copy, as the server reads. Beside it what
-//! no ring can be faster than: copying the payload in and out.
+//! The ring alone, in one thread: write with checksum, then read and verify a copy, as the server does. The lower bound
+//! is copying the payload in and out.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -39,7 +39,7 @@ pub const YARDSTICK_GOAL_NS: f64 = 124.0;
 /// The category of the checksums.
 pub const SUMS: &str = "both checksums alone (means of 64)";
 /// The category of the bells.
-const BELLS: &str = "a bell rung and taken in one thread (means of 64)";
+const BELLS: &str = "a bell: ring and take in one thread (means of 64)";
 /// The figures of the checksums' share.
 pub const SHARE: &str = "checksums' share of the round trip, at most";
 

@@ -1,5 +1,5 @@
-//! What an innocent client pays for others that are slow on purpose: its latency alone, and beside 500 clients that are
-//! silent, drip or do not read, in every phase of a request. In turns.
+//! The effect of slow clients on others: one client's latency alone, and beside 500 clients that are silent, drip or do
+//! not read, in every phase of a request; interleaved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +21,8 @@ use crowd::Crowd;
 /// Slow clients at a time.
 const CLIENTS: usize = 500;
 const QUICK_CLIENTS: usize = 20;
-/// Turns, each alone and beside the slow ones.
-const TURNS: usize = 8;
+/// Rounds, each alone and beside the slow ones.
+const ROUNDS: usize = 8;
 /// How long a turn lasts.
 const TURN: Duration = Duration::from_secs(3);
 const QUICK_TURN: Duration = Duration::from_millis(100);
@@ -55,7 +55,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let clients = scale.pick(CLIENTS, QUICK_CLIENTS);
     let (mut alone, mut beside) = (Observed::default(), Observed::default());
     let (mut fewest, mut reopened) = (usize::MAX, 0);
-    for _ in 0..scale.pick(TURNS, 1) {
+    for _ in 0..scale.pick(ROUNDS, 1) {
         alone.extend(&load::drive(server.address, &call, 1, turn)?);
 
         let mut crowd = Crowd::gather(server.address, clients)?;

@@ -1,4 +1,4 @@
-//! Starts by start kind and runtime, beside a plain boot of the same function and beside what a start cannot be faster than.
+//! Starts by start kind and runtime, beside a plain boot of the same function and the lower bound of a start.
 
 mod alive;
 mod asleep;
@@ -8,6 +8,8 @@ mod first;
 mod fork;
 mod large;
 mod many;
+mod pandas;
+mod restarted;
 mod restore;
 mod threads;
 mod workshop;
@@ -30,6 +32,10 @@ pub use deployed::{AT_ONCE, CATEGORY as AFTER_DEPLOY, HALF_A_MINUTE, p90_of};
 pub use first::requests as first_requests;
 pub use first::{end_instances, kill_instances, request_one};
 pub use large::run as large;
+pub use pandas::run as pandas;
+pub use pandas::{BOOT as PANDAS_BOOT, CATEGORY as PANDAS};
+pub use restarted::run as restarted;
+pub use restarted::{AFTER as AFTER_RESTART, ASLEEP as BEFORE_RESTART, CATEGORY as RESTART, READY};
 pub use threads::CATEGORY as WITH_THREADS;
 pub use threads::restored as restored_with_threads;
 pub use threads::run as with_threads;
@@ -41,11 +47,12 @@ pub const FIRST: &str = "first HTTP request without an instance, 1 KB";
 
 /// The category of restores.
 pub const RESTORES: &str = "restore of a template, sandbox included";
-/// What the report calls a whole one, into a sandbox that the server keeps made ahead.
+/// Name of the row of a whole restore that uses a pre-warmed sandbox.
 pub const RESTORE_TO_READY: &str =
-    "python3: CRIU restore to READY of an instance, sandbox made ahead";
-/// The same with nothing made ahead.
-pub const RESTORE_ANEW: &str = "python3: CRIU restore to READY of an instance, nothing made ahead";
+    "python3: CRIU restore to READY of an instance, pre-warmed sandbox";
+/// The same without a pre-warmed sandbox.
+pub const RESTORE_ANEW: &str =
+    "python3: CRIU restore to READY of an instance, no pre-warmed sandbox";
 
 /// What the report calls a start by fork.
 pub fn fork_to_ready(runtime: Runtime) -> String {
@@ -88,7 +95,9 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     many::run(scale, document)?;
     alive::run(scale, document)?;
     deployed::run(scale, document)?;
-    large::run(scale, document)
+    large::run(scale, document)?;
+    pandas::run(scale, document)?;
+    restarted::run(scale, document)
 }
 
 /// The part about forks alone.

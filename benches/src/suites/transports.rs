@@ -1,5 +1,5 @@
-//! A round trip of 1 KB by every way that two parts of a program talk, interleaved: between two processes and, where it
-//! makes sense, within one thread.
+//! A round trip of 1 KB over every common transport, interleaved: between two processes and, where it makes sense,
+//! within one thread.
 
 mod rpc;
 mod streams;
@@ -18,7 +18,7 @@ use crate::suites::ring::{YARDSTICK, yardstick};
 const TURN: usize = 250;
 /// Round trips in a sample of the spinning ring, which are as short as reading the clock.
 const SPIN_BATCH: usize = 64;
-/// Turns of what spins.
+/// Rounds of the spinning rows.
 const SPIN_TURNS: usize = 10;
 /// Samples of the spinning ring that do not count, in each turn: several times around the ring.
 const SPIN_WARM_UP: usize = 20;

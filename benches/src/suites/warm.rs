@@ -1,5 +1,5 @@
-//! Warm invocations over HTTP, beside servers that people know, in turns. Each of those sends back the bytes it gets;
-//! Hearth hands the event to a handler in another process as an object, takes its result, and writes the history.
+//! Warm invocations over HTTP, beside well-known servers, interleaved. Those echo bytes; Hearth passes the event as an
+//! object to a handler in another process, takes its result, and writes the history.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -27,8 +27,8 @@ const SIZES: [(usize, &str); 4] = [
     (64 << 10, "64 KB"),
     (1 << 20, "1 MB"),
 ];
-/// Turns of each server, and how long each is, in ms.
-const TURNS: usize = 4;
+/// Rounds of each server, and how long each is, in ms.
+const ROUNDS: usize = 4;
 const TURN_MS: u64 = 250;
 /// The same where a goal is set: 1 KB at 1 and 16 connections.
 const LONG_TURNS: usize = 8;
@@ -54,7 +54,7 @@ pub const FLOOR: &str = "floor: least blocking HTTP echo";
 /// The figures on the history.
 pub const HISTORY_ROWS: &str = "history";
 
-/// The category of a size at so many connections.
+/// The category of a size at this many connections.
 pub fn category(size: &str, connections: usize) -> String {
     let plural = if connections == 1 { "" } else { "s" };
     format!("{size}, {connections} connection{plural}")
@@ -72,7 +72,7 @@ struct Target<'a> {
     _program: Option<Program>,
 }
 
-/// What the turns of a target have shown of one category.
+/// What the rounds of a target have shown of one category.
 #[derive(Default)]
 struct Found {
     observed: Observed,
@@ -123,18 +123,18 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     for connections in CONNECTIONS {
         for (payload, size) in SIZES {
             let long = payload == 1 << 10 && connections < 64;
-            let (turns, turn) = match (scale.quick, long) {
+            let (rounds, round) = match (scale.quick, long) {
                 (true, _) => (1, 20),
                 (false, true) => (LONG_TURNS, LONG_TURN_MS),
-                (false, false) => (TURNS, TURN_MS),
+                (false, false) => (ROUNDS, TURN_MS),
             };
-            let turn = Duration::from_millis(turn);
+            let round = Duration::from_millis(round);
             let mut found: Vec<Found> = targets.iter().map(|_| Found::default()).collect();
-            for _ in 0..turns {
+            for _ in 0..rounds {
                 for (target, found) in targets.iter_mut().zip(&mut found) {
                     let name = target.name;
                     target
-                        .take_turn(found, payload, connections, turn)
+                        .take_turn(found, payload, connections, round)
                         .with_context(|| format!("{name}, {}", category(size, connections)))?;
                 }
             }

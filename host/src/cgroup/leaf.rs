@@ -12,8 +12,10 @@ use super::{PROCS, TEMPLATE, Version, v1, v2};
 /// A cgroup that holds processes: a template's or an instance's.
 #[derive(Debug, Clone)]
 pub struct Leaf {
-    pub(super) version: Version,
-    pub(super) dir: PathBuf,
+    /// v1 or v2.
+    pub version: Version,
+    /// In the memory hierarchy.
+    pub dir: PathBuf,
 }
 
 impl Leaf {
@@ -56,16 +58,6 @@ impl Leaf {
             .unwrap_or_default()
     }
 
-    /// Memory charged to what is in it, bytes, file cache left out. `None` when it is gone.
-    pub fn memory(&self) -> Option<u64> {
-        memory(self.version, &self.dir)
-    }
-
-    /// The same for all cgroups of its sandbox together, including the template's.
-    pub fn memory_of_all(&self) -> Option<u64> {
-        memory(self.version, self.dir.parent()?)
-    }
-
     /// Kills what is in it; processes that appear meanwhile may be missed on v1.
     pub fn kill(&self) {
         match self.version {
@@ -85,19 +77,6 @@ impl Leaf {
                 let _ = fs::write(self.procs(), child.to_string());
             }
         }
-    }
-
-    /// Processes in it that belong to this host uid, PID 1 not being one.
-    pub fn processes(&self, uid: u32) -> usize {
-        let all = listed(&self.dir).into_iter();
-        all.filter(|pid| belongs(*pid, uid)).count()
-    }
-
-    /// The same, with those that a process, which is one of them, had started before it was in here.
-    pub fn processes_with(&self, parent: Pid, uid: u32) -> usize {
-        let mut all = descendants(parent);
-        all.extend(listed(&self.dir));
-        all.into_iter().filter(|pid| belongs(*pid, uid)).count()
     }
 
     /// Processes in it, whoever they belong to.
@@ -124,26 +103,8 @@ impl Leaf {
     }
 }
 
-/// Memory charged to a cgroup and those below it, without the file cache.
-fn memory(version: Version, dir: &Path) -> Option<u64> {
-    let (usage, inactive, active) = match version {
-        Version::V1 => (
-            "memory.usage_in_bytes",
-            "total_inactive_file",
-            "total_active_file",
-        ),
-        Version::V2 => ("memory.current", "inactive_file", "active_file"),
-    };
-    let read = |file| fs::read_to_string(dir.join(file)).ok();
-    let usage: u64 = read(usage)?.trim().parse().ok()?;
-    let stat = read("memory.stat")?;
-    let cache = keyed(&stat, inactive) + keyed(&stat, active);
-    // The figures are not of the same moment.
-    Some(usage.saturating_sub(cache))
-}
-
 /// The value of `key` in lines of `key value`; 0 when it is not there.
-fn keyed(text: &str, key: &str) -> u64 {
+pub fn keyed(text: &str, key: &str) -> u64 {
     text.lines()
         .filter_map(|line| line.split_once(' '))
         .find(|(name, _)| *name == key)

@@ -6,9 +6,7 @@
 //! The kernel lets anybody read them, so the server looks for itself: see [`Leaf::template_of`].
 
 mod leaf;
-mod mounts;
 mod processes;
-mod stale;
 mod tree;
 mod v1;
 mod v2;
@@ -17,18 +15,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use self::leaf::Leaf;
-pub(crate) use self::processes::{belongs, owner};
-pub(crate) use self::stale::{Tag, clear_stale_directories};
-use self::tree::{about, remove_tree};
-use crate::SandboxError;
-use crate::limits::{Limits, SANDBOXES_CPU_WEIGHT};
+use hearth_init::{fields_of, variants_of};
 
-const PROCS: &str = "cgroup.procs";
-/// What docker-compose.yml does. In a cgroup namespace of its own a container has its controllers too, but the kernel
-/// lets it set `favordynmods` in the host's only.
-const REMEDY: &str = "mount them (systemd does); in a container, run it privileged in the host's cgroup namespace \
-    (docker run --privileged --cgroupns=host; compose: `privileged: true`, `cgroup: host`)";
+pub use self::leaf::{Leaf, keyed};
+pub use self::processes::{belongs, descendants, listed};
+pub(crate) use self::processes::{kill_listed, owner, signal_process};
+use self::tree::about;
+pub(crate) use self::tree::{put, remove_tree};
+use crate::limits::Limits;
+
+pub(crate) const PROCS: &str = "cgroup.procs";
 const TEMPLATE: &str = "template";
 
 /// Which interface the kernel's controllers have here.
@@ -52,17 +48,25 @@ impl Version {
 
 /// The same directory in every hierarchy that is used.
 #[derive(Debug, Clone)]
-struct Directories {
-    version: Version,
+pub(crate) struct Directories {
+    pub(crate) version: Version,
     /// In the memory hierarchy (v2: the only one).
-    memory: PathBuf,
+    pub(crate) memory: PathBuf,
     /// v1: in those of pids and CPU, which may be one and the same or that of memory.
-    pids: PathBuf,
-    cpu: PathBuf,
+    pub(crate) pids: PathBuf,
+    pub(crate) cpu: PathBuf,
 }
 
+variants_of!(Version { 1 => V1, 2 => V2, });
+fields_of!(Directories {
+    version,
+    memory,
+    pids,
+    cpu,
+});
+
 impl Directories {
-    fn join(&self, name: &str) -> Self {
+    pub(crate) fn join(&self, name: &str) -> Self {
         Self {
             version: self.version,
             memory: self.memory.join(name),
@@ -72,7 +76,7 @@ impl Directories {
     }
 
     /// Each directory once.
-    fn distinct(&self) -> Vec<&Path> {
+    pub(crate) fn distinct(&self) -> Vec<&Path> {
         let mut all = vec![
             self.memory.as_path(),
             self.pids.as_path(),
@@ -83,14 +87,14 @@ impl Directories {
         all
     }
 
-    fn create(&self) -> io::Result<()> {
+    pub(crate) fn create(&self) -> io::Result<()> {
         for dir in self.distinct() {
             fs::create_dir(dir).map_err(|error| about(dir, &error))?;
         }
         Ok(())
     }
 
-    fn remove(&self) -> io::Result<()> {
+    pub(crate) fn remove(&self) -> io::Result<()> {
         for dir in self.distinct() {
             remove_tree(dir)?;
         }
@@ -98,56 +102,10 @@ impl Directories {
     }
 }
 
-/// The server's own cgroup, in which every sandbox has one.
-#[derive(Debug)]
-pub(crate) struct Top(Directories);
-
-impl Top {
-    /// Finds the controllers, clears what dead servers left, and makes a directory for this server.
-    pub fn open(tag: &Tag) -> Result<Self, SandboxError> {
-        let missing = |reason| SandboxError::Missing {
-            what: "the cgroup controllers memory, pids and cpu",
-            reason,
-            remedy: REMEDY,
-        };
-        let place = mounts::find()
-            .and_then(|found| match found {
-                mounts::Found::V1(directories) => Ok(directories),
-                mounts::Found::V2 { mount, own } => v2::place(&mount, &own),
-            })
-            .map_err(missing)?;
-        for parent in place.distinct() {
-            stale::clear_stale_cgroups(parent);
-        }
-        let top = place.join(tag.as_str());
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-        let weight = SANDBOXES_CPU_WEIGHT.times(cores);
-        let prepared = top.create().and_then(|()| match top.version {
-            Version::V1 => v1::prepare_top(&top, weight),
-            Version::V2 => v2::prepare_top(&top, weight),
-        });
-        prepared.map_err(|error| missing(error.to_string()))?;
-        Ok(Self(top))
-    }
-
-    /// Writes into the server's directory where its cgroups are, for the server after it.
-    pub fn record(&self, dir: &Path) -> io::Result<()> {
-        stale::record(dir, &self.0.distinct())
-    }
-
-    /// Its directory in the memory hierarchy.
-    pub fn memory(&self) -> &Path {
-        &self.0.memory
-    }
-
-    /// v1 or v2.
-    pub fn version(&self) -> Version {
-        self.0.version
-    }
-
+impl Directories {
     /// Creates the cgroups of a sandbox, including its template's leaf. A pre-warmed sandbox gets its limits later.
-    pub fn sandbox(&self, name: &str, limits: Option<&Limits>) -> io::Result<Group> {
-        let directories = self.0.join(name);
+    pub(crate) fn sandbox(&self, name: &str, limits: Option<&Limits>) -> io::Result<Group> {
+        let directories = self.join(name);
         let mut group = Group {
             template: directories.memory.join(TEMPLATE),
             directories,
@@ -162,11 +120,6 @@ impl Top {
             let _ = group.remove();
         })?;
         Ok(group)
-    }
-
-    /// Removes the server's own cgroup; every sandbox must be gone.
-    pub fn remove(&self) -> io::Result<()> {
-        self.0.remove()
     }
 }
 
@@ -246,25 +199,5 @@ impl Group {
     /// Removes the sandbox's cgroups. Fails with `EBUSY` while processes are in them.
     pub fn remove(&self) -> io::Result<()> {
         self.directories.remove()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_remedy_is_what_compose_does_and_the_documentation_says() {
-        let compose = include_str!("../../../docker-compose.yml");
-        let docs = include_str!("../../../server/docs/sandbox.md");
-        for setting in ["privileged: true", "cgroup: host"] {
-            assert!(REMEDY.contains(&format!("`{setting}`")), "{REMEDY}");
-            assert!(
-                compose.lines().any(|line| line.trim() == setting),
-                "docker-compose.yml has no `{setting}`"
-            );
-            assert!(docs.contains(&format!("`{setting}`")), "{setting}");
-        }
-        assert!(REMEDY.contains("--privileged --cgroupns=host"), "{REMEDY}");
     }
 }

@@ -14,7 +14,7 @@ use super::PROCS;
 const STOP_ROUNDS: usize = 8;
 
 /// Kills every process listed in a cgroup directory.
-pub fn kill_listed(dir: &Path) {
+pub(crate) fn kill_listed(dir: &Path) {
     signal_if(dir, Signal::KILL, |pid| listed(dir).contains(&pid));
 }
 
@@ -24,18 +24,22 @@ pub fn signal_owned(dir: &Path, signal: Signal, uid: u32) {
     signal_if(dir, signal, |pid| belongs(pid, uid));
 }
 
-/// Sends a signal to every process listed that is what it was, once it is held by a descriptor.
+/// Sends a signal to every process listed that is what it was.
 fn signal_if(dir: &Path, signal: Signal, is_still: impl Fn(Pid) -> bool) {
     for pid in listed(dir) {
-        // The number may pass to another process at any time, the descriptor may not: signal through it, and only if the
-        // process it stands for is still the one that is meant.
-        let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
-            continue;
-        };
-        if is_still(pid) {
-            // It may have ended by itself meanwhile.
-            let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
-        }
+        signal_process(pid, signal, &is_still);
+    }
+}
+
+/// Sends a signal to a process that is what it was, once it is held by a descriptor: the number may pass to another process at
+/// any time, the descriptor may not.
+pub(crate) fn signal_process(pid: Pid, signal: Signal, is_still: impl Fn(Pid) -> bool) {
+    let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
+        return;
+    };
+    if is_still(pid) {
+        // It may have ended by itself meanwhile.
+        let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// Removes a cgroup and those below it. Only directories can be removed there; files go with them.
-pub fn remove_tree(dir: &Path) -> io::Result<()> {
+pub(crate) fn remove_tree(dir: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -20,7 +20,7 @@ pub fn remove_tree(dir: &Path) -> io::Result<()> {
 }
 
 /// Writes one control file.
-pub fn put(dir: &Path, file: &str, value: impl ToString) -> io::Result<()> {
+pub(crate) fn put(dir: &Path, file: &str, value: impl ToString) -> io::Result<()> {
     let path = dir.join(file);
     fs::write(&path, value.to_string()).map_err(|error| about(&path, &error))
 }

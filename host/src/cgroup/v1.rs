@@ -5,12 +5,7 @@ use std::path::Path;
 
 use super::Directories;
 use super::tree::put;
-use crate::limits::{CPU_PERIOD_US, CpuWeight, Limits, TCP_BUFFERS};
-
-/// What all sandboxes together get when the CPUs are contended.
-pub fn prepare_top(top: &Directories, weight: CpuWeight) -> io::Result<()> {
-    put(&top.cpu, "cpu.shares", weight.v1)
-}
+use crate::limits::{CPU_PERIOD_US, Limits, TCP_BUFFERS};
 
 pub fn limit_sandbox(sandbox: &Directories, limits: &Limits) -> io::Result<()> {
     limit_memory(&sandbox.memory, limits.memory)?;

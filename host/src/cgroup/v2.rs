@@ -1,116 +1,13 @@
-//! Control files of cgroup v2, and where in its tree the server may create cgroups.
+//! Control files of cgroup v2.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::processes::listed;
+use super::Directories;
 use super::tree::put;
-use super::{Directories, PROCS, Version};
-use crate::limits::{CPU_PERIOD_US, CpuWeight, INSTANCE_PIDS, Limits, SERVER_CPU_WEIGHT};
+use crate::limits::{CPU_PERIOD_US, INSTANCE_PIDS, Limits};
 
-/// Where the server itself goes when sandboxes are made below its own cgroup: one that distributes resources to others
-/// must hold no process.
-const SERVER_LEAF: &str = "server";
 const SUBTREE_CONTROL: &str = "cgroup.subtree_control";
-/// What a sandbox's cgroup needs.
-const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
-/// Times the processes of the server's cgroup are moved before that counts as failed: new ones may be forked meanwhile.
-const MOVE_ROUNDS: usize = 10;
-
-/// Chooses the cgroup below which the server makes its own, and enables the controllers there.
-///
-/// `mount` is where the hierarchy is mounted, `own` the directory of the server's own cgroup. In this order:
-/// 1. the server is in the hierarchy's root: there;
-/// 2. it is alone in its cgroup (a service), or its cgroup is all there is (a container): there, after moving what is in
-///    it into a leaf;
-/// 3. it shares its cgroup with others (started from a shell): the hierarchy's root, when that is in sight.
-pub fn place(mount: &Path, own: &Path) -> Result<Directories, String> {
-    // This process may have been moved there before.
-    let own = match own.parent() {
-        Some(parent) if own.ends_with(SERVER_LEAF) && own != mount => parent,
-        _ => own,
-    };
-    let at = if is_root(own) {
-        own
-    } else if own == mount || is_alone(own) {
-        make_room(own).map_err(|error| error.to_string())?;
-        own
-    } else if is_root(mount) {
-        mount
-    } else {
-        return Err(format!(
-            "the server shares {} with other processes",
-            own.display()
-        ));
-    };
-    enable(at, &CONTROLLERS)?;
-    let leaf = at.join(SERVER_LEAF);
-    if leaf.is_dir() {
-        put(&leaf, "cpu.weight", SERVER_CPU_WEIGHT).map_err(|error| error.to_string())?;
-    }
-    Ok(Directories {
-        version: Version::V2,
-        memory: at.to_owned(),
-        pids: at.to_owned(),
-        cpu: at.to_owned(),
-    })
-}
-
-/// Only the hierarchy's root has no type.
-fn is_root(dir: &Path) -> bool {
-    !dir.join("cgroup.type").exists()
-}
-
-fn is_alone(dir: &Path) -> bool {
-    let me = rustix::process::getpid();
-    listed(dir).iter().all(|pid| *pid == me)
-}
-
-/// Moves every process of a cgroup into a leaf below it.
-fn make_room(dir: &Path) -> io::Result<()> {
-    let leaf = dir.join(SERVER_LEAF);
-    match fs::create_dir(&leaf) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    for _ in 0..MOVE_ROUNDS {
-        let processes = listed(dir);
-        if processes.is_empty() {
-            return Ok(());
-        }
-        for pid in processes {
-            // One that has ended meanwhile is not there any more; one that cannot be moved stays listed.
-            let _ = put(&leaf, PROCS, pid.as_raw_nonzero());
-        }
-    }
-    Err(io::Error::other(format!(
-        "cannot move the processes of {} into a leaf",
-        dir.display()
-    )))
-}
-
-/// Enables controllers for the cgroups below `dir`.
-fn enable(dir: &Path, controllers: &[&str]) -> Result<(), String> {
-    let there = fs::read_to_string(dir.join("cgroup.controllers"))
-        .map_err(|error| format!("{}: {error}", dir.display()))?;
-    for controller in controllers {
-        if !there.split_whitespace().any(|name| name == *controller) {
-            return Err(format!(
-                "{} does not have the {controller} controller",
-                dir.display()
-            ));
-        }
-    }
-    let list: Vec<_> = controllers.iter().map(|name| format!("+{name}")).collect();
-    put(dir, SUBTREE_CONTROL, list.join(" ")).map_err(|error| error.to_string())
-}
-
-/// What all sandboxes together get when the CPUs are contended, and controllers for each of them.
-pub fn prepare_top(top: &Directories, weight: CpuWeight) -> io::Result<()> {
-    put(&top.memory, "cpu.weight", weight.v2)?;
-    put(&top.memory, SUBTREE_CONTROL, "+memory +pids +cpu")
-}
 
 /// Controllers for the leaves of a sandbox, before there are any.
 pub fn prepare_sandbox(sandbox: &Directories) -> io::Result<()> {
@@ -147,11 +44,14 @@ pub fn limit_instance_cgroup(dir: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::PathBuf;
 
-    use super::super::{Group, Leaf};
+    use super::super::{Group, Leaf, Version, listed};
     use super::*;
     use crate::limits::{CPU_WEIGHT, SANDBOXES_CPU_WEIGHT};
+    use crate::prepare::mounts::v2_mount;
+    use crate::prepare::place::{place, share_cpu};
 
     fn read(path: PathBuf) -> String {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -183,7 +83,7 @@ mod tests {
 
         let top = place.join("hearth-1");
         top.create().expect("create");
-        prepare_top(&top, SANDBOXES_CPU_WEIGHT.times(4)).expect("prepare");
+        share_cpu(&top, SANDBOXES_CPU_WEIGHT.times(4)).expect("prepare");
         assert_eq!(read(top.memory.join("cpu.weight")), "400");
 
         let mut group = Group {
@@ -222,50 +122,11 @@ mod tests {
         assert_eq!(instance_cgroup.oom_kills(), 2);
     }
 
-    #[test]
-    fn a_service_moves_into_a_leaf() {
-        let tree = tempfile::tempdir().expect("a directory");
-        let own = tree.path().join("hearth.service");
-        fs::create_dir(&own).expect("mkdir");
-        fs::write(own.join("cgroup.type"), "domain").expect("write");
-        fs::write(own.join("cgroup.controllers"), "cpu memory pids").expect("write");
-        fs::write(own.join(PROCS), "").expect("write");
-        let place = place(tree.path(), &own).expect("a place");
-        assert_eq!(place.memory, own);
-        assert!(own.join(SERVER_LEAF).is_dir());
-    }
-
-    #[test]
-    fn a_shared_cgroup_is_left_alone() {
-        let tree = tempfile::tempdir().expect("a directory");
-        let own = tree.path().join("session.scope");
-        fs::create_dir(&own).expect("mkdir");
-        fs::write(own.join("cgroup.type"), "domain").expect("write");
-        fs::write(own.join(PROCS), "1\n2\n").expect("write");
-        fs::write(tree.path().join("cgroup.controllers"), "cpu memory pids").expect("write");
-        let found = place(tree.path(), &own).expect("a place");
-        assert_eq!(found.memory, tree.path());
-        assert_eq!(read(own.join(PROCS)), "1\n2\n");
-
-        // And where the root is out of sight, that is said.
-        fs::write(tree.path().join("cgroup.type"), "domain").expect("write");
-        let refusal = place(tree.path(), &own).expect_err("no place");
-        assert!(refusal.contains("shares"), "{refusal}");
-    }
-
-    #[test]
-    fn a_missing_controller_is_named() {
-        let tree = tempfile::tempdir().expect("a directory");
-        fs::write(tree.path().join("cgroup.controllers"), "cpu memory").expect("write");
-        let refusal = place(tree.path(), tree.path()).expect_err("no pids");
-        assert!(refusal.contains("pids controller"), "{refusal}");
-    }
-
     /// The kernel's own v2 hierarchy, which has no controllers on a hybrid host, but moves and kills all the same.
     #[test]
     fn moves_and_kills_for_real() {
         let text = fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
-        let Some(mount) = super::super::mounts::v2_mount(&text) else {
+        let Some(mount) = v2_mount(&text) else {
             return; // this host has no v2 at all
         };
         let dir = mount.join(format!("hearth-unit-test-{}", std::process::id()));

@@ -10,13 +10,12 @@ use std::time::Duration;
 use hearth_init::criu::DumpSpec;
 use hearth_init::fields::Fields as _;
 use hearth_init::{Outcome, wire};
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use rustix::process::{Pid, PidfdFlags};
+use rustix::process::Pid;
 
 use crate::SandboxError;
 use crate::cgroup::Leaf;
-use crate::memfd::in_memory;
+use crate::children::ends_within;
+use crate::memfd::{sealed, socket_pair};
 
 /// A dump that takes longer is given up: some ten milliseconds are usual, writing a gigabyte takes seconds.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -42,13 +41,8 @@ pub(super) fn run_dump(
 ) -> Result<(), SandboxError> {
     let failed = |error: io::Error| SandboxError::step("dump", format!("for a dump: {error}"));
     let dump = || -> io::Result<Child> {
-        let (ours, theirs) = rustix::net::socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
-        let order = in_memory(&spec.to_bytes())?;
+        let (ours, theirs) = socket_pair()?;
+        let order = sealed(&spec.to_bytes())?;
         wire::send(&ours, b"D", &[order.as_fd(), sandbox.as_fd()])?;
         Command::new(init)
             .arg("dump")
@@ -59,7 +53,7 @@ pub(super) fn run_dump(
             .spawn()
     };
     let mut child = dump().map_err(failed)?;
-    if !ends_in_time(&child).map_err(failed)? {
+    if !ends_within(&child, DEADLINE).map_err(failed)? {
         // It may have ended by itself just now.
         let _ = child.kill();
         let _ = child.wait();
@@ -80,13 +74,4 @@ pub(super) fn run_dump(
             Err(SandboxError::step("dump", detail))
         }
     }
-}
-
-fn ends_in_time(child: &Child) -> io::Result<bool> {
-    let pid = Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
-    let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-    let deadline = Timespec::try_from(DEADLINE).map_err(io::Error::other)?;
-    let mut ended = [PollFd::new(&pidfd, PollFlags::IN)];
-    let ready = rustix::io::retry_on_intr(|| rustix::event::poll(&mut ended, Some(&deadline)))?;
-    Ok(ready > 0)
 }

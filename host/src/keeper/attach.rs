@@ -16,7 +16,7 @@ use rustix::process::Pid;
 use crate::cgroup::{Leaf, owner};
 use crate::helpers::{Helper, News, Reporter};
 use crate::limits::INSTANCE_OOM_SCORE;
-use crate::protocol::{Key, LeafNumber};
+use crate::protocol::{Key, LeafNumber, Reply};
 
 /// Attempts to move while the host is out of a resource, and the pause in between: an instance outside its cgroup has
 /// only the sandbox's limits, and is ended if it stays there.
@@ -40,20 +40,30 @@ pub(super) struct Attach {
 }
 
 /// Starts the thread.
-pub(super) fn start(reporter: Reporter) -> io::Result<Helper<Attach>> {
-    // Until it is moved, an instance has only its template's limits, and on a busy host that may be for as long as it takes
-    // to use up its memory. Where the kernel refuses, it works all the same.
-    let prepare = || drop(take_short_time_slices());
-    Helper::start("hearth-attach", prepare, move |job: Attach| {
-        if let Err(error) = attach(&job) {
-            let instance_cgroup = job.leaf.procs();
-            let detail = format!(
-                "an instance cannot be moved into its cgroup {}: {error}",
-                instance_cgroup.display()
-            );
-            reporter.report(News::AttachFailed(job.key, job.number, detail));
-        }
+pub(super) fn start(reporter: Reporter) -> Result<Helper<()>, String> {
+    Helper::start("hearth-attach", reporter, || {
+        // Until it is moved, an instance has only its template's limits, and on a busy host that may be for as long as it
+        // takes to use up its memory. Where the kernel refuses, it works all the same.
+        let _ = take_short_time_slices();
+        Ok(())
     })
+}
+
+impl Attach {
+    /// Moves it. For the thread; there is something to report if that fails.
+    pub(super) fn run(&self) -> Option<News> {
+        let error = attach(self).err()?;
+        let instance_cgroup = self.leaf.procs();
+        let detail = format!(
+            "an instance cannot be moved into its cgroup {}: {error}",
+            instance_cgroup.display()
+        );
+        Some(News::Say(Reply::AttachFailed(
+            self.key,
+            self.number,
+            detail,
+        )))
+    }
 }
 
 fn attach(job: &Attach) -> io::Result<()> {

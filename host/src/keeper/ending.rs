@@ -1,9 +1,7 @@
 //! The end of a sandbox: it fails, PID 1 exits, or it is destroyed; then everything of it is removed.
 
-use std::time::Duration;
-
 use super::Keeper;
-use super::jobs::{Job, RETRIES};
+use super::jobs::{RETRIES, pause};
 use super::live::Waiting;
 use crate::SandboxError;
 use crate::protocol::{Key, Reply};
@@ -26,9 +24,7 @@ impl Keeper {
                 self.create_anew(sequence, *function)
             }
         };
-        if let Err(error) = refused {
-            self.say(Reply::Refused(sequence, error.into()));
-        }
+        self.refuse_failed(sequence, refused);
     }
 
     /// Init's socket has ended. PID 1's pidfd says when it is gone; without one there is only the builder.
@@ -38,9 +34,7 @@ impl Keeper {
         };
         if live.init.is_none() && !live.gone {
             live.gone = true;
-            if let Some(builder) = live.builder.take() {
-                self.later(Duration::ZERO, 0, Job::Reap(builder));
-            }
+            self.reap_builder(key);
             self.fail_silent_init(key);
         } else if live.waiting.is_some() {
             self.fail_silent_init(key);
@@ -99,20 +93,20 @@ impl Keeper {
         let Some(live) = self.live.get_mut(&key) else {
             return;
         };
-        let mut builder = None;
+        let mut is_useless = false;
         if !std::mem::replace(&mut live.destroying, true) {
             live.kill();
             // The builder of a pre-warmed sandbox still runs, and is useless without PID 1.
-            if live.init.is_some() || live.gone {
+            is_useless = live.init.is_some() || live.gone;
+            if is_useless {
                 live.kill_builder();
-                builder = live.builder.take();
             }
             live.prewarmed = None;
         }
         let gone = live.gone;
         self.lose_prewarmed(key, None);
-        if let Some(builder) = builder {
-            self.later(Duration::ZERO, 0, Job::Reap(builder));
+        if is_useless {
+            self.reap_builder(key);
         }
         if gone {
             self.begin_removal(key);
@@ -136,7 +130,9 @@ impl Keeper {
         };
         match live.remove() {
             Err(_) if tries < RETRIES => {
-                self.again(tries, Job::RemoveSandbox(key));
+                self.later(key, pause(tries), move |keeper| {
+                    keeper.remove_sandbox(key, tries + 1);
+                });
                 return;
             }
             Err(error) => tracing::warn!(%error, "cannot remove a sandbox"),

@@ -3,15 +3,13 @@
 //! The server names the process. Whatever it names, only processes of the named sandbox's own user are touched, each
 //! through a descriptor of it, so that its number cannot pass to another one in between.
 
-use std::os::fd::OwnedFd;
-
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::Keeper;
 use super::attach::Attach;
-use super::jobs::{Job, RETRIES, RETRY};
+use super::jobs::{RETRIES, pause};
 use super::live::LiveSandbox;
-use crate::cgroup::belongs;
+use crate::cgroup::{belongs, signal_process};
 use crate::protocol::request::Target;
 use crate::protocol::{Key, LeafNumber, Reply};
 
@@ -40,15 +38,15 @@ impl Keeper {
                 return self.say(Reply::AttachFailed(target.key, target.leaf, detail));
             }
         };
-        let taken = self.attach.take(Attach {
+        let attach = Attach {
             key: target.key,
             number: target.leaf,
             leaf,
             pid,
             pidfd,
             uid,
-        });
-        if let Err(error) = taken {
+        };
+        if let Err(error) = self.attach.take(move |()| attach.run()) {
             let detail = error.to_string();
             self.say(Reply::AttachFailed(target.key, target.leaf, detail));
         }
@@ -59,7 +57,7 @@ impl Keeper {
         let Some(live) = self.sandbox_of(target) else {
             return;
         };
-        signal_instance(target.pid, live.uid, Signal::KILL);
+        signal_number(target.pid, live.uid, Signal::KILL);
         live.leaf(target.leaf).kill();
         self.sweep(target.key);
     }
@@ -73,7 +71,7 @@ impl Keeper {
         // Nobody has a use for it any more, and its removal begins once.
         live.leaves.remove(&target.leaf);
         live.removed_leaves.insert(target.leaf);
-        signal_instance(target.pid, live.uid, Signal::KILL);
+        signal_number(target.pid, live.uid, Signal::KILL);
         self.remove_instance_cgroup(target.key, target.leaf, 0);
     }
 
@@ -93,7 +91,9 @@ impl Keeper {
         }
         if !removed {
             if tries < RETRIES {
-                self.again(tries, Job::RemoveInstanceCgroup(key, number));
+                self.later(key, pause(tries), move |keeper| {
+                    keeper.remove_instance_cgroup(key, number, tries + 1);
+                });
             } else {
                 tracing::warn!(
                     "cannot kill an instance; its cgroup remains until its sandbox is removed"
@@ -108,15 +108,13 @@ impl Keeper {
         };
         if !live.sweep() {
             live.sweep_is_due = true;
-            self.later(RETRY.0, 0, Job::Sweep(key));
+            self.later(key, pause(0), move |keeper| {
+                if let Some(live) = keeper.live.get_mut(&key) {
+                    live.sweep_is_due = false;
+                }
+                keeper.sweep(key);
+            });
         }
-    }
-
-    pub(super) fn sweep_again(&mut self, key: Key) {
-        if let Some(live) = self.live.get_mut(&key) {
-            live.sweep_is_due = false;
-        }
-        self.sweep(key);
     }
 
     /// Makes instance cgroups for later.
@@ -148,7 +146,7 @@ impl Keeper {
             leaf.adopt(pid, uid);
         }
         // Until it is stopped it may start others.
-        signal_instance(target.pid, uid, Signal::STOP);
+        signal_number(target.pid, uid, Signal::STOP);
         let mut stopped = leaf.freeze(uid);
         if with_template {
             stopped += live.group.template().freeze(uid);
@@ -168,7 +166,7 @@ impl Keeper {
                 live.group.template().thaw(uid);
             }
         }
-        signal_instance(target.pid, uid, Signal::CONT);
+        signal_number(target.pid, uid, Signal::CONT);
     }
 
     /// Stops a template and what its import started.
@@ -186,21 +184,13 @@ impl Keeper {
     }
 }
 
-fn number(pid: u32) -> Option<Pid> {
+pub(super) fn number(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).ok()?)
 }
 
 /// Sends a signal to the process with this number, if it is one of this user's.
-fn signal_instance(pid: u32, uid: u32, signal: Signal) {
-    let held = number(pid).and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
-    if let Some((pid, pidfd)) = held {
-        signal_held(pid, &pidfd, uid, signal);
-    }
-}
-
-fn signal_held(pid: Pid, pidfd: &OwnedFd, uid: u32, signal: Signal) {
-    if belongs(pid, uid) {
-        // It may have ended by itself meanwhile.
-        let _ = pidfd_send_signal(pidfd, signal);
+fn signal_number(pid: u32, uid: u32, signal: Signal) {
+    if let Some(pid) = number(pid) {
+        signal_process(pid, signal, |pid| belongs(pid, uid));
     }
 }

@@ -7,73 +7,78 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::time::Timespec;
 
 use super::Keeper;
-use crate::protocol::{Key, LeafNumber};
+use crate::protocol::Key;
 
 /// First and longest pause before something is tried again.
-pub(super) const RETRY: (Duration, Duration) =
-    (Duration::from_millis(2), Duration::from_millis(250));
+const RETRY: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(250));
 /// Times a removal is tried, about ten seconds in all. What is left then is cleared at the next start.
 pub(super) const RETRIES: u32 = 48;
 
 /// Something to be done at a later time.
-pub(super) enum Job {
-    Reap(Child),
-    /// A PID 1 whose pidfd could not be received.
-    ReapUnheld(Pid),
-    Sweep(Key),
-    RemoveInstanceCgroup(Key, LeafNumber),
-    RemoveSandbox(Key),
-    /// Make so many instance cgroups.
-    FillPool(Key, u32),
-    GiveUpStarting(Key),
-    GiveUpPrewarmed(Key),
-    ReplacePrewarmed(Key),
-    /// A restore had this long.
-    GiveUpRestoring(Key, Duration),
-}
-
-impl Job {
-    /// The sandbox without which it is of no use.
-    fn sandbox(&self) -> Option<Key> {
-        match self {
-            Self::Reap(_) | Self::ReapUnheld(_) => None,
-            Self::Sweep(key)
-            | Self::RemoveInstanceCgroup(key, _)
-            | Self::RemoveSandbox(key)
-            | Self::FillPool(key, _)
-            | Self::GiveUpStarting(key)
-            | Self::GiveUpPrewarmed(key)
-            | Self::ReplacePrewarmed(key)
-            | Self::GiveUpRestoring(key, _) => Some(*key),
-        }
-    }
-}
-
 pub(super) struct Scheduled {
     at: Instant,
-    tries: u32,
-    pub(super) job: Job,
+    /// The sandbox without which it is of no use. None for a process to be reaped.
+    pub(super) of: Option<Key>,
+    job: Box<dyn FnOnce(&mut Keeper)>,
+}
+
+/// How long to wait after so many tries.
+pub(super) fn pause(tries: u32) -> Duration {
+    RETRY.0.saturating_mul(1 << tries.min(16)).min(RETRY.1)
 }
 
 impl Keeper {
-    pub(super) fn later(&mut self, after: Duration, tries: u32, job: Job) {
+    /// Does something about a sandbox at a later time.
+    pub(super) fn later(
+        &mut self,
+        of: Key,
+        after: Duration,
+        job: impl FnOnce(&mut Self) + 'static,
+    ) {
+        self.schedule(Some(of), after, job);
+    }
+
+    fn schedule(
+        &mut self,
+        of: Option<Key>,
+        after: Duration,
+        job: impl FnOnce(&mut Self) + 'static,
+    ) {
         self.jobs.push(Scheduled {
             at: Instant::now() + after,
-            tries,
-            job,
+            of,
+            job: Box::new(job),
         });
     }
 
-    pub(super) fn again(&mut self, tries: u32, job: Job) {
-        let pause = RETRY.0.saturating_mul(1 << tries.min(16)).min(RETRY.1);
-        self.later(pause, tries + 1, job);
+    /// Reaps the process that has built a sandbox, once it has ended, if nobody has.
+    pub(super) fn reap_builder(&mut self, key: Key) {
+        if let Some(builder) = self.live.get_mut(&key).and_then(|live| live.builder.take()) {
+            self.reap(builder, 0);
+        }
+    }
+
+    fn reap(&mut self, mut builder: Child, tries: u32) {
+        self.schedule(None, pause(tries), move |keeper| {
+            if let Ok(None) = builder.try_wait() {
+                keeper.reap(builder, tries + 1);
+            }
+        });
+    }
+
+    /// Reaps a PID 1 whose pidfd could not be received.
+    pub(super) fn reap_unheld(&mut self, pid: Pid, tries: u32) {
+        self.schedule(None, pause(tries), move |keeper| {
+            if let Ok(None) = waitpid(Some(pid), WaitOptions::NOHANG) {
+                keeper.reap_unheld(pid, tries + 1);
+            }
+        });
     }
 
     /// Forgets what was to be done about a sandbox: some of it would have waited for an hour, and a server can make and
     /// destroy very many in that time.
     pub(super) fn forget_jobs(&mut self, of: Key) {
-        self.jobs
-            .retain(|scheduled| scheduled.job.sandbox() != Some(of));
+        self.jobs.retain(|scheduled| scheduled.of != Some(of));
     }
 
     pub(super) fn timeout(&self) -> Option<Timespec> {
@@ -88,29 +93,8 @@ impl Keeper {
             .into_iter()
             .partition::<Vec<_>, _>(|job| job.at <= now);
         self.jobs = left;
-        for Scheduled { tries, job, .. } in due {
-            match job {
-                Job::Reap(mut builder) => {
-                    if let Ok(None) = builder.try_wait() {
-                        self.again(tries, Job::Reap(builder));
-                    }
-                }
-                Job::ReapUnheld(pid) => {
-                    if let Ok(None) = waitpid(Some(pid), WaitOptions::NOHANG) {
-                        self.again(tries, Job::ReapUnheld(pid));
-                    }
-                }
-                Job::Sweep(key) => self.sweep_again(key),
-                Job::RemoveInstanceCgroup(key, leaf) => {
-                    self.remove_instance_cgroup(key, leaf, tries)
-                }
-                Job::FillPool(key, count) => self.fill_pool(key, count),
-                Job::RemoveSandbox(key) => self.remove_sandbox(key, tries),
-                Job::GiveUpRestoring(key, limit) => self.give_up_restoring(key, limit),
-                Job::GiveUpPrewarmed(key) => self.give_up_prewarmed(key),
-                Job::ReplacePrewarmed(key) => self.replace_prewarmed(key),
-                Job::GiveUpStarting(key) => self.give_up_starting(key),
-            }
+        for Scheduled { job, .. } in due {
+            job(self);
         }
     }
 }

@@ -9,10 +9,9 @@ use std::process::{Child, Command, Stdio};
 use hearth_init::fields::Fields as _;
 use hearth_init::{JailSpec, START, wire};
 use rustix::fs::OFlags;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
 
-use crate::memfd::in_memory;
+use crate::memfd::{sealed, socket_pair};
 
 /// A `hearth-init` that has its orders.
 pub struct Launched {
@@ -40,7 +39,7 @@ pub fn launch(init: &Path, spec: &JailSpec) -> io::Result<Launched> {
     let (control, init_end) = socket_pair()?;
     let (stdout, stdout_end) = pipe()?;
     let (stderr, stderr_end) = pipe()?;
-    let orders = in_memory(&spec.to_bytes())?;
+    let orders = sealed(&spec.to_bytes())?;
 
     let mut builder = Command::new(init)
         // PID 1's command line can be read inside: it must not say where Hearth is installed.
@@ -70,15 +69,6 @@ pub fn launch(init: &Path, spec: &JailSpec) -> io::Result<Launched> {
         control,
         template: TemplateEnds { stdout, stderr },
     })
-}
-
-fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(rustix::net::socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )?)
 }
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {

@@ -10,7 +10,6 @@ use hearth_init::{MAX_REPORT, Report, wire};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use super::jobs::{Job, RETRY};
 use super::launch::TemplateEnds;
 use super::live::{Function, LiveSandbox, Waiting};
 use super::{
@@ -87,13 +86,23 @@ impl Keeper {
             self.lose_init(key);
             return Ok(());
         }
-        self.later(SETUP_TIMEOUT, 0, Job::GiveUpStarting(key));
-        if let Some(limit) = limit {
-            self.later(limit, 0, Job::GiveUpRestoring(key, limit));
-        }
-        // While the sandbox is being created, so that its first start finds a cgroup.
-        self.later(FIRST_INSTANCE_CGROUP, 0, Job::FillPool(key, 1));
+        self.later(key, SETUP_TIMEOUT, move |keeper| {
+            keeper.give_up_starting(key)
+        });
+        self.look_ahead(key, limit);
         Ok(())
+    }
+
+    /// What is done about a sandbox that is being created: its restore has a limit, and its first start finds a cgroup.
+    pub(super) fn look_ahead(&mut self, key: Key, limit: Option<Duration>) {
+        if let Some(limit) = limit {
+            self.later(key, limit, move |keeper| {
+                keeper.give_up_restoring(key, limit);
+            });
+        }
+        self.later(key, FIRST_INSTANCE_CGROUP, move |keeper| {
+            keeper.fill_pool(key, 1);
+        });
     }
 
     /// Has init's reports wake the keeper.
@@ -180,7 +189,7 @@ impl Keeper {
         if let Some(pid) = child {
             // It lives: it was not reaped.
             let _ = kill_process(pid, Signal::KILL);
-            self.later(RETRY.0, 0, Job::ReapUnheld(pid));
+            self.reap_unheld(pid, 0);
         }
         if let Some(live) = self.live.get_mut(&key) {
             live.gone = true;
@@ -206,10 +215,8 @@ impl Keeper {
             live.kill();
         }
         // The builder of a pre-warmed sandbox is needed once more.
-        if live.prewarmed.is_none()
-            && let Some(builder) = live.builder.take()
-        {
-            self.later(RETRY.0, 0, Job::Reap(builder));
+        if live.prewarmed.is_none() {
+            self.reap_builder(key);
         }
         if let Err(error) = watched {
             return self.fail(key, SandboxError::step("pidfd", error));
@@ -237,7 +244,6 @@ impl Keeper {
                 return self.fail(key, SandboxError::step("control", error));
             }
         }
-        let builder = live.builder.take();
         let prepared = std::mem::take(&mut live.prepared);
         let created = Reply::Created {
             sequence: waiting.sequence,
@@ -255,13 +261,9 @@ impl Keeper {
             self.say(Reply::Prepared(key, leaf));
         }
         // That of a former pre-warmed sandbox exits shortly.
-        if let Some(builder) = builder {
-            self.later(RETRY.0, 0, Job::Reap(builder));
-        }
-        self.later(
-            OTHER_INSTANCE_CGROUPS,
-            0,
-            Job::FillPool(key, INSTANCE_CGROUP_POOL - 1),
-        );
+        self.reap_builder(key);
+        self.later(key, OTHER_INSTANCE_CGROUPS, move |keeper| {
+            keeper.fill_pool(key, INSTANCE_CGROUP_POOL - 1);
+        });
     }
 }

@@ -12,17 +12,16 @@ use hearth_init::fields::Fields as _;
 use hearth_init::{ASSIGN, SWEEP, wire};
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 
-use super::Host;
 use super::launch::TemplateEnds;
 use super::outbound::WayOut;
 use super::site::{Site, assignment};
-use crate::SandboxError;
 use crate::cgroup::{Group, Leaf};
 use crate::images::Dumpable;
 use crate::limits::Limits;
-use crate::memfd::in_memory;
+use crate::memfd::sealed;
 use crate::protocol::request::Order;
-use crate::protocol::{LeafNumber, Papers, Reply, Sequence};
+use crate::protocol::{Key, LeafNumber, Papers, Reply, Sequence};
+use crate::{Host, SandboxError};
 
 /// Directory beside a restored sandbox's root that is CRIU's.
 pub(super) const CRIU_DIR: &str = "criu";
@@ -153,7 +152,7 @@ impl LiveSandbox {
         self.max_instances = order.max_instances;
         let gone = || failed(io::ErrorKind::NotConnected.into());
         let control = self.control.as_ref().ok_or_else(gone)?;
-        let assign = in_memory(&assignment.to_bytes()).map_err(failed)?;
+        let assign = sealed(&assignment.to_bytes()).map_err(failed)?;
         wire::send(control, &[ASSIGN], &[assign.as_fd()]).map_err(failed)?;
         self.way_out = way_out;
         self.prewarmed.take().ok_or_else(gone)
@@ -233,35 +232,19 @@ impl LiveSandbox {
     }
 
     /// Takes PID 1's status and says how the sandbox ended. For when its pidfd is readable.
-    pub(super) fn reap(&mut self, key: crate::protocol::Key) -> Reply {
+    pub(super) fn reap(&mut self, key: Key) -> Reply {
         let status = self.init.take().and_then(|init| {
             rustix::process::waitid(WaitId::PidFd(init.as_fd()), WaitIdOptions::EXITED)
                 .ok()
                 .flatten()
         });
-        let out_of_memory = self.group.template().oom_kills() > 0;
-        let signal = |signal: i32| {
-            if out_of_memory && signal == Signal::KILL.as_raw() {
-                "ran out of memory".to_owned()
-            } else {
-                format!("was killed by signal {signal}")
-            }
-        };
-        let how = match self.template_end {
-            Some((_, Some(number))) => format!("the template {}", signal(number)),
-            Some((Some(code), None)) => format!("the template exited with status {code}"),
-            _ => match status.and_then(|status| status.terminating_signal()) {
-                Some(number) => format!("PID 1 of the sandbox {}", signal(number)),
-                None => "PID 1 of the sandbox exited".to_owned(),
-            },
-        };
         let (code, signal) = self.template_end.unwrap_or_default();
         Reply::Ended {
             key,
-            how,
-            out_of_memory,
+            out_of_memory: self.group.template().oom_kills() > 0,
             code,
             signal,
+            init_signal: status.and_then(|status| status.terminating_signal()),
         }
     }
 

@@ -13,13 +13,12 @@
 //! [`network`](crate::network).
 //!
 //! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance; [`outbound`]: a network. [`outbox`]: the socket.
-//! - [`host`]: what it works on. [`jobs`]: what it does later.
+//! - [`jobs`]: what it does later. [`priority`]: that of the server's threads.
 //! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
 //!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
 
 mod attach;
 mod ending;
-mod host;
 mod instances;
 mod jobs;
 mod launch;
@@ -28,6 +27,7 @@ mod live;
 mod outbound;
 mod outbox;
 mod prewarmed;
+mod priority;
 mod requests;
 mod site;
 
@@ -41,18 +41,16 @@ use std::time::Duration;
 use rustix::event::EventfdFlags;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-pub use self::host::Host;
-use self::host::identity;
-use self::jobs::{Job, Scheduled};
+use self::jobs::Scheduled;
 use self::live::LiveSandbox;
 use self::outbox::{Outbox, Received};
 use self::prewarmed::PrewarmedSandboxes;
-use crate::HostProcessError;
 use crate::cgroup::Version;
 use crate::helpers::{Helper, News, Reporter};
-use crate::images::ImageWorker;
+use crate::images::{self, Images};
 use crate::network::Network;
 use crate::protocol::{Key, Reply, Sequence};
+use crate::{Capability, Host, HostProcessError};
 
 /// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
 /// KiB.
@@ -78,7 +76,7 @@ impl Host {
     ///
     /// # Errors
     /// [`HostProcessError`]; every sandbox has been ended then, too.
-    pub fn serve(self, socket: OwnedFd) -> Result<(), HostProcessError> {
+    pub fn serve(mut self, socket: OwnedFd) -> Result<(), HostProcessError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let outbox = Outbox::new(socket).map_err(io::Error::from)?;
         outbox.watch(&epoll, SOCKET).map_err(io::Error::from)?;
@@ -88,12 +86,16 @@ impl Host {
             .map_err(io::Error::from)?;
         let (sender, news) = mpsc::channel();
         let reporter = Reporter::new(sender, bell.clone());
-        if let Some(network) = &self.network {
-            network.report_to(reporter.clone());
-        }
+        let network = Network::open(&self.settings.network, reporter.clone());
+        self.capabilities.push(match &network {
+            Ok(_) => Capability::available("network_outbound", None),
+            Err(reason) => Capability::unavailable("network_outbound", reason.clone()),
+        });
+        let criu = self.criu.clone();
         let mut keeper = Keeper {
-            attach: attach::start(reporter.clone())?,
-            images: ImageWorker::start(&self.settings, self.criu.clone(), reporter)?,
+            attach: attach::start(reporter.clone()).map_err(io::Error::other)?,
+            images: images::start(&self.settings, criu, reporter).map_err(io::Error::other)?,
+            network: network.ok(),
             host: self,
             epoll,
             outbox,
@@ -114,8 +116,10 @@ impl Host {
 /// The state of all sandboxes.
 struct Keeper {
     host: Host,
-    attach: Helper<attach::Attach>,
-    images: ImageWorker,
+    attach: Helper<()>,
+    images: Helper<Images>,
+    /// By which sandboxes have a network.
+    network: Option<Network>,
     epoll: OwnedFd,
     outbox: Outbox,
     live: HashMap<Key, LiveSandbox>,
@@ -131,26 +135,19 @@ struct Keeper {
 impl Keeper {
     /// Says what there is.
     fn introduce(&mut self) {
-        for capability in self.host.capabilities.clone() {
-            let text = match capability.available {
-                true => capability.version,
-                false => capability.reason,
-            };
-            self.say(Reply::Capability {
-                name: capability.name,
-                available: capability.available,
-                text,
-            });
+        for capability in std::mem::take(&mut self.host.capabilities) {
+            self.say(Reply::Capability(capability));
         }
-        let refusals = self.host.network.as_mut().and_then(Network::take_refusals);
-        if let Some(refusals) = refusals {
+        let network = self.network.as_mut();
+        if let Some(refusals) = network.and_then(|network| network.refusals.take()) {
             self.outbox.send(Reply::Refusals, vec![refusals]);
         }
-        self.say(Reply::Up {
-            v2: self.host.top.version() == Version::V2,
-            cgroups: self.host.top.memory().display().to_string(),
-            init: identity(&self.host.settings.init),
-        });
+        let up = Reply::Up {
+            v2: self.host.top.version == Version::V2,
+            cgroups: self.host.top.memory.display().to_string(),
+            init: std::mem::take(&mut self.host.init),
+        };
+        self.say(up);
     }
 
     fn say(&mut self, reply: Reply) {
@@ -238,24 +235,17 @@ impl Keeper {
     fn hear(&mut self, news: &mpsc::Receiver<News>) {
         while let Ok(news) = news.try_recv() {
             match news {
-                News::AttachFailed(key, leaf, detail) => {
-                    self.say(Reply::AttachFailed(key, leaf, detail));
-                }
+                News::Say(reply) => self.say(reply),
                 News::Attached(key, attached) => self.attached(key, attached),
                 News::Detached(key) => self.detached(key),
-                News::Network(sequence, done) => self.network_done(sequence, done),
-                News::Image(sequence, Ok(())) => self.say(Reply::Done(sequence)),
-                News::Image(sequence, Err(error)) => {
-                    self.say(Reply::Refused(sequence, error.into()));
-                }
             }
         }
     }
 
     /// Nothing is left, and nothing will come.
     fn done(&self) -> bool {
-        let reaping = |job: &Scheduled| matches!(job.job, Job::Reap(_) | Job::ReapUnheld(_));
-        self.closing && self.live.is_empty() && !self.jobs.iter().any(reaping)
+        let is_reaping = self.jobs.iter().any(|job| job.of.is_none());
+        self.closing && self.live.is_empty() && !is_reaping
     }
 
     /// Removes what is not any one sandbox's.
@@ -265,7 +255,9 @@ impl Keeper {
             live.kill();
         }
         // Its interface and table on the host, too.
-        drop(self.host.network.take());
+        if let Some(network) = self.network.take() {
+            network.gateway.finish();
+        }
         if let Err(error) = self.host.top.remove() {
             tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
         }

@@ -11,8 +11,9 @@ use hearth_init::{NETWORK, wire};
 
 use super::Keeper;
 use crate::SandboxError;
-use crate::network::Attached;
-use crate::protocol::{Counters, KernelPolicy, Key, Papers, Reply, Resolved, Sequence};
+use crate::helpers::{Attached, Helper, News};
+use crate::network::Gateway;
+use crate::protocol::{KernelPolicy, Key, Papers, Reply, Resolved, Sequence};
 
 /// Where a sandbox's network is. See the module.
 pub(super) enum WayOut {
@@ -42,7 +43,7 @@ impl WayOut {
 impl Keeper {
     /// Whether a sandbox may have the network that its papers ask for.
     pub(super) fn check_network(&self, papers: &Papers) -> Result<(), SandboxError> {
-        match papers.network.is_some() && self.host.network.is_none() {
+        match papers.network.is_some() && self.network.is_none() {
             true => Err(SandboxError::step(
                 "network",
                 "no sandbox can have a network on this host",
@@ -60,11 +61,15 @@ impl Keeper {
             return;
         };
         let init = live.init.as_ref().map(OwnedFd::try_clone);
-        let (Some(Ok(init)), Some(network)) = (init, &self.host.network) else {
+        let (Some(Ok(init)), Some(network)) = (init, &self.network) else {
             let error = SandboxError::step("network", "PID 1 cannot be reached");
             return self.fail(key, error);
         };
-        if network.attach(key, init, policy.clone()) {
+        let policy = policy.clone();
+        let attach = move |gateway: &mut Gateway| {
+            Some(News::Attached(key, gateway.attach(key, &init, &policy)))
+        };
+        if network.gateway.must(attach) {
             live.way_out = WayOut::Coming;
         } else {
             self.fail(key, SandboxError::step("network", "its thread has ended"));
@@ -111,8 +116,9 @@ impl Keeper {
             WayOut::None | WayOut::Wanted(_) => true,
             WayOut::Coming | WayOut::Leaving => false,
             WayOut::There(_) => {
-                let network = self.host.network.as_ref();
-                let asked = network.is_some_and(|network| network.detach(key));
+                let asked = self.network.as_ref().is_some_and(|network| {
+                    network.gateway.must(move |gateway| gateway.detach(key))
+                });
                 live.way_out = match asked {
                     true => WayOut::Leaving,
                     false => WayOut::None,
@@ -137,48 +143,43 @@ impl Keeper {
             None => Err(SandboxError::step("policy", rustix::io::Errno::MFILE)),
         };
         let asked = policy.and_then(|policy| {
-            let network = self.network_of(key)?;
-            network.set_policy(sequence, key, policy)
+            self.gateway_of(key)?.ask(sequence, move |gateway| {
+                gateway
+                    .set_policy(key, &policy)
+                    .map(|()| Reply::Done(sequence))
+            })
         });
         self.refuse_failed(sequence, asked);
     }
 
     pub(super) fn allow(&mut self, sequence: Sequence, key: Key, resolved: Resolved) {
-        let network = self.network_of(key);
-        let asked = network.and_then(|network| network.allow(sequence, key, resolved));
+        let asked = self.gateway_of(key).and_then(|gateway| {
+            gateway.ask(sequence, move |gateway| {
+                gateway
+                    .allow(key, &resolved)
+                    .map(|()| Reply::Done(sequence))
+            })
+        });
         self.refuse_failed(sequence, asked);
     }
 
     pub(super) fn count(&mut self, sequence: Sequence, key: Key) {
-        let network = self.network_of(key);
-        let asked = network.and_then(|network| network.count(sequence, key));
+        let asked = self.gateway_of(key).and_then(|gateway| {
+            gateway.ask(sequence, move |gateway| {
+                let counters = gateway.count(key)?;
+                Ok(Reply::Counters(sequence, counters))
+            })
+        });
         self.refuse_failed(sequence, asked);
     }
 
-    /// Tells the server how that went.
-    pub(super) fn network_done(
-        &mut self,
-        sequence: Sequence,
-        done: Result<Option<Counters>, SandboxError>,
-    ) {
-        self.say(match done {
-            Ok(None) => Reply::Done(sequence),
-            Ok(Some(counters)) => Reply::Counters(sequence, counters),
-            Err(error) => Reply::Refused(sequence, error.into()),
-        });
-    }
-
     /// By which a sandbox's network can be changed, if it has one.
-    fn network_of(&self, key: Key) -> Result<&crate::network::Network, SandboxError> {
+    fn gateway_of(&self, key: Key) -> Result<&Helper<Gateway>, SandboxError> {
         let live = self.live.get(&key).filter(|live| live.is_running());
         let has = live.is_some_and(|live| matches!(live.way_out, WayOut::There(_)));
-        let network = self.host.network.as_ref().filter(|_| has);
-        network.ok_or(SandboxError::Gone)
-    }
-
-    fn refuse_failed(&mut self, sequence: Sequence, asked: Result<(), SandboxError>) {
-        if let Err(error) = asked {
-            self.say(Reply::Refused(sequence, error.into()));
-        }
+        let network = self.network.as_ref().filter(|_| has);
+        network
+            .map(|network| &network.gateway)
+            .ok_or(SandboxError::Gone)
     }
 }

@@ -2,13 +2,11 @@
 //! server that takes nothing is given up.
 
 use std::collections::VecDeque;
-use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use hearth_init::wire;
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags};
 
 use crate::HostProcessError;
 use crate::protocol::{Malformed, REQUEST_BYTES, Reply, Request};
@@ -16,8 +14,6 @@ use crate::protocol::{Malformed, REQUEST_BYTES, Reply, Request};
 /// Most replies that wait for the server: it reads all the time, and this many mean that it hangs. Protects memory and
 /// descriptors.
 const QUEUED_MAX: usize = 4096;
-/// Room for descriptors that come with a request: more than any brings, so that one too many is seen.
-const DESCRIPTORS: usize = 4;
 
 /// See the module.
 pub(super) struct Outbox {
@@ -105,10 +101,10 @@ impl Outbox {
             let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
             match wire::send(&self.socket, &reply.encode(), &fds) {
                 Ok(()) => drop(self.queued.pop_front()),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
                 // It is gone, which reading says, too.
-                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                     self.queued.clear();
                     return;
                 }
@@ -133,34 +129,18 @@ impl Outbox {
     pub(super) fn receive(&mut self) -> Result<Received, HostProcessError> {
         // A byte more than there may be, so that a longer message is seen to be one.
         let mut bytes = [0; REQUEST_BYTES + 1];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let received = rustix::io::retry_on_intr(|| {
-            rustix::net::recvmsg(
-                &self.socket,
-                &mut [IoSliceMut::new(&mut bytes)],
-                &mut ancillary,
-                RecvFlags::CMSG_CLOEXEC,
-            )
-        });
-        let (length, flags) = match received {
-            Ok(message) => (message.bytes, message.flags),
-            Err(rustix::io::Errno::AGAIN) => return Ok(Received::Nothing),
-            Err(rustix::io::Errno::CONNRESET) => return Ok(Received::End),
-            Err(errno) => return Err(std::io::Error::from(errno).into()),
+        let (length, fds, were_more) = match wire::receive_some(&self.socket, &mut bytes) {
+            Ok(received) => received,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Received::Nothing),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(Received::End),
+            Err(error) => return Err(error.into()),
         };
-        let mut fds = Vec::new();
-        for entry in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = entry {
-                fds.extend(rights);
-            }
-        }
         if length == 0 && fds.is_empty() {
             return Ok(Received::End);
         }
         let request = Request::decode(&bytes[..length])?;
         // None was free to receive one: that is no fault of the server's, and the request is refused.
-        let is_short = fds.is_empty() && flags.contains(ReturnFlags::CTRUNC);
+        let is_short = fds.is_empty() && were_more;
         if fds.len() != request.descriptors() && !is_short {
             return Err(Malformed::Descriptors(fds.len()).into());
         }

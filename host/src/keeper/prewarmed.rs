@@ -11,9 +11,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::jobs::Job;
 use super::live::{Function, LiveSandbox, Waiting};
-use super::{FIRST_INSTANCE_CGROUP, Keeper, SETUP_TIMEOUT};
+use super::{Keeper, SETUP_TIMEOUT};
 use crate::SandboxError;
 use crate::protocol::papers::is_plain;
 use crate::protocol::{Key, Reply, Sequence};
@@ -62,8 +61,10 @@ impl Keeper {
                 let kept = Kept { key, ready: false };
                 self.prewarmed.kept.insert(runtime.to_owned(), kept);
                 self.show(runtime);
-                self.later(SETUP_TIMEOUT, 0, Job::GiveUpPrewarmed(key));
-                self.later(MAX_AGE, 0, Job::ReplacePrewarmed(key));
+                self.later(key, SETUP_TIMEOUT, move |keeper| {
+                    keeper.give_up_prewarmed(key);
+                });
+                self.later(key, MAX_AGE, move |keeper| keeper.replace_prewarmed(key));
             }
             Err(error) => self.prewarm_failed(&error),
         }
@@ -167,8 +168,7 @@ impl Keeper {
                 });
                 self.forget(key);
                 self.attach_network(key);
-                self.later(limit, 0, Job::GiveUpRestoring(key, limit));
-                self.later(FIRST_INSTANCE_CGROUP, 0, Job::FillPool(key, 1));
+                self.look_ahead(key, Some(limit));
                 None
             }
             Err(error) => {

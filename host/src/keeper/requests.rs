@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::{INSTANCE_CGROUP_POOL, Keeper};
-use crate::SandboxError;
 use crate::limits::SANDBOX_INSTANCES_MAX;
 use crate::protocol::papers::is_image_name;
 use crate::protocol::request::Order;
 use crate::protocol::{Key, Papers, Reply, Request, Sequence};
+use crate::{SandboxError, UIDS};
 
 /// Most sandboxes at a time. Each has processes, cgroups and descriptors: protects the host from a server that asks for
 /// more and more.
@@ -37,9 +37,7 @@ impl Keeper {
                     Some(Err(error)) => Err(SandboxError::specification(error)),
                     None => Err(SandboxError::step("papers", rustix::io::Errno::MFILE)),
                 };
-                if let Err(error) = made {
-                    self.say(Reply::Refused(sequence, error.into()));
-                }
+                self.refuse_failed(sequence, made);
             }
             Request::Destroy(key) => self.destroy_and_say(key),
             Request::InstanceCgroup(sequence, key) => {
@@ -51,7 +49,7 @@ impl Keeper {
                 };
                 self.say(match made {
                     Ok(leaf) => Reply::InstanceCgroup(sequence, key, leaf),
-                    Err(error) => Reply::Refused(sequence, error.into()),
+                    Err(error) => Reply::Refused(sequence, error),
                 });
             }
             Request::FillPool(key, count) => {
@@ -67,18 +65,17 @@ impl Keeper {
             Request::KeepPrewarmed(uid_base, runtime) => self.keep_prewarmed(uid_base, &runtime),
             Request::EndPrewarmed(runtime) => self.end_prewarmed(&runtime),
             Request::Dump(sequence, key, mappings, image) => {
-                if let Err(error) = self.dump(sequence, key, mappings, image) {
-                    self.say(Reply::Refused(sequence, error.into()));
-                }
+                let asked = self.dump(sequence, key, mappings, image);
+                self.refuse_failed(sequence, asked);
             }
             Request::RemoveImage(sequence, image) => {
                 let asked = match is_image_name(&image) {
-                    true => self.images.remove(sequence, image),
+                    true => self.images.ask(sequence, move |images| {
+                        images.remove(&image).map(|()| Reply::Done(sequence))
+                    }),
                     false => Err(SandboxError::specification("not the name of an image")),
                 };
-                if let Err(error) = asked {
-                    self.say(Reply::Refused(sequence, error.into()));
-                }
+                self.refuse_failed(sequence, asked);
             }
             Request::SetPolicy(sequence, key) => {
                 self.set_policy(sequence, key, fds.into_iter().next());
@@ -89,6 +86,7 @@ impl Keeper {
                 self.closed.push(sequence);
                 self.close();
             }
+            Request::Prioritize(thread, raised) => self.prioritize(thread, raised),
         }
     }
 
@@ -102,11 +100,18 @@ impl Keeper {
             | Request::SetPolicy(sequence, _)
             | Request::Allow(sequence, ..)
             | Request::Counters(sequence, _) => {
-                self.say(Reply::Refused(sequence, SandboxError::shut_down().into()));
+                self.say(Reply::Refused(sequence, SandboxError::shut_down()));
             }
             Request::Destroy(key) => self.destroy_and_say(key),
             Request::Shutdown(sequence) => self.closed.push(sequence),
             _ => {}
+        }
+    }
+
+    /// Tells the server when that was not granted.
+    pub(super) fn refuse_failed(&mut self, sequence: Sequence, asked: Result<(), SandboxError>) {
+        if let Err(error) = asked {
+            self.say(Reply::Refused(sequence, error));
         }
     }
 
@@ -130,10 +135,10 @@ impl Keeper {
 
     /// Whether a sandbox may have this pair of uids: it is the sandboxes', and no other sandbox has it.
     pub(super) fn check_uid(&self, uid_base: u32) -> Result<(), SandboxError> {
-        let uids = &self.host.settings.uids;
-        if !uids.contains(&uid_base)
-            || !uids.contains(&uid_base.saturating_add(1))
-            || !(uid_base - uids.start).is_multiple_of(2)
+        let is_pair = |uid: u32| (uid - UIDS.start).is_multiple_of(2);
+        if !UIDS.contains(&uid_base)
+            || !UIDS.contains(&uid_base.saturating_add(1))
+            || !is_pair(uid_base)
         {
             return Err(SandboxError::specification("the uid is not a sandbox's"));
         }
@@ -173,6 +178,10 @@ impl Keeper {
         let dumpable = live
             .and_then(|live| live.dumpable())
             .ok_or(SandboxError::Gone)?;
-        self.images.dump(sequence, image, mappings, dumpable)
+        self.images.ask(sequence, move |images| {
+            images
+                .dump(&image, mappings, &dumpable)
+                .map(|()| Reply::Done(sequence))
+        })
     }
 }

@@ -6,15 +6,14 @@ use std::fs;
 use hearth_init::criu::{CriuProgram, RestoreSpec, WORK};
 use hearth_init::{Assignment, JailSpec};
 
-use super::Host;
-use super::host::make_directory;
 use super::launch::{TemplateEnds, launch};
 use super::live::{CRIU_DIR, LiveSandbox};
 use super::outbound::WayOut;
-use crate::SandboxError;
+use crate::directories::make_directory;
 use crate::images;
 use crate::limits::Limits;
 use crate::protocol::Papers;
+use crate::{Host, SandboxError};
 
 /// Where a sandbox is made, and with what.
 pub(super) struct Site<'a> {

@@ -1,47 +1,23 @@
-//! Which addresses sandboxes have: one of IPv4 and one of IPv6 each, by the number of their slot.
+//! Which addresses sandboxes have: one of IPv4 and one of IPv6 each, whose last bits are the number of their slot. By these
+//! the server tells whose a connection is that the kernel reports.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
 use crate::protocol::Prefix;
+use crate::settings::NetworkSettings;
 
-/// Number of the gateway's interface to the host, and what is added to a slot for that to its sandbox.
+/// Index of the gateway's interface to the host; added to a slot for the interface to its sandbox.
 pub(super) const UPLINK: u32 = 1000;
 pub(super) const INTERFACE: u32 = UPLINK;
-/// Bits of an address that tell the sandboxes of one Hearth apart: room for every sandbox that there can be.
+/// Bits of an address that distinguish the sandboxes of one Hearth: enough for every possible sandbox.
 const SHARE_BITS: u8 = 12;
+const SLOT_BITS: u32 = (1 << SHARE_BITS) - 1;
 /// The longest prefix of IPv4 that has room for a few.
 const LONGEST: u8 = 28;
 
-/// What the administrator of the node chooses about the network.
-#[derive(Debug, Clone)]
-pub struct NetworkSettings {
-    /// IPv4 addresses of sandboxes: a prefix that the host has no other use for. Each Hearth on the host takes 4,096 of them.
-    /// The packets that leave the host have the host's address.
-    pub block: Prefix,
-    /// The same of IPv6, 96 bits or fewer: the last 32 are those of the IPv4 address.
-    pub block6: Prefix,
-    /// Private, local or reserved addresses that a policy may allow all the same.
-    pub permitted: Vec<Prefix>,
-}
-
-impl Default for NetworkSettings {
-    /// A part of what is set aside for measuring networks (RFC 2544), which no network has, and a unique local prefix.
-    fn default() -> Self {
-        Self {
-            block: prefix(Ipv4Addr::new(198, 19, 0, 0), 16),
-            block6: prefix(Ipv6Addr::new(0xfd68, 0x6561, 0x7274, 0x68, 0, 0, 0, 0), 96),
-            permitted: Vec::new(),
-        }
-    }
-}
-
-fn prefix(address: impl Into<IpAddr>, length: u8) -> Prefix {
-    let address = address.into();
-    Prefix::new(address, length).unwrap_or(Prefix::host(address))
-}
-
-/// The addresses that slots have.
+/// The addresses of slots.
 #[derive(Debug, Clone)]
 pub(super) struct Addresses {
     block: Prefix,
@@ -51,7 +27,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// All that there are.
+    /// All of the configured addresses.
     pub(super) fn new(settings: &NetworkSettings) -> Result<Self, String> {
         let (block, block6) = (settings.block, settings.block6);
         match (block.address(), block6.address()) {
@@ -69,7 +45,7 @@ impl Addresses {
         }
     }
 
-    /// The share that the Hearth with this number on the host has of them, if there are so many.
+    /// The share of the Hearth with this number on the host, if there are enough.
     pub(super) fn share(&self, number: u32) -> Option<Self> {
         let length = self.block.length().max(32 - SHARE_BITS);
         let shares = 1_u32 << (length - self.block.length());
@@ -86,36 +62,40 @@ impl Addresses {
         })
     }
 
-    /// All of them, as prefixes.
+    /// The share as prefixes.
     pub(super) fn blocks(&self) -> [Prefix; 2] {
         [self.block, self.block6]
     }
 
-    /// Those of a slot; of 0, the gateway's own.
+    /// The addresses of a slot; slot 0 is the gateway.
     pub(super) fn of(&self, slot: u32) -> [IpAddr; 2] {
         let four = Ipv4Addr::from_bits(self.four(slot));
         let six = Ipv6Addr::from_bits(self.first6 | u128::from(self.four(slot)));
         [four.into(), six.into()]
     }
 
-    /// By which the kernel marks the connections of a slot: what the last four bytes of its addresses are in a register.
+    /// The mark of a slot's connections: the last four bytes of its addresses as a register holds them.
     pub(super) fn mark(&self, slot: u32) -> u32 {
         u32::from_ne_bytes(self.four(slot).to_be_bytes())
     }
 
     fn four(&self, slot: u32) -> u32 {
-        self.first + 1 + slot
+        match slot {
+            0 => self.first + 1,
+            slot => self.first & !SLOT_BITS | slot,
+        }
     }
 
-    /// How many slots there are: without the first address, the gateway's, and the last.
-    fn slots(&self) -> u32 {
-        (1 << (32 - self.block.length())) - 3
+    /// The slots that there are: without the first address, the gateway's, and the last.
+    fn slots(&self) -> RangeInclusive<u32> {
+        let first = self.first & SLOT_BITS;
+        first + 2..=first + (1 << (32 - self.block.length())) - 2
     }
 }
 
-/// The slots that nobody has.
+/// The free slots.
 pub(super) struct Slots {
-    /// Slots that were given back; they are used after all others, so that what is under way to one finds no other sandbox.
+    /// Returned slots. They are reused last, so that late packets meet no other sandbox.
     free: VecDeque<u32>,
     next: u32,
     most: u32,
@@ -123,10 +103,11 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new(addresses: &Addresses) -> Self {
+        let (next, most) = addresses.slots().into_inner();
         Self {
             free: VecDeque::new(),
-            next: 1,
-            most: addresses.slots(),
+            next,
+            most,
         }
     }
 
@@ -150,7 +131,7 @@ mod tests {
     #[test]
     fn every_slot_has_addresses_of_its_own() {
         let settings = NetworkSettings {
-            block: prefix(Ipv4Addr::new(10, 0, 0, 16), 28),
+            block: Prefix::new(Ipv4Addr::new(10, 0, 0, 16).into(), 28).unwrap(),
             ..NetworkSettings::default()
         };
         let addresses = Addresses::new(&settings).unwrap();
@@ -160,7 +141,7 @@ mod tests {
         assert!(addresses.share(1).is_none(), "too few for a second Hearth");
         let mut slots = Slots::new(&addresses.share(0).unwrap());
         let mut all: Vec<_> = std::iter::from_fn(|| slots.take()).collect();
-        assert_eq!(all.len(), 13);
+        assert_eq!((all.len(), all[0]), (13, 18));
         let last = addresses.of(all[12])[0];
         assert_eq!(last.to_string(), "10.0.0.30", "the last but one");
         all.dedup();
@@ -178,11 +159,11 @@ mod tests {
         let all = Addresses::new(&NetworkSettings::default()).unwrap();
         let third = all.share(2).unwrap();
         assert_eq!(third.of(0)[0].to_string(), "198.19.32.1");
-        assert_eq!(third.of(9)[1].to_string(), "fd68:6561:7274:68::c613:200a");
+        assert_eq!(third.of(9)[1].to_string(), "fd68:6561:7274:68::c613:2009");
         let [four, six] = third.blocks();
         assert_eq!((four.length(), six.length()), (20, 116));
-        assert!(four.contains(third.of(4093)[0]) && six.contains(third.of(4093)[1]));
-        assert!(!all.share(3).unwrap().blocks()[1].contains(third.of(4093)[1]));
+        assert!(four.contains(third.of(4094)[0]) && six.contains(third.of(4094)[1]));
+        assert!(!all.share(3).unwrap().blocks()[1].contains(third.of(4094)[1]));
         assert!(all.share(15).is_some() && all.share(16).is_none());
     }
 
@@ -191,8 +172,8 @@ mod tests {
         for (block, block6) in [("10.0.0.0", 96), ("fd00::", 96), ("10.0.0.0", 97)] {
             let length = if block6 == 96 { 29 } else { 18 };
             let settings = NetworkSettings {
-                block: prefix(block.parse::<IpAddr>().unwrap(), length),
-                block6: prefix(Ipv6Addr::LOCALHOST, block6),
+                block: Prefix::new(block.parse().unwrap(), length).unwrap(),
+                block6: Prefix::new(Ipv6Addr::LOCALHOST.into(), block6).unwrap(),
                 permitted: Vec::new(),
             };
             assert!(Addresses::new(&settings).is_err(), "{settings:?}");

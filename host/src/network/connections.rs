@@ -1,13 +1,13 @@
-//! Connections that are under way, as the kernel tracks them: forgotten with their sandbox, and cut when its policy does not
-//! allow them any more.
+//! Tracked connections: removed with their sandbox, and closed when its policy no longer allows them.
 
 use std::io;
 use std::net::IpAddr;
 
-use rustix::net::{AddressFamily, netlink};
+use rustix::net::netlink;
 
-use super::link::octets;
-use super::netlink::{ACK, DUMP, Messages, Netlink, attribute};
+use super::link::{family, octets};
+use super::netlink::Attribute::{Nest, Raw, U32};
+use super::netlink::{DUMP, Messages, Netlink, attribute};
 use crate::protocol::Protocol;
 
 /// `NFNL_SUBSYS_CTNETLINK`, and messages of it.
@@ -21,7 +21,7 @@ const MARK_MASK: u16 = 21;
 /// Netfilter's header, without a family.
 const HEAD: [u8; 4] = [0; 4];
 
-/// Ends a socket (`linux/sock_diag.h`).
+/// Destroys a socket (`linux/sock_diag.h`).
 const SOCK_DESTROY: u16 = 21;
 /// Any socket with these addresses.
 const ANY: [u8; 8] = [0xff; 8];
@@ -34,7 +34,7 @@ pub(super) struct Connection {
     pub(super) protocol: Protocol,
     pub(super) address: IpAddr,
     pub(super) port: u16,
-    /// As the kernel says it.
+    /// The kernel's own form of it.
     tuple: Vec<u8>,
 }
 
@@ -42,32 +42,23 @@ pub(super) struct Connection {
 pub(super) struct Connections(Netlink);
 
 impl Connections {
-    /// Of the calling thread's.
+    /// Those of the calling thread's namespace.
     pub(super) fn open() -> io::Result<Self> {
         Netlink::open(Some(netlink::NETFILTER)).map(Self)
     }
 
-    /// Forgets those with a mark. Their packets belong to none from then on.
+    /// Removes all with this mark. Their packets no longer belong to any connection.
     pub(super) fn forget(&self, mark: u32) -> io::Result<()> {
-        let mut messages = Messages::default();
-        messages
-            .begin(DELETE, ACK, &HEAD)
-            .put_u32(MARK, mark)
-            .put_u32(MARK_MASK, u32::MAX);
-        match self.0.send(&messages) {
-            // There was none.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
+        let marked = [U32(MARK, mark), U32(MARK_MASK, u32::MAX)];
+        unless_gone(self.0.request(DELETE, 0, &HEAD, &marked))
     }
 
-    /// Those with a mark.
+    /// Lists those with this mark.
     pub(super) fn with_mark(&self, mark: u32) -> io::Result<Vec<Connection>> {
         let mut messages = Messages::default();
         messages
             .begin(GET, DUMP, &HEAD)
-            .put_u32(MARK, mark)
-            .put_u32(MARK_MASK, u32::MAX);
+            .put(&[U32(MARK, mark), U32(MARK_MASK, u32::MAX)]);
         let mut found = Vec::new();
         self.0.ask(&messages, |_, body| {
             let tuple = body.get(HEAD.len()..).and_then(|all| attribute(all, TUPLE));
@@ -76,23 +67,23 @@ impl Connections {
         Ok(found)
     }
 
-    /// Forgets one.
+    /// Removes one.
     pub(super) fn cut(&self, connection: &Connection) -> io::Result<()> {
-        let mut messages = Messages::default();
-        let family = family(connection.address);
-        messages
-            .begin(DELETE, ACK, &[family, 0, 0, 0])
-            .nest(TUPLE, |tuple| {
-                tuple.raw(&connection.tuple);
-            });
-        match self.0.send(&messages) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
+        let head = [family(connection.address), 0, 0, 0];
+        let tuple = [Nest(TUPLE, &[Raw(&connection.tuple)])];
+        unless_gone(self.0.request(DELETE, 0, &head, &tuple))
     }
 }
 
-/// What a tuple's attributes say: addresses (1: sources 1 and 3, destinations 2 and 4) and what is above them (2).
+/// There may be none any more.
+fn unless_gone(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// A tuple's attributes: addresses (1: sources 1 and 3, destinations 2 and 4) and the transport protocol's part (2).
 fn connection(tuple: &[u8]) -> Option<Connection> {
     let (addresses, above) = (attribute(tuple, 1)?, attribute(tuple, 2)?);
     let address = |four: u16, six: u16| -> Option<IpAddr> {
@@ -115,45 +106,39 @@ fn connection(tuple: &[u8]) -> Option<Connection> {
     })
 }
 
-fn family(address: IpAddr) -> u8 {
-    let family = match address {
-        IpAddr::V4(_) => AddressFamily::INET,
-        IpAddr::V6(_) => AddressFamily::INET6,
-    };
-    family.as_raw() as u8
-}
-
-/// Ends sockets of one network namespace: whoever waits for one is told.
+/// Destroys sockets of one network namespace. Programs waiting on them get an error.
 pub(super) struct Sockets(Netlink);
 
 impl Sockets {
-    /// Of the calling thread's.
+    /// Those of the calling thread's namespace.
     pub(super) fn open() -> io::Result<Self> {
         Netlink::open(Some(netlink::SOCK_DIAG)).map(Self)
     }
 
-    /// Ends the socket of a connection.
+    /// Destroys the socket of a connection.
     pub(super) fn end(&self, connection: &Connection) -> io::Result<()> {
         let padded = |address: IpAddr| {
             let mut bytes = octets(address);
             bytes.resize(16, 0);
             bytes
         };
-        let mut request = vec![
+        let kind = [
             family(connection.address),
             connection.protocol.number(),
             0,
             0,
         ];
-        request.extend_from_slice(&u32::MAX.to_ne_bytes());
-        request.extend_from_slice(&connection.source_port.to_be_bytes());
-        request.extend_from_slice(&connection.port.to_be_bytes());
-        request.extend_from_slice(&padded(connection.source));
-        request.extend_from_slice(&padded(connection.address));
-        request.extend_from_slice(&0_u32.to_ne_bytes());
-        request.extend_from_slice(&ANY);
-        let mut messages = Messages::default();
-        messages.begin(SOCK_DESTROY, ACK, &request);
-        self.0.send(&messages)
+        let ports = [connection.source_port, connection.port];
+        // `struct inet_diag_req_v2`.
+        let request = [
+            &kind[..],
+            &u32::MAX.to_ne_bytes(),
+            &ports.map(u16::to_be_bytes).concat(),
+            &padded(connection.source),
+            &padded(connection.address),
+            &[0; 4],
+            &ANY,
+        ];
+        self.0.request(SOCK_DESTROY, 0, &request.concat(), &[])
     }
 }

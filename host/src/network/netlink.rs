@@ -1,4 +1,4 @@
-//! Netlink: messages made of attributes, sent to the kernel, which has done what they say when sending returns.
+//! Netlink: messages of attributes to the kernel, which has acted on them when sending returns.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,22 +9,39 @@ use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, So
 
 /// Flags of requests (`linux/netlink.h`).
 pub(super) const REQUEST: u16 = 0x1;
-pub(super) const ACK: u16 = 0x4;
+const ACK: u16 = 0x4;
 pub(super) const CREATE: u16 = 0x400;
 pub(super) const EXCLUSIVE: u16 = 0x200;
 pub(super) const APPEND: u16 = 0x800;
 pub(super) const DUMP: u16 = 0x300;
 
-/// Kinds of answers that every protocol has.
+/// Message types of every protocol.
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
-/// Bit of attributes that hold attributes.
+/// Flag of attributes that contain attributes.
 const NESTED: u16 = 0x8000;
 const HEADER: usize = 16;
-/// Largest datagram that is read. Those of the kernel are smaller, also in dumps.
+/// Largest datagram to read. The kernel's are smaller, also in dumps.
 const DATAGRAM: usize = 64 << 10;
-/// Room for the largest request: the policy of a sandbox with all its addresses.
+/// Largest request: the policy of a sandbox with all its addresses.
 const SEND_BUFFER: usize = 4 << 20;
+
+/// An attribute of a message: its kind, which depends on what it is part of, and its value.
+#[derive(Clone, Copy)]
+pub(super) enum Attribute<'a> {
+    /// Bytes as they are.
+    Bytes(u16, &'a [u8]),
+    /// Adds a number in network byte order, as netfilter expects.
+    U32(u16, u32),
+    /// Adds a 64-bit number, likewise.
+    U64(u16, u64),
+    /// Adds a text with its final NUL.
+    Text(u16, &'a str),
+    /// Attributes within it.
+    Nest(u16, &'a [Self]),
+    /// Bytes among attributes that are none.
+    Raw(&'a [u8]),
+}
 
 /// A message, or several in a row.
 #[derive(Default)]
@@ -34,7 +51,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Begins a message: its kind, flags, and what precedes its attributes.
+    /// Starts a message with its type, flags and fixed header.
     pub(super) fn begin(&mut self, kind: u16, flags: u16, fixed: &[u8]) -> &mut Self {
         self.start = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
@@ -42,55 +59,46 @@ impl Messages {
         self.bytes
             .extend_from_slice(&(flags | REQUEST).to_ne_bytes());
         self.bytes.extend_from_slice(&[0; 8]);
-        self.bytes.extend_from_slice(fixed);
-        self.end();
+        self.raw(fixed);
         self
     }
 
-    /// Bytes within an attribute that are no attribute.
-    pub(super) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
-        self.bytes.extend_from_slice(bytes);
-        self.end();
+    /// Adds attributes.
+    pub(super) fn put(&mut self, attributes: &[Attribute<'_>]) -> &mut Self {
+        for attribute in attributes {
+            match *attribute {
+                Attribute::Bytes(kind, value) => self.attribute(kind, value),
+                Attribute::U32(kind, value) => self.attribute(kind, &value.to_be_bytes()),
+                Attribute::U64(kind, value) => self.attribute(kind, &value.to_be_bytes()),
+                Attribute::Text(kind, text) => self.attribute(kind, format!("{text}\0").as_bytes()),
+                Attribute::Nest(kind, inner) => self.nest(kind, |nested| {
+                    nested.put(inner);
+                }),
+                Attribute::Raw(bytes) => self.raw(bytes),
+            }
+        }
         self
     }
 
-    /// Adds an attribute.
-    pub(super) fn put(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        let length = (value.len() + 4) as u16;
-        self.bytes.extend_from_slice(&length.to_ne_bytes());
-        self.bytes.extend_from_slice(&kind.to_ne_bytes());
-        self.bytes.extend_from_slice(value);
-        self.end();
-        self
-    }
-
-    /// A number, as netfilter has them.
-    pub(super) fn put_u32(&mut self, kind: u16, value: u32) -> &mut Self {
-        self.put(kind, &value.to_be_bytes())
-    }
-
-    /// The same.
-    pub(super) fn put_u64(&mut self, kind: u16, value: u64) -> &mut Self {
-        self.put(kind, &value.to_be_bytes())
-    }
-
-    /// Text, with the NUL that ends it.
-    pub(super) fn put_text(&mut self, kind: u16, text: &str) -> &mut Self {
-        self.put(kind, format!("{text}\0").as_bytes())
-    }
-
-    /// Adds an attribute that holds attributes.
-    pub(super) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) -> &mut Self {
+    /// Adds an attribute that holds what `fill` adds.
+    pub(super) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) {
         let at = self.bytes.len();
-        self.put(kind | NESTED, &[]);
+        self.attribute(kind | NESTED, &[]);
         fill(self);
         let length = (self.bytes.len() - at) as u16;
         self.bytes[at..at + 2].copy_from_slice(&length.to_ne_bytes());
-        self
     }
 
-    /// Pads what was added and counts it to the message.
-    fn end(&mut self) {
+    fn attribute(&mut self, kind: u16, value: &[u8]) {
+        let length = (value.len() + 4) as u16;
+        self.bytes.extend_from_slice(&length.to_ne_bytes());
+        self.bytes.extend_from_slice(&kind.to_ne_bytes());
+        self.raw(value);
+    }
+
+    /// Adds bytes, pads them, and counts them to the message.
+    fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
         let length = self.bytes.len().next_multiple_of(4);
         self.bytes.resize(length, 0);
         let of_message = (length - self.start) as u32;
@@ -98,33 +106,51 @@ impl Messages {
     }
 }
 
-/// A netlink socket, which belongs to the network namespace of the thread that made it.
+/// A netlink socket in the network namespace of the thread that created it.
 pub(super) struct Netlink(OwnedFd);
 
 impl Netlink {
-    /// None is `NETLINK_ROUTE`.
+    /// None means `NETLINK_ROUTE`.
     pub(super) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
+        Self::open_in_groups(protocol, 0)
+    }
+
+    /// One that also gets what the kernel reports to these groups.
+    pub(super) fn open_in_groups(protocol: Option<Protocol>, groups: u32) -> io::Result<Self> {
         let socket = rustix::net::socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,
             SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
             protocol,
         )?;
-        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, 0))?;
+        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
         // Where it may not, small requests work all the same.
         let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER);
         Ok(Self(socket))
     }
 
-    /// Sends messages, and returns when the kernel has done what they say.
+    /// Sends one message, which the kernel acknowledges: its kind, further flags, what precedes its attributes, and these.
+    pub(super) fn request(
+        &self,
+        kind: u16,
+        flags: u16,
+        fixed: &[u8],
+        attributes: &[Attribute<'_>],
+    ) -> io::Result<()> {
+        let mut messages = Messages::default();
+        messages.begin(kind, flags | ACK, fixed).put(attributes);
+        self.send(&messages)
+    }
+
+    /// Sends messages and returns once the kernel has acted on them.
     ///
     /// # Errors
-    /// The first error that it has met.
+    /// The first error that the kernel reported.
     pub(super) fn send(&self, messages: &Messages) -> io::Result<()> {
         self.ask(messages, |_, _| {})
     }
 
-    /// The same, and shows each answer: its kind and what follows its header.
+    /// Sends messages and calls back with each answer: its type and what follows its header.
     pub(super) fn ask(
         &self,
         messages: &Messages,
@@ -134,8 +160,7 @@ impl Netlink {
         let mut result = Ok(());
         let mut datagram = vec![0; DATAGRAM];
         loop {
-            // The kernel answers while it is sent to, and goes on with a dump while it is read from: what is not there now
-            // will not come.
+            // The kernel answers during the send and continues a dump during reads: what is missing now will not come.
             let length = match rustix::net::recv(&self.0, &mut datagram[..], RecvFlags::empty()) {
                 Ok((length, _)) => length,
                 Err(Errno::AGAIN) => return result,
@@ -163,7 +188,7 @@ impl Netlink {
     }
 }
 
-/// The first message: its kind, what follows its header, and what follows it.
+/// The first message: its type, what follows its header, and the rest.
 fn split(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let head: &[u8; HEADER] = bytes.first_chunk()?;
     let length = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -185,7 +210,7 @@ pub(super) fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     None
 }
 
-/// A number in such an attribute, as netfilter has them.
+/// A number in network byte order in such an attribute.
 pub(super) fn number(bytes: &[u8], wanted: u16) -> Option<u64> {
     let value: [u8; 8] = attribute(bytes, wanted)?.try_into().ok()?;
     Some(u64::from_be_bytes(value))
@@ -198,10 +223,14 @@ mod tests {
     #[test]
     fn messages_are_laid_out_as_the_kernel_reads_them() {
         let mut messages = Messages::default();
-        messages.begin(7, ACK, &[9, 9, 9, 9]).nest(1, |inner| {
-            inner.put(2, &[1, 2, 3, 4, 5]).put_text(3, "abc");
-        });
-        messages.begin(8, 0, &[]).put_u32(4, 5);
+        let inner = [
+            Attribute::Bytes(2, &[1, 2, 3, 4, 5]),
+            Attribute::Text(3, "abc"),
+        ];
+        messages
+            .begin(7, ACK, &[9, 9, 9, 9])
+            .put(&[Attribute::Nest(1, &inner)]);
+        messages.begin(8, 0, &[]).put(&[Attribute::U32(4, 5)]);
         let (kind, body, rest) = split(&messages.bytes).unwrap();
         assert_eq!((kind, body.len()), (7, 4 + 4 + 12 + 8));
         let nested = attribute(&body[4..], 1).unwrap();
@@ -216,7 +245,7 @@ mod tests {
     #[test]
     fn what_is_cut_short_is_passed_over() {
         let mut messages = Messages::default();
-        messages.begin(7, 0, &[]).put_u64(4, 5);
+        messages.begin(7, 0, &[]).put(&[Attribute::U64(4, 5)]);
         for length in 0..messages.bytes.len() {
             assert!(split(&messages.bytes[..length]).is_none(), "{length}");
         }

@@ -1,7 +1,7 @@
-//! nftables, by its netlink protocol (`linux/netfilter/nf_tables.h`): as much of it as [`rules`](super::rules) need. No
-//! program is started and no text is made: a change takes some ten microseconds, also when a name is waited for.
+//! nftables over netlink (`linux/netfilter/nf_tables.h`), as far as [`rules`](super::rules) need it. No program is
+//! started and no text generated: a change takes about ten microseconds, for which DNS queries wait.
 //!
-//! A [`Batch`] is one transaction: all of it comes into force at once, or nothing.
+//! A [`Batch`] is one transaction: all of it takes effect at once, or nothing.
 
 mod expressions;
 
@@ -10,6 +10,7 @@ use std::io;
 use rustix::net::netlink;
 
 pub(super) use self::expressions::{Expressions, Load, Verdict};
+use super::netlink::Attribute::{self, Bytes, Nest, Text, U32, U64};
 use super::netlink::{APPEND, CREATE, Messages, Netlink, attribute, number};
 
 const BATCH_BEGIN: u16 = 0x10;
@@ -31,21 +32,18 @@ const DELOBJ: u16 = 20;
 
 /// Rules for IPv4 and IPv6 together.
 const INET: u8 = 1;
-/// The table goes when the socket does that made it.
+/// The table disappears with the socket that created it.
 const OWNER: u32 = 2;
 const OBJECT_COUNTER: u32 = 1;
 /// Flags of sets.
-const INTERVAL: u32 = 0x4;
 const MAP: u32 = 0x8;
 const TIMEOUT: u32 = 0x10;
-/// Of an element: what is from here on is not in the set any more.
-const INTERVAL_END: u32 = 1;
 /// The type of verdicts as a map's data.
 const VERDICTS: u32 = 0xffff_ff00;
 /// Elements in one message: an attribute has less than 64 KiB.
 const ELEMENTS: usize = 400;
 
-/// Where in the path of a packet a chain is, and when among others.
+/// The place of a chain in the path of a packet, and its priority there.
 #[derive(Clone, Copy)]
 pub(super) enum Hook {
     Prerouting = 0,
@@ -54,51 +52,40 @@ pub(super) enum Hook {
     Postrouting = 4,
 }
 
-/// What a set holds.
+/// The elements of a set.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Plain,
-    /// Ranges, given by their bounds.
-    Ranges,
-    /// Elements that expire, this many at most.
+    /// Expiring elements, at most this many.
     Expiring(u32),
     /// A map to verdicts.
     Verdicts,
 }
 
 /// An element of a set.
+#[derive(Default)]
 pub(super) struct Element {
-    key: Vec<u8>,
-    verdict: Option<Verdict>,
-    timeout_ms: Option<u64>,
-    is_end: bool,
+    pub(super) key: Vec<u8>,
+    /// What a map says about it.
+    pub(super) verdict: Option<Verdict>,
+    pub(super) timeout_ms: Option<u64>,
 }
 
 impl Element {
     pub(super) fn new(key: Vec<u8>) -> Self {
         Self {
             key,
-            verdict: None,
-            timeout_ms: None,
-            is_end: false,
+            ..Self::default()
         }
     }
 
-    pub(super) fn to(self, verdict: Verdict) -> Self {
-        let verdict = Some(verdict);
-        Self { verdict, ..self }
-    }
-
-    pub(super) fn expiring(self, milliseconds: u64) -> Self {
-        let timeout_ms = Some(milliseconds);
-        Self { timeout_ms, ..self }
-    }
-
-    /// The end of a range, which is not part of it.
-    pub(super) fn end(self) -> Self {
-        Self {
-            is_end: true,
-            ..self
+    fn put(&self, to: &mut Messages) {
+        to.put(&[Nest(1, &[Bytes(1, &self.key)])]);
+        if let Some(verdict) = &self.verdict {
+            to.put(&[Nest(2, &[Nest(2, &verdict.attributes())])]);
+        }
+        if let Some(timeout) = self.timeout_ms {
+            to.put(&[U64(4, timeout)]);
         }
     }
 }
@@ -121,26 +108,25 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn message(&mut self, kind: u16, flags: u16) -> &mut Messages {
-        let table = self.table;
-        let messages = self
-            .messages
-            .begin(SUBSYSTEM << 8 | kind, flags, &[INET, 0, 0, 0]);
-        messages.put_text(1, table)
+    fn message(&mut self, kind: u16, flags: u16, attributes: &[Attribute<'_>]) -> &mut Messages {
+        self.messages
+            .begin(SUBSYSTEM << 8 | kind, flags, &[INET, 0, 0, 0])
+            .put(&[Text(1, self.table)])
+            .put(attributes)
     }
 
-    /// Makes the table. Nobody else can change one that is owned, and it ends with the socket.
+    /// Creates the table. Nobody else can change an owned one, and it ends with the socket.
     pub(super) fn add_table(&mut self, is_owned: bool) {
         let flags = if is_owned { OWNER } else { 0 };
-        self.message(NEWTABLE, CREATE).put_u32(2, flags);
+        self.message(NEWTABLE, CREATE, &[U32(2, flags)]);
     }
 
-    /// Makes a chain that others jump to.
+    /// Creates a chain for others to jump to.
     pub(super) fn add_chain(&mut self, name: &str) {
-        self.message(NEWCHAIN, CREATE).put_text(3, name);
+        self.message(NEWCHAIN, CREATE, &[Text(3, name)]);
     }
 
-    /// Makes a chain that packets come to. What falls through it is accepted, or dropped.
+    /// Creates a base chain. It accepts or drops what no rule decides.
     pub(super) fn add_base_chain(
         &mut self,
         name: &str,
@@ -148,69 +134,52 @@ impl<'a> Batch<'a> {
         (hook, priority): (Hook, i32),
         accepts: bool,
     ) {
-        self.message(NEWCHAIN, CREATE)
-            .put_text(3, name)
-            .nest(4, |at| {
-                at.put_u32(1, hook as u32)
-                    .put_u32(2, priority.cast_unsigned());
-            })
-            .put_u32(5, u32::from(accepts))
-            .put_text(7, kind);
+        let at = [U32(1, hook as u32), U32(2, priority.cast_unsigned())];
+        let accepts = U32(5, u32::from(accepts));
+        let attributes = [Text(3, name), Nest(4, &at), accepts, Text(7, kind)];
+        self.message(NEWCHAIN, CREATE, &attributes);
     }
 
     pub(super) fn delete_chain(&mut self, name: &str) {
-        self.message(DELCHAIN, 0).put_text(3, name);
+        self.message(DELCHAIN, 0, &[Text(3, name)]);
     }
 
     /// Empties a chain.
     pub(super) fn flush_chain(&mut self, name: &str) {
-        self.message(DELRULE, 0).put_text(2, name);
+        self.message(DELRULE, 0, &[Text(2, name)]);
     }
 
     /// Appends a rule.
     pub(super) fn add_rule(&mut self, chain: &str, expressions: impl FnOnce(&mut Expressions<'_>)) {
-        self.message(NEWRULE, CREATE | APPEND)
-            .put_text(2, chain)
+        self.message(NEWRULE, CREATE | APPEND, &[Text(2, chain)])
             .nest(4, |list| expressions(&mut Expressions::new(list)));
     }
 
-    /// Makes a set with keys of this size.
+    /// Creates a set with keys of this size.
     pub(super) fn add_set(&mut self, name: &str, key: usize, kind: Kind) {
         let flags = match kind {
             Kind::Plain => 0,
-            Kind::Ranges => INTERVAL,
             Kind::Expiring(_) => TIMEOUT,
             Kind::Verdicts => MAP,
         };
         self.sets += 1;
-        let id = self.sets;
-        let message = self.message(NEWSET, CREATE);
-        message
-            .put_text(2, name)
-            .put_u32(3, flags)
-            .put_u32(4, 0)
-            .put_u32(5, key as u32)
-            .put_u32(10, id);
+        let (key, id) = (U32(5, key as u32), U32(10, self.sets));
+        let set = [Text(2, name), U32(3, flags), U32(4, 0), key, id];
+        let message = self.message(NEWSET, CREATE, &set);
         match kind {
-            Kind::Verdicts => {
-                message.put_u32(6, VERDICTS).put_u32(7, 0);
-            }
-            Kind::Expiring(size) => {
-                message.nest(9, |desc| {
-                    desc.put_u32(1, size);
-                });
-            }
-            _ => {}
-        }
+            Kind::Verdicts => message.put(&[U32(6, VERDICTS), U32(7, 0)]),
+            Kind::Expiring(size) => message.put(&[Nest(9, &[U32(1, size)])]),
+            Kind::Plain => message,
+        };
     }
 
     pub(super) fn delete_set(&mut self, name: &str) {
-        self.message(DELSET, 0).put_text(2, name);
+        self.message(DELSET, 0, &[Text(2, name)]);
     }
 
     /// Empties a set.
     pub(super) fn flush_set(&mut self, name: &str) {
-        self.message(DELSETELEM, 0).put_text(2, name);
+        self.message(DELSETELEM, 0, &[Text(2, name)]);
     }
 
     pub(super) fn add_elements(&mut self, set: &str, elements: &[Element]) {
@@ -223,41 +192,23 @@ impl<'a> Batch<'a> {
 
     fn elements(&mut self, kind: u16, flags: u16, set: &str, elements: &[Element]) {
         for elements in elements.chunks(ELEMENTS) {
-            self.message(kind, flags).put_text(2, set).nest(3, |list| {
+            self.message(kind, flags, &[Text(2, set)]).nest(3, |list| {
                 for element in elements {
-                    list.nest(1, |item| {
-                        item.nest(1, |key| {
-                            key.put(1, &element.key);
-                        });
-                        if let Some(verdict) = &element.verdict {
-                            item.nest(2, |data| verdict.put(data));
-                        }
-                        if element.is_end {
-                            item.put_u32(3, INTERVAL_END);
-                        }
-                        if let Some(timeout) = element.timeout_ms {
-                            item.put_u64(4, timeout);
-                        }
-                    });
+                    list.nest(1, |item| element.put(item));
                 }
             });
         }
     }
 
-    /// Makes a counter.
+    /// Creates a counter.
     pub(super) fn add_counter(&mut self, name: &str) {
-        self.message(NEWOBJ, CREATE)
-            .put_text(2, name)
-            .put_u32(3, OBJECT_COUNTER)
-            .nest(4, |data| {
-                data.put_u64(1, 0).put_u64(2, 0);
-            });
+        let zero = [U64(1, 0), U64(2, 0)];
+        let attributes = [Text(2, name), U32(3, OBJECT_COUNTER), Nest(4, &zero)];
+        self.message(NEWOBJ, CREATE, &attributes);
     }
 
     pub(super) fn delete_counter(&mut self, name: &str) {
-        self.message(DELOBJ, 0)
-            .put_text(2, name)
-            .put_u32(3, OBJECT_COUNTER);
+        self.message(DELOBJ, 0, &[Text(2, name), U32(3, OBJECT_COUNTER)]);
     }
 }
 
@@ -265,12 +216,12 @@ impl<'a> Batch<'a> {
 pub(super) struct Nftables(Netlink);
 
 impl Nftables {
-    /// Of the calling thread's.
+    /// Those of the calling thread's namespace.
     pub(super) fn open() -> io::Result<Self> {
         Netlink::open(Some(netlink::NETFILTER)).map(Self)
     }
 
-    /// Puts a transaction into force.
+    /// Commits a transaction.
     pub(super) fn commit(&self, mut batch: Batch<'_>) -> io::Result<()> {
         let end = [0, 0, 0, SUBSYSTEM as u8];
         batch.messages.begin(BATCH_END, 0, &end);
@@ -282,9 +233,7 @@ impl Nftables {
         let mut messages = Messages::default();
         messages
             .begin(SUBSYSTEM << 8 | GETOBJ, 0, &[INET, 0, 0, 0])
-            .put_text(1, table)
-            .put_text(2, name)
-            .put_u32(3, OBJECT_COUNTER);
+            .put(&[Text(1, table), Text(2, name), U32(3, OBJECT_COUNTER)]);
         let mut found = None;
         self.0.ask(&messages, |_, body| {
             let data = body.get(4..).and_then(|body| attribute(body, 4));

@@ -1,4 +1,4 @@
-//! Addresses that no function reaches, whatever its policy says.
+//! Addresses that no function may reach, whatever its policy.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,7 +12,7 @@ const fn six(first: u16, second: u16, length: u8) -> (Ipv6Addr, u8) {
     (Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0), length)
 }
 
-/// IPv4, but what documentation has for its examples, where nobody is.
+/// IPv4, without the documentation ranges, where nobody is.
 const FOUR: &[(Ipv4Addr, u8)] = &[
     four(0, 0, 0, 0, 8),        // this host
     four(10, 0, 0, 0, 8),       // private
@@ -28,7 +28,7 @@ const FOUR: &[(Ipv4Addr, u8)] = &[
     four(224, 0, 0, 0, 3),      // multicast, reserved, broadcast
 ];
 
-/// IPv6: all but 2000::/3, and what leads to IPv4 addresses in that.
+/// IPv6: all but 2000::/3, and the parts of it that lead to IPv4 addresses.
 const SIX: &[(Ipv6Addr, u8)] = &[
     six(0, 0, 3),       // loopback, addresses of IPv4, NAT64
     six(0x2001, 0, 32), // Teredo
@@ -44,47 +44,6 @@ pub(super) fn forbidden() -> Vec<Prefix> {
     four.chain(six)
         .filter_map(|(ip, length)| Prefix::new(ip, length))
         .collect()
-}
-
-/// Bounds of the ranges that prefixes of one family cover together, in order: each begins with its first address and ends
-/// before its second, or never.
-pub(super) fn bounds(prefixes: &[Prefix], is_four: bool) -> Vec<(IpAddr, Option<IpAddr>)> {
-    let width = if is_four { 32 } else { 128 };
-    let mut ranges: Vec<(u128, u128)> = prefixes
-        .iter()
-        .filter(|prefix| prefix.address().is_ipv4() == is_four)
-        .map(|prefix| {
-            let first = bits(prefix.address());
-            let others = u128::MAX
-                .checked_shr(128 - width + u32::from(prefix.length()))
-                .unwrap_or(0);
-            (first, first | others)
-        })
-        .collect();
-    ranges.sort_unstable();
-    let mut merged: Vec<(u128, u128)> = Vec::new();
-    for (first, last) in ranges {
-        match merged.last_mut() {
-            Some((_, end)) if first <= end.saturating_add(1) => *end = last.max(*end),
-            _ => merged.push((first, last)),
-        }
-    }
-    let most = u128::MAX >> (128 - width);
-    let address = |bits: u128| match is_four {
-        true => IpAddr::V4(Ipv4Addr::from_bits(bits as u32)),
-        false => IpAddr::V6(Ipv6Addr::from_bits(bits)),
-    };
-    merged
-        .into_iter()
-        .map(|(first, last)| (address(first), (last < most).then(|| address(last + 1))))
-        .collect()
-}
-
-fn bits(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(v4) => v4.to_bits().into(),
-        IpAddr::V6(v6) => v6.to_bits(),
-    }
 }
 
 #[cfg(test)]
@@ -144,27 +103,5 @@ mod tests {
         ] {
             assert!(!is_forbidden(address), "{address}");
         }
-    }
-
-    #[test]
-    fn ranges_are_merged() {
-        let prefixes: Vec<_> = [
-            ("10.0.0.0", 8),
-            ("11.0.0.0", 8),
-            ("10.3.0.0", 16),
-            ("224.0.0.0", 3),
-            ("::", 0),
-        ]
-        .iter()
-        .map(|(address, length)| Prefix::new(address.parse().unwrap(), *length).unwrap())
-        .collect();
-        let text: Vec<_> = bounds(&prefixes, true)
-            .into_iter()
-            .map(|(first, end)| format!("{first} {end:?}"))
-            .collect();
-        assert_eq!(text, ["10.0.0.0 Some(12.0.0.0)", "224.0.0.0 None"]);
-        let all = bounds(&prefixes, false);
-        assert_eq!(all, [(IpAddr::V6(Ipv6Addr::UNSPECIFIED), None)]);
-        assert!(bounds(&[], true).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The rules, in the order in which a packet of a sandbox meets them.
+//! The rules, in the order in which a sandbox's packet meets them.
 //!
 //! ```text
 //! gateway   spoof    the source is not the sandbox's ─▶ dropped
@@ -12,9 +12,10 @@
 //!           forward  what the host would translate to an address of its own ─▶ rejected
 //!           masquerade
 //! ```
-//! [`sandbox`] has what is about one sandbox, [`policy`] what is about its policy.
+//! [`sandbox`] has the rules of one sandbox, [`policy`] those of its policy.
 //!
-//! A packet to a sandbox belongs to a connection that was accepted, and is counted by `in<n>`; all others are dropped.
+//! A packet to a sandbox passes if it belongs to an accepted connection, and is counted by `in<n>`; all others are
+//! dropped.
 
 mod policy;
 mod sandbox;
@@ -26,24 +27,24 @@ pub(super) use self::policy::{Entry, allow, entries};
 pub(super) use self::sandbox::{add, counted, remove, replace};
 use super::address::{Addresses, UPLINK};
 use super::link::octets;
-use super::nft::{Batch, Element, Hook, Kind, Load, Nftables, Verdict};
-use super::ranges::{bounds, forbidden};
+use super::nft::{Batch, Expressions, Hook, Kind, Load, Nftables, Verdict};
+use super::ranges::forbidden;
 use crate::protocol::{Prefix, Protocol};
 
 /// The gateway's only table.
 pub(super) const TABLE: &str = "hearth";
-/// Netlink's group of reports.
+/// Netlink group of the reports.
 pub(super) const GROUP: u16 = 1;
-/// Bytes of a packet that are reported: IP and transport headers.
+/// Bytes reported of a packet: IP and transport headers.
 const REPORTED: u32 = 128;
-/// Reports a second of one sandbox: protects the server, which reads them all. What is refused is counted without limit.
+/// Reports per second and sandbox: protects the server, which reads them all. Counting refusals is unlimited.
 const REPORTS: (u64, u32) = (50, 50);
-/// Most addresses that names of one sandbox have resolved to, times their ports. Protects the kernel's memory.
+/// Most addresses, times ports, of one sandbox's resolved names. Protects the kernel's memory.
 pub(super) const RESOLVED_ENTRIES: u32 = 4096;
-/// Bytes that pass at once beyond what a second allows: a few of the largest packets that a device takes.
+/// Bytes that may exceed the rate in a burst: a few of the largest packets a device accepts.
 const BURST_BYTES: u32 = 512 << 10;
 
-/// Why a packet is refused, as its mark says in a report.
+/// Why a packet is refused: its mark in a report.
 const POLICY: u32 = 1;
 const FORBIDDEN: u32 = 2;
 const LIMIT: u32 = 3;
@@ -61,21 +62,23 @@ const SOURCE_NAT: i32 = 100;
 
 const IPV4: &[u8] = &[2];
 const IPV6: &[u8] = &[10];
-const SOURCE4: Load = Load::Network(12, 4);
-const SOURCE6: Load = Load::Network(8, 16);
-const DESTINATION4: Load = Load::Network(16, 4);
-const DESTINATION6: Load = Load::Network(24, 16);
-/// Where the last four bytes of an IPv6 source are.
-const SOURCE6_END: Load = Load::Network(20, 4);
+
+impl Expressions<'_> {
+    /// Goes on if the destination is in this prefix.
+    fn is_to(&mut self, prefix: Prefix) -> &mut Self {
+        let (family, destination) = match prefix.address() {
+            IpAddr::V4(_) => (IPV4, Load::DESTINATION4),
+            IpAddr::V6(_) => (IPV6, Load::DESTINATION6),
+        };
+        self.is(Load::FAMILY, family).is_masked(
+            destination,
+            &prefix.mask(),
+            &octets(prefix.address()),
+        )
+    }
+}
 
 impl Prefix {
-    fn family(self) -> (&'static [u8], Load) {
-        match self.address() {
-            IpAddr::V4(_) => (IPV4, DESTINATION4),
-            IpAddr::V6(_) => (IPV6, DESTINATION6),
-        }
-    }
-
     fn mask(self) -> Vec<u8> {
         let width = octets(self.address()).len();
         let bits = u128::MAX
@@ -85,7 +88,7 @@ impl Prefix {
     }
 }
 
-/// Puts the gateway's own rules into force. `permitted` are exceptions that the node's administrator makes.
+/// Installs the gateway's own rules. `permitted` are the node administrator's exceptions.
 pub(super) fn set_up(
     nftables: &Nftables,
     addresses: &Addresses,
@@ -95,15 +98,6 @@ pub(super) fn set_up(
     batch.add_table(false);
     batch.add_set("sources4", 8, Kind::Plain);
     batch.add_set("sources6", 20, Kind::Plain);
-    let mut never = forbidden();
-    never.extend(addresses.blocks());
-    for (name, prefixes) in [("never", never), ("permitted", permitted.to_vec())] {
-        for (suffix, length, is_four) in [("4", 4, true), ("6", 16, false)] {
-            let name = format!("{name}{suffix}");
-            batch.add_set(&name, length, Kind::Ranges);
-            batch.add_elements(&name, &range_elements(&prefixes, is_four));
-        }
-    }
     for map in ["out", "in", "policy", "refused"] {
         batch.add_set(map, 4, Kind::Verdicts);
     }
@@ -116,12 +110,16 @@ pub(super) fn set_up(
 
     let uplink = UPLINK.to_ne_bytes();
     batch.add_rule("spoof", |rule| {
-        rule.is(Load::InInterface, &uplink).verdict(Verdict::Accept)
+        rule.is(Load::IN_INTERFACE, &uplink)
+            .verdict(Verdict::Accept)
     });
-    for (family, source, set) in [(IPV4, SOURCE4, "sources4"), (IPV6, SOURCE6, "sources6")] {
+    for (family, source, set) in [
+        (IPV4, Load::SOURCE4, "sources4"),
+        (IPV6, Load::SOURCE6, "sources6"),
+    ] {
         batch.add_rule("spoof", |rule| {
-            rule.is(Load::Family, family)
-                .load(Load::InInterface, 0)
+            rule.is(Load::FAMILY, family)
+                .load(Load::IN_INTERFACE, 0)
                 .load(source, 1)
                 .is_in(set)
                 .verdict(Verdict::Accept);
@@ -129,64 +127,58 @@ pub(super) fn set_up(
     }
 
     batch.add_rule("forward", |rule| {
-        rule.is(Load::InInterface, &uplink)
+        rule.is(Load::IN_INTERFACE, &uplink)
             .verdict(Verdict::goto("inbound"));
     });
     batch.add_rule("forward", |rule| {
-        rule.load(Load::InInterface, 0).by_map("out");
+        rule.load(Load::IN_INTERFACE, 0).by_map("out")
     });
     batch.add_rule("forward", |rule| {
-        rule.has_any(Load::ConnectionState, KNOWN)
-            .verdict(Verdict::Accept)
+        rule.has_any(Load::STATE, KNOWN).verdict(Verdict::Accept)
     });
     batch.add_rule("forward", |rule| {
-        rule.has_any(Load::ConnectionState, INVALID)
-            .is(Load::Protocol, &[Protocol::Tcp.number()])
+        rule.has_any(Load::STATE, INVALID)
+            .is(Load::PROTOCOL, &[Protocol::Tcp.number()])
             .reset();
     });
     batch.add_rule("forward", |rule| {
-        rule.has_any(Load::ConnectionState, INVALID)
-            .verdict(Verdict::Drop)
+        rule.has_any(Load::STATE, INVALID).verdict(Verdict::Drop)
     });
     batch.add_rule("forward", |rule| {
-        rule.is_not(Load::OutInterface, &uplink)
+        rule.is_not(Load::OUT_INTERFACE, &uplink)
             .verdict(Verdict::goto("refuse-forbidden"));
     });
     batch.add_rule("forward", |rule| {
         let (tcp, udp) = (Protocol::Tcp.number(), Protocol::Udp.number());
-        rule.is_not(Load::Protocol, &[tcp])
-            .is_not(Load::Protocol, &[udp])
+        rule.is_not(Load::PROTOCOL, &[tcp])
+            .is_not(Load::PROTOCOL, &[udp])
             .verdict(Verdict::goto("refuse-forbidden"));
     });
     batch.add_rule("forward", |rule| rule.verdict(Verdict::jump("destination")));
     batch.add_rule("forward", |rule| {
-        rule.load(Load::InInterface, 0).by_map("policy");
+        rule.load(Load::IN_INTERFACE, 0).by_map("policy");
     });
 
-    for (family, destination, suffix) in [(IPV4, DESTINATION4, "4"), (IPV6, DESTINATION6, "6")] {
+    for prefix in permitted {
         batch.add_rule("destination", |rule| {
-            rule.is(Load::Family, family)
-                .load(destination, 0)
-                .is_in(&format!("permitted{suffix}"))
-                .verdict(Verdict::Return);
+            rule.is_to(*prefix).verdict(Verdict::Return)
         });
+    }
+    for prefix in forbidden().into_iter().chain(addresses.blocks()) {
         batch.add_rule("destination", |rule| {
-            rule.is(Load::Family, family)
-                .load(destination, 0)
-                .is_in(&format!("never{suffix}"))
-                .verdict(Verdict::goto("refuse-forbidden"));
+            rule.is_to(prefix)
+                .verdict(Verdict::goto("refuse-forbidden"))
         });
     }
     batch.add_rule("input", |rule| {
-        rule.is_not(Load::InInterface, &uplink)
+        rule.is_not(Load::IN_INTERFACE, &uplink)
             .verdict(Verdict::goto("refuse-forbidden"));
     });
     batch.add_rule("inbound", |rule| {
-        rule.has_none(Load::ConnectionState, KNOWN)
-            .verdict(Verdict::Drop)
+        rule.has_none(Load::STATE, KNOWN).verdict(Verdict::Drop)
     });
     batch.add_rule("inbound", |rule| {
-        rule.load(Load::OutInterface, 0).by_map("in");
+        rule.load(Load::OUT_INTERFACE, 0).by_map("in");
     });
     batch.add_rule("refuse-forbidden", |rule| {
         rule.constant(&FORBIDDEN.to_ne_bytes(), 0)
@@ -194,14 +186,13 @@ pub(super) fn set_up(
             .verdict(Verdict::goto("refuse"));
     });
     batch.add_rule("refuse", |rule| {
-        rule.load(Load::InInterface, 0).by_map("refused");
+        rule.load(Load::IN_INTERFACE, 0).by_map("refused");
     });
     batch.add_rule("refuse", |rule| rule.verdict(Verdict::Drop));
     nftables.commit(batch)
 }
 
-/// Puts the rules in the host's own namespace into force, for what comes and goes over `interface` there. They end with
-/// `nftables`.
+/// Installs the rules for `interface` in the host's own namespace. They disappear with `nftables`.
 pub(super) fn join(
     nftables: &Nftables,
     interface: u32,
@@ -213,56 +204,50 @@ pub(super) fn join(
     batch.add_base_chain("input", "filter", (Hook::Input, FILTER), true);
     batch.add_base_chain("forward", "filter", (Hook::Forward, FILTER), true);
     batch.add_base_chain("postrouting", "nat", (Hook::Postrouting, SOURCE_NAT), true);
-    // At once also where the kernel answers few of those that ask one address after the other: ICMP is limited, TCP is not.
+    // A reset, because the kernel limits the rate of ICMP errors but not of resets: a scan of addresses is refused at
+    // once.
     batch.add_rule("input", |rule| {
-        rule.is(Load::InInterface, &ours)
-            .is(Load::Protocol, &[Protocol::Tcp.number()])
+        rule.is(Load::IN_INTERFACE, &ours)
+            .is(Load::PROTOCOL, &[Protocol::Tcp.number()])
             .reset();
     });
-    batch.add_rule("input", |rule| rule.is(Load::InInterface, &ours).prohibit());
+    batch.add_rule("input", |rule| {
+        rule.is(Load::IN_INTERFACE, &ours).prohibit()
+    });
     batch.add_rule("forward", |rule| {
-        rule.is(Load::InInterface, &ours)
-            .has_any(Load::ConnectionStatus, DESTINATION_TRANSLATED)
+        rule.is(Load::IN_INTERFACE, &ours)
+            .has_any(Load::STATUS, DESTINATION_TRANSLATED)
             .prohibit();
     });
-    // By its mark a connection is forgotten with its sandbox.
-    for (family, source) in [(IPV4, SOURCE4), (IPV6, SOURCE6_END)] {
+    // The mark identifies the connections to remove with a sandbox.
+    for (family, source) in [(IPV4, Load::SOURCE4), (IPV6, Load::SOURCE6_END)] {
         batch.add_rule("forward", |rule| {
-            rule.is(Load::InInterface, &ours)
-                .is(Load::Family, family)
+            rule.is(Load::IN_INTERFACE, &ours)
+                .is(Load::FAMILY, family)
                 .load(source, 0)
                 .mark_connection()
                 .verdict(Verdict::Accept);
         });
     }
     batch.add_rule("forward", |rule| {
-        rule.is(Load::OutInterface, &ours)
-            .has_any(Load::ConnectionState, KNOWN)
+        rule.is(Load::OUT_INTERFACE, &ours)
+            .has_any(Load::STATE, KNOWN)
             .verdict(Verdict::Accept);
     });
     batch.add_rule("forward", |rule| {
-        rule.is(Load::OutInterface, &ours).verdict(Verdict::Drop)
+        rule.is(Load::OUT_INTERFACE, &ours).verdict(Verdict::Drop)
     });
     for block in addresses.blocks() {
         let (family, source) = match block.address() {
-            IpAddr::V4(_) => (IPV4, SOURCE4),
-            IpAddr::V6(_) => (IPV6, SOURCE6),
+            IpAddr::V4(_) => (IPV4, Load::SOURCE4),
+            IpAddr::V6(_) => (IPV6, Load::SOURCE6),
         };
         batch.add_rule("postrouting", |rule| {
-            rule.is(Load::Family, family)
+            rule.is(Load::FAMILY, family)
                 .is_masked(source, &block.mask(), &octets(block.address()))
-                .is_not(Load::OutInterface, &ours)
+                .is_not(Load::OUT_INTERFACE, &ours)
                 .masquerade();
         });
     }
     nftables.commit(batch)
-}
-
-fn range_elements(prefixes: &[Prefix], is_four: bool) -> Vec<Element> {
-    let mut elements = Vec::new();
-    for (first, end) in bounds(prefixes, is_four) {
-        elements.push(Element::new(octets(first)));
-        elements.extend(end.map(|end| Element::new(octets(end)).end()));
-    }
-    elements
 }

@@ -1,4 +1,4 @@
-//! What is done inside a sandbox's network namespace, by a thread that ends when it is done.
+//! Work inside a sandbox's network namespace, on a thread that ends afterwards.
 
 use std::fs;
 use std::io;
@@ -12,9 +12,9 @@ use super::connections::Sockets;
 use super::link::Route;
 use super::sys::bind_freely;
 
-/// Where a sandbox asks for names.
+/// The address of the resolver in a sandbox.
 const RESOLVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 53);
-/// Connections to the resolver that wait to be accepted.
+/// Connections to the resolver that may wait to be accepted.
 const BACKLOG: i32 = 16;
 /// New interfaces get no link-local address: nobody would answer there.
 const NO_LINK_LOCAL: (&str, &str) = ("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
@@ -28,7 +28,7 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    /// Of the sandbox with this PID 1.
+    /// The namespace of the sandbox with this PID 1.
     pub(super) fn open(init: &OwnedFd) -> io::Result<Self> {
         in_a_thread(|| {
             rustix::thread::move_into_thread_name_spaces(
@@ -54,7 +54,8 @@ pub(super) fn current() -> io::Result<OwnedFd> {
     fs::File::open("/proc/thread-self/ns/net").map(Into::into)
 }
 
-/// New interfaces of the calling thread's network namespace get no link-local address. Without IPv6, they get none anyway.
+/// Keeps new interfaces of the calling thread's network namespace from getting a link-local address. Without IPv6 they
+/// get none anyway.
 pub(super) fn no_link_local() -> io::Result<()> {
     match fs::write(NO_LINK_LOCAL.0, NO_LINK_LOCAL.1) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -62,7 +63,7 @@ pub(super) fn no_link_local() -> io::Result<()> {
     }
 }
 
-/// Does something in a network namespace.
+/// Runs something in a network namespace.
 pub(super) fn within<T: Send>(
     namespace: &OwnedFd,
     what: impl FnOnce() -> io::Result<T> + Send,
@@ -74,7 +75,7 @@ pub(super) fn within<T: Send>(
     })
 }
 
-/// Does something in a thread of its own, whose namespaces are nobody else's.
+/// Runs something on a new thread with namespaces of its own.
 pub(super) fn in_a_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, what)?;
@@ -87,7 +88,7 @@ pub(super) fn in_a_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) 
 fn resolver(kind: SocketType, backlog: Option<i32>) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::INET, kind, flags, None)?;
-    // The sandbox may not have its loopback up yet.
+    // The sandbox may not have brought its loopback up yet.
     bind_freely(&socket)?;
     rustix::net::bind(&socket, &RESOLVER)?;
     if let Some(backlog) = backlog {

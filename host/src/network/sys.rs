@@ -7,16 +7,16 @@ use std::os::fd::{AsFd, AsRawFd as _};
 
 use rustix::thread::UnshareFlags;
 
-/// Gives the calling thread a network namespace of its own.
+/// Moves the calling thread to a new network namespace.
 pub(super) fn unshare_network() -> io::Result<()> {
     // SAFETY: the flag concerns the network namespace only; descriptors stay those of all threads.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(Into::into)
 }
 
-/// Lets a socket be bound to an address that is not there yet.
+/// Lets a socket bind to an address that does not exist yet.
 pub(super) fn bind_freely(socket: impl AsFd) -> io::Result<()> {
     let yes: libc::c_int = 1;
-    // SAFETY: the kernel reads as many bytes of `yes` as it is told, and `yes` outlives the call.
+    // SAFETY: the kernel reads only the given number of bytes of `yes`, which outlives the call.
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),

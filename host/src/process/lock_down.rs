@@ -170,6 +170,7 @@ const CALLS: &[(&str, &[i64])] = &[
             libc::SYS_sched_getaffinity,
             libc::SYS_sched_setattr,
             libc::SYS_sched_getattr,
+            libc::SYS_setpriority,
             libc::SYS_sched_getparam,
             libc::SYS_sched_getscheduler,
             libc::SYS_getcpu,

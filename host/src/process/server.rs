@@ -3,8 +3,8 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use hearth_init::wire;
@@ -12,6 +12,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeF
 use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets, Gid, Uid};
 
+use super::handover::socket_of_stdin;
 use super::{lock_down, sys};
 use crate::protocol::{REPLY_BYTES, Reply};
 
@@ -36,7 +37,7 @@ pub enum ServerError {
     #[error("cannot drop privileges at {0}: {1}")]
     Step(&'static str, io::Error),
     /// What the host process said is not what it says.
-    #[error("the host process said something unexpected")]
+    #[error("the host process sent an unexpected message")]
     Unexpected,
 }
 
@@ -90,23 +91,14 @@ impl Server {
     /// [`ServerError`].
     pub fn begin() -> Result<Self, ServerError> {
         // 1. The socket is standard input, and is taken off it; no other descriptor was passed on.
-        let stdin = io::stdin();
-        let kind = fs::File::from(stdin.as_fd().try_clone_to_owned().map_err(step("stdin"))?)
-            .metadata()
-            .map_err(step("stdin"))?
-            .file_type();
+        sys::close_from(3).map_err(step("descriptors"))?;
         let (Some(host_data_dir), Some(host_runtimes)) =
             (std::env::var_os(DATA_DIR), std::env::var_os(RUNTIMES))
         else {
             return Err(ServerError::ByHand);
         };
-        if !kind.is_socket() {
-            return Err(ServerError::ByHand);
-        }
-        sys::close_from(3).map_err(step("descriptors"))?;
-        let socket = stdin.as_fd().try_clone_to_owned().map_err(step("stdin"))?;
-        let null = fs::File::open("/dev/null").map_err(step("stdin"))?;
-        rustix::stdio::dup2_stdin(&null).map_err(step("stdin"))?;
+        let socket = socket_of_stdin().map_err(step("stdin"))?;
+        let socket = socket.ok_or(ServerError::ByHand)?;
         let mut bytes = [0; REPLY_BYTES];
         let (length, fds) = wire::receive(&socket, &mut bytes).map_err(step("the socket"))?;
         let Ok(Reply::Start { uid, gid, .. }) = Reply::decode(&bytes[..length]) else {
@@ -207,7 +199,7 @@ fn show_processes() -> Result<(), ServerError> {
     rustix::mount::mount("proc", "/proc", "proc", flags, c"hidepid=0").map_err(step("/proc"))
 }
 
-/// Of a `mountinfo` file (proc(5)).
+/// Takes the text of a `mountinfo` file (proc(5)).
 fn hides_processes(mountinfo: &str) -> bool {
     let proc = mountinfo
         .lines()

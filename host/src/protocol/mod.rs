@@ -5,20 +5,20 @@
 //! - [`papers`]: what has no fixed size comes along as a sealed memfd: of which function a sandbox is.
 //! - [`policy`]: what a sandbox may reach over the network; comes as papers do.
 //! - [`reply`]: from the host process, [`REPLY_BYTES`] each; replies to a request and news that were not asked for.
-//! - [`frame`]: the layout of both.
+//! - [`message`]: the layout of both.
 //!
 //! `server/docs/privileges.md` lists the messages and what each one lets a compromised server do.
 
-mod frame;
+mod message;
 pub mod papers;
 pub mod policy;
 pub mod reply;
 pub mod request;
 
-pub use frame::{Malformed, NAME_MAX};
+pub use message::{Malformed, NAME_MAX};
 pub use papers::{Papers, PapersError};
 pub use policy::{Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved};
-pub use reply::{REPLY_BYTES, Refusal, Reply};
+pub use reply::{REPLY_BYTES, Reply};
 pub use request::{REQUEST_BYTES, Request};
 
 /// A sandbox, by the host's count; never used twice.

@@ -2,16 +2,16 @@
 //! against every change, is read once, and then checked field by field.
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use hearth_init::fields::{FieldError, Fields as _};
 use hearth_init::fields_of;
-use rustix::fs::{MemfdFlags, SealFlags};
 
 use super::KernelPolicy;
+use crate::memfd::{all_seals, sealed};
 
 /// Most bytes of papers. Protects the host process's memory; a function's environment is far smaller.
 pub const PAPERS_MAX: u64 = 1 << 20;
@@ -62,7 +62,7 @@ pub enum PapersError {
     #[error("the papers are not a sealed memfd")]
     Unsealed,
     /// It is too large.
-    #[error("the papers have {0} bytes; {PAPERS_MAX} are taken")]
+    #[error("the papers have {0} bytes; at most {PAPERS_MAX} are allowed")]
     Size(u64),
     /// They cannot be read.
     #[error("the papers cannot be read: {0}")]
@@ -161,12 +161,8 @@ fn is_below_code(path: &Path) -> bool {
         && !path.as_os_str().as_encoded_bytes().contains(&0)
 }
 
-fn all_seals() -> SealFlags {
-    SealFlags::SEAL | SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK
-}
-
 /// What a sealed memfd holds.
-pub(super) fn read_sealed(fd: OwnedFd) -> Result<Vec<u8>, PapersError> {
+pub(crate) fn read_sealed(fd: OwnedFd) -> Result<Vec<u8>, PapersError> {
     // Only memory can be sealed: no pipe, which could block, and no device passes.
     let seals = rustix::fs::fcntl_get_seals(&fd).map_err(|_| PapersError::Unsealed)?;
     if !seals.contains(all_seals()) {
@@ -180,13 +176,4 @@ pub(super) fn read_sealed(fd: OwnedFd) -> Result<Vec<u8>, PapersError> {
     let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)
-}
-
-/// Bytes in a memfd that nobody can change.
-pub(super) fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let mut file = File::from(rustix::fs::memfd_create("hearth-papers", flags)?);
-    file.write_all(bytes)?;
-    rustix::fs::fcntl_add_seals(&file, all_seals())?;
-    Ok(file.into())
 }

@@ -1,6 +1,8 @@
-//! What the host process is told about a sandbox's way out: addresses, ports and limits. Names are the server's to resolve.
+//! A sandbox's outbound policy as the host process gets it: addresses, ports and limits. Resolving names is the server's.
 //!
-//! A policy has no fixed size: it comes as a sealed memfd, or in the [`Papers`](super::Papers) of a sandbox to be made.
+//! A policy has no fixed size: it comes as a sealed memfd, or in the [`Papers`](super::Papers) of a new sandbox.
+//!
+//! One file: each type stands beside its checks and its one encoded form, so that a change of one shows the others.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
@@ -10,15 +12,16 @@ use std::time::Duration;
 use hearth_init::fields::{FieldError, Fields};
 use hearth_init::fields_of;
 
-use super::papers::{PapersError, read_sealed, sealed};
+use super::papers::{PapersError, read_sealed};
+use crate::memfd::sealed;
 
-/// Most prefixes of a policy, and most addresses in it that names resolved to. Protects the kernel's memory.
+/// Most prefixes of a policy, and most addresses of its resolved names. Protects the kernel's memory.
 const PREFIXES_MAX: usize = 256;
 /// See [`PREFIXES_MAX`].
 const RESOLVED_MAX: usize = 4096;
-/// Most ports of an address that a name resolved to, unless it is all of them: each takes an entry in the kernel.
+/// Most ports of a resolved address, unless it is all of them: each takes an entry in the kernel.
 pub const PORTS_MAX: usize = 64;
-/// Longest time for which an address is allowed.
+/// Longest time that an address may be allowed for.
 pub const TTL_MAX: Duration = Duration::from_secs(86_400);
 
 /// A transport protocol that functions may use.
@@ -59,7 +62,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Those that share their first `length` bits with `address`. None if an address has fewer.
+    /// The prefix of the first `length` bits of `address`. None if the address is shorter.
     #[must_use]
     pub fn new(address: IpAddr, length: u8) -> Option<Self> {
         let address = match address {
@@ -75,7 +78,7 @@ impl Prefix {
         Some(Self { address, length })
     }
 
-    /// One address.
+    /// A single address.
     #[must_use]
     pub const fn host(address: IpAddr) -> Self {
         let length = if address.is_ipv4() { 32 } else { 128 };
@@ -88,20 +91,20 @@ impl Prefix {
         self.address
     }
 
-    /// How many bits its addresses share.
+    /// Number of bits that its addresses share.
     #[must_use]
     pub const fn length(&self) -> u8 {
         self.length
     }
 
-    /// Whether this address is one of them.
+    /// Whether it contains this address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         Self::new(address, self.length) == Some(*self)
     }
 }
 
-/// Addresses that may be reached, over a protocol and at these ports.
+/// Addresses that may be reached over a protocol at these ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefixed {
     /// Addresses.
@@ -113,35 +116,35 @@ pub struct Prefixed {
 }
 
 impl Prefixed {
-    /// Whether this destination is one of them.
+    /// Whether it contains this destination.
     #[must_use]
     pub fn contains(&self, address: IpAddr, protocol: Protocol, port: u16) -> bool {
         self.protocol == protocol && self.ports.contains(&port) && self.prefix.contains(address)
     }
 }
 
-/// An address that an allowed name resolved to.
+/// An address of an allowed name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
     /// Address.
     pub address: IpAddr,
     /// Protocol.
     pub protocol: Protocol,
-    /// Ports, first and last: [`PORTS_MAX`] at most, or all (`0..=65535` or `1..=65535`).
+    /// Ports, first and last: at most [`PORTS_MAX`], or all (`0..=65535` or `1..=65535`).
     pub ports: RangeInclusive<u16>,
-    /// How long connections to it may begin. [`Duration::ZERO`] in a policy that replaces another: none may, and those that
-    /// there are go on.
+    /// How long new connections to it are allowed. [`Duration::ZERO`] in a policy that replaces another: no new ones,
+    /// but established ones continue.
     pub ttl: Duration,
 }
 
 impl Resolved {
-    /// Whether all ports are meant.
+    /// Whether it covers all ports.
     #[must_use]
     pub fn is_any_port(&self) -> bool {
         *self.ports.start() <= 1 && *self.ports.end() == u16::MAX
     }
 
-    /// Whether the host process takes it.
+    /// Whether the host process accepts it.
     #[must_use]
     pub fn is_acceptable(&self) -> bool {
         self.ttl <= TTL_MAX
@@ -150,52 +153,39 @@ impl Resolved {
     }
 }
 
-/// What one sandbox may use, by the kernel's count. 0 is no limit.
+/// Limits of one sandbox, enforced by the kernel. 0 means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NetworkLimits {
-    /// Connections at a time, half-open ones and UDP's among them.
+    /// Concurrent connections, including half-open ones and UDP exchanges.
     pub connections: u32,
-    /// New connections a second.
+    /// New connections per second.
     pub new_per_second: u32,
-    /// Bytes a second in each direction.
+    /// Bytes per second in each direction.
     pub bytes_per_second: u64,
 }
 
-/// What the kernel is told about one sandbox. Nothing is allowed by default; private, local and reserved addresses never
-/// are, unless the node's own rules permit them.
+/// The kernel's policy for one sandbox. It allows nothing by default, and never private, local or reserved addresses
+/// unless the node permits them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KernelPolicy {
-    /// Whether all public addresses are allowed, at all ports.
+    /// Allow all public addresses and ports.
     pub internet: bool,
-    /// What is allowed by address.
+    /// Allowed prefixes.
     pub allow: Vec<Prefixed>,
-    /// Whether what is not allowed is let through and reported; what never is allowed, is refused all the same.
+    /// Let through and report what is not allowed, except for addresses that are never allowed.
     pub dry_run: bool,
     /// Limits.
     pub limits: NetworkLimits,
-    /// What names of this policy have resolved to up to now. In the place of what was allowed by
-    /// [`Request::Allow`](super::Request::Allow) before.
+    /// Addresses that the policy's names have resolved to. They replace those of earlier
+    /// [`Request::Allow`](super::Request::Allow).
     pub resolved: Vec<Resolved>,
 }
-
-fields_of!(NetworkLimits {
-    connections,
-    new_per_second,
-    bytes_per_second,
-});
-fields_of!(KernelPolicy {
-    internet,
-    allow,
-    dry_run,
-    limits,
-    resolved,
-});
 
 impl KernelPolicy {
     /// Writes and seals it.
     ///
     /// # Errors
-    /// When there is no memory or no descriptor.
+    /// If there is no memory or no descriptor.
     pub fn seal(&self) -> std::io::Result<OwnedFd> {
         sealed(&self.to_bytes())
     }
@@ -224,20 +214,20 @@ impl KernelPolicy {
     }
 }
 
-/// What the kernel has counted for a sandbox.
+/// The kernel's counters of a sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Bytes from the sandbox that were let through, IP headers included.
+    /// Bytes let through from the sandbox, IP headers included.
     pub bytes_out: u64,
-    /// Packets from the sandbox that were let through.
+    /// Packets let through from the sandbox.
     pub packets_out: u64,
     /// Bytes to the sandbox.
     pub bytes_in: u64,
     /// Packets to the sandbox.
     pub packets_in: u64,
-    /// Connections that have begun, and UDP exchanges.
+    /// Connections started, UDP exchanges included.
     pub connections: u64,
-    /// Packets that were refused.
+    /// Packets refused.
     pub refused: u64,
 }
 
@@ -252,80 +242,51 @@ impl Fields for Protocol {
     }
 }
 
-/// IPv4 addresses as IPv6 has them (`::ffff:0:0/96`), which no policy can mean otherwise.
 impl Fields for Prefix {
     fn write(&self, to: &mut Vec<u8>) {
-        let [high, low] = halves(self.address);
-        ((high, low), self.length).write(to);
+        (self.address, self.length).write(to);
     }
 
     fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
-        let ((high, low), length) = <((u64, u64), u8)>::read(from)?;
-        let address = address([high, low]);
-        // Other bits than the shared ones are zero: there is one form of each.
+        let (address, length) = Fields::read(from)?;
+        // The other bits must be zero: each prefix has one form.
         Self::new(address, length)
             .filter(|prefix| prefix.address == address)
             .ok_or(FieldError::Kind(length))
     }
 }
 
-impl Fields for Prefixed {
-    fn write(&self, to: &mut Vec<u8>) {
-        (self.prefix, (self.protocol, both(&self.ports))).write(to);
-    }
-
-    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
-        let (prefix, (protocol, ports)) = Fields::read(from)?;
-        Ok(Self {
-            prefix,
-            protocol,
-            ports: ports_of(ports),
-        })
-    }
-}
-
-impl Fields for Resolved {
-    fn write(&self, to: &mut Vec<u8>) {
-        let [high, low] = halves(self.address);
-        let ttl = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
-        (((high, low), self.protocol), (both(&self.ports), ttl)).write(to);
-    }
-
-    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
-        type Wire = (((u64, u64), Protocol), (u32, u64));
-        let (((high, low), protocol), (ports, ttl)) = Wire::read(from)?;
-        Ok(Self {
-            address: address([high, low]),
-            protocol,
-            ports: ports_of(ports),
-            ttl: Duration::from_millis(ttl),
-        })
-    }
-}
-
-/// An address as two numbers.
-pub(super) fn halves(address: IpAddr) -> [u64; 2] {
-    let bits = match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(v6) => v6.to_bits(),
-    };
-    [(bits >> 64) as u64, bits as u64]
-}
-
-/// The address of two numbers.
-pub(super) fn address([high, low]: [u64; 2]) -> IpAddr {
-    Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low)).to_canonical()
-}
-
-/// Ports as one number.
-pub(super) fn both(ports: &RangeInclusive<u16>) -> u32 {
-    u32::from(*ports.start()) << 16 | u32::from(*ports.end())
-}
-
-/// Ports from one number.
-pub(super) fn ports_of(both: u32) -> RangeInclusive<u16> {
-    (both >> 16) as u16..=both as u16
-}
+fields_of!(Prefixed {
+    prefix,
+    protocol,
+    ports,
+});
+fields_of!(Resolved {
+    address,
+    protocol,
+    ports,
+    ttl,
+});
+fields_of!(NetworkLimits {
+    connections,
+    new_per_second,
+    bytes_per_second,
+});
+fields_of!(KernelPolicy {
+    internet,
+    allow,
+    dry_run,
+    limits,
+    resolved,
+});
+fields_of!(Counters {
+    bytes_out,
+    packets_out,
+    bytes_in,
+    packets_in,
+    connections,
+    refused,
+});
 
 #[cfg(test)]
 mod tests {

@@ -1,23 +1,15 @@
 //! What the host process answers and reports.
 
-mod coding;
+use hearth_init::variants_of;
 
-use super::frame::{Frame, Malformed, TEXT_MAX, WITH_TEXT};
+use super::message::{self, Malformed, NAME_MAX};
 use super::{Counters, Key, LeafNumber, Sequence};
+use crate::{Capability, SandboxError};
 
 /// Size of every reply.
-pub const REPLY_BYTES: usize = WITH_TEXT;
-/// Longest text of one, in bytes; longer ones are cut.
-pub const REPLY_TEXT_MAX: usize = TEXT_MAX;
-
-/// Why a request was not granted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// A step failed: which, and how.
-    Step(String, String),
-    /// The sandbox is not there.
-    Gone,
-}
+pub const REPLY_BYTES: usize = 1024;
+/// Longest text of one, in bytes; longer ones are cut. It leaves room for a name and for the numbers.
+pub const REPLY_TEXT_MAX: usize = 800;
 
 /// One reply, or news.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,14 +25,7 @@ pub enum Reply {
         separate: bool,
     },
     /// What the host can do: one of several, before [`Reply::Up`].
-    Capability {
-        /// "landlock", "criu" …
-        name: String,
-        /// Whether it can be used.
-        available: bool,
-        /// The version if it can be used, or why not.
-        text: Option<String>,
-    },
+    Capability(Capability),
     /// Sandboxes can have a network. Comes with a netlink socket on which the kernel reports what it refused; before
     /// [`Reply::Up`].
     Refusals,
@@ -56,7 +41,7 @@ pub enum Reply {
     /// A sandbox runs. Comes with the template's control socket, standard output and error, and, if it has a network, with
     /// the UDP socket and the TCP listener at which it asks for names.
     Created {
-        /// Of which request.
+        /// The request that it answers.
         sequence: Sequence,
         /// The sandbox.
         key: Key,
@@ -70,7 +55,7 @@ pub enum Reply {
         interface: u32,
     },
     /// A request was not granted.
-    Refused(Sequence, Refusal),
+    Refused(Sequence, SandboxError),
     /// A request was done.
     Done(Sequence),
     /// An instance cgroup was asked for, and is there.
@@ -83,14 +68,14 @@ pub enum Reply {
     Ended {
         /// The sandbox.
         key: Key,
-        /// "the template exited with status 1" …
-        how: String,
         /// Whether the template's leaf met its memory limit.
         out_of_memory: bool,
         /// Status and signal of the template, as far as PID 1 has reported them.
         code: Option<i32>,
         /// See above.
         signal: Option<i32>,
+        /// The signal that killed PID 1, if one did.
+        init_signal: Option<i32>,
     },
     /// What the kernel has counted for a sandbox.
     Counters(Sequence, Counters),
@@ -107,11 +92,38 @@ pub enum Reply {
     },
 }
 
+variants_of!(Reply {
+    1 => Capability(capability),
+    2 => Up { v2, cgroups, init },
+    3 => Created { sequence, key, name, uid, was_prewarmed, interface },
+    4 => Refused(sequence, error),
+    5 => Done(sequence),
+    6 => InstanceCgroup(sequence, key, leaf),
+    7 => Prepared(key, leaf),
+    8 => AttachFailed(key, leaf, detail),
+    9 => Ended { key, out_of_memory, code, signal, init_signal },
+    10 => Destroyed(key),
+    11 => Prewarmed { runtime, kept, ready },
+    12 => Start { uid, gid, separate },
+    13 => Refusals,
+    14 => Counters(sequence, counters),
+});
+
 impl Reply {
-    /// As bytes. Texts are cut where they do not fit.
+    /// As bytes. Texts are cut where they do not fit: nothing that matters is that long.
     #[must_use]
     pub fn encode(&self) -> [u8; REPLY_BYTES] {
-        self.frame().encode()
+        let mut reply = self.clone();
+        match &mut reply {
+            Self::Refused(_, SandboxError::Step { step, detail }) => {
+                step.truncate(step.floor_char_boundary(NAME_MAX));
+                cut(detail);
+            }
+            Self::Capability(capability) => capability.reason.iter_mut().for_each(cut),
+            Self::AttachFailed(_, _, text) | Self::Up { cgroups: text, .. } => cut(text),
+            _ => {}
+        }
+        message::encode(&reply)
     }
 
     /// From bytes.
@@ -119,11 +131,7 @@ impl Reply {
     /// # Errors
     /// [`Malformed`].
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let reply = Self::of(Frame::decode::<REPLY_BYTES>(bytes)?)?;
-        if reply.encode() != *bytes {
-            return Err(Malformed::Form);
-        }
-        Ok(reply)
+        message::decode::<REPLY_BYTES, _>(bytes)
     }
 
     /// How many descriptors come with it.
@@ -137,4 +145,8 @@ impl Reply {
             _ => 0,
         }
     }
+}
+
+fn cut(text: &mut String) {
+    text.truncate(text.floor_char_boundary(REPLY_TEXT_MAX));
 }

@@ -2,21 +2,13 @@
 
 use std::time::Duration;
 
-use super::frame::{Frame, Malformed, WITHOUT_TEXT};
-use super::policy::{address, both, halves, ports_of};
-use super::{Key, LeafNumber, Protocol, Resolved, Sequence};
+use hearth_init::{fields_of, variants_of};
 
-/// Size of every request.
-pub const REQUEST_BYTES: usize = WITHOUT_TEXT;
+use super::message::{self, Malformed};
+use super::{Key, LeafNumber, Resolved, Sequence};
 
-/// Flag: the template forks its instances.
-const FORKS: u8 = 1;
-/// Flag: the template is to be dumped.
-const DUMPABLE: u8 = 2;
-/// Flag: a limit for a restore is given.
-const RESTORES: u8 = 4;
-/// Flag: what the import has started, in the template's cgroup, is meant, too.
-const WITH_TEMPLATE: u8 = 1;
+/// Size of every request: room for all numbers that any has, and a name.
+pub const REQUEST_BYTES: usize = 192;
 
 /// The numbers of a sandbox to be made; its [`Papers`](super::Papers) come along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +21,7 @@ pub struct Order {
     pub max_instances: u32,
     /// Whether the template forks its instances.
     pub forks: bool,
-    /// Whether the template is to be dumped.
+    /// Whether the template will be dumped.
     pub dumpable: bool,
     /// Longest time that the restore of the image in the papers may take. None without an image.
     pub restore_limit: Option<Duration>,
@@ -55,7 +47,7 @@ pub enum Request {
     Destroy(Key),
     /// Make an instance cgroup at once.
     InstanceCgroup(Sequence, Key),
-    /// Make so many instance cgroups for later.
+    /// Create this many instance cgroups in advance.
     FillPool(Key, u32),
     /// Move an instance into its cgroup.
     Attach(Target),
@@ -75,7 +67,7 @@ pub enum Request {
     KeepPrewarmed(u32, String),
     /// End that of a runtime.
     EndPrewarmed(String),
-    /// Dump the template of a sandbox, if it has no more than so many memory mappings, to the image of this name.
+    /// Dump a sandbox's template to the image of this name, unless it has more memory mappings than allowed.
     Dump(Sequence, Key, u64, String),
     /// Remove an image.
     RemoveImage(Sequence, String),
@@ -87,13 +79,47 @@ pub enum Request {
     Allow(Sequence, Key, Resolved),
     /// What has the kernel counted for a sandbox?
     Counters(Sequence, Key),
+    /// Give a thread of the server the raised priority, if true, or the ordinary one.
+    Prioritize(u32, bool),
 }
 
+fields_of!(Order {
+    uid_base,
+    memory_bytes,
+    max_instances,
+    forks,
+    dumpable,
+    restore_limit,
+});
+fields_of!(Target { key, leaf, pid });
+variants_of!(Request {
+    1 => Create(sequence, order),
+    2 => Destroy(key),
+    3 => InstanceCgroup(sequence, key),
+    4 => FillPool(key, count),
+    5 => Attach(target),
+    6 => Kill(target),
+    7 => Release(target),
+    8 => Freeze(target, with_template),
+    9 => Thaw(target, with_template),
+    10 => FreezeTemplate(key),
+    11 => ThawTemplate(key),
+    12 => KeepPrewarmed(uid_base, runtime),
+    13 => EndPrewarmed(runtime),
+    14 => Dump(sequence, key, mappings, image),
+    15 => RemoveImage(sequence, image),
+    16 => Shutdown(sequence),
+    17 => SetPolicy(sequence, key),
+    18 => Allow(sequence, key, resolved),
+    19 => Counters(sequence, key),
+    20 => Prioritize(thread, raised),
+});
+
 impl Request {
-    /// As bytes.
+    /// As bytes. Names have [`NAME_MAX`](super::NAME_MAX) bytes at most.
     #[must_use]
     pub fn encode(&self) -> [u8; REQUEST_BYTES] {
-        self.frame().encode()
+        message::encode(self)
     }
 
     /// From bytes.
@@ -101,11 +127,7 @@ impl Request {
     /// # Errors
     /// [`Malformed`], for everything that [`Self::encode`] does not write.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let request = Self::of(&Frame::decode::<REQUEST_BYTES>(bytes)?)?;
-        if request.encode() != *bytes {
-            return Err(Malformed::Form);
-        }
-        Ok(request)
+        message::decode::<REQUEST_BYTES, _>(bytes)
     }
 
     /// How many descriptors come with it.
@@ -113,178 +135,4 @@ impl Request {
     pub fn descriptors(&self) -> usize {
         usize::from(matches!(self, Self::Create(..) | Self::SetPolicy(..)))
     }
-
-    fn frame(&self) -> Frame {
-        let empty = Frame::default();
-        let target = |kind, target: &Target, flags| Frame {
-            kind,
-            flags,
-            key: target.key,
-            leaf: target.leaf,
-            number: target.pid,
-            ..Frame::default()
-        };
-        let with_template = |with| if with { WITH_TEMPLATE } else { 0 };
-        match self {
-            Self::Create(sequence, order) => {
-                let flag = |set, flag| if set { flag } else { 0 };
-                Frame {
-                    kind: 1,
-                    flags: flag(order.forks, FORKS)
-                        | flag(order.dumpable, DUMPABLE)
-                        | flag(order.restore_limit.is_some(), RESTORES),
-                    sequence: *sequence,
-                    number: order.uid_base,
-                    amount: order.memory_bytes,
-                    count: order.max_instances,
-                    micros: order.restore_limit.map_or(0, micros),
-                    ..empty
-                }
-            }
-            Self::Destroy(key) => Frame {
-                kind: 2,
-                key: *key,
-                ..empty
-            },
-            Self::InstanceCgroup(sequence, key) => Frame {
-                kind: 3,
-                sequence: *sequence,
-                key: *key,
-                ..empty
-            },
-            Self::FillPool(key, count) => Frame {
-                kind: 4,
-                key: *key,
-                count: *count,
-                ..empty
-            },
-            Self::Attach(instance) => target(5, instance, 0),
-            Self::Kill(instance) => target(6, instance, 0),
-            Self::Release(instance) => target(7, instance, 0),
-            Self::Freeze(instance, with) => target(8, instance, with_template(*with)),
-            Self::Thaw(instance, with) => target(9, instance, with_template(*with)),
-            Self::FreezeTemplate(key) => Frame {
-                kind: 10,
-                key: *key,
-                ..empty
-            },
-            Self::ThawTemplate(key) => Frame {
-                kind: 11,
-                key: *key,
-                ..empty
-            },
-            Self::KeepPrewarmed(uid_base, runtime) => Frame {
-                kind: 12,
-                number: *uid_base,
-                name: runtime.clone(),
-                ..empty
-            },
-            Self::EndPrewarmed(runtime) => Frame {
-                kind: 13,
-                name: runtime.clone(),
-                ..empty
-            },
-            Self::Dump(sequence, key, mappings, image) => Frame {
-                kind: 14,
-                sequence: *sequence,
-                key: *key,
-                amount: *mappings,
-                name: image.clone(),
-                ..empty
-            },
-            Self::RemoveImage(sequence, image) => Frame {
-                kind: 15,
-                sequence: *sequence,
-                name: image.clone(),
-                ..empty
-            },
-            Self::Shutdown(sequence) => Frame {
-                kind: 16,
-                sequence: *sequence,
-                ..empty
-            },
-            Self::SetPolicy(sequence, key) => Frame {
-                kind: 17,
-                sequence: *sequence,
-                key: *key,
-                ..empty
-            },
-            Self::Allow(sequence, key, resolved) => {
-                let [high, low] = halves(resolved.address);
-                Frame {
-                    kind: 18,
-                    flags: resolved.protocol.number(),
-                    sequence: *sequence,
-                    key: *key,
-                    leaf: high,
-                    amount: low,
-                    count: both(&resolved.ports),
-                    micros: micros(resolved.ttl),
-                    ..empty
-                }
-            }
-            Self::Counters(sequence, key) => Frame {
-                kind: 19,
-                sequence: *sequence,
-                key: *key,
-                ..empty
-            },
-        }
-    }
-
-    /// What is not looked at here is compared with the one valid form afterwards.
-    fn of(frame: &Frame) -> Result<Self, Malformed> {
-        let has = |flag: u8| frame.flags & flag != 0;
-        let target = Target {
-            key: frame.key,
-            leaf: frame.leaf,
-            pid: frame.number,
-        };
-        let (sequence, key, name) = (frame.sequence, frame.key, frame.name.clone());
-        Ok(match frame.kind {
-            1 => Self::Create(
-                sequence,
-                Order {
-                    uid_base: frame.number,
-                    memory_bytes: frame.amount,
-                    max_instances: frame.count,
-                    forks: has(FORKS),
-                    dumpable: has(DUMPABLE),
-                    restore_limit: has(RESTORES).then(|| Duration::from_micros(frame.micros)),
-                },
-            ),
-            2 => Self::Destroy(key),
-            3 => Self::InstanceCgroup(sequence, key),
-            4 => Self::FillPool(key, frame.count),
-            5 => Self::Attach(target),
-            6 => Self::Kill(target),
-            7 => Self::Release(target),
-            8 => Self::Freeze(target, has(WITH_TEMPLATE)),
-            9 => Self::Thaw(target, has(WITH_TEMPLATE)),
-            10 => Self::FreezeTemplate(key),
-            11 => Self::ThawTemplate(key),
-            12 => Self::KeepPrewarmed(frame.number, name),
-            13 => Self::EndPrewarmed(name),
-            14 => Self::Dump(sequence, key, frame.amount, name),
-            15 => Self::RemoveImage(sequence, name),
-            16 => Self::Shutdown(sequence),
-            17 => Self::SetPolicy(sequence, key),
-            18 => Self::Allow(
-                sequence,
-                key,
-                Resolved {
-                    address: address([frame.leaf, frame.amount]),
-                    protocol: Protocol::of_number(frame.flags).ok_or(Malformed::Form)?,
-                    ports: ports_of(frame.count),
-                    ttl: Duration::from_micros(frame.micros),
-                },
-            ),
-            19 => Self::Counters(sequence, key),
-            kind => return Err(Malformed::Kind(kind)),
-        })
-    }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

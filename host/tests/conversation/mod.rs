@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use hearth_host::process::ServerUser;
 use hearth_host::protocol::request::Order;
-use hearth_host::protocol::{Papers, REPLY_BYTES, Refusal, Reply, Request};
+use hearth_host::protocol::{Papers, REPLY_BYTES, Reply, Request};
 use hearth_host::{
-    CriuChoice, Host, HostProcessError, NetworkSettings, Probed, Settings, UIDS, find_init,
+    CriuChoice, Host, HostProcessError, NetworkSettings, Probed, SandboxError, Settings, UIDS,
+    find_init,
 };
 use hearth_init::wire;
 use hearth_testkit::{processes, wait};
@@ -33,7 +34,6 @@ pub fn settings(data_dir: &Path) -> Settings {
         data_dir: data_dir.to_owned(),
         init: find_init().expect("hearth-init, built"),
         runtimes: data_dir.join("runtimes"),
-        uids: UIDS,
         criu: CriuChoice::Never("not used".into()),
         network: NetworkSettings::default(),
         // Whose group it is does not matter here.
@@ -86,7 +86,7 @@ impl Conversation {
                 + (std::process::id() % 100_000) * 400
                 + NEXT.fetch_add(1, Ordering::Relaxed) * PAIRS * 2,
         };
-        while !matches!(conversation.hear().0, Reply::Up { .. }) {}
+        while !matches!(conversation.receive().0, Reply::Up { .. }) {}
         conversation
     }
 
@@ -98,7 +98,7 @@ impl Conversation {
         self.send(&request.encode(), &[]);
     }
 
-    pub fn hear(&self) -> (Reply, Vec<OwnedFd>) {
+    pub fn receive(&self) -> (Reply, Vec<OwnedFd>) {
         self.try_hear().expect("the host answers")
     }
 
@@ -145,7 +145,7 @@ impl Conversation {
         let papers = papers.seal().expect("sealed");
         self.send(&Request::Create(1, order).encode(), &[papers.as_fd()]);
         loop {
-            let (reply, fds) = self.hear();
+            let (reply, fds) = self.receive();
             if matches!(reply, Reply::Created { .. } | Reply::Refused(1, _)) {
                 return (reply, fds);
             }
@@ -166,7 +166,7 @@ impl Conversation {
     /// The step and the detail with which it is refused.
     pub fn refusal(&self, order: Order, papers: &Papers) -> (String, String) {
         match self.ask(order, papers).0 {
-            Reply::Refused(1, Refusal::Step(step, detail)) => (step, detail),
+            Reply::Refused(1, SandboxError::Step { step, detail }) => (step, detail),
             other => panic!("{other:?}"),
         }
     }
@@ -174,7 +174,7 @@ impl Conversation {
     /// Waits for the next instance cgroup.
     pub fn prepared(&self, of: u64) -> u64 {
         loop {
-            if let Reply::Prepared(key, leaf) = self.hear().0
+            if let Reply::Prepared(key, leaf) = self.receive().0
                 && key == of
             {
                 return leaf;

@@ -144,11 +144,11 @@ impl Area {
         let blocks = whole_blocks(len);
         let from = self.span(offset, blocks)?;
         into.reserve(blocks);
-        // SAFETY: `span` checked the source; `reserve` made at least `blocks` bytes of spare capacity, which the copy
+        // SAFETY: `span` checked the source; `reserve` left at least `blocks` bytes of unused capacity, which the copy
         // initialises before the length covers `len` of them. Private memory does not overlap with the mapping.
         unsafe {
-            let spare = into.spare_capacity_mut().get_unchecked_mut(..blocks);
-            let sum = checksum::copy_out(header, from, spare);
+            let room = into.spare_capacity_mut().get_unchecked_mut(..blocks);
+            let sum = checksum::copy_out(header, from, room);
             into.set_len(into.len() + len);
             Ok(sum)
         }

@@ -64,7 +64,7 @@ impl Bell {
     /// [`AbiError::PeerGone`] if the other end of a pair is closed.
     pub fn ring(&self) -> Result<(), AbiError> {
         match retry_on_intr(|| write(&self.fd, &RING)) {
-            // Full: the bell has been rung already.
+            // Full: it rings already.
             Ok(_) | Err(Errno::AGAIN) => Ok(()),
             Err(Errno::PIPE) => Err(AbiError::PeerGone),
             Err(errno) => Err(AbiError::os("write to a bell", errno)),
@@ -103,7 +103,7 @@ impl Bell {
         })
     }
 
-    /// Sleeps until the bell is rung, and takes the rings. Signals do not end the sleep.
+    /// Sleeps until the bell rings, and takes the rings. Signals do not end the sleep.
     ///
     /// # Errors
     /// [`AbiError::PeerGone`] if the other end of a pair is closed.
@@ -164,8 +164,8 @@ mod tests {
         let (ring, sleep) = Bell::pair().expect("a pair");
         fcntl_setfl(&sleep, OFlags::empty()).expect("its own flags");
         // Nobody drains the pipe, and it fills up.
-        (0..50_000).for_each(|_| ring.ring().expect("a full bell has been rung"));
-        sleep.wait().expect("rung");
+        (0..50_000).for_each(|_| ring.ring().expect("a full bell rings"));
+        sleep.wait().expect("it rings");
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
         let (ring, sleep) = Bell::pair().expect("a pair");
         ring.ring().expect("open");
         drop(ring);
-        sleep.wait().expect("what was rung before");
+        sleep.wait().expect("the earlier rings");
         assert!(matches!(sleep.wait(), Err(AbiError::PeerGone)));
     }
 }

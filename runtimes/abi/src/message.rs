@@ -65,9 +65,9 @@ pub struct RequestHead {
     pub deadline_unix_us: u64,
     /// What caused the invocation.
     pub trigger: Trigger,
-    /// Whether the host has a CPU to spare for an instance that spins for its next request. When all are busy, spinning
+    /// Whether the host has a free CPU for an instance that spins for its next request. When all are busy, spinning
     /// delays the peer itself.
-    pub spare_core: bool,
+    pub free_core: bool,
     /// Sent as zero, ignored when read: room for a later version.
     reserved: [u8; 5],
 }
@@ -75,21 +75,21 @@ pub struct RequestHead {
 const _: () = assert!(size_of::<RequestHead>() == REQUEST_HEAD_BYTES);
 
 impl RequestHead {
-    /// A head from a host without a CPU to spare.
+    /// A head from a host without a free CPU.
     #[must_use]
     pub const fn new(deadline_unix_us: u64, trigger: Trigger) -> Self {
         Self {
             deadline_unix_us,
             trigger,
-            spare_core: false,
+            free_core: false,
             reserved: [0; 5],
         }
     }
 
-    /// The same with [`RequestHead::spare_core`] as given.
+    /// The same with [`RequestHead::free_core`] as given.
     #[must_use]
-    pub const fn with_spare_core(self, spare_core: bool) -> Self {
-        Self { spare_core, ..self }
+    pub const fn with_free_core(self, free_core: bool) -> Self {
+        Self { free_core, ..self }
     }
 
     /// The frame's payload. A `traceparent` longer than [`MAX_TRACEPARENT_BYTES`] is not a valid one and is left out.
@@ -101,7 +101,7 @@ impl RequestHead {
         let mut payload = Vec::with_capacity(REQUEST_HEAD_BYTES + text.len());
         payload.extend_from_slice(&self.deadline_unix_us.to_le_bytes());
         payload.extend_from_slice(&(self.trigger as u16).to_le_bytes());
-        payload.push(u8::from(self.spare_core));
+        payload.push(u8::from(self.free_core));
         payload.extend_from_slice(&self.reserved);
         payload.extend_from_slice(text.as_bytes());
         payload
@@ -118,12 +118,12 @@ impl RequestHead {
         if text.len() > MAX_TRACEPARENT_BYTES {
             return Err(HeadError::Length(payload.len()));
         }
-        let [d0, d1, d2, d3, d4, d5, d6, d7, t0, t1, spare_core, ..] = *head;
+        let [d0, d1, d2, d3, d4, d5, d6, d7, t0, t1, free_core, ..] = *head;
         let deadline = u64::from_le_bytes([d0, d1, d2, d3, d4, d5, d6, d7]);
         let trigger = Trigger::try_from(u16::from_le_bytes([t0, t1]))?;
         let text = str::from_utf8(text).map_err(|_| HeadError::TraceParent)?;
         Ok((
-            Self::new(deadline, trigger).with_spare_core(spare_core != 0),
+            Self::new(deadline, trigger).with_free_core(free_core != 0),
             (!text.is_empty()).then_some(text),
         ))
     }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_request_head_survives_its_bytes() {
         let head = RequestHead::new(0x1122_3344_5566_7788, Trigger::Schedule);
-        let busy = head.with_spare_core(true);
+        let busy = head.with_free_core(true);
         assert_eq!(RequestHead::decode(&busy.encode(None)), Ok((busy, None)));
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         assert_eq!(

@@ -61,9 +61,9 @@ impl Receiver {
         self.broken.is_some() || self.ring.available() != Ok(0)
     }
 
-    /// Whether the peer's bell must be rung: asked after releasing, once for any number of frames. It takes the peer's
+    /// Whether to ring the peer's bell: asked after releasing, once for any number of frames. It takes the peer's
     /// announcement, so it answers `true` once per sleep.
-    #[must_use = "the peer sleeps on if its bell is not rung"]
+    #[must_use = "the peer sleeps on unless its bell rings"]
     #[inline]
     pub fn bell_needed(&mut self) -> bool {
         self.ring.take_producer_waiting()

@@ -63,7 +63,7 @@ pub struct Endpoint {
     pub tx: Sender,
     /// Receives from the peer.
     pub rx: Receiver,
-    /// For how long to look before sleeping, as the host has set it.
+    /// Spin time before sleeping, as the host has set it.
     pub busy_poll: Duration,
     /// When the worker took the request and its handler ran: written by the worker, read by the host.
     pub stamps: StampLine,

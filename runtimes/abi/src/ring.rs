@@ -124,7 +124,7 @@ impl<C: Deref<Target = RingControl>> Producer<C> {
         self.unannounced = true;
     }
 
-    /// Takes the consumer's announcement that it sleeps: after `true`, its bell must be rung. A sleeping consumer has
+    /// Takes the consumer's announcement that it sleeps: after `true`, ring its bell. A sleeping consumer has
     /// seen everything published before its last check, so this checks only what was published since.
     #[inline]
     pub fn take_consumer_waiting(&mut self) -> bool {
@@ -239,7 +239,7 @@ impl<C: Deref<Target = RingControl>> Consumer<C> {
         }
     }
 
-    /// Takes the producer's announcement that it sleeps: after `true`, its bell must be rung. A sleeping producer has
+    /// Takes the producer's announcement that it sleeps: after `true`, ring its bell. A sleeping producer has
     /// seen the position published before its last check, so this checks only if it has changed since.
     #[inline]
     pub fn take_producer_waiting(&mut self) -> bool {

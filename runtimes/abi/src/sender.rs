@@ -100,9 +100,9 @@ impl Sender {
         Ok(Some(piece.len()))
     }
 
-    /// Whether the peer's bell must be rung: asked after sending, once for any number of frames. It takes the peer's
+    /// Whether to ring the peer's bell: asked after sending, once for any number of frames. It takes the peer's
     /// announcement, so it answers `true` once per sleep.
-    #[must_use = "the peer sleeps on if its bell is not rung"]
+    #[must_use = "the peer sleeps on unless its bell rings"]
     #[inline]
     pub fn bell_needed(&mut self) -> bool {
         self.ring.take_consumer_waiting()

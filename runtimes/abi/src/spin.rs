@@ -32,7 +32,7 @@ pub const SHARE_PERCENT: u32 = 80;
 const SHARE_SAVED: Duration = Duration::from_millis(20);
 /// What a side may earn ahead, in longest looks: how many looks in vain a good history pays for.
 const SAVED_LOOKS: i64 = 8;
-/// What it may owe, in longest looks: how much has to be earned again before it looks every time.
+/// Largest debt, in longest spins: this much must be earned before it spins every time again.
 const OWED_LOOKS: i64 = 1;
 
 /// How a look went.
@@ -82,7 +82,7 @@ impl AdaptiveSpin {
         self.allowed = allowed;
     }
 
-    /// For how long to look now. `None`: sleep at once. The clock is asked only if it matters.
+    /// How long to spin now. `None`: sleep at once. Reads the clock only if it matters.
     pub fn budget(&mut self, now: impl FnOnce() -> Instant) -> Option<Duration> {
         if self.limit.is_zero() || !self.allowed {
             return None;

@@ -34,7 +34,7 @@ pub struct Stamps {
 pub struct StampLine {
     /// The worker's own timestamps of the current request.
     current: *const StampWords,
-    /// Of the last answer: on the line of the head of the ring worker → host.
+    /// Stamps of the last response, on the cache line of the worker → host ring's head.
     answered: Control,
     /// The worker's copy of the request's, so that it reads nothing back from shared memory.
     stamps: Stamps,
@@ -106,7 +106,7 @@ impl StampLine {
         self.answered.head.0.stamps.read()
     }
 
-    /// What the worker says of a request that it has not answered; its end is not known. For the host, as above.
+    /// What the worker says of a request that it has not answered yet; the end is unknown. For the host, as above.
     #[must_use]
     pub fn unanswered(&self) -> Stamps {
         self.current().read()

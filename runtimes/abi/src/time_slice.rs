@@ -1,9 +1,9 @@
-//! Turns on the processors, for the two sides of a busy channel.
+//! Short time slices for the two sides of a busy channel.
 //!
 //! Where more wants to run than there are processors, the kernel deals them out in slices of some milliseconds by default:
 //! a server thread that was woken by an answer may wait for that long behind another function's instance, and the other
 //! way round. What a request needs of either side are tens of microseconds. A thread that asks for short slices
-//! is given its turns sooner and not more of them (EEVDF: a shorter request has the earlier deadline; Stoica and
+//! runs sooner, but not longer (EEVDF: a shorter request has the earlier deadline; Stoica and
 //! Abdel-Wahab, "Earliest Eligible Virtual Deadline First", 1995; `sched_runtime` in sched_setattr(2) from Linux 6.12 on,
 //! without effect before).
 //!
@@ -21,6 +21,19 @@ const SLICE_NS: u64 = 100_000;
 /// # Errors
 /// The kernel refused; the thread is unchanged.
 pub fn take_short_time_slices() -> io::Result<()> {
+    take_slices(0)
+}
+
+/// The same; threads that this one starts get neither these nor a higher priority that it may have then
+/// (`SCHED_RESET_ON_FORK` in sched(7)).
+///
+/// # Errors
+/// The kernel refused; the thread is unchanged.
+pub fn take_short_time_slices_alone() -> io::Result<()> {
+    take_slices(libc::SCHED_FLAG_RESET_ON_FORK as u64)
+}
+
+fn take_slices(flags: u64) -> io::Result<()> {
     // SAFETY: a C struct of integers, for which zero is a valid value.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     let size = size_of::<libc::sched_attr>();
@@ -33,6 +46,7 @@ pub fn take_short_time_slices() -> io::Result<()> {
         return Ok(());
     }
     attributes.sched_runtime = SLICE_NS;
+    attributes.sched_flags |= flags;
     // SAFETY: the kernel reads as many bytes as `size` in it says, which sched_getattr has set to what it wrote.
     let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     if set != 0 {
@@ -65,6 +79,19 @@ mod tests {
             assert_eq!(policy, libc::SCHED_OTHER as u32);
             // Kernels before 6.12 do not tell, and do not take it.
             assert!(slice == 0 || slice == SLICE_NS, "{slice} ns");
+        })
+        .join()
+        .expect("no panic");
+    }
+
+    #[test]
+    fn what_a_thread_starts_gets_none_of_it() {
+        std::thread::spawn(|| {
+            let default = scheduled().1;
+            take_short_time_slices_alone().expect("allowed for oneself");
+            assert!([0, SLICE_NS].contains(&scheduled().1));
+            let child = std::thread::spawn(scheduled).join().expect("no panic");
+            assert_eq!(child, (libc::SCHED_OTHER as u32, default));
         })
         .join()
         .expect("no panic");

@@ -237,7 +237,7 @@ fn next(state: &mut u64) -> u64 {
     *state
 }
 
-/// Scribbles over everything the worker can reach, mostly near the truth, until told to stop.
+/// Scribbles over everything the worker can reach, mostly near the truth, until stopped.
 fn scribble(peer: &Peer, stop: &AtomicBool, mut state: u64) {
     while !stop.load(Ordering::Relaxed) {
         let mut script = [0; 64];

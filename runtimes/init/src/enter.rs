@@ -108,3 +108,47 @@ pub fn settle(sizes: Sizes) -> Result<(), JailError> {
     .map_err(JailError::mount("making all mounts private"))?;
     sizes.apply(|path, flags, options| rustix::mount::mount_remount(path, flags, options))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn each_file_system_has_its_size_and_as_many_files_as_pages() {
+        let seen = RefCell::new(Vec::new());
+        let sizes = Sizes {
+            tmp: 16 << 20,
+            shm: 2 * PAGE,
+        };
+        sizes
+            .apply(|path, flags, options| {
+                let options = options.to_str().expect("text").to_owned();
+                let executable = !flags.contains(MountFlags::NOEXEC);
+                assert!(flags.contains(MountFlags::NOSUID | MountFlags::NODEV));
+                seen.borrow_mut()
+                    .push((path.to_owned(), executable, options));
+                Ok(())
+            })
+            .expect("mounted");
+        let expected = [
+            ("tmp", true, "mode=1777,size=16777216,nr_inodes=4096"),
+            ("dev/shm", false, "mode=1777,size=8192,nr_inodes=2"),
+        ];
+        let expected =
+            expected.map(|(path, executable, options)| (path.into(), executable, options.into()));
+        assert_eq!(seen.into_inner(), expected);
+    }
+
+    #[test]
+    fn a_file_system_that_cannot_be_mounted_is_named() {
+        let refused = Sizes::PREWARMED
+            .apply(|path, _, _| match path {
+                "tmp" => Ok(()),
+                _ => Err(rustix::io::Errno::PERM),
+            })
+            .expect_err("refused");
+        assert!(refused.to_string().contains("/dev/shm"), "{refused}");
+    }
+}

@@ -2,9 +2,12 @@
 //! text and lists preceded by their length. Whatever is read is checked against what is there: a length is never
 //! believed, nothing is allocated for it ahead, and nothing may be left over.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::net::{IpAddr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why bytes are not what they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -91,7 +94,7 @@ macro_rules! number {
     )*};
 }
 
-number!(u8, u32, u64, i32);
+number!(u8, u16, u32, u64, u128, i32);
 
 impl Fields for bool {
     fn write(&self, to: &mut Vec<u8>) {
@@ -120,15 +123,25 @@ impl Fields for String {
     }
 }
 
-impl Fields for PathBuf {
+impl Fields for OsString {
     fn write(&self, to: &mut Vec<u8>) {
-        write_length(self.as_os_str().len(), to);
-        to.extend_from_slice(self.as_os_str().as_bytes());
+        write_length(self.len(), to);
+        to.extend_from_slice(self.as_bytes());
     }
 
     fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
         let length = length(from)?;
-        Ok(Path::new(OsStr::from_bytes(take(from, length)?)).to_owned())
+        Ok(OsStr::from_bytes(take(from, length)?).to_owned())
+    }
+}
+
+impl Fields for PathBuf {
+    fn write(&self, to: &mut Vec<u8>) {
+        self.clone().into_os_string().write(to);
+    }
+
+    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
+        Ok(OsString::read(from)?.into())
     }
 }
 
@@ -156,7 +169,7 @@ impl<T: Fields> Fields for Vec<T> {
     fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
         let mut all = Self::new();
         for _ in 0..length(from)? {
-            // Each takes a byte at least, so that the bytes that there are bound the list.
+            // Each element takes at least one byte, so the remaining bytes bound the list.
             if from.is_empty() {
                 return Err(FieldError::Short);
             }
@@ -177,6 +190,45 @@ impl<A: Fields, B: Fields> Fields for (A, B) {
     }
 }
 
+impl<T: Fields> Fields for RangeInclusive<T> {
+    fn write(&self, to: &mut Vec<u8>) {
+        self.start().write(to);
+        self.end().write(to);
+    }
+
+    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
+        Ok(T::read(from)?..=T::read(from)?)
+    }
+}
+
+/// As microseconds.
+impl Fields for Duration {
+    fn write(&self, to: &mut Vec<u8>) {
+        u64::try_from(self.as_micros())
+            .unwrap_or(u64::MAX)
+            .write(to);
+    }
+
+    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
+        Ok(Self::from_micros(u64::read(from)?))
+    }
+}
+
+/// IPv4 addresses as IPv6 has them (`::ffff:0:0/96`).
+impl Fields for IpAddr {
+    fn write(&self, to: &mut Vec<u8>) {
+        let v6 = match self {
+            Self::V4(v4) => v4.to_ipv6_mapped(),
+            Self::V6(v6) => *v6,
+        };
+        v6.to_bits().write(to);
+    }
+
+    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
+        Ok(Ipv6Addr::from_bits(u128::read(from)?).to_canonical())
+    }
+}
+
 /// [`Fields`] of a structure: its fields, in this order.
 #[macro_export]
 macro_rules! fields_of {
@@ -188,6 +240,37 @@ macro_rules! fields_of {
 
             fn read(from: &mut &[u8]) -> Result<Self, $crate::fields::FieldError> {
                 Ok(Self { $($field: $crate::fields::Fields::read(from)?),* })
+            }
+        }
+    };
+}
+
+/// [`Fields`] of an enumeration: the number of the variant, one byte, and then its fields, in this order.
+#[macro_export]
+macro_rules! variants_of {
+    ($type:ty {
+        $($kind:literal => $variant:ident $(($($item:ident),*))? $({ $($field:ident),* })?,)*
+    }) => {
+        impl $crate::fields::Fields for $type {
+            fn write(&self, to: &mut Vec<u8>) {
+                match self {
+                    $(Self::$variant $(($($item),*))? $({ $($field),* })? => {
+                        $crate::fields::Fields::write(&($kind as u8), to);
+                        $($($crate::fields::Fields::write($item, to);)*)?
+                        $($($crate::fields::Fields::write($field, to);)*)?
+                    })*
+                }
+            }
+
+            fn read(from: &mut &[u8]) -> Result<Self, $crate::fields::FieldError> {
+                Ok(match <u8 as $crate::fields::Fields>::read(from)? {
+                    $($kind => {
+                        $($(let $item = $crate::fields::Fields::read(from)?;)*)?
+                        $($(let $field = $crate::fields::Fields::read(from)?;)*)?
+                        Self::$variant $(($($item),*))? $({ $($field),* })?
+                    })*
+                    kind => return Err($crate::fields::FieldError::Kind(kind)),
+                })
             }
         }
     };

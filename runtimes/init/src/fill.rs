@@ -118,7 +118,7 @@ impl Filling {
             let _ = rustix::thread::sched_setaffinity(None, &elsewhere);
             fill()
         };
-        let helpers = (elsewhere.count() as usize).min(pieces.worth());
+        let helpers = (elsewhere.count() as usize).min(pieces.useful_helpers());
         thread::scope(|scope| {
             let helpers: Vec<_> = (0..helpers)
                 .map_while(|_| {
@@ -160,7 +160,7 @@ fn other_processors() -> CpuSet {
     processors
 }
 
-/// A part of what is to be filled.
+/// A piece of memory to fill.
 #[derive(Debug)]
 struct Piece {
     /// Address in the process.
@@ -180,7 +180,7 @@ struct Pieces<'a> {
 
 impl Pieces<'_> {
     /// How many helpers pay.
-    fn worth(&self) -> usize {
+    fn useful_helpers(&self) -> usize {
         let bytes: u64 = self.all.iter().map(|piece| piece.length).sum();
         (bytes / BYTES_EACH).min(HELPERS) as usize
     }

@@ -111,3 +111,67 @@ impl RestoreGate {
         pipe.write_all(&first)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A directory with an image's place in it, and what CRIU's end makes readable.
+    fn place() -> (tempfile::TempDir, String, OwnedFd, OwnedFd) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let image = dir.path().join(IMAGE);
+        fs::create_dir_all(image.join(FILES)).expect("made");
+        let private = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, image.join(FIRST), FileType::Fifo, private, 0).expect("a pipe");
+        let path = dir.path().to_str().expect("UTF-8").to_owned();
+        let (ended, end) = rustix::pipe::pipe().expect("a pipe");
+        (dir, path, ended, end)
+    }
+
+    #[test]
+    fn a_reader_gets_the_first_file_when_the_gate_opens() {
+        let (_dir, path, ended, _end) = place();
+        let fifo = format!("{path}/{IMAGE}/{FIRST}");
+        let (sender, read) = mpsc::channel();
+        let criu = std::thread::spawn(move || {
+            let mut content = Vec::new();
+            File::open(fifo)
+                .expect("open")
+                .read_to_end(&mut content)
+                .expect("read");
+            sender.send(content).expect("awaited");
+        });
+        let gate = RestoreGate::reached(&path, &ended).expect("no error");
+        let gate = gate.expect("the reader has come");
+        assert!(read.try_recv().is_err(), "it waits");
+        fs::write(format!("{}/{FIRST}", files(&path)), b"inventory").expect("written");
+        gate.open(&path).expect("written");
+        assert_eq!(read.recv().expect("content"), b"inventory");
+        criu.join().expect("ended");
+    }
+
+    #[test]
+    fn a_criu_that_has_ended_never_comes() {
+        let (_dir, path, ended, end) = place();
+        drop(end);
+        assert!(
+            RestoreGate::reached(&path, &ended)
+                .expect("no error")
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn an_inventory_that_would_block_the_pipe_is_refused() {
+        let (_dir, path, _ended, _end) = place();
+        fs::write(format!("{}/{FIRST}", files(&path)), [0; MAX_FIRST + 1]).expect("written");
+        let gate = RestoreGate(File::create("/dev/null").expect("opened"));
+        assert!(gate.open(&path).is_err());
+        let gate = RestoreGate(File::create("/dev/null").expect("opened"));
+        fs::write(format!("{}/{FIRST}", files(&path)), [0; MAX_FIRST]).expect("written");
+        gate.open(&path).expect("as long as a pipe takes");
+    }
+}

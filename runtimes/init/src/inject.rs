@@ -27,7 +27,7 @@ const SCRATCH: u64 = 2 * 4096 * 8 + 4096;
 /// `MAP_DROPPABLE` (Linux 6.11 and later).
 const MAP_DROPPABLE: libc::c_int = 0x08;
 
-/// Has `work` done to a stopped process, which stays stopped.
+/// Runs `work` on a stopped process, which stays stopped.
 pub fn with_stopped(pid: Pid, work: impl FnOnce(&Stopped<'_>) -> io::Result<()>) -> io::Result<()> {
     let traced = Traced::seize(pid)?;
     let saved = traced.registers()?;
@@ -164,7 +164,7 @@ impl Traced {
             .map(drop)
     }
 
-    /// Has the process make one system call, with the code that was put where it stands.
+    /// Has the process make one system call, using the code placed at its instruction pointer.
     fn call(&self, saved: &arch::Registers, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
         let mut registers = *saved;
         arch::prepare(&mut registers, number, arguments);

@@ -112,7 +112,7 @@ fn jail(control: &OwnedFd, slot: OwnedFd) -> Result<(), JailError> {
     // ---- PID 1: root inside the sandbox only ----
     drop(map);
     if mapped.read(&mut [0]).map_err(JailError::Control)? == 0 {
-        return Ok(()); // stage 0 failed, and has told the server so
+        return Ok(()); // stage 0 failed and reported it
     }
     drop(mapped);
     let prewarmed = prewarmed.map(Prewarmed::inside);

@@ -14,7 +14,6 @@ pub mod fields;
 pub mod wire;
 
 use criu::{CriuProgram, RestoreSpec};
-use fields::{FieldError, Fields};
 
 /// First datagram to init: comes with the descriptors of [`START_FDS`].
 pub const START: u8 = b'S';
@@ -49,7 +48,7 @@ pub struct JailSpec {
     pub runtime_dir: PathBuf,
     /// Directory name below `/opt/hearth`.
     pub runtime_name: String,
-    /// The CRIU by which the template is to be dumped or restored. For a dump, the root holds its notes on the kernel.
+    /// The CRIU that dumps or restores the template. For a dump, the root contains its notes on the kernel.
     pub criu: Option<CriuProgram>,
     /// Existing host directory for a restoring CRIU: its log goes to [`criu::WORK`] in it, and the image of a
     /// pre-warmed sandbox is mounted on [`criu::IMAGE`].
@@ -142,42 +141,13 @@ pub enum Report {
     },
 }
 
-impl Fields for Report {
-    fn write(&self, to: &mut Vec<u8>) {
-        match self {
-            Self::Spawned { pid } => (0_u8, *pid).write(to),
-            Self::Prewarmed => 1_u8.write(to),
-            Self::Ready { control_inode } => (2_u8, *control_inode).write(to),
-            Self::Failed { step, detail } => {
-                3_u8.write(to);
-                step.write(to);
-                detail.write(to);
-            }
-            Self::TemplateEnded { code, signal } => (4_u8, (*code, *signal)).write(to),
-        }
-    }
-
-    fn read(from: &mut &[u8]) -> Result<Self, FieldError> {
-        Ok(match u8::read(from)? {
-            0 => Self::Spawned {
-                pid: Fields::read(from)?,
-            },
-            1 => Self::Prewarmed,
-            2 => Self::Ready {
-                control_inode: Fields::read(from)?,
-            },
-            3 => Self::Failed {
-                step: Fields::read(from)?,
-                detail: Fields::read(from)?,
-            },
-            4 => Self::TemplateEnded {
-                code: Fields::read(from)?,
-                signal: Fields::read(from)?,
-            },
-            other => return Err(FieldError::Kind(other)),
-        })
-    }
-}
+variants_of!(Report {
+    0 => Spawned { pid },
+    1 => Prewarmed,
+    2 => Ready { control_inode },
+    3 => Failed { step, detail },
+    4 => TemplateEnded { code, signal },
+});
 
 /// What `hearth-init probe` prints on its standard output: one entry for each thing the sandbox needs.
 #[derive(Debug, Clone)]

@@ -177,3 +177,76 @@ fn receive_function(control: &OwnedFd) -> Result<Option<Assignment>, JailError> 
         Assignment::from_bytes(&bytes).map_err(|error| JailError::Spec(error.to_string()))?;
     Ok(Some(function))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let flags = SocketFlags::CLOEXEC;
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).expect("a pair")
+    }
+
+    /// A file with this content, read from its beginning.
+    fn file(content: &[u8]) -> OwnedFd {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(content).expect("written");
+        std::io::Seek::rewind(&mut file).expect("at its beginning");
+        file.into()
+    }
+
+    #[test]
+    fn the_second_counts_more() {
+        let ((first, ours), (second, theirs)) = (pair(), pair());
+        wire::send(&ours, b"x", &[]).expect("sent");
+        assert!(wait_for(&first, &second).expect("woken") == Woken::First);
+        // Whether it says something or ends.
+        drop(theirs);
+        assert!(wait_for(&first, &second).expect("woken") == Woken::Second);
+    }
+
+    #[test]
+    fn a_server_that_is_gone_sends_no_function() {
+        let (control, server) = pair();
+        drop(server);
+        assert!(receive_function(&control).expect("no error").is_none());
+    }
+
+    #[test]
+    fn only_an_assignment_is_a_function() {
+        let (control, server) = pair();
+        let garbage = file(b"garbage");
+        let wrong: [(&[u8], usize); 4] =
+            [(b"?", 1), (&[ASSIGN, 0], 1), (&[ASSIGN], 0), (&[ASSIGN], 2)];
+        for (order, descriptors) in wrong {
+            wire::send(&server, order, &vec![garbage.as_fd(); descriptors]).expect("sent");
+            let refused = receive_function(&control).expect_err("not an assignment");
+            assert!(
+                refused.to_string().contains("not an assignment"),
+                "{refused}"
+            );
+        }
+        // The right order, about something else.
+        wire::send(&server, &[ASSIGN], &[garbage.as_fd()]).expect("sent");
+        let refused = receive_function(&control).expect_err("malformed");
+        assert!(matches!(refused, JailError::Spec(_)), "{refused}");
+    }
+
+    #[test]
+    fn what_pid_1_learns_fits_its_buffer() {
+        let settled = Settled {
+            hostname: "h".repeat(63),
+            sizes: Sizes::from_bytes(&(u64::MAX, u64::MAX).to_bytes()).expect("two numbers"),
+            code: (u64::MAX, u64::MAX),
+            network: true,
+        };
+        let bytes = settled.to_bytes();
+        assert!(bytes.len() <= MAX_SETTLED, "{} bytes", bytes.len());
+        let read = Settled::from_bytes(&bytes).expect("as written");
+        assert_eq!((read.hostname, read.code), (settled.hostname, settled.code));
+        assert!(Settled::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+    }
+}

@@ -50,7 +50,7 @@ pub fn changed(
     Ok(out)
 }
 
-/// A message with other numbers in these fields. A field that it has not is not added.
+/// A message with new numbers in these fields. Does not add missing fields.
 pub fn with_numbers(message: &[u8], numbers: &[(u32, u64)]) -> io::Result<Vec<u8>> {
     changed(message, |field, _| {
         let new = numbers.iter().find(|(number, _)| *number == field);

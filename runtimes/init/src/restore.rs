@@ -269,7 +269,7 @@ fn wait_for(child: Pid) -> Result<Option<i32>, JailError> {
     Ok(ended.and_then(|(_, status)| status.exit_status()))
 }
 
-/// The CRIU that a sandbox is to be restored with, and its directory.
+/// The CRIU that restores a sandbox, and its directory.
 fn criu_of(spec: &JailSpec) -> Result<(&CriuProgram, &Path), JailError> {
     match (&spec.criu, &spec.criu_dir) {
         (Some(program), Some(dir)) => Ok((program, dir)),

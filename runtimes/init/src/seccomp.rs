@@ -20,7 +20,7 @@ mod programs {
     include!(concat!(env!("OUT_DIR"), "/programs.rs"));
 }
 
-/// Both programs, in the order in which they have to be installed.
+/// Both programs, in the order in which to install them.
 pub const FILTERS: [&[sock_filter]; 2] = [&programs::ENOSYS, &programs::ALLOW];
 
 /// Installs the filters permanently in this thread and thereby in all its children. Sets `no_new_privs`.

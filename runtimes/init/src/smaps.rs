@@ -1,4 +1,6 @@
 //! The mappings of another process, as the kernel lists them (proc_pid_smaps(5)).
+//!
+//! Not parsed by `procfs-core`: it drops the flags `dp` and `sl`, which it does not know and a restore has to set again.
 
 use std::fs;
 use std::io;

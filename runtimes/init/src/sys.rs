@@ -71,8 +71,7 @@ pub fn seal_mount(mount: &OwnedFd) -> io::Result<()> {
         propagation: 0,
         user_namespace: 0,
     };
-    // SAFETY: the kernel reads an empty path and as many bytes of `attributes` as it is told, both of which outlive the
-    // call.
+    // SAFETY: the kernel reads an empty path and the given number of bytes of `attributes`, which outlive the call.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,

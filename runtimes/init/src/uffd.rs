@@ -63,7 +63,7 @@ impl Missing {
         Ok(Self(fd))
     }
 
-    /// Names a mapping of the process that is to be filled.
+    /// Registers a mapping of the process to fill.
     pub fn register(&self, mapping: &Range<u64>) -> io::Result<()> {
         let mut register = Register {
             start: mapping.start,

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
 };
 
@@ -37,6 +37,17 @@ pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Resu
 /// # Errors
 /// Whatever `recvmsg(2)` says, `EAGAIN` included.
 pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    receive_some(socket, buffer).map(|(length, fds, _)| (length, fds))
+}
+
+/// The same, and whether there were more descriptors than were free here.
+///
+/// # Errors
+/// As [`receive`].
+pub fn receive_some(
+    socket: impl AsFd,
+    buffer: &mut [u8],
+) -> io::Result<(usize, Vec<OwnedFd>, bool)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let message = rustix::io::retry_on_intr(|| {
@@ -53,7 +64,8 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Vec<O
             fds.extend(rights);
         }
     }
-    Ok((message.bytes, fds))
+    let were_more = message.flags.contains(ReturnFlags::CTRUNC);
+    Ok((message.bytes, fds, were_more))
 }
 
 #[cfg(test)]

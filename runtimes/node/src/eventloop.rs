@@ -84,12 +84,12 @@ struct Watch {
     env: Env,
     event_loop: *mut UvLoop,
     on_dry: FunctionRef<FnArgs<(u32,)>, ()>,
-    /// Turns in a row in which the loop had nothing left to do.
-    turns: u32,
+    /// Consecutive rounds in which the loop had nothing left to do.
+    rounds: u32,
 }
 
-/// Keeps the event loop going, and calls `on_dry` in each of its turns that has nothing else to do (no timer, no socket,
-/// no request to the thread pool), with the number of such turns in a row. What `on_dry` does not begin, the loop then
+/// Keeps the event loop going, and calls `on_dry` in each round that has nothing else to do (no timer, no socket,
+/// no request to the thread pool), with the number of such rounds in a row. What `on_dry` does not begin, the loop then
 /// waits for without end. Called once.
 #[napi]
 pub fn watch_event_loop(env: Env, on_dry: Function<'_, FnArgs<(u32,)>, ()>) -> napi::Result<()> {
@@ -98,7 +98,7 @@ pub fn watch_event_loop(env: Env, on_dry: Function<'_, FnArgs<(u32,)>, ()>) -> n
         env,
         event_loop,
         on_dry: on_dry.create_ref()?,
-        turns: 0,
+        rounds: 0,
     });
     // SAFETY: the handle gets as many bytes as libuv asks for, aligned for any of its fields, and is never freed; neither
     // is what its data points to. The loop is this environment's, and this is its thread.
@@ -126,10 +126,10 @@ unsafe extern "C" fn on_prepare(handle: *mut UvHandle) {
         (watch, alive)
     };
     if alive {
-        watch.turns = 0;
+        watch.rounds = 0;
         return;
     }
-    watch.turns = watch.turns.saturating_add(1);
+    watch.rounds = watch.rounds.saturating_add(1);
     let mut scope = ptr::null_mut();
     // SAFETY: the environment lives as long as its loop runs; the scope is closed below, after the values made in it.
     if unsafe { napi_sys::napi_open_handle_scope(watch.env.raw(), &mut scope) }
@@ -139,7 +139,7 @@ unsafe extern "C" fn on_prepare(handle: *mut UvHandle) {
     }
     if let Ok(on_dry) = watch.on_dry.borrow_back(&watch.env) {
         // It only schedules; there is no one to report an error to.
-        let _ = on_dry.call((watch.turns,).into());
+        let _ = on_dry.call((watch.rounds,).into());
     }
     // SAFETY: opened above, and no value of it is used any more.
     unsafe { napi_sys::napi_close_handle_scope(watch.env.raw(), scope) };

@@ -1,79 +1,25 @@
 //! The HTTP trigger through the channel: events with bodies, responses whole and streamed.
 #![deny(unsafe_code)]
 
-use hearth_testkit::worker::{Answer, Instance, boot};
-use serde_json::{Value, json};
-
-fn exchange(instance: &mut Instance, event: &Value, body: &[u8]) -> (Value, Vec<u8>) {
-    match instance.http(event, body).answer {
-        Answer::Http(head, body) => (head, body),
-        other => panic!("no response: {other:?}"),
-    }
-}
-
-fn error_type(instance: &mut Instance, event: &Value) -> Value {
-    match instance.http(event, b"").answer {
-        Answer::Error(error) => error["errorType"].clone(),
-        other => panic!("no error: {other:?}"),
-    }
-}
+use hearth_testkit::worker::{Answer, boot, contract};
+use serde_json::json;
 
 #[test]
 fn a_bare_value_is_a_json_body() {
-    let mut template = boot("export const handler = (event) => event;\n");
-    let mut instance = template.fork();
-    let typed = json!({"headers": {"content-type": "text/plain; charset=utf-8"}});
-    let cases = [
-        (
-            json!({"n": 1}),
-            "",
-            json!({"n": 1, "isBase64Encoded": false}),
-        ),
-        (
-            typed.clone(),
-            "grüß",
-            json!({"headers": typed["headers"], "body": "grüß", "isBase64Encoded": false}),
-        ),
-        (
-            json!({}),
-            "abc",
-            json!({"body": "YWJj", "isBase64Encoded": true}),
-        ),
-    ];
-    for (event, body, expected) in cases {
-        let (head, answer) = exchange(&mut instance, &event, body.as_bytes());
-        assert_eq!(
-            head,
-            json!({"statusCode": 200, "headers": [["content-type", "application/json"]]})
-        );
-        assert_eq!(
-            serde_json::from_slice::<Value>(&answer).expect("JSON"),
-            expected
-        );
-    }
+    contract::check_bare_values("export const handler = (event) => event;\n");
 }
 
 #[test]
 fn a_response_is_passed_on() {
-    let source = r#"
+    contract::check_response(
+        r#"
 export const handler = async () => {
   console.log("served");
   return { statusCode: 201, headers: { "X-A": 1, "Content-Type": "image/png" }, cookies: ["a=1", "b=2"],
            body: "iVBORw==", isBase64Encoded: true };
 };
-"#;
-    let mut template = boot(source);
-    let mut instance = template.fork();
-    let reply = instance.http(&json!({}), b"");
-    let headers = json!([
-        ["X-A", "1"],
-        ["Content-Type", "image/png"],
-        ["set-cookie", "a=1"],
-        ["set-cookie", "b=2"]
-    ]);
-    let head = json!({"statusCode": 201, "headers": headers});
-    assert_eq!(reply.answer, Answer::Http(head, b"\x89PNG".to_vec()));
-    assert_eq!(reply.stdout, "served\n");
+"#,
+    );
 }
 
 #[test]
@@ -125,11 +71,8 @@ export const handler = async ({ name }) => {
             "{name}"
         );
     }
-    assert_eq!(
-        exchange(&mut instance, &json!({"name": "none"}), b"").1,
-        b""
-    );
-    let (_, body) = exchange(&mut instance, &json!({"name": "large"}), b"");
+    assert_eq!(instance.respond(&json!({"name": "none"}), b"").1, b"");
+    let (_, body) = instance.respond(&json!({"name": "large"}), b"");
     assert_eq!(body.len(), 10_000_000);
     assert!(
         body.chunks(100_000)
@@ -155,49 +98,14 @@ export const handler = async ({ name }) => {
 
 #[test]
 fn an_invalid_response_is_an_error() {
-    let mut template = boot("export const handler = async (event) => event.r;\n");
-    let mut instance = template.fork();
-    let responses = [
-        json!({"statusCode": "abc"}),
-        json!({"statusCode": 99}),
-        json!({"statusCode": true}),
-        json!({"statusCode": 200, "headers": []}),
-        json!({"statusCode": 200, "headers": {"a b": "c"}}),
-        json!({"statusCode": 200, "headers": {"a": "b\r\nc: d"}}),
-        json!({"statusCode": 200, "headers": {"a": {}}}),
-        json!({"statusCode": 200, "headers": {"a": "x".repeat(70_000)}}),
-        json!({"statusCode": 200, "cookies": "a=b"}),
-        json!({"statusCode": 200, "body": "%%%=", "isBase64Encoded": true}),
-        json!({"statusCode": 200, "body": {}, "isBase64Encoded": true}),
-        json!({"statusCode": 200, "isBase64Encoded": "yes"}),
-    ];
-    for response in responses {
-        assert_eq!(
-            error_type(&mut instance, &json!({"r": response})),
-            "Runtime.InvalidResponse",
-            "{response}"
-        );
-    }
-    let (_, body) = exchange(
-        &mut instance,
-        &json!({"r": {"statusCode": 200, "body": {"a": [1]}}}),
-        b"",
-    );
-    assert_eq!(body, br#"{"a":[1]}"#);
+    contract::check_invalid_responses("export const handler = async (event) => event.r;\n");
 }
 
 #[test]
 fn large_bodies_go_both_ways() {
-    let source = r#"
+    contract::check_large_bodies(
+        r#"
 export const handler = async (event) => ({ statusCode: 200, body: Buffer.from(event.body, "base64").reverse() });
-"#;
-    let mut template = boot(source);
-    let mut instance = template.fork();
-    let body: Vec<u8> = (0..20_000_000_u32).map(|n| (n % 251) as u8).collect();
-    let (head, answer) = exchange(&mut instance, &json!({}), &body);
-    assert_eq!(
-        head["headers"],
-        json!([["content-type", "application/octet-stream"]])
+"#,
     );
-    assert!(answer.iter().eq(body.iter().rev()));
 }

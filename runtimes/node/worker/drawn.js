@@ -115,8 +115,8 @@ function begin(codeDir) {
   };
 }
 
-/** In the template, after the import. Returns what is to be told the server: how many bytes, how many of them are renewed, and
- * where they were drawn first; null when there were none. `gc` collects all garbage. */
+/** In the template, after the import. Returns the report for the server: how many bytes, how many of them are renewed, and
+ * where they were drawn first; null if there were none. `gc` collects all garbage. */
 async function end(gc) {
   restore();
   if (fills.length > 0) {

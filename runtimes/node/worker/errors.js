@@ -20,7 +20,7 @@ class Fault extends Error {
   }
 }
 
-/** The report of whatever was thrown. Never throws: what cannot be told (a failing getter) is left out. */
+/** The report of whatever was thrown. Never throws: leaves out what it cannot read (a failing getter). */
 function describe(thrown) {
   try {
     return {

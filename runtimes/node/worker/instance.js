@@ -10,32 +10,23 @@ const { Writable } = require("node:stream");
 // Its own: tests replace the global one.
 const { setImmediate } = require("node:timers");
 const { inspect } = require("node:util");
-const awslambda = require("./awslambda.js");
-const errors = require("./errors.js");
 const hooks = require("./hooks.js");
-const http = require("./http.js");
 const native = require("./native.js");
-const payload = require("./payload.js");
 const renewal = require("./renewal.js");
 const { Context, announceStream } = require("./context.js");
-const { Fault } = errors;
-
-// `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value, as an invoke is.
-const TRIGGER_HTTP = 2;
+const { Fault } = require("./errors.js");
+const { Invocation } = require("./invocation.js");
 
 // Exit status of an instance that could not start.
 const EXIT_START_FAILED = 1;
 
-// Turns of the event loop without anything to do after which an invocation is over.
-const DRY_TURNS = 3;
+// Idle rounds of the event loop after which an invocation is over.
+const DRY_ROUNDS = 3;
 
 // Times that a template rehearses each kind of request: enough for V8 to have compiled what they run.
 const REHEARSALS = 20;
 // Times that a pre-forked instance does.
 const PRACTICE = 2;
-
-// How a request's body is put into its event: the same for all of a process' invocations.
-let addBody = http.addBody;
 
 /** Made in the template, so that the child begins with everything at hand. */
 class Instance {
@@ -57,7 +48,7 @@ class Instance {
   /** `channel` is not open before `main` is called. */
   constructor(config, channel) {
     this.#channel = channel;
-    addBody = config.body === "bytes" ? http.addBytes : http.addBody;
+    Invocation.bind(config);
     Context.bind(config);
   }
 
@@ -67,7 +58,7 @@ class Instance {
     process.on("unhandledRejection", (reason) => {
       this.#stray(new Fault("Runtime.UnhandledPromiseRejection", messageOf(reason), { cause: reason }), reason);
     });
-    native.watchEventLoop((turns) => this.#dry(turns));
+    native.watchEventLoop((rounds) => this.#dry(rounds));
   }
 
   /** In the template, before the import: lives through some requests, so that children find all that compiled. */
@@ -140,9 +131,9 @@ class Instance {
 
   /** Nothing is left that could answer: no timer, no socket. V8 may still be about to settle a promise (WebAssembly), which
    * takes it a turn of the loop. */
-  #dry(turns) {
+  #dry(rounds) {
     this.#root.runInAsyncScope(setImmediate, null, () => {
-      if (turns >= DRY_TURNS) {
+      if (rounds >= DRY_ROUNDS) {
         this.#open?.runDry();
       }
     });
@@ -154,140 +145,6 @@ class Instance {
       this.#open.fail(error);
     } else {
       process.stderr.write(`${inspect(thrown)}\n`);
-    }
-  }
-}
-
-/** One request, answered once. */
-class Invocation {
-  #channel;
-  #request;
-  #done;
-  #context;
-  #isOpen = true;
-  // What a callback was called with, while the answer waits for the event loop to run dry.
-  #called = null;
-  #isStreaming = false;
-  // The answer that a handler writes to a stream.
-  #written = null;
-
-  constructor(channel, request, done) {
-    this.#channel = channel;
-    this.#request = request;
-    this.#done = done;
-  }
-
-  /** Calls the handler. */
-  run(handler) {
-    const [id, trigger, deadlineUs, traceparent, text, body] = this.#request;
-    let value;
-    try {
-      const event = payload.decode(text);
-      if (trigger === TRIGGER_HTTP) {
-        addBody(event, body);
-      }
-      this.#context = new Context(id, deadlineUs, traceparent, (error, result) => this.#settle(error, result));
-      if (awslambda.isStreaming(handler)) {
-        this.#runStreaming(handler, event);
-        return;
-      }
-      this.#channel.handlerBegins();
-      value = handler(event, this.#context, (error, result) => this.#callback(error, result));
-    } catch (error) {
-      this.fail(error);
-      return;
-    }
-    if (typeof value?.then === "function") {
-      value.then(
-        (result) => this.#succeed(result),
-        (error) => this.fail(error),
-      );
-    } else if (value !== undefined) {
-      this.#succeed(value);
-    }
-    // Else a callback answers, or the event loop runs dry.
-  }
-
-  /** A handler that writes its answer to a stream. */
-  #runStreaming(handler, event) {
-    this.#isStreaming = true;
-    this.#written = awslambda.open(handler, this.#channel, this.#request[1] === TRIGGER_HTTP);
-    this.#channel.handlerBegins();
-    this.#written.run(event, this.#context).then(
-      () => this.#close(),
-      (error) => this.fail(error),
-    );
-  }
-
-  /** Answers with an error. */
-  fail(error) {
-    if (this.#isOpen) {
-      this.#channel.handlerEnded();
-      this.#channel.error(errors.toJson(errors.describe(error)));
-      this.#close();
-    }
-  }
-
-  /** The event loop has nothing left to do. As on Lambda, a handler that never answered has answered null. */
-  runDry() {
-    if (this.#written?.isWhole()) {
-      this.#written.end();
-      this.#close();
-    } else if (this.#isStreaming) {
-      this.fail(new Fault("Runtime.InvalidResponse", "the response body was never ended"));
-    } else {
-      const [error, value] = this.#called ?? [null, null];
-      this.#settle(error, value);
-    }
-  }
-
-  #callback(error, value) {
-    if (this.#context.callbackWaitsForEmptyEventLoop === false) {
-      this.#settle(error, value);
-    } else {
-      this.#called ??= [error, value];
-    }
-  }
-
-  #settle(error, value) {
-    if (error === undefined || error === null) {
-      this.#succeed(value);
-    } else {
-      this.fail(error);
-    }
-  }
-
-  #succeed(value) {
-    if (!this.#isOpen || this.#isStreaming) {
-      return;
-    }
-    try {
-      if (this.#request[1] !== TRIGGER_HTTP) {
-        this.#channel.handlerEnded();
-        this.#channel.result(payload.encode(value));
-      } else {
-        const streamed = http.respond(this.#channel, value);
-        if (streamed !== undefined) {
-          this.#isStreaming = true;
-          streamed.then(
-            () => this.#close(),
-            (error) => this.fail(error),
-          );
-          return;
-        }
-      }
-    } catch (error) {
-      this.fail(error);
-      return;
-    }
-    this.#close();
-  }
-
-  #close() {
-    if (this.#isOpen) {
-      this.#isOpen = false;
-      this.#written?.close();
-      this.#done();
     }
   }
 }

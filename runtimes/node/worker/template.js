@@ -89,7 +89,7 @@ function becomeInstance(control, mode, channel, booted) {
   }
 }
 
-/** Imports the function. Returns what is to be told the server; does not return when it failed, which `report` tells. */
+/** Imports the function. Returns the report for the server. Does not return if it failed; then `report` sends the error. */
 async function boot(report, config, channel, draws) {
   const instance = new Instance(config, channel);
   // Before there is anything of the function's that it could touch.
@@ -187,7 +187,7 @@ function watchImport(fail) {
   };
 }
 
-/** Waits until nothing that the import began is on its way in the thread pool: a fork would never hear of its end. */
+/** Waits until nothing that the import began is on its way in the thread pool: a fork would never learn of its end. */
 async function quiet() {
   const until = Date.now() + QUIET_MS;
   while (process.getActiveResourcesInfo().some((kind) => IN_FLIGHT.test(kind)) && Date.now() < until) {

@@ -29,8 +29,8 @@ class Fault(Exception):
 
 
 def describe(error):
-    """The report of `error`. Never raises: what cannot be told (memory, a failing `__str__`) is
-    left out.
+    """The report of `error`. Never raises: leaves out what it cannot read (memory, a
+    failing `__str__`).
     """
     try:
         return {

@@ -47,7 +47,7 @@ class Instance:
         os._exit(0)
 
     def _start(self, channel):
-        """Of a fork that was made ahead, or has hooks to run before it can be ready."""
+        """Of a pre-forked instance, or of one with hooks to run before it can be ready."""
         try:
             if not channel.is_wanted():
                 _rehearse()

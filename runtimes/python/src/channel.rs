@@ -35,7 +35,7 @@ impl Channel {
         py.detach(|| self.0.wait_until_wanted()).map_err(broken)
     }
 
-    /// Whether the server was told that this instance can take a request.
+    /// Whether the server knows that this instance can take a request.
     fn is_ready(&self) -> bool {
         self.0.is_ready()
     }

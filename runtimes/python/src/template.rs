@@ -52,7 +52,7 @@ impl Template {
     }
 
     /// Tells the server `booted`, JSON text, and starts instances at its command until it closes the socket. Returns None then
-    /// and, in every instance, its channel: in each child, or in this very process when it is told to become one.
+    /// and, in every instance, its channel: in each child, or in this very process if the server has it become one.
     ///
     /// `renewals` are called in every instance, besides `of_fork` in a child and `of_itself` in this process. One that is wanted
     /// at once says READY then, if it may (`ready_at_once`): whatever else Python runs, a fresh child copies page by page, and

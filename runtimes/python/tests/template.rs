@@ -1,9 +1,7 @@
 //! The template: boots, reports import errors of every kind, forks, reaps, ends.
 #![deny(unsafe_code)]
 
-use std::os::fd::AsFd;
-
-use hearth_testkit::worker::{Template, boot, boot_error};
+use hearth_testkit::worker::{Template, boot, boot_error, contract};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -116,40 +114,12 @@ fn an_endless_error_is_cut_to_a_datagram() {
 
 #[test]
 fn exits_and_signals_are_reported() {
-    let source = "import os\ndef handler(event, context):\n    os._exit(event)\n";
-    let mut template = boot(source);
-    let mut first = template.fork();
-    let second = template.fork();
-    // Its answer never comes.
-    first.send_only(b"7");
-    assert_eq!(
-        template.message(),
-        json!({"type": "exited", "pid": first.pid, "code": 7})
-    );
-    second.kill(Signal::KILL);
-    assert_eq!(
-        template.message(),
-        json!({"type": "exited", "pid": second.pid, "signal": 9})
-    );
+    contract::check_exits("import os\ndef handler(event, context):\n    os._exit(event)\n");
 }
 
 #[test]
 fn a_fork_without_its_descriptors_fails_alone() {
-    let mut template = boot(ECHO);
-    let null = std::fs::File::open("/dev/null").expect("null");
-    let sequence = template.send_fork(&[null.as_fd(); 3]);
-    let report = template.message();
-    assert_eq!(
-        (&report["type"], &report["seq"]),
-        (&json!("fork_failed"), &json!(sequence))
-    );
-    // Nor one whose first descriptor is no channel: that child ends, with the reason on its stderr.
-    template.send_fork(&[null.as_fd(); 6]);
-    assert_eq!(template.message()["type"], "exited");
-    assert_eq!(
-        template.fork().call(&json!({"a": [1, "ü"]})),
-        json!({"a": [1, "ü"]})
-    );
+    contract::check_wrong_descriptors(ECHO);
 }
 
 #[test]

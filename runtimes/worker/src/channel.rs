@@ -35,7 +35,7 @@ pub enum ChannelError {
         found: Kind,
     },
     /// GO could not be received.
-    #[error("cannot hear from the server whether the instance is wanted: {0}")]
+    #[error("cannot learn from the server whether the instance is wanted: {0}")]
     Go(io::Error),
     /// READY could not be sent.
     #[error("cannot tell the server that the instance is ready: {0}")]
@@ -110,7 +110,7 @@ impl Channel {
     /// # Errors
     /// The server said something else.
     pub fn is_wanted(&mut self) -> Result<bool, ChannelError> {
-        match self.hear(RecvFlags::DONTWAIT) {
+        match self.receive_byte(RecvFlags::DONTWAIT) {
             Err(Errno::AGAIN) => Ok(false),
             other => self.understand(other),
         }
@@ -125,14 +125,14 @@ impl Channel {
             return Ok(true);
         }
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        // A server that is gone is heard of next.
+        // A server that is gone is received of next.
         let _ = retry_on_intr(|| send(&self.ready, &[message::WAITING], flags));
-        let heard = self.hear(RecvFlags::empty());
-        self.understand(heard)
+        let received = self.receive_byte(RecvFlags::empty());
+        self.understand(received)
     }
 
     /// Receives one message at the ready socket; how many bytes it had, GO being one.
-    fn hear(&self, flags: RecvFlags) -> rustix::io::Result<usize> {
+    fn receive_byte(&self, flags: RecvFlags) -> rustix::io::Result<usize> {
         let mut message = [0; 2];
         let (length, _) = retry_on_intr(|| recv(&self.ready, &mut message[..], flags))?;
         if length == 1 && message[0] != message::GO {
@@ -141,8 +141,8 @@ impl Channel {
         Ok(length)
     }
 
-    fn understand(&mut self, heard: rustix::io::Result<usize>) -> Result<bool, ChannelError> {
-        match heard {
+    fn understand(&mut self, received: rustix::io::Result<usize>) -> Result<bool, ChannelError> {
+        match received {
             Ok(1) => {
                 self.wanted = true;
                 Ok(true)
@@ -224,7 +224,7 @@ impl Channel {
         };
         self.body.clear();
         // For the wait after this request; the rest of it is on its way.
-        self.blocking.may_look(head.head.spare_core);
+        self.blocking.may_look(head.head.free_core);
         receive_message(&mut self.blocking, Kind::RequestEvent, &mut self.event)?;
         if head.head.trigger == Trigger::Http {
             receive_message(&mut self.blocking, Kind::RequestBody, &mut self.body)?;

@@ -27,7 +27,7 @@ const PAGE: usize = 4096;
 const RUN_MIN: usize = 64 * PAGE;
 /// Most bytes without content that are moved along rather than ending a run.
 const GAP_MAX: usize = 32 * PAGE;
-/// Smallest share of the last huge page that has to be filled for it to be worth its memory.
+/// Smallest share of the last huge page that must be filled to be worth its memory.
 const LAST_FILLED_MIN: usize = HUGE_PAGE / 4 * 3;
 
 /// Flags of mappings that are more than plain memory: left out of forks or wiped in them, of a device, locked, growing, a
@@ -189,7 +189,7 @@ impl Stage {
         self.next.is_multiple_of(HUGE_PAGE)
     }
 
-    /// Has the kernel make the huge page that begins here; false when it has none.
+    /// Has the kernel make the huge page that begins here; false if it has none.
     fn make_page(&self) -> io::Result<bool> {
         let page = ptr::with_exposed_provenance_mut::<u8>(self.next);
         // SAFETY: inside of what `reserve` mapped, of which nothing from `next` on was used.

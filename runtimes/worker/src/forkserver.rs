@@ -18,7 +18,7 @@ use crate::parts::{FORK_DESCRIPTORS, Parts};
 /// A command to start an instance. The answer is [`ForkServer::forked`] or [`ForkServer::refuse`]; in the instance, neither.
 #[derive(Debug)]
 pub struct StartRequest {
-    /// By a fork, or by becoming it.
+    /// How the instance starts: by a fork, or by becoming it.
     pub way: Way,
     /// The server's number for it.
     pub sequence: u64,

@@ -1,4 +1,7 @@
 //! The mappings of this process, as the kernel lists them (proc_pid_smaps(5)).
+//!
+//! Not parsed by `procfs-core`, which makes a hash map of some twenty strings for each mapping: a template may have
+//! thousands, and what is allocated here is in every fork.
 
 use std::fs;
 use std::io;
@@ -42,7 +45,7 @@ fn parse(smaps: &str) -> Vec<Mapping> {
             if let Some(flags) = line.strip_prefix("VmFlags:") {
                 flags.trim().clone_into(&mut last.flags);
             } else if let Some(key) = line.strip_prefix("ProtectionKey:") {
-                // One that is none would be a reason to leave the mapping alone.
+                // An unreadable key is a reason to leave the mapping alone.
                 last.protection_key = key.trim().parse().unwrap_or(u32::MAX);
             }
         }

@@ -19,9 +19,9 @@ const READY_TAG: u8 = b'R';
 /// How a template is to start an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// By a fork: FORK.
+    /// Start an instance by a fork: FORK.
     Fork,
-    /// By becoming it itself, with all of its threads: BECOME. It is a template no longer then.
+    /// Start it by becoming it, with all threads: BECOME. The process is no template from then on.
     Become,
 }
 

@@ -200,7 +200,7 @@ pub fn fork_in_vain() {
         0 => unsafe { libc::_exit(0) },
         child => Pid::from_raw(child.max(0)),
     };
-    // Without memory or process numbers there is none.
+    // It fails without memory or process numbers.
     if let Some(child) = child {
         // It may be reaped by a thread of the function's that waits for any child.
         let _ = rustix::io::retry_on_intr(|| {
@@ -217,7 +217,7 @@ pub struct RandSeed(RandSeedFn);
 type RandSeedFn = unsafe extern "C" fn(*const libc::c_void, libc::c_int);
 
 impl RandSeed {
-    /// That of a loaded library, or the one that the program itself offers; nothing where there is none.
+    /// The symbol of a loaded library, or of the program itself; nothing if neither has it.
     #[must_use]
     pub fn find(library: Option<&CStr>) -> Option<Self> {
         let handle = match library {

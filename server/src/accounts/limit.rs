@@ -24,7 +24,7 @@ pub struct Quota {
     pub every: Duration,
 }
 
-/// Of one address: an office of people behind one, all coming in the morning.
+/// For one address: it may be an office whose users all log in in the morning.
 pub const BY_ADDRESS: Quota = Quota {
     burst: 20,
     every: Duration::from_secs(6),

@@ -39,7 +39,7 @@ pub enum PasswordError {
 /// Hashes and checks passwords.
 #[derive(Debug)]
 pub struct Passwords {
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// Those that hash and those that wait.
     inside: AtomicUsize,
 }
@@ -47,7 +47,7 @@ pub struct Passwords {
 impl Default for Passwords {
     fn default() -> Self {
         Self {
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
             inside: AtomicUsize::new(0),
         }
     }
@@ -98,13 +98,13 @@ impl Passwords {
         work: impl FnOnce() -> Result<T, PasswordError> + Send + 'static,
     ) -> Result<T, PasswordError> {
         let _inside = Inside::enter(&self.inside)?;
-        let turn = Arc::clone(&self.turns)
+        let permit = Arc::clone(&self.permits)
             .acquire_owned()
             .await
             .map_err(failed)?;
-        // The turn goes along: when the caller is gone, the memory is still in use until the hash is done.
+        // The permit goes along: when the caller is gone, the memory is still in use until the hash is done.
         let hashing = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             work()
         });
         hashing.await.map_err(failed)?

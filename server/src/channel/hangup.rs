@@ -1,4 +1,4 @@
-//! The end of a worker, told to whoever waits on its channel.
+//! Wakes whoever waits on a worker's channel when the worker ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

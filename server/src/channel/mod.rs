@@ -22,10 +22,10 @@ pub use hangup::Hangup;
 /// thousand instances' rings stay below half a gigabyte even when all of their pages have been touched.
 pub const RING_BYTES: u32 = 256 * 1024;
 
-/// Rings in vain (nothing to read, no room) before the server takes its time to answer them. A sound worker rings in vain
-/// once in a while; one that does nothing but ring must not keep the server busy.
+/// Rings in vain (nothing to read, no room) before the server delays its reaction. A healthy worker rings in vain once
+/// in a while; one that does nothing but ring must not keep the server busy.
 const FREE_RINGS: u32 = 64;
-/// The time it takes then.
+/// The delay.
 const RING_PAUSE: Duration = Duration::from_millis(1);
 
 /// Why an exchange with a worker broke off.
@@ -53,9 +53,9 @@ pub enum ChannelError {
 pub struct PeerEnds {
     /// The region.
     pub memfd: OwnedFd,
-    /// What the worker sleeps on.
+    /// The worker sleeps on it.
     pub worker_bell: OwnedFd,
-    /// What the worker rings.
+    /// The worker rings it.
     pub host_bell: OwnedFd,
 }
 
@@ -115,8 +115,8 @@ impl HostChannel {
         self.hangup.clone()
     }
 
-    /// Sends one message whole, waiting for space where the ring is full. Does not ring the bell for the last frame:
-    /// call [`Self::ring`] when everything of a request is written.
+    /// Sends one message whole, waiting for space if the ring is full. Does not ring the bell for the last frame: call
+    /// [`Self::ring`] once the whole request is written.
     pub async fn send(
         &mut self,
         kind: Kind,
@@ -164,20 +164,20 @@ impl HostChannel {
         }
     }
 
-    /// When the worker says that it took the request whose answer was received last and that its handler ran. Claims, not
-    /// facts.
+    /// The worker's stamps for the request of the last response: when it took the request and when its handler ran.
+    /// Claims, not facts.
     pub fn stamps(&self) -> Stamps {
         self.endpoint.stamps.answered()
     }
 
-    /// The same of a request without an answer.
+    /// The stamps for a request without a response so far.
     pub fn stamps_so_far(&self) -> Stamps {
         self.endpoint.stamps.unanswered()
     }
 
-    /// Whether nothing of an invocation is left in either ring: the worker has read its request and written nothing but
-    /// its answer. Looks at two shared words. An instance may be given to a request only then: what is left would be
-    /// taken for the answer to that one.
+    /// Whether neither ring contains anything of an invocation: the worker has read its request and written nothing but
+    /// its response. Reads two shared words. Only then may the instance get a request: leftovers would be taken for its
+    /// response.
     pub fn is_quiet(&mut self) -> bool {
         !self.endpoint.rx.is_ready() && self.endpoint.tx.is_drained()
     }
@@ -190,7 +190,7 @@ impl HostChannel {
     }
 
     fn ring_worker(&self) {
-        // It fails when the worker is gone, which the watch over its process reports.
+        // It fails if the worker is gone, which the watch on its process reports.
         let _ = self.worker_bell.ring();
     }
 
@@ -221,9 +221,9 @@ impl HostChannel {
         Ok(Some(received))
     }
 
-    /// Waits for the next frame of invocation `id` and appends its payload to `payload`. With `busy` it looks for a while
-    /// before it sleeps, if that has paid with this worker: for a server that has nothing else to do with this
-    /// thread's processor.
+    /// Waits for the next frame of invocation `id` and appends its payload to `payload`. With `busy` it spins for a
+    /// while before it sleeps, if that has paid off with this worker: for a server that has nothing else to do on this
+    /// processor.
     ///
     /// # Errors
     /// [`ChannelError::Gone`] when the worker died with nothing left to read.
@@ -249,7 +249,7 @@ impl HostChannel {
                 let waited = self.wait().await;
                 self.endpoint.rx.cancel_wait();
                 if let Err(error) = waited {
-                    // The worker's last frames may have come before its end was noticed.
+                    // The worker's last frames may have arrived before its end was noticed.
                     return match self.try_recv(id, payload)? {
                         Some(received) => Ok(received),
                         None => Err(error),

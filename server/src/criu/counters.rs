@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Of one function version.
+/// The counters of one function version.
 #[derive(Debug, Default)]
 pub struct Counters {
     restores: AtomicU64,

@@ -1,4 +1,4 @@
-//! Makes an image: has a template dumped, and notes what it is of.
+//! Creates an image: has a template dumped, and writes its manifest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::sandbox::{Dumpable, Host, SandboxError};
 /// The step of a dump that is refused for the number of the template's memory mappings.
 const MAPPINGS_STEP: &str = "mappings";
 
-/// What an image is made of.
+/// What an image is created from.
 pub struct Source<'a> {
     /// The sandbox of the template.
     pub sandbox: Dumpable,
     /// Version of the language's runtime.
     pub runtime: &'a str,
-    /// How long the template took to be there.
+    /// How long the template took to come up.
     pub boot: Duration,
     /// Most memory mappings that it may have.
     pub mappings_max: u64,

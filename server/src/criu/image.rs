@@ -1,4 +1,4 @@
-//! One image: CRIU's files, and a manifest that says what they are.
+//! One image: CRIU's files, and a manifest that describes them.
 //!
 //! ```text
 //! DATA_DIR/images/hello-3-0123456789abcdef/criu/       CRIU's files: the host process's, this one may read them
@@ -28,7 +28,7 @@ const FILES: &str = "criu";
 const MANIFEST: &str = "json";
 /// Longest manifest that is read. Protects the server from reading some other, huge file.
 const MANIFEST_BYTES_MAX: u64 = 1 << 20;
-/// Format of what is on disk. Another one is discarded.
+/// Format version on disk. Other versions are discarded.
 const FORMAT: u32 = 5;
 /// Piece in which files are read to sum them.
 const PIECE: usize = 256 * 1024;
@@ -43,7 +43,7 @@ pub struct Image {
     pub(super) manifest: Manifest,
     /// Size of CRIU's files.
     pub bytes: u64,
-    /// What the files looked like when their checksums were right: inode, size and time of change of each.
+    /// Inode, size and change time of each file when its checksum was last verified.
     checked: Mutex<Option<Vec<Stamp>>>,
     /// Restores that failed since the last that did not.
     pub(super) failures: AtomicU32,
@@ -53,7 +53,7 @@ pub struct Image {
     pub(super) used: AtomicU64,
 }
 
-/// Of what an image is made, beside its files.
+/// What an image was made from, beside its files.
 pub(super) struct Made<'a> {
     /// [`super::HostFingerprint`].
     pub(super) host: &'a str,
@@ -175,7 +175,7 @@ impl Image {
         self.manifest.created_at
     }
 
-    /// Whether it is what was written. The checksums are taken once; later it is enough that no file was touched.
+    /// Whether the files are as written. Checksums are computed once; later it is enough that no file was touched.
     /// Blocking: a few ms for 14 MB the first time, microseconds then.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Image {
         self.manifest.files.iter().map(stamp).collect()
     }
 
-    /// Takes its manifest off the disk: what is left is no image any more, and is for the host process to remove.
+    /// Removes its manifest: the rest is no image any more, and the host process removes it.
     pub(super) fn disown(&self) {
         if let Err(error) = remove_file(&self.note) {
             tracing::warn!(manifest = %self.note.display(), %error, "cannot remove a manifest");

@@ -39,10 +39,10 @@ pub(super) struct Inner {
     pub(super) place: Place,
     pub(super) host: Host,
     pub(super) settings: Settings,
-    /// What images depend on here, or why there is no working CRIU.
+    /// What images on this host depend on, or why there is no working CRIU.
     pub(super) fingerprint: Result<HostFingerprint, String>,
     pub(super) images: Mutex<HashMap<String, Arc<Image>>>,
-    /// By function.
+    /// Images by function.
     counters: Mutex<HashMap<String, Arc<Counters>>>,
     /// Counts uses, which orders images by their last.
     pub(super) clock: AtomicU64,
@@ -53,7 +53,7 @@ impl Images {
     /// removed, half-written ones too. `files` are what all templates run. Blocks for some milliseconds.
     ///
     /// # Errors
-    /// [`CriuError::File`] when there is no directory for manifests.
+    /// [`CriuError::File`] if there is no directory for manifests.
     pub fn start(
         data_dir: &Path,
         host: &Host,
@@ -87,7 +87,7 @@ impl Images {
         Ok(images)
     }
 
-    /// Removes what does not count and lists what does.
+    /// Removes invalid images and lists the others.
     fn take_in(&self) {
         let place = &self.0.place;
         let host = self
@@ -133,7 +133,7 @@ impl Images {
         }
     }
 
-    /// What was done with a function's images since the server started.
+    /// What happened to a function's images since the server started.
     pub fn counters(&self, function: &str) -> Arc<Counters> {
         let mut counters = self.0.counters.lock();
         match counters.get(function) {

@@ -21,7 +21,7 @@ impl HostFingerprint {
             .lines()
             .take_while(|line| !line.is_empty())
             .filter(|line| {
-                // What code may have looked at to choose its instructions; not frequencies, which change.
+                // The features that code may have chosen its instructions by; not frequencies, which change.
                 ["model name", "flags", "Features", "CPU part"]
                     .iter()
                     .any(|name| line.starts_with(name))
@@ -59,7 +59,7 @@ pub struct Key {
     pub function: String,
     /// Its version.
     pub version: u32,
-    /// Hash of what the template was made from.
+    /// Hash of everything the template was made from.
     pub fingerprint: String,
 }
 
@@ -94,7 +94,8 @@ fn add(hash: &mut Sha256, part: &str) {
     hash.update(part);
 }
 
-/// Names, sizes and times of the files at or below `path`: what changes whenever a file is replaced, and takes no time.
+/// Names, sizes and times of the files at or below `path`: they change whenever a file is replaced, and are cheap to
+/// read.
 fn add_files(hash: &mut Sha256, path: &Path) {
     let Ok(meta) = fs::metadata(path) else {
         return add(hash, "missing");

@@ -1,9 +1,9 @@
-//! What an image says of itself.
+//! The manifest of an image.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What is said of an image.
+/// The manifest of an image.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {

@@ -9,8 +9,7 @@
 //! - [`image`]: one image on disk: files, checksums, and its [`manifest`]. [`dump`]: creates one.
 //! - [`images`]: all of them; [`keeping`]: which stay, under a size budget. [`counters`]: counters.
 //!
-//! CRIU itself is the host process's, and so are its files: what is here decides which images there are to be, and knows
-//! what they are of.
+//! CRIU and its files belong to the host process: this module decides which images exist, and knows what they contain.
 //!
 //! `server/docs/restore.md` explains how a restore works and what it trusts.
 
@@ -32,7 +31,7 @@ pub use image::Image;
 pub use images::{Images, Settings};
 pub use key::{HostFingerprint, Key};
 
-/// Why there is no image, or none that can be used.
+/// Why there is no image, or no usable one.
 #[derive(Debug, thiserror::Error)]
 pub enum CriuError {
     /// There is no CRIU that works here.
@@ -43,13 +42,13 @@ pub enum CriuError {
     File {
         /// Which.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// An image is not what was written.
+    /// An image is damaged.
     #[error("the image is damaged: {0}")]
     Damaged(String),
-    /// The host could not give what a dump takes.
+    /// The host lacks resources for a dump.
     #[error(transparent)]
     Host(#[from] HostError),
     /// The dump failed.
@@ -74,7 +73,7 @@ pub enum CriuError {
 }
 
 impl CriuError {
-    /// Whether it says nothing of the template or the image.
+    /// Whether it says nothing about the template or the image.
     #[must_use]
     pub fn is_of_host(&self) -> bool {
         match self {
@@ -89,7 +88,7 @@ impl CriuError {
         }
     }
 
-    /// For `map_err`: a file and what went wrong with it.
+    /// For `map_err`: a file and its error.
     fn file(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::File { path, source }

@@ -14,9 +14,9 @@ use crate::package::bytecode::{Kept, Sources, collect};
 use crate::sandbox::SandboxSpec;
 use crate::scheduler::Resources;
 
-/// Bytes of sources below which compiling them takes a boot less time than making a sandbox to do it in.
+/// Below this many bytes of sources, compiling saves a boot less time than creating a sandbox takes.
 const WORTHWHILE_BYTES: u64 = 256 << 10;
-/// Time that it may take, waiting for a turn included. What came until then is kept.
+/// Time limit, including the wait for a permit. What was compiled until then is kept.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Packages compiled at a time: each keeps two processors busy.
 const AT_A_TIME: usize = 2;
@@ -26,17 +26,17 @@ const MEMORY_BYTES: u64 = 512 << 20;
 /// The compiler's arguments: isolated, without the host's own packages.
 const COMPILER: [&str; 2] = ["-IS", "/opt/hearth/python/bytecode.py"];
 
-/// Makes byte code.
+/// The compiler of byte code.
 pub(super) struct Compiler {
     resources: Arc<Resources>,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
 impl Compiler {
     pub(super) fn new(resources: Arc<Resources>) -> Self {
         Self {
             resources,
-            turns: Semaphore::new(AT_A_TIME),
+            permits: Semaphore::new(AT_A_TIME),
         }
     }
 
@@ -66,8 +66,9 @@ impl Compiler {
         if sources.bytes < WORTHWHILE_BYTES {
             return Ok(None);
         }
-        let turn = tokio::time::timeout_at(deadline.into(), self.turns.acquire()).await;
-        let _turn = turn.map_err(|_| HostError::new("timed out waiting for other compilations"))?;
+        let permit = tokio::time::timeout_at(deadline.into(), self.permits.acquire()).await;
+        let _permit =
+            permit.map_err(|_| HostError::new("timed out waiting for other compilations"))?;
         let mut sandbox = self
             .resources
             .host
@@ -86,7 +87,7 @@ impl Compiler {
         kept.map(Some)
     }
 
-    /// What Python calls itself in the names of files with byte code: `cpython-311`.
+    /// The interpreter's tag in the names of byte code files: `cpython-311`.
     fn tag(&self) -> Option<String> {
         let version = self.resources.runtimes.python.version.as_ref().ok()?;
         let mut parts = version.split('.');

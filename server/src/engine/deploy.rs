@@ -21,10 +21,10 @@ use crate::scheduler::Deployment;
 use crate::store::{StoredFunction, StoredVersion};
 
 impl Engine {
-    /// Deploys a new function. Answers when its template is up.
+    /// Deploys a new function. Returns once its template is up.
     ///
     /// # Errors
-    /// [`EngineError`]; nothing of a refused deploy is left behind.
+    /// [`EngineError`]; a rejected deploy leaves nothing behind.
     pub async fn create(
         &self,
         spec: FunctionSpec,
@@ -34,8 +34,8 @@ impl Engine {
             .await
     }
 
-    /// Makes a new version with other settings or code (either may be absent) and activates it. A patch that changes
-    /// nothing, without code, changes nothing.
+    /// Creates a new version with other settings or code (either may be absent) and activates it. A patch without code
+    /// or differences changes nothing.
     ///
     /// # Errors
     /// [`EngineError::Changed`] when the function is not in a state that the change is meant for, other
@@ -52,7 +52,7 @@ impl Engine {
             .await
     }
 
-    /// Makes an existing version the one that answers.
+    /// Activates an existing version.
     ///
     /// # Errors
     /// As [`Self::update`].
@@ -138,7 +138,7 @@ impl Engine {
         meant: Meant,
     ) -> Result<FunctionView, EngineError> {
         let function = self.function(name)?;
-        // Held until the change is stored: what is checked under it holds.
+        // Locked until the change is stored, so that what was checked stays true.
         let _change = function.change.lock().await;
         self.still_there(name, &function)?;
         meant.check(function.revision())?;
@@ -246,8 +246,8 @@ impl Engine {
         Ok(function.view())
     }
 
-    /// Boots a deployment, stores that it is the active one, and has it take over. If it does not boot or is not stored, it is
-    /// retired and the active one stays.
+    /// Boots a deployment, stores it as the active one, and lets it take over. If it does not boot or is not stored, it
+    /// is retired and the active one stays.
     async fn take_over(
         &self,
         function: &Function,

@@ -7,7 +7,7 @@ use crate::model::{SettingChange, VersionView, setting_changes};
 use crate::package::Package;
 use crate::store::StoredVersion;
 
-/// The code of one version. Its files stay at least as long as this.
+/// The code of one version. Its files exist at least as long as this.
 pub struct VersionCode {
     /// The version's number.
     pub version: u32,
@@ -28,11 +28,11 @@ impl VersionCode {
 pub struct VersionChange {
     /// The version.
     pub version: VersionView,
-    /// Number of the version before it; none of the first.
+    /// Number of the version before it; none for the first.
     pub before: Option<u32>,
-    /// Whether the code is another one than the version before it had. True of the first.
+    /// Whether its code differs from that of the version before it. True for the first.
     pub code: bool,
-    /// Settings that are others.
+    /// Changed settings.
     pub settings: Vec<SettingChange>,
 }
 

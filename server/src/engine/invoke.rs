@@ -20,7 +20,7 @@ use super::{Engine, InvokeError, InvokeReply};
 use crate::model::{Stages, Status, Trigger};
 use crate::scheduler::{BootFailure, Deployment, LeaseError};
 
-/// When to come back after a 429.
+/// When to retry after a 429.
 const RETRY_AFTER: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Engine {
@@ -78,7 +78,7 @@ impl Engine {
         }
     }
 
-    /// An admitted invocation that no instance could be started for is part of the history, too.
+    /// An admitted invocation that got no instance is part of the history, too.
     async fn record_unserved(
         &self,
         deployment: &Deployment,

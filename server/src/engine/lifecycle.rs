@@ -54,11 +54,12 @@ impl Engine {
                 packages,
                 compiler,
                 pressure: super::pressure::Pressure::open(),
+                threads: super::priority::Threads::default(),
                 bodies: super::invoke::Bodies::default(),
                 refused_stamps: AtomicU64::new(0),
                 draining: AtomicBool::new(false),
                 cut_off: AtomicBool::new(false),
-                held: parking_lot::Mutex::default(),
+                memory_status: parking_lot::Mutex::default(),
             }),
         };
         let mut functions = Vec::new();
@@ -84,6 +85,7 @@ impl Engine {
         engine.keep_wanted_images().await?;
         tokio::spawn(engine.clone().bring_up(functions));
         tokio::spawn(engine.clone().keep_house());
+        tokio::spawn(engine.clone().keep_priority());
         Ok(engine)
     }
 
@@ -146,9 +148,10 @@ impl Engine {
     async fn lull(&self) -> bool {
         let traffic = &self.inner.resources.traffic;
         loop {
-            let held = self.held();
-            let room = held.budget / 100 * ROOM_PERCENT;
-            if self.is_draining() || held.used.saturating_add(room) >= held.budget {
+            let memory_status = self.memory_status();
+            let room = memory_status.budget / 100 * ROOM_PERCENT;
+            if self.is_draining() || memory_status.used.saturating_add(room) >= memory_status.budget
+            {
                 return false;
             }
             if traffic.quiet_for() >= QUIET {
@@ -175,10 +178,10 @@ impl Engine {
             for deployment in &deployments {
                 deployment.tick(now);
             }
-            let held = evictor
+            let memory_status = evictor
                 .round(&self.inner.resources, &deployments, now)
                 .await;
-            *self.inner.held.lock() = held;
+            *self.inner.memory_status.lock() = memory_status;
         }
     }
 
@@ -190,6 +193,7 @@ impl Engine {
     /// Refuses new requests and changes from now on.
     pub fn begin_drain(&self) {
         self.inner.draining.store(true, Ordering::Release);
+        self.inner.threads.begin_drain();
     }
 
     /// Waits for the running invocations until `deadline`, then ends every sandbox. Returns how many were cut off.

@@ -11,6 +11,7 @@ mod lifecycle;
 mod logs;
 mod network;
 mod pressure;
+mod priority;
 mod registry;
 mod summary;
 mod types;
@@ -26,7 +27,7 @@ pub use crate::scheduler::MemoryStatus;
 pub use files::{VersionChange, VersionCode};
 pub use invoke::{Invocation, Receipt};
 pub use logs::log_sink;
-pub use network::NetworkView;
+pub use network::{NetworkTraffic, NetworkView};
 pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 
@@ -56,6 +57,8 @@ struct Inner {
     compiler: Compiler,
     /// Whether other work waits for a processor.
     pressure: pressure::Pressure,
+    /// Those that serve invocations.
+    threads: priority::Threads,
     /// What is read of requests' bodies ahead of their instances.
     bodies: invoke::Bodies,
     /// Answers whose worker's stamps contradicted this side's clock.
@@ -64,7 +67,7 @@ struct Inner {
     /// The drain's time is up: what still ran was ended.
     cut_off: AtomicBool,
     /// Memory in use, from the evictor's last pass.
-    held: Mutex<MemoryStatus>,
+    memory_status: Mutex<MemoryStatus>,
 }
 
 impl Engine {
@@ -120,12 +123,12 @@ impl Engine {
     }
 
     /// What templates, instances and images take of the memory budget.
-    pub fn held(&self) -> MemoryStatus {
-        let held = *self.inner.held.lock();
+    pub fn memory_status(&self) -> MemoryStatus {
+        let memory_status = *self.inner.memory_status.lock();
         MemoryStatus {
             // Before the first round, nothing is known of what is used.
             budget: self.inner.resources.memory_budget,
-            ..held
+            ..memory_status
         }
     }
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{Engine, EngineError};
 use crate::model::{FunctionPatch, FunctionView, Meant, Network, NetworkPolicy, Rule};
-use crate::network::{DestinationView, NetworkTotals};
+use crate::network::{DestinationView, Labelled, NetworkTotals, ReachedView};
 
 /// A function's network since the server started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -16,10 +16,23 @@ pub struct NetworkView {
     pub network: Network,
     /// Its traffic.
     pub totals: NetworkTotals,
+    /// What it has reached; the latest first, 256 at most.
+    pub reached: Vec<ReachedView>,
     /// What was refused, or allowed because of a dry run; the latest first, 256 at most.
     pub destinations: Vec<DestinationView>,
     /// `allow` for everything that a dry run has seen, with what is allowed already.
     pub suggested_allow: Vec<String>,
+}
+
+/// A function's traffic, for metrics.
+#[derive(Debug, Clone, Default)]
+pub struct NetworkTraffic {
+    /// Its name.
+    pub function: Arc<str>,
+    /// All of it.
+    pub totals: NetworkTotals,
+    /// By destination.
+    pub by_destination: Vec<(Arc<str>, Labelled)>,
 }
 
 impl Engine {
@@ -38,18 +51,24 @@ impl Engine {
         Ok(NetworkView {
             network,
             totals: seen.totals(),
+            reached: seen.reached(),
             destinations: seen.destinations(),
             suggested_allow: suggested.rules.iter().map(Rule::to_string).collect(),
         })
     }
 
-    /// Traffic of every function that has had any, by name; as far as it was read, which is some seconds ago.
-    pub fn network_totals(&self) -> Vec<(Arc<str>, NetworkTotals)> {
+    /// Traffic of every function that has had any; as far as it was read, which is some seconds ago.
+    pub fn network_traffic(&self) -> Vec<NetworkTraffic> {
         let functions = self.inner.registry.all();
         let of = |function: Arc<super::registry::Function>| {
             let deployment = function.active();
-            let totals = deployment.network.function().totals();
-            (totals != NetworkTotals::default()).then(|| (deployment.name.clone(), totals))
+            let seen = deployment.network.function();
+            let totals = seen.totals();
+            (totals != NetworkTotals::default()).then(|| NetworkTraffic {
+                function: deployment.name.clone(),
+                totals,
+                by_destination: seen.labelled(),
+            })
         };
         functions.into_iter().filter_map(of).collect()
     }

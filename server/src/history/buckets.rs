@@ -93,7 +93,7 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// Counts a duration in µs; what is longer than the last bound goes into the last bucket.
+    /// Counts a duration in µs; durations beyond the last bound go into the last bucket.
     pub(super) fn record(&mut self, duration: u64) {
         self.record_many(duration, 1);
     }

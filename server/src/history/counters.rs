@@ -64,7 +64,8 @@ pub(super) struct Counters {
     by_start: [u64; 4],
     total_us: u64,
     buckets: Buckets,
-    /// Minutes that are not stored yet, with what finished in each. Usually one; none for a function that is not called.
+    /// Minutes that are not stored yet, with the invocations that finished in each. Usually one; none for a function
+    /// without calls.
     pub(super) minutes: Vec<(i64, Box<Slice>)>,
     /// The newest of those that are.
     pub(super) recent: Minutes,
@@ -119,7 +120,7 @@ impl Counters {
         &mut self.minutes[index].1
     }
 
-    /// Takes the minutes before this one out, to be stored.
+    /// Removes the minutes before this one, to store them.
     pub(super) fn take_before(&mut self, minute: i64) -> Vec<(i64, Box<Slice>)> {
         let taken: Vec<(i64, Box<Slice>)> = self
             .minutes
@@ -139,7 +140,7 @@ impl Counters {
         })
     }
 
-    /// Adds what finished from `first` on and is not stored yet to `sum`.
+    /// Adds to `sum` the invocations that finished from `first` on and are not stored yet.
     pub(super) fn add_to(&self, sum: &mut Slice, first: i64) -> Result<(), SliceError> {
         self.minutes
             .iter()

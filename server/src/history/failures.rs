@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::{History, Inner};
 use crate::model::Failure;
 
-/// How many are kept: what the overview shows.
+/// Number kept: as many as the overview shows.
 const KEPT: usize = 10;
 
 /// Of the newest invocations, how many are looked through for failures at start. It bounds the time to start, not what is
@@ -50,7 +50,7 @@ impl History {
 }
 
 impl Inner {
-    /// At start: what failed before it.
+    /// At start: earlier failures.
     pub(super) async fn load_failures(&self) {
         match self
             .store

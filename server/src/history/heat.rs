@@ -12,7 +12,7 @@ use crate::model::{HeatColumn, HeatMap};
 pub(super) struct Heat(BTreeMap<i64, (i64, Buckets)>);
 
 impl Heat {
-    /// Adds what finished in a column.
+    /// Adds the invocations that finished in a column.
     pub(super) fn add(&mut self, from: i64, seconds: i64, buckets: &Buckets) {
         let column = self
             .0

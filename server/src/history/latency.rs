@@ -1,4 +1,4 @@
-//! Latency over a window: percentiles, distributions and heat map, of what is stored and of what is still in memory.
+//! Latency over a window: percentiles, distributions and heat map, from the database and from memory.
 
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
@@ -38,7 +38,7 @@ pub struct LatencyReader {
     stored: Option<Stored>,
 }
 
-/// The sum of what is stored.
+/// The sum of the stored rollups.
 struct Stored {
     changes: u64,
     first: i64,

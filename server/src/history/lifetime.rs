@@ -8,10 +8,10 @@ use super::{History, Inner};
 use crate::model::{InvocationRecord, Status};
 use crate::store::ALL;
 
-/// What was stored before this start, and what was recorded since.
+/// Totals from before this start, and those recorded since.
 #[derive(Debug, Default)]
 pub(super) struct Lifetime {
-    /// By row id: finished and errors. Set once, before anything is read.
+    /// Finished and failed invocations by row id. Set once, before anything is read.
     before: OnceLock<HashMap<i64, (u64, u64)>>,
     finished: AtomicU64,
     errors: AtomicU64,

@@ -16,7 +16,7 @@ use super::slice::{Slice, SliceError};
 use super::unreadable;
 use crate::store::{QUARTER, RollupRow, StoreError};
 
-/// How long minutes stay what they are: windows up to this long are shown by the minute.
+/// How long minutes are kept as such: windows up to this length are shown by the minute.
 pub(super) const KEPT_MINUTES: i64 = 120;
 
 /// Time between two rounds: a few, so that a round finds little to do.

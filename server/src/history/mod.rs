@@ -76,17 +76,17 @@ pub struct History {
 struct Inner {
     store: Store,
     queue: Queue,
-    /// By row id. Reading takes no lock; a new function swaps in a new map.
+    /// Functions by row id. Reading takes no lock; a new function swaps in a new map.
     functions: ArcSwap<HashMap<i64, Arc<Function>>>,
     /// Held for writing while minutes move from memory into the database, so that a reader counts each once.
     moving: Arc<tokio::sync::RwLock<()>>,
     /// [`READ_WAIT`] but in tests.
     read_wait: Duration,
-    /// What is kept of events and results.
+    /// The stored part of events and results.
     payloads: ArcSwap<PayloadLimits>,
     node_gate: NodeCaptureLimit,
     born: Instant,
-    /// Who searches log lines: see [`SEARCHES`].
+    /// Limits concurrent searches of log lines: see [`SEARCHES`].
     searches: Semaphore,
     /// The minute the history was started in.
     started: i64,
@@ -148,7 +148,7 @@ impl History {
         self.record_with(function, record, None).await;
     }
 
-    /// The same with what was taken along of its event and result.
+    /// Records an invocation with the captured part of its event and result.
     pub async fn record_with(
         &self,
         function: i64,
@@ -191,7 +191,7 @@ impl History {
         self.inner.payloads.store(Arc::new(limits));
     }
 
-    /// A line as it is written, for those who follow; it is stored with its invocation's record, not by this call.
+    /// A line as it is written, for followers; it is stored with its invocation's record, not by this call.
     pub fn publish_log(&self, function: i64, entry: LogEntry) {
         if let Some(function) = self.inner.functions.load().get(&function) {
             function.publish(|| Event::Log(Arc::new(entry)));
@@ -278,7 +278,7 @@ impl Inner {
     }
 }
 
-/// A histogram that does not fit: a fault of the program, shown as what it keeps from being done.
+/// A histogram that does not fit: a bug, reported as the operation that it prevents.
 fn unreadable(error: SliceError) -> StoreError {
     StoreError::Sqlx {
         operation: "add up histograms",

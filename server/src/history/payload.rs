@@ -16,7 +16,7 @@ use crate::model::{InvocationPayloads, Payload, PayloadLimits};
 const EACH_SECOND: u64 = 20;
 /// Failed invocations per second that are stored in addition.
 const FAILURES_EACH_SECOND: u64 = 20;
-/// The same for all functions together: bounds what the writer and the disk have to do for them.
+/// The same for all functions together: limits the work of the writer and the disk.
 const NODE_EACH_SECOND: u64 = 400;
 /// An HTTP request's event is parsed, to take credentials out of it, and must be whole for that. A longer one is not kept.
 const LONGEST_HTTP_EVENT: usize = 64 << 10;
@@ -29,7 +29,7 @@ const SECRET_HEADERS: [&str; 6] = [
     "x-api-key",
     "x-csrf-token",
 ];
-/// What stands where a credential was.
+/// Replaces a credential.
 const HIDDEN: &str = "(hidden)";
 
 /// Admits a number per second.
@@ -58,14 +58,14 @@ impl CaptureLimit {
     }
 }
 
-/// What is kept of one function's payloads.
+/// Limits for one function's payloads.
 #[derive(Debug, Default)]
 pub(super) struct CaptureLimits {
     begun: CaptureLimit,
     failed: CaptureLimit,
 }
 
-/// What is kept of all functions'.
+/// Limits for all functions' payloads.
 #[derive(Debug, Default)]
 pub(super) struct NodeCaptureLimit(CaptureLimit);
 
@@ -100,7 +100,7 @@ impl Beginning {
     }
 }
 
-/// What is taken along of an invocation, as it came.
+/// Captured parts of an invocation, unprocessed.
 #[derive(Debug, Clone)]
 pub struct Captured {
     limits: PayloadLimits,
@@ -151,7 +151,7 @@ impl Captured {
         self.result.get_or_insert_default().add(piece, most);
     }
 
-    /// Bytes it takes in memory.
+    /// Its size in memory, bytes.
     pub(super) fn size(&self) -> usize {
         let result = self.result.as_ref().map_or(0, |result| result.bytes.len());
         self.event.bytes.len() + self.body.bytes.len() + self.head.len() + result

@@ -23,16 +23,16 @@ const UNIT_BYTES: usize = 4096;
 /// A batch of this many units is written without waiting for more.
 const BATCH_ENOUGH: usize = 2_048;
 
-/// How long a record may wait for company. What a crash can lose is this and the time of one write: 100 ms.
+/// How long a record may wait for others. A crash loses at most this and the time of one write: 100 ms.
 const BATCH_WAIT: Duration = Duration::from_millis(80);
 
 /// A batch takes no more than about this many units, so that a deploy waits for the writing connection some tens of
 /// milliseconds at most, and a batch's text in memory stays below 32 MiB.
 const BATCH_MOST: usize = 8_192;
 
-/// Something to write, or someone who waits for what was put in before.
+/// Something to write, or a caller waiting for everything queued before.
 pub(super) enum Item {
-    /// A finished invocation of a function, with what was taken along of its event and result.
+    /// A finished invocation of a function, with the captured part of its event and result.
     Invocation(i64, Arc<InvocationRecord>, Option<Box<Captured>>),
     /// Log lines of a function.
     Logs(i64, Vec<LogEntry>),
@@ -41,7 +41,7 @@ pub(super) enum Item {
 }
 
 impl Item {
-    /// How much room it takes.
+    /// Its size in the queue.
     fn units(&self) -> usize {
         let bytes: usize = match self {
             Item::Invocation(_, record, captured) => {
@@ -74,7 +74,7 @@ struct State {
     waiting: AtomicUsize,
     /// Wakes the writer before its batch is due: enough is there, or someone waits at a barrier.
     due: Notify,
-    /// Wakes those who wait for room.
+    /// Wakes callers waiting for room.
     room: Notify,
 }
 
@@ -97,7 +97,7 @@ pub(super) fn queue(most: usize) -> (Queue, Outlet) {
 }
 
 impl Queue {
-    /// Puts an item in, then waits while there is more in the queue than it should hold.
+    /// Adds an item, then waits while the queue is over its limit.
     pub(super) async fn put(&self, item: Item) {
         let units = item.units();
         let before = self.state.waiting.fetch_add(units, Ordering::SeqCst);
@@ -147,7 +147,7 @@ pub(super) struct Outlet {
     state: Arc<State>,
 }
 
-/// What is written together.
+/// A batch to write.
 #[derive(Default)]
 pub(super) struct Batch {
     /// Invocations and log lines.
@@ -180,7 +180,7 @@ impl Outlet {
         Some(batch)
     }
 
-    /// A batch is written: gives its room back and lets go of who waited for it.
+    /// A batch is written: frees its room and wakes the callers waiting for it.
     pub(super) fn written(&self, batch: Batch) {
         self.state.waiting.fetch_sub(batch.units, Ordering::SeqCst);
         self.state.room.notify_waiters();

@@ -1,4 +1,4 @@
-//! What is read of the history: statistics, invocations and log lines.
+//! Reads the history: statistics, invocations and log lines.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl History {
         self.inner.store.invocation(id).await
     }
 
-    /// What is kept of an invocation's event and result. To be called after [`Self::get`], which waits for it.
+    /// The stored part of an invocation's event and result. Call it after [`Self::get`], which waits for it.
     pub async fn payloads(&self, id: InvocationId) -> Result<InvocationPayloads, StoreError> {
         self.inner.store.payloads(id).await
     }

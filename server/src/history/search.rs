@@ -10,7 +10,7 @@ const MOST_PARTS: usize = 16;
 /// Shortest beginning of a word: all lines of all words that begin so are put together before the first is shown.
 const SHORTEST_PREFIX: usize = 3;
 
-/// What is wrong with the text. Said to who typed it.
+/// What is wrong with the query, for the user who typed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SearchTextError {
     /// Nothing that could be found.
@@ -41,7 +41,7 @@ struct Part {
 }
 
 impl SearchText {
-    /// Reads what was typed.
+    /// Parses a query.
     pub fn parse(typed: &str) -> Result<Self, SearchTextError> {
         if typed.len() > LONGEST {
             return Err(SearchTextError::TooLong);

@@ -48,7 +48,7 @@ const TOTAL: usize = STAGES - 1;
 pub(super) struct Slice {
     counts: RollupCounts,
     stages: [Histogram<u64>; STAGES],
-    /// The totals again, by what kind of start the invocation had.
+    /// The totals again, by start kind.
     parts: Parts,
 }
 
@@ -114,7 +114,7 @@ impl Slice {
         Ok(())
     }
 
-    /// Adds what was read of a stored rollup.
+    /// Adds a stored rollup.
     pub(super) fn add_read(&mut self, row: &Decoded) {
         for (sum, counts) in self.stages.iter_mut().zip(&row.stages) {
             codec::add(counts, sum);
@@ -159,7 +159,7 @@ impl Slice {
         })
     }
 
-    /// What the API shows of it.
+    /// The view for the API.
     pub(super) fn stats(&self, window_s: u64) -> Stats {
         let [queue, start, send, run, recv, total] =
             std::array::from_fn(|stage| percentiles(&self.stages[stage], self.counts.max[stage]));
@@ -244,7 +244,7 @@ pub(super) struct Decoded {
     stages: [Counts; STAGES],
     /// Total latency of invocations that needed a start; none if there were none or it is unknown.
     pub(super) cold: Option<Counts>,
-    /// Those of invocations that never got an instance; none as above.
+    /// Totals of invocations that never got an instance; none as above.
     pub(super) unserved: Option<Counts>,
 }
 

@@ -194,7 +194,7 @@ fn invalid_json(bytes: &[u8], error: &serde_json::Error) -> Problem {
         .with("column", error.column())
 }
 
-/// The media type of `Content-Type`, lower-case, without parameters; empty if there is none.
+/// The media type of `Content-Type` in lower case, without parameters; empty if the header is missing.
 pub fn media_type(headers: &HeaderMap) -> String {
     headers
         .get(header::CONTENT_TYPE)

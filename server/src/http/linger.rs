@@ -20,7 +20,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::runtime::Handle;
 
-/// How much of a dropped body is still taken, and for how long.
+/// How much of a dropped body is still read, and for how long.
 const LINGER_BYTES: usize = 64 << 20;
 const LINGER: Duration = Duration::from_secs(2);
 /// A rest up to this size is no reason to end a connection.

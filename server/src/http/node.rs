@@ -62,7 +62,7 @@ pub struct Node {
 pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
     let host = rustix::system::uname();
     let memory = HostMemory::read();
-    let held = app.engine.held();
+    let kept = app.engine.memory_status();
     let prewarmed_sandboxes = app.engine.prewarmed();
     let (host_errors, host_error) = app.engine.host_errors();
     Json(Node {
@@ -73,8 +73,8 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
         cpus: crate::system::cores() as usize,
         memory_total_bytes: memory.total,
         memory_available_bytes: memory.available,
-        memory_budget_bytes: held.budget,
-        memory_kept_bytes: held.used,
+        memory_budget_bytes: kept.budget,
+        memory_kept_bytes: kept.used,
         prewarmed_sandboxes: prewarmed_sandboxes.ready(),
         prewarmed_sandboxes_used: prewarmed_sandboxes.used(),
         host_errors,

@@ -20,7 +20,7 @@ use crate::watched::Watched;
 /// What the server says on the READY socket when the instance is wanted.
 const GO: u8 = b'G';
 
-/// What a pre-forked instance says on it when it has nothing left to do but to wait.
+/// What a pre-forked instance sends on it once it has nothing left to do but wait.
 pub(super) const WAITING: u8 = b'W';
 
 /// See the module.

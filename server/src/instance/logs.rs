@@ -27,18 +27,18 @@ const LINE_COST: usize = 64;
 const MAX_LINE_BYTES: usize = 16 * 1024;
 /// Bytes read from a pipe at once; a pipe holds 64 KiB.
 const READ_BYTES: usize = 16 * 1024;
-/// Reads of one pipe before other tasks get their turn: a function that prints without end refills its pipe as fast as
+/// Reads of one pipe before other tasks run: a function that prints without end refills its pipe as fast as
 /// it is emptied.
 const READS_AT_ONCE: usize = 8;
-/// Pause between such turns once the log has reached its limit and what is read is only thrown away: protects the
+/// Pause between such rounds once the log has reached its limit and what is read is only thrown away: protects the
 /// server's share of the CPUs.
 const DISCARD_PAUSE: Duration = Duration::from_millis(1);
 /// Maximum reads of one pipe in [`LogTap::finish`]: a child process that keeps writing must not delay the response.
 const MAX_FINAL_READS: usize = 64;
 
-/// Where the lines go that instances print.
+/// The destination of instances' log lines.
 pub trait LogSink: Send + Sync {
-    /// A line as it is read, for who follows the log. It is stored with its invocation's record, not by this call.
+    /// A line as it is read, for followers of the log. It is stored with its invocation's record, not by this call.
     fn publish(&self, function: &FunctionKey, entry: LogEntry);
 
     /// Stores lines that came after their invocation was recorded, or during import (`invocation: None`). Waits while
@@ -59,7 +59,7 @@ struct Inner {
     function: FunctionKey,
     logs: Logs,
     pipes: [Watched; 2],
-    /// Of the pipes, and of the process that writes into them.
+    /// Signs of life of the pipes and of the process that writes into them.
     signs: Signs,
     state: Mutex<State>,
 }
@@ -68,7 +68,7 @@ struct Inner {
 struct State {
     /// Whether [`LogTap::finish`] will be called for lines that arrive now.
     running: bool,
-    /// Who runs now, or ran last: lines that come late are its. `None` while the function is imported.
+    /// The current or last owner, to which late lines belong. `None` during the import.
     owner: Option<InvocationId>,
     partial: [Vec<u8>; 2],
     lines: Vec<LogLine>,
@@ -109,7 +109,7 @@ impl LogTap {
         Ok(Self { inner })
     }
 
-    /// What can be asked at once of the pipes and, once it is added, of the process.
+    /// What can be polled of the pipes and, once added, of the process.
     pub(super) fn signs(&self) -> &Signs {
         &self.inner.signs
     }

@@ -41,7 +41,7 @@ use crate::sandbox::InstanceCgroup;
 pub enum Way {
     /// By a fork.
     Fork,
-    /// By becoming it itself, with all of its threads: it is no template any more then.
+    /// By becoming the instance itself, with all of its threads: it is no template from then on.
     Become,
 }
 
@@ -73,11 +73,11 @@ pub enum Death {
     OutOfMemory,
     /// It exited or was killed: "it was killed by signal 11 (SIGSEGV)".
     Crashed(String),
-    /// It was ended because the host could not put it under its limits.
+    /// It was ended because the host could not apply its limits.
     Unlimited(HostError),
 }
 
-/// What outlives the instance: shared with the task that watches its process.
+/// The part that outlives the instance: shared with the task that watches its process.
 #[derive(Debug)]
 pub struct Vitals {
     /// Number of the instance, unique in this server's life.
@@ -113,22 +113,22 @@ impl Vitals {
 pub struct Instance {
     /// Its identity and its end.
     pub vitals: Arc<Vitals>,
-    /// The way to it.
+    /// Its channel.
     pub channel: HostChannel,
-    /// What it prints.
+    /// Its log.
     pub logs: LogTap,
     /// From the command to READY.
     pub forked_in: Duration,
-    /// Whether it was started ahead: a fork that waited for GO, or a template that waited to become an instance.
+    /// Whether it was started in advance: a fork that waited for GO, or a template that waited to become an instance.
     pub was_preforked: bool,
     instance_cgroup: Arc<InstanceCgroup>,
-    /// The template that it was before.
+    /// The template it was before.
     becomes: Option<Arc<Template>>,
     frozen: Frozen,
 }
 
 impl Instance {
-    /// Whether the process runs, by the kernel's word: its end may be a moment older than the news of it.
+    /// Whether the process runs, according to the kernel: its end may be slightly older than the notification.
     pub fn is_running(&self) -> bool {
         self.vitals.death.get().is_none() && !self.logs.signs().look().ended
     }

@@ -18,24 +18,24 @@ use super::fork::{READY_DEADLINE, StartError};
 use super::template::Template;
 use super::{FunctionKey, Logs, Way};
 
-/// Pause after the last start before forking ahead: starts that requests wait for go first.
+/// Pause after the last start before pre-forking: starts that requests wait for go first.
 const QUIET: Duration = Duration::from_millis(10);
-/// Longest time that a deploy waits for its first pre-forked instance, and how often it looks.
+/// Longest time that a deploy waits for its first pre-forked instance, and the polling interval.
 const FIRST_DEADLINE: Duration = Duration::from_millis(100);
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 
 /// State of a template's pre-forked instance.
 #[derive(Debug, Default)]
 pub(super) struct Preforked {
-    /// Whether it is to keep one.
+    /// Whether to keep one.
     wanted: AtomicBool,
-    /// Whether a task is about to make one.
+    /// Whether a task is about to create one.
     coming: AtomicBool,
-    /// Starts that have ended, to see when there are none.
+    /// Starts that have ended, to detect when none is under way.
     starts: AtomicU64,
     /// Starts under way.
     under_way: AtomicU64,
-    /// Tells that nobody waits for a start, so that the pause can be left out.
+    /// Signals that nobody waits for a start, so that the pause can be skipped.
     idle: Notify,
 }
 
@@ -64,8 +64,8 @@ impl Template {
         }
     }
 
-    /// Has the first pre-forked instance made at once, and waits until it waits, or for a moment at most: the first request
-    /// to a new version may come with the answer to its deploy. For when nobody waits for a start.
+    /// Creates the first pre-forked instance at once, and waits until it is ready, for a short time at most: the first
+    /// request to a new version may arrive right after its deploy. For use while nobody waits for a start.
     pub async fn first_preforked(&self) {
         self.preforked.idle.notify_one();
         let until = Instant::now() + FIRST_DEADLINE;
@@ -81,7 +81,7 @@ impl Template {
     /// Ends the pre-forked instance and disables it.
     pub fn end_preforked(&self) {
         self.preforked.wanted.store(false, Ordering::Release);
-        // Its end of the socket closes with it, upon which the pre-forked instance exits.
+        // This closes its socket, upon which the pre-forked instance exits.
         let preforked = self
             .descriptors
             .lock()
@@ -111,7 +111,7 @@ impl Template {
                 return;
             }
             if template.descriptors.lock().is_none() {
-                // Should it fail, the next start will say why.
+                // If it fails, the next start reports why.
                 let Ok(descriptors) = template.new_descriptors(&function, &sink) else {
                     return;
                 };

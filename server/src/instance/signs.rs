@@ -10,28 +10,28 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{Timespec, epoll};
 
-/// What stands for each in its event.
+/// The descriptors, as numbered in their events.
 const STDOUT: u64 = 0;
 const STDERR: u64 = 1;
 const PROCESS: u64 = 2;
-/// How many there are.
+/// Number of them.
 const SIGNS: usize = 3;
 
 /// The epoll set.
 #[derive(Debug)]
 pub(super) struct Signs(OwnedFd);
 
-/// What the descriptors said.
+/// State of the descriptors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Whether there may be something to read of standard output and error, their end included.
+    /// Whether standard output and error may have something to read, including their end.
     pub(super) written: [bool; 2],
     /// Whether the process has ended.
     pub(super) ended: bool,
 }
 
 impl Signs {
-    /// Of the read ends of the two pipes; the process is not known yet.
+    /// Watches the read ends of the two pipes; the process is not known yet.
     ///
     /// # Errors
     /// When the kernel has no descriptors left.
@@ -55,8 +55,7 @@ impl Signs {
         Ok(epoll::add(&self.0, fd, data, epoll::EventFlags::IN)?)
     }
 
-    /// Asks, without waiting. Should it not be possible to ask, there may be something to read, and the process runs as far as
-    /// is known.
+    /// Polls without waiting. If polling fails, assumes that there is something to read and that the process runs.
     pub(super) fn look(&self) -> Seen {
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; SIGNS];
         let Ok((events, _)) = epoll::wait(&self.0, &mut events, Some(&Timespec::default())) else {

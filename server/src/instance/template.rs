@@ -33,10 +33,10 @@ use crate::watched::Watched;
 pub use self::boot::{BootError, IMPORT_DEADLINE, Imported, TemplateConfig};
 pub use self::exit::ExitStatus;
 
-/// Forks in a row that a template may refuse for want of memory or processes and be believed that it is the host's want.
-/// Then it is replaced: its own memory may be what is full.
+/// Consecutive forks that a template may refuse for lack of memory or processes before it is replaced: the memory that is
+/// full may be its own.
 const REFUSALS_MAX: u32 = 32;
-/// How long to wait for the word on how a process ended once its socket has closed.
+/// How long to wait for the report on how a process ended once its socket has closed.
 pub(super) const EXIT_NEWS_DEADLINE: Duration = Duration::from_millis(250);
 
 /// A live template.
@@ -47,10 +47,10 @@ pub struct Template {
     /// Its way out, while it lives.
     _network: Option<Attached>,
     sequence: AtomicU64,
-    /// Forks that it refused since the last that worked, for want of what the host has to give.
+    /// Forks refused since the last success for lack of host resources.
     refusals: AtomicU32,
-    /// Kills for want of memory in the template's cgroup that were told of forks.
-    oom_kills_told: AtomicU64,
+    /// Out-of-memory kills in the template's cgroup that were attributed to forks.
+    oom_kills_attributed: AtomicU64,
     waiting: Mutex<Waiting>,
     watched: AtomicBool,
     /// Prepared for the next start.
@@ -63,7 +63,7 @@ pub struct Template {
     pub runtime: String,
     /// How it came up: by a boot or a restore.
     pub start_kind: StartKind,
-    /// Threads that its import has left running; nothing is known of what was restored.
+    /// Threads that its import left running; unknown for a restored template.
     pub threads: Option<Threads>,
 }
 
@@ -72,7 +72,7 @@ pub struct Template {
 struct Waiting {
     forks: HashMap<u64, oneshot::Sender<StartError>>,
     exits: HashMap<u32, oneshot::Sender<ExitStatus>>,
-    /// Exits that were reported before anybody asked, by pid; bounded.
+    /// Exits reported before anybody asked, by pid; bounded.
     early: HashMap<u32, ExitStatus>,
 }
 
@@ -95,7 +95,7 @@ impl Template {
             _network: network,
             sequence: AtomicU64::new(1),
             refusals: AtomicU32::new(0),
-            oom_kills_told: AtomicU64::new(0),
+            oom_kills_attributed: AtomicU64::new(0),
             waiting: Mutex::default(),
             watched: AtomicBool::new(false),
             descriptors: Mutex::default(),
@@ -109,12 +109,12 @@ impl Template {
         })
     }
 
-    /// Has it dumped.
+    /// Has the template dumped.
     pub fn dumpable(&self) -> Dumpable {
         self.sandbox.dumpable()
     }
 
-    /// It is wanted no longer: it ends when its last instance has.
+    /// Retires it: it ends with its last instance.
     pub fn retire(&self) {
         self.thaw();
         self.end_preforked();
@@ -192,7 +192,7 @@ impl Template {
         let (sender, receiver) = oneshot::channel();
         {
             let mut waiting = self.waiting.lock();
-            // Of pre-forked instances that were dropped.
+            // They belong to pre-forked instances that were dropped.
             waiting.forks.retain(|_, sender| !sender.is_closed());
             waiting.forks.insert(sequence, sender);
         }
@@ -214,12 +214,12 @@ impl Template {
         self.refusals.store(0, Ordering::Relaxed);
     }
 
-    /// The fork with this number answered or is given up.
+    /// The fork with this number has answered or was given up.
     pub(super) fn forget_fork(&self, sequence: u64) {
         self.waiting.lock().forks.remove(&sequence);
     }
 
-    /// What the template will say of the end of the child that it knows as `pid`.
+    /// The template's report on the end of the child that it knows as `pid`.
     pub(super) fn exit_of(&self, pid: u32) -> oneshot::Receiver<ExitStatus> {
         let (sender, receiver) = oneshot::channel();
         let mut waiting = self.waiting.lock();
@@ -230,28 +230,28 @@ impl Template {
         receiver
     }
 
-    /// What it and its instances use; `None` when the sandbox is gone. Reads files.
+    /// Memory of it and its instances; `None` if the sandbox is gone. Reads files.
     pub fn memory(&self) -> Option<MemoryUse> {
         self.sandbox.memory()
     }
 
-    /// Whether it met the limit of its own cgroup, in which it was before it became an instance.
+    /// Whether it hit the limit of its own cgroup, which it was in before it became an instance.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.sandbox.template_oom_killed()
     }
 
-    /// Whether the memory limit of the template's cgroup killed a fork that nobody was told of yet: one that used up its memory
-    /// before it was moved into its own cgroup.
+    /// Whether the memory limit of the template's cgroup killed a fork that is not attributed yet: one that ran out of
+    /// memory before it was moved into its own cgroup.
     pub(super) fn take_oom_kill(&self) -> bool {
         let kills = self.sandbox.template_oom_kills();
-        let one_more = |told| (told < kills).then_some(told + 1);
+        let one_more = |attributed| (attributed < kills).then_some(attributed + 1);
         let taken =
-            self.oom_kills_told
+            self.oom_kills_attributed
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         taken.is_ok()
     }
 
-    /// How it ended, when it has become an instance: by its own status, once that is known.
+    /// How it ended after becoming an instance: by its own status, once known.
     pub(super) async fn end_of_itself(&self) -> Option<ExitStatus> {
         self.sandbox.exited().await;
         let (code, signal) = self.sandbox.template_status()?;
@@ -261,7 +261,7 @@ impl Template {
         })
     }
 
-    /// Waits until the sandbox is gone and says how it ended.
+    /// Waits until the sandbox is gone and returns how it ended.
     pub async fn exited(&self) -> String {
         self.sandbox.exited().await
     }

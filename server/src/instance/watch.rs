@@ -1,4 +1,4 @@
-//! The watch over one instance: how its process ended.
+//! Watches one instance and reports how its process ended.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::watched::Watched;
 
 /// The watch over one instance's process.
 pub(super) struct Watch {
-    /// Kept open: the worker would see its closing as the server's end.
+    /// Kept open: the worker would take its closing for the server's end.
     pub socket: Watched,
     /// The process.
     pub end: Watched,
@@ -26,7 +26,7 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) async fn run(self, instance_cgroup: Arc<InstanceCgroup>) {
-        // Of a fork the template says how it ended; of itself, PID 1.
+        // The template reports how a fork ended; PID 1 reports how the template ended.
         let reported = (self.way == Way::Fork).then(|| self.template.exit_of(self.inner_pid));
         let status = async {
             match reported {
@@ -35,7 +35,7 @@ impl Watch {
             }
         };
         let unlimited = tokio::select! {
-            // An error is the runtime's end, and everybody's.
+            // An error means the end of the tokio runtime.
             _ = self.end.readable() => None,
             Ok(error) = self.refused => Some(error),
         };
@@ -63,7 +63,7 @@ impl Watch {
             })
         };
         self.vitals.record(death);
-        // What it left behind in its cgroup goes with it.
+        // Whatever it left in its cgroup goes with it.
         instance_cgroup.kill();
         drop(self.socket);
     }

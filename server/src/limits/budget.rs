@@ -21,7 +21,7 @@ pub struct Full {
 }
 
 impl Budget {
-    /// With this many bytes.
+    /// Creates a budget of this many bytes.
     pub fn of(most: usize) -> Self {
         let taken = AtomicUsize::new(0);
         Self(Arc::new(Shared { most, taken }))

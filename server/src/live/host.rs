@@ -23,7 +23,7 @@ pub struct Host {
     pub memory_available: u64,
     /// Size of the file system the data directory is on, bytes.
     pub disk_total: u64,
-    /// Of it, what the server may still write.
+    /// The part of it that the server may still write.
     pub disk_available: u64,
     /// Resident memory of the server, bytes.
     pub resident: u64,

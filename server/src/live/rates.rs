@@ -11,7 +11,7 @@ const OVER: usize = 5;
 pub struct Rate {
     /// Finished invocations a second.
     pub requests: f64,
-    /// Of them, those that did not succeed.
+    /// Failed ones among them.
     pub errors: f64,
 }
 

@@ -35,7 +35,7 @@ pub struct Sample {
     pub seconds: Vec<(u32, u32)>,
     /// Invocations that ever finished, and those among them that did not succeed.
     pub lifetime: (u64, u64),
-    /// By row id; those without requests are left out.
+    /// Rates by row id; functions without requests are omitted.
     rates: HashMap<i64, Rate>,
     board: OnceLock<Arc<Board>>,
 }

@@ -12,9 +12,9 @@ pub struct DecisionCounts {
     pub started_for_minimum: u64,
     /// Instances started or kept for a call predicted from the function's call pattern.
     pub started_ahead: u64,
-    /// Of those, used by the predicted call.
+    /// Predicted starts that the expected call used.
     pub ahead_hit: u64,
-    /// Of those, never used.
+    /// Predicted starts that nothing used.
     pub ahead_missed: u64,
     /// Requests that waited for a busy instance because a start would not have served them sooner.
     pub queued_behind_busy: u64,

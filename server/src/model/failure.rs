@@ -20,7 +20,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Of a record, if it failed.
+    /// The failure of a record, if it failed.
     #[must_use]
     pub fn of(record: &InvocationRecord) -> Option<Self> {
         (record.status != Status::Succeeded).then(|| Self {

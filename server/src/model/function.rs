@@ -126,7 +126,7 @@ pub struct FunctionPatch {
 }
 
 impl FunctionPatch {
-    /// Names of the fields that it changes, for people to read; of variables the names, never the values.
+    /// Names of the fields it changes, as shown to users; of variables the names, never the values.
     pub fn fields(&self) -> Vec<String> {
         // Taken apart whole, so that a new field cannot be forgotten here.
         let Self {
@@ -181,12 +181,12 @@ pub enum Code {
         /// The version that was edited. It must be the active one, so that nobody overwrites another's change
         /// unknowingly.
         base: u32,
-        /// What is to be different.
+        /// The changes.
         edits: Vec<FileEdit>,
     },
 }
 
-/// One file of a version that is to be different in the next one. Paths are relative, with `/` between their parts.
+/// One changed file of the next version. Paths are relative, with `/` between their parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileEdit {

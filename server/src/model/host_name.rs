@@ -1,6 +1,6 @@
 //! Names of hosts.
 
-/// A host's name as it is compared: lower case, without the final dot of a full name. `None` when it is none.
+/// A host name in the form used for comparison: lower case, without a trailing dot. `None` if it is not valid.
 #[must_use]
 pub fn normal_host_name(name: &str) -> Option<String> {
     let name = name.strip_suffix('.').unwrap_or(name);

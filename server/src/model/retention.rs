@@ -28,9 +28,9 @@ pub struct InvocationPayloads {
 /// How much is kept of each event and each result, bytes; 0 is nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadLimits {
-    /// Of an event.
+    /// Stored part of an event.
     pub event_bytes: u32,
-    /// Of a result.
+    /// Stored part of a result.
     pub result_bytes: u32,
 }
 
@@ -43,7 +43,7 @@ pub const LEAST_MIB: u32 = 16;
 /// Most that is kept of one event or result, bytes.
 pub const MOST_PAYLOAD_BYTES: u32 = 64 << 10;
 
-/// What is kept, for how long and up to which size. The oldest entries are removed first.
+/// What is kept, how long and up to which size. The oldest entries are removed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {

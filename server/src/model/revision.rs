@@ -24,7 +24,7 @@ impl Revision {
         Self(format!("{id}.{active_version}"))
     }
 
-    /// Of settings: a digest of their content.
+    /// The revision of settings: a digest of their content.
     pub fn of_content(content: &impl Serialize) -> Self {
         // Settings are plain values with names: they always serialise.
         Self(digest(&serde_json::to_vec(content).unwrap_or_default()))

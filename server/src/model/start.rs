@@ -9,14 +9,14 @@ use super::StartKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Start {
-    /// By a fork; by a restore or a boot if the import left threads running, which a fork would lose.
+    /// Fork; restore or boot if the import left threads running, which a fork would lose.
     #[default]
     Auto,
-    /// By a fork of the template, even if it has other threads.
+    /// Fork the template, even if it has other threads.
     Fork,
     /// From the template's image, with its threads, each in its own sandbox; by a boot if there is no image.
     Restore,
-    /// By a boot, each in its own sandbox.
+    /// Boot, each instance in its own sandbox.
     Boot,
 }
 
@@ -31,7 +31,7 @@ impl Start {
         }
     }
 
-    /// By its name in the API.
+    /// Parses its name in the API.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Auto, Self::Fork, Self::Restore, Self::Boot]
             .into_iter()

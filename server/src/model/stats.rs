@@ -66,7 +66,7 @@ pub struct Stats {
     pub count: u64,
     /// Unsuccessful invocations.
     pub errors: u64,
-    /// By start kind.
+    /// Counts by start kind.
     pub starts: StartCounts,
     /// The whole invocation.
     pub total_us: Percentiles,

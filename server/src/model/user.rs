@@ -89,9 +89,9 @@ pub struct UserPatch {
 /// Whose a session is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SessionOwner {
-    /// Of the user with this id.
+    /// The user with this id.
     User(i64),
-    /// Of the API token with this id.
+    /// The API token with this id.
     Token(i64),
 }
 

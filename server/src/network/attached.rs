@@ -1,8 +1,8 @@
-//! One sandbox's network while it lives: follows its version's policy, answers its questions for names, counts.
+//! One sandbox's network while it lives: applies its version's policy, answers its DNS queries, counts its traffic.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -15,62 +15,55 @@ use super::kernel;
 use super::ledger::Outcome;
 use super::permits::Permits;
 use super::resolver::{self, Asker, Names};
-use crate::model::{Network, NetworkPolicy, Protocol};
-use crate::sandbox::{self, NetworkError, Outbound, OutboundId, Refusal, RefusalReason};
+use crate::model::{Network, NetworkPolicy};
+use crate::sandbox::{NetworkError, Outbound, Refusal, RefusalReason};
 
-/// How often the kernel's counters are read while they change, and at least: what a sandbox has sent since is lost when it
-/// ends.
+/// How often the kernel's counters are read: while they change, and otherwise. Traffic since the last reading is lost
+/// when the sandbox ends.
 const COUNT_OFTEN: Duration = Duration::from_secs(2);
 const COUNT_SELDOM: Duration = Duration::from_secs(60);
-/// How much longer the kernel lets connections begin than the function was told: it takes some time to connect.
+/// How much longer than the answer's TTL the kernel permits new connections: connecting takes time.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Tells sandboxes apart in the ledger.
+/// Identifies sandboxes in the ledger.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// The network of a sandbox; dropped with it.
+/// The network of a sandbox. Dropping it stops its tasks.
 pub struct Attached {
     _running: DropGuard,
 }
 
-/// What its tasks share.
+/// State shared by its tasks.
 pub(super) struct Inner {
     number: u64,
-    id: OutboundId,
     outbound: Outbound,
     function: Arc<FunctionNetwork>,
-    me: Weak<Self>,
     /// What the kernel was told last. Held while addresses are allowed, so that none is by a policy that is not in force any
     /// more.
     in_force: RwLock<Arc<NetworkPolicy>>,
     permits: Mutex<Permits>,
-    /// Counts policies.
-    generation: AtomicU64,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         self.function.ledger.lock().ended(self.number);
-        self.function.node.unregister(self.id, &self.me);
     }
 }
 
 impl WayOut {
-    /// The sandbox is there: takes over its way out. Needs a runtime.
+    /// Starts serving a sandbox's outbound network. Needs a runtime.
     pub fn attach(&self, mut outbound: Outbound) -> Attached {
         let function = self.version.function.clone();
         let sockets = outbound.take_resolver();
-        let inner = Arc::new_cyclic(|me| Inner {
+        let id = outbound.id();
+        let inner = Arc::new(Inner {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            id: outbound.id(),
             outbound,
             function: function.clone(),
-            me: me.clone(),
             in_force: RwLock::new(self.policy.clone()),
             permits: Mutex::default(),
-            generation: AtomicU64::new(0),
         });
-        function.node.register(inner.id, &inner);
+        function.node.register(id, &inner);
         function.joined(&inner);
         let ended = CancellationToken::new();
         let asker = Arc::new(Asker::new(inner.clone(), function.node.upstream()));
@@ -94,7 +87,7 @@ impl WayOut {
 /// Applies changes of the policy, and reads counters.
 async fn follow(inner: Arc<Inner>, mut changes: tokio::sync::watch::Receiver<Network>) {
     let mut interval = COUNT_OFTEN;
-    // It may have changed while the sandbox was made.
+    // The policy may have changed while the sandbox was created.
     changes.mark_changed();
     loop {
         tokio::select! {
@@ -103,7 +96,7 @@ async fn follow(inner: Arc<Inner>, mut changes: tokio::sync::watch::Receiver<Net
                     return;
                 }
                 let network = changes.borrow_and_update().clone();
-                // One that is to have none any more keeps its interfaces, and reaches nothing by them.
+                // A sandbox whose policy became `none` keeps its interface but reaches nothing through it.
                 let policy = network.policy().cloned().unwrap_or_default();
                 match inner.apply(policy).await {
                     Ok(()) => {}
@@ -133,16 +126,18 @@ impl Inner {
             return Ok(());
         }
         let resolved = self.permits.lock().resolved(&policy, Instant::now());
-        let told = kernel::policy(&policy, self.function.node.open(), resolved);
-        // Should the kernel not take it, no name is allowed by the former one: that may be wider.
+        let translated = kernel::policy(&policy, self.function.node.open(), resolved);
+        // Set before the kernel has it: no name may be allowed by the former policy, which may be wider.
         *in_force = policy;
-        self.generation.fetch_add(1, Ordering::Relaxed);
-        self.outbound.set_policy(&told).await.inspect_err(|_| {
-            *in_force = Arc::default();
-        })
+        self.outbound
+            .set_policy(&translated)
+            .await
+            .inspect_err(|_| {
+                *in_force = Arc::default();
+            })
     }
 
-    /// Reads the kernel's counters. True if they have changed.
+    /// Reads the kernel's counters. Returns whether they have changed.
     pub(super) async fn count(&self) -> bool {
         match self.outbound.counters().await {
             Ok(counters) => self.function.ledger.lock().count(self.number, counters),
@@ -150,7 +145,7 @@ impl Inner {
         }
     }
 
-    /// The kernel told of a packet of this sandbox.
+    /// Records a packet that the kernel reported for this sandbox.
     pub(super) fn refused(&self, refusal: &Refusal) {
         let outcome = match refusal.reason {
             RefusalReason::Policy => Outcome::Refused,
@@ -158,15 +153,22 @@ impl Inner {
             RefusalReason::Limit => Outcome::Limited,
             RefusalReason::DryRun => Outcome::DryRun,
         };
-        let protocol = refusal.protocol.map(|protocol| match protocol {
-            sandbox::Protocol::Tcp => Protocol::Tcp,
-            sandbox::Protocol::Udp => Protocol::Udp,
-        });
+        let protocol = refusal.protocol.map(kernel::of_kernel);
         let address = refusal.address.to_canonical();
-        let name = self.permits.lock().name_of(address);
+        let name = self.name_of(address);
         let destination = (address, refusal.port, protocol);
         let mut ledger = self.function.ledger.lock();
         ledger.packet(name, destination, outcome, Timestamp::now());
+    }
+
+    /// The name that it was told an address for last.
+    pub(super) fn name_of(&self, address: IpAddr) -> Option<Arc<str>> {
+        self.permits.lock().name_of(address)
+    }
+
+    /// Whose it is.
+    pub(super) fn function(&self) -> &Arc<FunctionNetwork> {
+        &self.function
     }
 
     async fn allow(
@@ -190,10 +192,6 @@ impl Inner {
 }
 
 impl Names for Inner {
-    fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Relaxed)
-    }
-
     async fn may_ask(&self, name: &str) -> bool {
         let policy = self.in_force.read().await.clone();
         let allowed = policy.dry_run || policy.allows_name(name);
@@ -213,7 +211,7 @@ impl Names for Inner {
     async fn admit(&self, name: &str, addresses: Vec<IpAddr>, ttl: Duration) -> Vec<IpAddr> {
         let policy = self.in_force.read().await;
         let mut admitted = Vec::new();
-        // Another policy may have come into force meanwhile.
+        // The policy may have been replaced in the meantime.
         if !(policy.dry_run || policy.allows_name(name)) {
             return admitted;
         }

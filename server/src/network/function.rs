@@ -1,4 +1,4 @@
-//! The network of a function: what each of its versions may reach, and what was seen.
+//! A function's network: what each of its versions may reach, and what was observed.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -7,15 +7,17 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::attached::Inner;
+use super::labels::Labelled;
 use super::ledger::{DestinationView, Ledger, NetworkTotals};
+use super::reached::ReachedView;
 use super::{Node, kernel};
 use crate::model::{Network, NetworkPolicy, Rule};
 use crate::sandbox::KernelPolicy;
 
-/// How long a change waits for each sandbox to be told: the host process answers in a millisecond.
+/// How long a change waits for each sandbox to apply it: the host process answers within a millisecond.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// What all versions of a function share.
+/// State shared by all versions of a function.
 pub struct FunctionNetwork {
     pub(super) node: Node,
     pub(super) ledger: Mutex<Ledger>,
@@ -33,12 +35,12 @@ impl FunctionNetwork {
         })
     }
 
-    /// That of a function with this version, or of one that has none yet.
+    /// The network of a function that starts with this version, or has none yet.
     pub fn after(former: Option<&VersionNetwork>, node: &Node) -> Arc<Self> {
         former.map_or_else(|| Self::new(node.clone()), |former| former.function.clone())
     }
 
-    /// The network of one of its versions. What other versions may reach stays as it is until [`Self::apply`].
+    /// The network of one of its versions. What other versions may reach does not change before [`Self::apply`].
     pub fn version(self: &Arc<Self>, network: Network) -> Arc<VersionNetwork> {
         let version = Arc::new(VersionNetwork {
             function: self.clone(),
@@ -50,8 +52,8 @@ impl FunctionNetwork {
         version
     }
 
-    /// What the active version may reach holds for all sandboxes of the function, also for those of other versions that still
-    /// serve requests.
+    /// Applies the active version's policy to all sandboxes of the function, including those of other versions that are
+    /// still serving requests.
     pub fn apply(&self, network: &Network) {
         if let Some(policy) = network.policy() {
             self.ledger.lock().forget_allowed(policy);
@@ -61,7 +63,7 @@ impl FunctionNetwork {
         }
     }
 
-    /// Waits until the kernel has been told of it, in all sandboxes that live; not for long.
+    /// Waits, up to a limit, until the kernel has applied it to all live sandboxes.
     pub async fn settle(&self, network: &Network) {
         let policy = network.policy().cloned().unwrap_or_default();
         let sandboxes: Vec<_> = self
@@ -71,9 +73,9 @@ impl FunctionNetwork {
             .filter_map(Weak::upgrade)
             .collect();
         for sandbox in sandboxes {
-            // What fails is tried again by the sandbox's own task.
-            let told = tokio::time::timeout(SETTLE, sandbox.apply(policy.clone()));
-            let _ = told.await;
+            // The sandbox's own task retries failures.
+            let applied = tokio::time::timeout(SETTLE, sandbox.apply(policy.clone()));
+            let _ = applied.await;
         }
     }
 
@@ -83,7 +85,7 @@ impl FunctionNetwork {
         sandboxes.push(Arc::downgrade(sandbox));
     }
 
-    /// Asks the kernel for what it has counted.
+    /// Reads the kernel's counters.
     pub async fn refresh(&self) {
         let sandboxes: Vec<_> = self
             .sandboxes
@@ -96,14 +98,24 @@ impl FunctionNetwork {
         }
     }
 
-    /// Traffic since the server started, as far as it was asked for.
+    /// Traffic since the server started, as of the last reading.
     pub fn totals(&self) -> NetworkTotals {
         self.ledger.lock().totals()
     }
 
-    /// What was refused, or allowed because of a dry run, since the server started; the latest first.
+    /// Destinations that were refused, or allowed because of a dry run, since the server started; latest first.
     pub fn destinations(&self) -> Vec<DestinationView> {
         self.ledger.lock().destinations()
+    }
+
+    /// What was reached since the server started; the latest first.
+    pub fn reached(&self) -> Vec<ReachedView> {
+        self.ledger.lock().reached.views()
+    }
+
+    /// Traffic and refusals by destination, for metrics.
+    pub fn labelled(&self) -> Vec<(Arc<str>, Labelled)> {
+        self.ledger.lock().labels.all()
     }
 
     /// Entries that would allow what a dry run has seen.
@@ -112,7 +124,7 @@ impl FunctionNetwork {
     }
 }
 
-/// What one version may reach.
+/// The outbound network of one version.
 pub struct VersionNetwork {
     pub(super) function: Arc<FunctionNetwork>,
     network: watch::Sender<Network>,
@@ -129,7 +141,7 @@ impl VersionNetwork {
         self.network.borrow().clone()
     }
 
-    /// The way out of a sandbox that is to be made; none if it has none.
+    /// The way out of a sandbox to be created; none if the policy is `none`.
     pub fn way_out(self: &Arc<Self>) -> Option<WayOut> {
         let policy = self.network.borrow().policy().cloned()?;
         Some(WayOut {
@@ -143,14 +155,14 @@ impl VersionNetwork {
     }
 }
 
-/// The way out of one sandbox, before it is made.
+/// The way out of one sandbox, before the sandbox exists.
 pub struct WayOut {
     pub(super) version: Arc<VersionNetwork>,
     pub(super) policy: Arc<NetworkPolicy>,
 }
 
 impl WayOut {
-    /// What the kernel is to allow from the first moment on.
+    /// What the kernel allows from the start.
     pub fn kernel(&self) -> KernelPolicy {
         kernel::policy(&self.policy, self.version.function.node.open(), Vec::new())
     }

@@ -1,15 +1,23 @@
-//! A policy in the kernel's words: addresses, ports, limits.
+//! Translates a policy for the kernel: addresses, ports, limits.
 
 use ipnet::IpNet;
 
 use crate::model::{NetworkPolicy, Ports, Protocol, special_range};
 use crate::sandbox::{self, KernelPolicy, NetworkLimits, Prefix, Prefixed, Resolved};
 
-/// The protocol as the kernel has it.
+/// Converts the protocol.
 pub(super) fn protocol(protocol: Protocol) -> sandbox::Protocol {
     match protocol {
         Protocol::Tcp => sandbox::Protocol::Tcp,
         Protocol::Udp => sandbox::Protocol::Udp,
+    }
+}
+
+/// The kernel's protocol as policies have it.
+pub(super) fn of_kernel(protocol: sandbox::Protocol) -> Protocol {
+    match protocol {
+        sandbox::Protocol::Tcp => Protocol::Tcp,
+        sandbox::Protocol::Udp => Protocol::Udp,
     }
 }
 
@@ -18,13 +26,14 @@ pub(super) fn ranges(ports: Ports) -> impl Iterator<Item = std::ops::RangeInclus
     ports.ranges().map(|(first, last)| first..=last)
 }
 
-/// Whether an address may be reached at all: a public one, or one that the administrator has opened.
+/// Whether an address may be reached at all: it is public, or the administrator has opened it.
 pub(super) fn is_reachable(address: std::net::IpAddr, open: &[IpNet]) -> bool {
     let address = address.to_canonical();
     special_range(address).is_none() || open.iter().any(|network| network.contains(&address))
 }
 
-/// What the kernel is told. `open` are private networks that the administrator has opened, `resolved` what names resolved to.
+/// The policy for the kernel. `open` are the private networks that the administrator has opened, `resolved` the
+/// addresses of names.
 pub(super) fn policy(
     policy: &NetworkPolicy,
     open: &[IpNet],
@@ -76,9 +85,9 @@ mod tests {
             "10.0.0.0/8:1",
         ];
         let parsed = NetworkPolicy::parse(rules).unwrap();
-        let told = policy(&parsed, &[], Vec::new());
-        assert!(told.internet && !told.dry_run);
-        let summary = |told: &KernelPolicy| -> Vec<String> {
+        let translated = policy(&parsed, &[], Vec::new());
+        assert!(translated.internet && !translated.dry_run);
+        let summary = |translated: &KernelPolicy| -> Vec<String> {
             let of = |allowed: &Prefixed| {
                 let Prefixed {
                     prefix,
@@ -91,17 +100,17 @@ mod tests {
                     prefix.length()
                 )
             };
-            told.allow.iter().map(of).collect()
+            translated.allow.iter().map(of).collect()
         };
         let public = [
             "198.51.100.0/24 Tcp 443..=443",
             "198.51.100.0/24 Tcp 80..=80",
             "2001:db8::/32 Udp 53..=53",
         ];
-        assert_eq!(summary(&told), public);
+        assert_eq!(summary(&translated), public);
         let open = ["10.0.0.0/8".parse().unwrap()];
-        let told = policy(&parsed, &open, Vec::new());
-        assert_eq!(summary(&told)[3], "10.0.0.0/8 Tcp 1..=1");
+        let translated = policy(&parsed, &open, Vec::new());
+        assert_eq!(summary(&translated)[3], "10.0.0.0/8 Tcp 1..=1");
         assert!(is_reachable("10.1.2.3".parse().unwrap(), &open));
         assert!(is_reachable("::ffff:10.1.2.3".parse().unwrap(), &open));
         assert!(!is_reachable("10.1.2.3".parse().unwrap(), &[]));

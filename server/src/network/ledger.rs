@@ -1,4 +1,4 @@
-//! What was seen of a function's network since the server started.
+//! What was observed of a function's network since the server started.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,13 +8,16 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::kernel;
+use super::labels::Labels;
+use super::reached::Reached;
 use crate::model::{NamePattern, NetworkPolicy, Ports, Protocol, Rule, Target};
-use crate::sandbox::Counters;
+use crate::sandbox::{Connection, Counters};
 
-/// Destinations that are kept: the one that was seen least recently makes room.
+/// Destinations kept. The one observed least recently makes room.
 const DESTINATIONS_MAX: usize = 256;
 
-/// What became of a connection or a question.
+/// The outcome of a connection or a DNS query.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
 )]
@@ -22,35 +25,35 @@ const DESTINATIONS_MAX: usize = 256;
 pub enum Outcome {
     /// Refused: no rule allows it.
     Refused,
-    /// Refused: a private, local or reserved address, or another protocol than TCP and UDP.
+    /// Refused: a private, local or reserved address, or a protocol other than TCP and UDP.
     Forbidden,
     /// Refused: a limit was reached.
     Limited,
-    /// Allowed because of the dry run; no rule would have.
+    /// Allowed only because of the dry run: no rule allows it.
     DryRun,
 }
 
 /// A destination of a function that was not simply allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DestinationView {
-    /// The name that was asked for; null where the address was never told for a name.
+    /// The name that was resolved; null if no name resolved to the address.
     #[schema(value_type = Option<String>)]
     pub name: Option<Arc<str>>,
-    /// The address seen last; null where only the name was asked for.
+    /// The latest address; null if only the name was looked up.
     #[schema(value_type = Option<String>)]
     pub address: Option<IpAddr>,
-    /// The port; null where only the name was asked for.
+    /// The port; null if only the name was looked up.
     pub port: Option<u16>,
-    /// The protocol; null where only the name was asked for, and for others than TCP and UDP.
+    /// The protocol; null if only the name was looked up, or it is neither TCP nor UDP.
     pub protocol: Option<Protocol>,
-    /// What became of it.
+    /// What happened to it.
     pub outcome: Outcome,
-    /// How often. The kernel tells of some fifty a second for each sandbox.
+    /// How often. The kernel reports up to fifty packets a second for each sandbox.
     pub count: u64,
-    /// When it was seen last.
+    /// When it was last observed.
     #[schema(value_type = String, format = DateTime)]
     pub last_seen: Timestamp,
-    /// The entry of `allow` that would allow it; null where none can.
+    /// The entry of `allow` that would allow it; null if none can.
     pub rule: Option<String>,
 }
 
@@ -61,13 +64,13 @@ pub struct NetworkTotals {
     pub bytes_out: u64,
     /// Bytes to the function.
     pub bytes_in: u64,
-    /// Connections that have begun, and UDP exchanges.
+    /// Connections started, UDP exchanges included.
     pub connections: u64,
-    /// Packets that were refused.
+    /// Packets refused.
     pub refused_packets: u64,
-    /// Names asked for.
+    /// Names looked up.
     pub names_asked: u64,
-    /// Names that were refused.
+    /// Names refused.
     pub names_refused: u64,
 }
 
@@ -101,25 +104,28 @@ struct Seen {
     last: Timestamp,
 }
 
-/// See the module.
+/// What was observed; see the module.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     destinations: HashMap<Key, Seen>,
+    pub(super) reached: Reached,
+    pub(super) labels: Labels,
     /// Of sandboxes that have ended, and of names.
     totals: NetworkTotals,
-    /// Of those that live, by a number of their own.
+    /// Totals of live sandboxes, by their number.
     live: HashMap<u64, Counters>,
 }
 
 impl Ledger {
-    /// A name was asked for.
+    /// Counts a name that was looked up.
     pub(super) fn asked(&mut self) {
         self.totals.names_asked += 1;
     }
 
-    /// A name was refused.
+    /// Records a name that was refused.
     pub(super) fn name_refused(&mut self, name: Arc<str>, outcome: Outcome, now: Timestamp) {
         self.totals.names_refused += 1;
+        self.labels.refused(&name, None);
         let key = Key {
             place: Place::Name(name),
             port: None,
@@ -129,7 +135,7 @@ impl Ledger {
         self.see(key, None, now);
     }
 
-    /// The kernel told of a packet.
+    /// Records a packet that the kernel reported.
     pub(super) fn packet(
         &mut self,
         name: Option<Arc<str>>,
@@ -137,6 +143,11 @@ impl Ledger {
         outcome: Outcome,
         now: Timestamp,
     ) {
+        if outcome != Outcome::DryRun {
+            let text = address.to_string();
+            let place = name.as_deref().unwrap_or(&text);
+            self.labels.refused(place, (port != 0).then_some(port));
+        }
         let key = Key {
             place: name.map_or(Place::Address(address), Place::Name),
             port: (port != 0).then_some(port),
@@ -144,6 +155,17 @@ impl Ledger {
             outcome,
         };
         self.see(key, Some(address), now);
+    }
+
+    /// The kernel told of a connection. `name` is what its address was told for, if the sandbox is still there.
+    pub(super) fn connection(&mut self, name: Option<Arc<str>>, told: &Connection, now: Timestamp) {
+        let protocol = kernel::of_kernel(told.protocol);
+        let to = (told.address.to_canonical(), told.port, protocol);
+        let place = match told.bytes {
+            None => self.reached.begun(name, to, now),
+            Some(bytes) => self.reached.over(name, to, bytes, now),
+        };
+        self.labels.connection(&place, told.port, told.bytes);
     }
 
     fn see(&mut self, key: Key, address: Option<IpAddr>, now: Timestamp) {
@@ -163,12 +185,12 @@ impl Ledger {
         seen.address = address;
     }
 
-    /// What the kernel counts for a sandbox now. True if that is something else than before.
+    /// Takes over a sandbox's counters. Returns whether they have changed.
     pub(super) fn count(&mut self, sandbox: u64, counters: Counters) -> bool {
         self.live.insert(sandbox, counters) != Some(counters)
     }
 
-    /// The sandbox has ended.
+    /// Adds an ended sandbox's counters to the totals.
     pub(super) fn ended(&mut self, sandbox: u64) {
         if let Some(counters) = self.live.remove(&sandbox) {
             self.totals.add(&counters);
@@ -182,7 +204,7 @@ impl Ledger {
         totals
     }
 
-    /// What was not simply allowed, the latest first.
+    /// What was not simply allowed, latest first.
     pub(super) fn destinations(&self) -> Vec<DestinationView> {
         let mut all: Vec<_> = self
             .destinations
@@ -206,7 +228,7 @@ impl Ledger {
         all
     }
 
-    /// Forgets a destination that a policy allows now.
+    /// Forgets a destination that the policy allows now.
     pub(super) fn forget_allowed(&mut self, policy: &NetworkPolicy) {
         self.destinations.retain(|key, seen| {
             let Some(rule) = key.rule(seen.address) else {
@@ -216,7 +238,7 @@ impl Ledger {
         });
     }
 
-    /// Entries that would allow what the dry run has seen.
+    /// Entries that would allow what the dry run has recorded.
     pub(super) fn suggestions(&self) -> Vec<Rule> {
         let mut rules: Vec<Rule> = self
             .destinations
@@ -247,7 +269,7 @@ impl Key {
             (Some(port), Some(protocol)) => {
                 Rule::for_destination(name.as_deref(), address?, port, protocol)
             }
-            // Nothing but the name is known yet.
+            // Only the name is known.
             (None, None) => {
                 let pattern: Rule = name?.parse().ok()?;
                 let is_name = |pattern: &NamePattern| pattern.as_str() == name_of(self);

@@ -1,14 +1,16 @@
-//! What all functions share: DNS servers, private networks that are open, and the kernel's word on refused packets.
+//! What all functions share: DNS servers, private networks that are open, and what the kernel tells of packets and connections.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use ipnet::IpNet;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::attached::Inner;
+use super::function::FunctionNetwork;
 use super::resolver::Upstream;
-use crate::sandbox::{OutboundId, Refusals};
+use crate::sandbox::{OutboundId, Report, Reports};
 
 /// The network of this node. Cheap to clone.
 #[derive(Clone)]
@@ -17,23 +19,31 @@ pub struct Node(Arc<Shared>);
 struct Shared {
     upstream: Arc<Upstream>,
     open: Vec<IpNet>,
-    sandboxes: Mutex<HashMap<OutboundId, Weak<Inner>>>,
+    /// Whom the kernel's names stand for, or stood for last: a connection is told of after its sandbox, too. As many as there
+    /// are addresses for sandboxes.
+    sandboxes: Mutex<HashMap<OutboundId, Known>>,
+}
+
+struct Known {
+    sandbox: Weak<Inner>,
+    function: Weak<FunctionNetwork>,
 }
 
 impl Node {
-    /// Starts it. `servers` are asked for names, `open` are private networks that policies may name. Needs a runtime.
+    /// Starts it. `servers` are the DNS servers to ask, `open` the private networks that policies may list. Needs a
+    /// runtime.
     pub fn start(
         servers: Vec<std::net::SocketAddr>,
         open: Vec<IpNet>,
-        refusals: Option<Refusals>,
+        reports: Option<Reports>,
     ) -> Self {
         let node = Self(Arc::new(Shared {
             upstream: Arc::new(Upstream::new(servers)),
             open,
             sandboxes: Mutex::default(),
         }));
-        if let Some(refusals) = refusals {
-            tokio::spawn(tell(refusals, Arc::downgrade(&node.0)));
+        if let Some(reports) = reports {
+            tokio::spawn(tell(reports, Arc::downgrade(&node.0)));
         }
         node
     }
@@ -47,32 +57,40 @@ impl Node {
         self.0.upstream.clone()
     }
 
-    /// Refusals of this sandbox go there from now on.
+    /// What the kernel tells of this sandbox goes there from now on.
     pub(super) fn register(&self, id: OutboundId, sandbox: &Arc<Inner>) {
-        self.0.sandboxes.lock().insert(id, Arc::downgrade(sandbox));
-    }
-
-    /// The sandbox ends. Its number may have been given to another one.
-    pub(super) fn unregister(&self, id: OutboundId, sandbox: &Weak<Inner>) {
-        let mut sandboxes = self.0.sandboxes.lock();
-        if sandboxes
-            .get(&id)
-            .is_some_and(|known| known.ptr_eq(sandbox))
-        {
-            sandboxes.remove(&id);
-        }
+        let known = Known {
+            sandbox: Arc::downgrade(sandbox),
+            function: Arc::downgrade(sandbox.function()),
+        };
+        self.0.sandboxes.lock().insert(id, known);
     }
 }
 
-/// Hands refusals to the sandboxes that they are of.
-async fn tell(mut refusals: Refusals, shared: Weak<Shared>) {
-    while let Some(refusal) = refusals.next().await {
+/// Hands reports to those that they are of.
+async fn tell(mut reports: Reports, shared: Weak<Shared>) {
+    while let Some(report) = reports.next().await {
         let Some(shared) = shared.upgrade() else {
             return;
         };
-        let sandbox = shared.sandboxes.lock().get(&refusal.outbound).cloned();
-        if let Some(sandbox) = sandbox.and_then(|sandbox| sandbox.upgrade()) {
-            sandbox.refused(&refusal);
+        let of = |id: OutboundId| {
+            let sandboxes = shared.sandboxes.lock();
+            let known = sandboxes.get(&id)?;
+            Some((known.sandbox.upgrade(), known.function.upgrade()))
+        };
+        match report {
+            Report::Refused(refusal) => {
+                if let Some((Some(sandbox), _)) = of(refusal.outbound) {
+                    sandbox.refused(&refusal);
+                }
+            }
+            Report::Connection(connection) => {
+                if let Some((sandbox, Some(function))) = of(connection.outbound) {
+                    let name = sandbox.and_then(|sandbox| sandbox.name_of(connection.address));
+                    let mut ledger = function.ledger.lock();
+                    ledger.connection(name, &connection, Timestamp::now());
+                }
+            }
         }
     }
 }

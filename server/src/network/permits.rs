@@ -1,4 +1,4 @@
-//! Which names the addresses are of that a sandbox was told.
+//! The names that a sandbox resolved, by address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,18 +9,18 @@ use super::kernel;
 use crate::model::NetworkPolicy;
 use crate::sandbox::Resolved;
 
-/// Pairs of an address and a name that are kept. What is over is forgotten: those that have expired first, and connections
-/// that they have begun are cut at the next change of the policy.
+/// Pairs of an address and a name that are kept. Expired ones are dropped first; connections to them are closed at the
+/// policy's next change.
 const PERMITS_MAX: usize = 1024;
-/// What the kernel is told with a policy at most.
+/// Most addresses that the kernel gets with a policy.
 const RESOLVED_MAX: usize = 4096;
 
-/// See the module. The clock is the caller's.
+/// See the module. The caller provides the time.
 #[derive(Debug, Default)]
 pub(super) struct Permits(HashMap<(IpAddr, Arc<str>), Instant>);
 
 impl Permits {
-    /// The name resolves to this address until then.
+    /// Records that the name resolves to this address until then.
     pub(super) fn note(&mut self, address: IpAddr, name: &Arc<str>, until: Instant) {
         let key = (address, name.clone());
         if self.0.len() >= PERMITS_MAX && !self.0.contains_key(&key) {
@@ -33,7 +33,7 @@ impl Permits {
         *known = (*known).max(until);
     }
 
-    /// The name that an address was told for last.
+    /// The name that last resolved to this address.
     pub(super) fn name_of(&self, address: IpAddr) -> Option<Arc<str>> {
         self.0
             .iter()
@@ -42,7 +42,7 @@ impl Permits {
             .map(|((_, name), _)| name.clone())
     }
 
-    /// Addresses that a policy allows by their names: those that have expired, too, so that connections to them go on.
+    /// Addresses that a policy allows by name, expired ones included, so that connections to them survive.
     pub(super) fn resolved(&self, policy: &NetworkPolicy, now: Instant) -> Vec<Resolved> {
         let mut all: Vec<_> = self.0.iter().collect();
         all.sort_by_key(|(_, until)| std::cmp::Reverse(**until));

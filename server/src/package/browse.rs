@@ -14,7 +14,7 @@ use super::{bytecode, names};
 
 const ANY_EXECUTE: u32 = 0o111;
 
-/// What is known of a file without reading it.
+/// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMeta {
     /// Its size.
@@ -26,7 +26,7 @@ pub struct FileMeta {
 /// Everything in a package.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// By path.
+    /// Files by path.
     pub files: BTreeMap<String, FileMeta>,
     /// Directories with nothing in them.
     pub empty_directories: Vec<String>,
@@ -39,11 +39,11 @@ pub struct Entry {
     pub name: String,
     /// Its path in the package.
     pub path: String,
-    /// What is known of it; nothing of a directory.
+    /// Its metadata; nothing for a directory.
     pub file: Option<FileMeta>,
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// UTF-8 without NUL.
@@ -95,7 +95,7 @@ pub fn directory(root: &Path, path: &str) -> io::Result<Option<Vec<Entry>>> {
     }
 }
 
-/// The content of a file of at most `most` bytes; `None` when there is no such file. Blocking.
+/// The content of a file of at most `most` bytes; `None` if there is no such file. Blocking.
 ///
 /// # Errors
 /// The disk's.
@@ -114,7 +114,7 @@ pub fn read(root: &Path, path: &str, most: u64) -> io::Result<Option<Content>> {
     }))
 }
 
-/// Whether a file of one package has the content of a file of another, blocking. What is not there differs.
+/// Whether files of two packages have the same content, blocking. Missing files differ.
 ///
 /// # Errors
 /// The disk's.
@@ -146,7 +146,7 @@ pub fn same(left: (&Path, &str), right: (&Path, &str)) -> io::Result<bool> {
 /// Bytes compared at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A file and its size; `None` when there is none at this path.
+/// A file and its size; `None` if there is no file at this path.
 pub(super) fn open(root: &Path, path: &str) -> io::Result<Option<(File, u64)>> {
     let Some(path) = checked(path).filter(|path| !path.is_empty()) else {
         return Ok(None);

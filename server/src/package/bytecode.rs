@@ -69,7 +69,7 @@ impl Sources {
     }
 }
 
-/// What was kept.
+/// The byte code that was kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Files.
@@ -106,7 +106,7 @@ pub fn collect(
     Ok(writer.kept)
 }
 
-/// What a stream's next bytes are.
+/// The kind of a stream's next bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// The byte code of this source.

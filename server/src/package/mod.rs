@@ -45,7 +45,7 @@ pub const MAX_RATIO: u64 = 100;
 /// Unpacked bytes below which the expansion does not matter: small, very regular files are no bombs.
 pub const RATIO_FREE_BYTES: u64 = 10 << 20;
 
-/// What was unpacked.
+/// An unpacked package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unpacked {
     /// SHA-256 over the sorted file names, modes and contents, hex: the same code has the same hash however it came.

@@ -28,11 +28,11 @@ struct Inner {
     moving: tokio::sync::Mutex<()>,
 }
 
-/// Packages that a change or a deployment uses, whatever the store says.
+/// Packages in use by a change or a deployment, whatever the store says.
 #[derive(Default)]
 struct InHand {
     users: HashMap<String, usize>,
-    /// Those that were to be removed meanwhile: looked at again when their last user is gone.
+    /// Packages whose removal was postponed: checked again when their last user is gone.
     unwanted: HashSet<String>,
 }
 
@@ -74,7 +74,7 @@ impl Drop for Package {
 pub struct Staged {
     /// Where it is.
     pub dir: PathBuf,
-    /// What it is.
+    /// Its hash and size.
     pub unpacked: Unpacked,
     /// Whether no package has this content yet.
     pub is_new: bool,
@@ -172,7 +172,7 @@ impl Packages {
         }
     }
 
-    /// Removes what no version refers to and what a crash left half unpacked. Blocking; at start only.
+    /// Removes unreferenced packages and those that a crash left half unpacked. Blocking; at start only.
     ///
     /// # Errors
     /// When the directory cannot be read or something in it not be removed.
@@ -319,7 +319,7 @@ mod tests {
             let read = std::fs::read_to_string(dir.path().join("sha").join(file));
             assert_eq!(read.unwrap(), file);
         }
-        // What is not there can be removed, too.
+        // A missing package can be removed, too.
         remove_tree(&set_aside(dir.path(), "never").unwrap()).unwrap();
     }
 }

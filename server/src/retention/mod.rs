@@ -43,7 +43,7 @@ struct Inner {
     store: Store,
     history: History,
     settings: ArcSwap<Retention>,
-    /// Held by who changes them.
+    /// Locked by changes.
     turn: Arc<Mutex<()>>,
     pass: watch::Sender<Pass>,
     /// The settings were changed.
@@ -126,7 +126,7 @@ impl Retainer {
         })
     }
 
-    /// How much there is of invocations and of log lines.
+    /// The number of invocations and of log lines.
     async fn amounts(&self) -> Result<(Amount, Amount), StoreError> {
         let store = &self.inner.store;
         let (sizes, oldest) = (store.sizes().await?, store.oldest().await?);

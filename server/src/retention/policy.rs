@@ -1,11 +1,11 @@
-//! What is due for removal: pure functions, with the clock as a parameter.
+//! Decides what is due for removal: pure functions, with the clock as a parameter.
 
 use jiff::{SignedDuration, Timestamp};
 
 /// Hours of a day, as a duration in days has no daylight saving.
 const HOURS: i64 = 24;
 
-/// What there is of one kind, as far as it is known.
+/// The present amount of one kind, as far as it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Rows.
@@ -16,7 +16,7 @@ pub struct Kept {
     pub oldest: Option<Timestamp>,
 }
 
-/// What there may be of it.
+/// Its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Age at which a row goes, days.
@@ -25,7 +25,7 @@ pub struct Budget {
     pub bytes: u64,
 }
 
-/// What has to go.
+/// What to remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// Everything that happened before.

@@ -1,4 +1,4 @@
-//! What retention shows: the settings, the space used, the progress of removal, and what other settings would remove.
+//! The status of retention: settings, space used, progress of removal, and the effect of other settings.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub struct Amount {
     pub count: u64,
     /// Estimated bytes in the file, including indexes, from rows and text.
     pub bytes: u64,
-    /// Time of the oldest; null if there is none.
+    /// Time of the oldest; null if empty.
     #[schema(value_type = Option<String>, format = DateTime)]
     pub oldest: Option<Timestamp>,
 }

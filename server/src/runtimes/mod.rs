@@ -80,15 +80,15 @@ impl Runtimes {
         })
     }
 
-    /// Has every reason tell of paths as people know them.
+    /// Rewrites every reason with the paths that the administrator knows.
     #[must_use]
-    pub fn with_paths(mut self, told: impl Fn(&str) -> String) -> Self {
+    pub fn with_paths(mut self, shown: impl Fn(&str) -> String) -> Self {
         for files in [&mut self.python, &mut self.node] {
             if let Err(reason) = &mut files.version {
-                *reason = told(reason);
+                *reason = shown(reason);
             }
             if let Err(reason) = &mut files.fork {
-                *reason = told(reason);
+                *reason = shown(reason);
             }
         }
         self

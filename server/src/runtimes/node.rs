@@ -29,7 +29,7 @@ const FLAGS: [&str; 5] = [
     "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
 ];
 
-/// What every worker thread runs first.
+/// Preloaded into every worker thread.
 const IN_THREADS: &str = "--require=/opt/hearth/node/worker/thread.js";
 
 /// V8's limit on its heap. Past it, it collects garbage ever harder and gives up; before it, the cgroup's limit counts
@@ -38,14 +38,14 @@ const HEAP_FLAG: &str = "--max-old-space-size";
 
 /// Timeout of the probe. It usually takes a quarter of a second; a hanging child is ended after ten.
 const PROBE_DEADLINE: Duration = Duration::from_secs(20);
-/// How often it is asked whether it has ended.
+/// Polling interval for its end.
 const PROBE_POLL: Duration = Duration::from_millis(5);
 /// Most of the probe's answer that is read: one line.
 const ANSWER_BYTES: u64 = 64 * 1024;
-/// Most characters of what it says instead of an answer: it is part of a one-line reason.
+/// Most characters to quote of an unexpected output: it is part of a one-line reason.
 const LINE_CHARS: usize = 300;
 
-/// What `bootstrap.js --probe` prints.
+/// The output of `bootstrap.js --probe`.
 #[derive(Debug, Deserialize)]
 struct Answer {
     version: String,
@@ -141,7 +141,7 @@ fn ask(node: &Path, bootstrap: &Path) -> Result<Answer, String> {
     let said = String::from_utf8_lossy(&stderr);
     let why = match ended {
         Ok(Some(status)) => {
-            // One that is too old stumbles over the flags already.
+            // A version that is too old fails on the flags already.
             if let Some(version) = says_version(node) {
                 supported(node, &version)?;
             }
@@ -160,7 +160,7 @@ fn ask(node: &Path, bootstrap: &Path) -> Result<Answer, String> {
     Err(format!("{} failed the probe: {why}", node.display()))
 }
 
-/// What `node --version` prints, without its `v`.
+/// The output of `node --version`, without its `v`.
 fn says_version(node: &Path) -> Option<String> {
     let output = Command::new(node)
         .arg("--version")
@@ -172,7 +172,7 @@ fn says_version(node: &Path) -> Option<String> {
     Some(text.trim().strip_prefix('v')?.to_owned())
 }
 
-/// Waits for the probe's end; kills it when it takes too long, and returns nothing.
+/// Waits for the probe's end; kills it after the timeout and returns nothing.
 fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let until = Instant::now() + PROBE_DEADLINE;
     loop {

@@ -33,7 +33,7 @@ use crate::watched::Watched;
 /// How long to wait for room before looking whether something else was missing.
 const TRY_AGAIN: Duration = Duration::from_millis(10);
 
-/// What a request was answered.
+/// The answer to a request.
 pub(super) enum Answer {
     Sandbox(Sandbox),
     InstanceCgroup(LeafNumber),
@@ -136,7 +136,7 @@ impl Client {
         }
     }
 
-    /// Waits for what the host process says of the end of a sandbox.
+    /// Waits for the host process's report on the end of a sandbox.
     pub(super) fn on_destroyed(&self, key: Key) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         if let Some(shared) = self.sandboxes.lock().get(&key) {
@@ -146,16 +146,16 @@ impl Client {
     }
 }
 
-/// Sends what is queued, in order; false when some has to wait.
+/// Sends the queue in order; false if some of it must wait.
 fn flush(socket: impl AsFd + Copy, outbox: &mut VecDeque<(Request, Option<OwnedFd>)>) -> bool {
     while let Some((request, fd)) = outbox.front() {
         let fds: Vec<_> = fd.iter().map(|fd| fd.as_fd()).collect();
         match wire::send(socket, &request.encode(), &fds) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Memory is short, or descriptors in flight are too many: it is tried again when there is room.
+            // Memory is short, or too many descriptors are in flight: retried when there is room.
             Err(error) if crate::host_error::is_shortage(&error) => return false,
-            // Sent; or the host process is gone, which reading says.
+            // Sent, or the host process is gone, which the reader notices.
             _ => drop(outbox.pop_front()),
         }
     }
@@ -177,7 +177,7 @@ impl Writer {
                 () = self.queued.notified() => {}
                 () = self.gone.cancelled() => return,
             }
-            // When it was not room that lacked, nothing tells that there is enough of it again.
+            // If it was not room that was lacking, nothing signals that it is available again.
             while tokio::time::timeout(TRY_AGAIN, self.send_queued())
                 .await
                 .is_err()

@@ -1,4 +1,4 @@
-//! What can be asked of the host process.
+//! Requests to the host process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,10 +10,11 @@ use hearth_host::protocol::{Papers, Request};
 use hearth_host::{Probed, SandboxError};
 use parking_lot::Mutex;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::thread::Pid;
 
 use super::client::{Answer, Client, introduction, relative};
 use super::{
-    Capability, PrewarmedBoard, PrewarmedSpec, Refusals, RestoreSource, Sandbox, SandboxSpec,
+    Capability, PrewarmedBoard, PrewarmedSpec, Reports, RestoreSource, Sandbox, SandboxSpec,
 };
 
 fn open(settings: hearth_host::Settings) -> Result<hearth_host::Host, SandboxError> {
@@ -30,7 +31,7 @@ struct HostInner {
     capabilities: Vec<Capability>,
     init: String,
     data_dir: PathBuf,
-    refusals: Mutex<Option<Refusals>>,
+    reports: Mutex<Option<Reports>>,
 }
 
 impl Host {
@@ -41,13 +42,13 @@ impl Host {
     /// When it does not.
     pub fn connect(socket: OwnedFd, data_dir: &Path) -> io::Result<Self> {
         let mut introduction = introduction(&socket)?;
-        let refusals = introduction.refusals.take();
+        let reports = introduction.reports.take();
         Ok(Self(Arc::new(HostInner {
             client: Client::start(socket, &introduction)?,
             capabilities: introduction.capabilities,
             init: introduction.init,
             data_dir: data_dir.to_owned(),
-            refusals: Mutex::new(refusals.map(Refusals::new).transpose()?),
+            reports: Mutex::new(reports.map(Reports::new).transpose()?),
         })))
     }
 
@@ -100,6 +101,13 @@ impl Host {
         self.0.client.send(Request::EndPrewarmed(runtime));
     }
 
+    /// Gives a thread of this process the raised priority, or the ordinary one again, without waiting for it. Does nothing
+    /// where the host cannot.
+    pub fn prioritize(&self, thread: Pid, raised: bool) {
+        let thread = thread.as_raw_nonzero().get().cast_unsigned();
+        self.0.client.send(Request::Prioritize(thread, raised));
+    }
+
     /// The pre-warmed sandboxes.
     pub fn prewarmed(&self) -> &PrewarmedBoard {
         &self.0.client.prewarmed
@@ -129,9 +137,9 @@ impl Host {
         capability.and_then(|capability| capability.reason.as_deref())
     }
 
-    /// What the kernel refuses to let out of sandboxes; once, and only where sandboxes can have a network.
-    pub fn take_refusals(&self) -> Option<Refusals> {
-        self.0.refusals.lock().take()
+    /// What the kernel tells of packets and connections of sandboxes; once, and only where sandboxes can have a network.
+    pub fn take_reports(&self) -> Option<Reports> {
+        self.0.reports.lock().take()
     }
 
     /// Makes a sandbox and starts the template in it. Dropping the future undoes it.
@@ -143,9 +151,9 @@ impl Host {
             && let Some(reason) = self.outbound_missing()
         {
             return Err(SandboxError::Missing {
-                what: "outbound network",
+                what: "outbound network".to_owned(),
                 reason: reason.to_owned(),
-                remedy: "use \"network\": \"none\"",
+                remedy: "use \"network\": \"none\"".to_owned(),
             });
         }
         let order = Order {
@@ -186,7 +194,7 @@ impl Host {
 
     /// Has an image removed, without waiting for it.
     pub fn order_removal(&self, name: &str) {
-        // Nothing waits for the answer: what cannot be removed now is, at the next start.
+        // Nothing waits for the answer: what cannot be removed now is removed at the next start.
         self.0.client.send(Request::RemoveImage(0, name.to_owned()));
     }
 

@@ -1,4 +1,4 @@
-//! One instance's cgroup, as its owner holds it: has the instance moved in, stopped and killed, and looks what is in it.
+//! One instance's cgroup: has the instance moved in, stopped and killed, and reads what is in it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,12 +9,12 @@ use hearth_host::protocol::{Key, LeafNumber, Request};
 use rustix::process::Pid;
 use tokio::sync::oneshot;
 
-use super::Sandbox;
 use super::client::Client;
 use super::sandbox::Shared;
+use super::{Sandbox, usage};
 use crate::host_error::HostError;
 
-/// The cgroup leaf of one instance. Dropping it kills what is in it and removes it (asynchronously).
+/// The cgroup leaf of one instance. Dropping it kills its processes and removes it (asynchronously).
 pub struct InstanceCgroup {
     client: Arc<Client>,
     shared: Arc<Shared>,
@@ -22,7 +22,7 @@ pub struct InstanceCgroup {
     number: LeafNumber,
     uid: u32,
     leaf: Leaf,
-    /// The instance, 0 before there is one.
+    /// The instance; 0 before it exists.
     pid: AtomicU32,
 }
 
@@ -48,8 +48,8 @@ impl InstanceCgroup {
         }
     }
 
-    /// Has the instance (host pid) moved into the leaf, without waiting for it. When it cannot be moved, the receiver says
-    /// so: it has no limits of its own then, and must be ended.
+    /// Has the instance (host pid) moved into the leaf, without waiting for it. The receiver gets an error if that
+    /// fails: then the instance has no limits and must be ended.
     pub fn attach(&self, pid: u32) -> oneshot::Receiver<HostError> {
         let (refused, receiver) = oneshot::channel();
         self.pid.store(pid, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl InstanceCgroup {
         receiver
     }
 
-    /// Kills every process of the instance, strays and what was not moved yet included, without waiting for it.
+    /// Kills every process of the instance, including strays and those not moved yet, without waiting for it.
     pub fn kill(&self) {
         self.client.send(Request::Kill(self.target()));
     }
@@ -66,12 +66,12 @@ impl InstanceCgroup {
     /// Processes of the instance, with those that it had started before it was moved here. Reads the kernel's files.
     pub fn processes(&self) -> usize {
         match Pid::from_raw(self.target().pid.cast_signed()) {
-            Some(pid) => self.leaf.processes_with(pid, self.uid),
-            None => self.leaf.processes(self.uid),
+            Some(pid) => usage::processes_with(&self.leaf, pid, self.uid),
+            None => usage::processes(&self.leaf, self.uid),
         }
     }
 
-    /// Stops them, and what its import started if that is asked for; without waiting for it.
+    /// Stops them, and optionally what its import started, without waiting for it.
     pub fn freeze(&self, with_template: bool) {
         self.client
             .send(Request::Freeze(self.target(), with_template));

@@ -1,8 +1,9 @@
-//! Sandboxes, as the server has them: whatever needs root is asked of the host process (`hearth-host`), over one socket.
+//! Sandboxes as the server sees them: whatever needs root is requested from the host process (`hearth-host`), over one
+//! socket.
 //!
 //! - [`client`]: the socket. [`host`]: what can be asked for. [`sandbox`], [`instance_cgroup`]: what comes of it.
-//! - [`network`]: a sandbox's way out, and what was refused to leave. [`refusals`]: how the kernel says so.
-//! - [`prewarmed`]: what is known of pre-warmed sandboxes.
+//! - [`network`]: a sandbox's way out. [`reports`]: what the kernel tells of packets and connections.
+//! - [`prewarmed`]: what is known of pre-warmed sandboxes. [`usage`]: what is in cgroups.
 //!
 //! What anybody may read of processes and cgroups is read here, without asking. `server/docs/sandbox.md` explains how each
 //! resource is contained, `server/docs/privileges.md` which process may do what.
@@ -12,9 +13,10 @@ mod host;
 mod instance_cgroup;
 mod network;
 mod prewarmed;
-mod refusals;
+mod reports;
 #[allow(clippy::module_inception)]
 mod sandbox;
+mod usage;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,11 +31,11 @@ pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
 
 pub use self::network::{
-    Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix, Prefixed,
-    Protocol, Refusal, RefusalReason, Refusals, Resolved,
+    Connection, Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix,
+    Prefixed, Protocol, Refusal, RefusalReason, Report, Reports, Resolved,
 };
 
-/// What this host can do, for `GET /api/v1/node`.
+/// What this host supports, for `GET /api/v1/node`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Capability {
     /// `userns`, `landlock`, `seccomp`, `cgroup`, `cgroup_fast_attach`, `criu`, `xdp`, `sk_msg` …
@@ -46,7 +48,7 @@ pub struct Capability {
     pub version: Option<String>,
 }
 
-/// What a sandbox is made from.
+/// The specification of a sandbox.
 #[derive(Debug, Clone)]
 pub struct SandboxSpec {
     /// Unique among live sandboxes, `[a-z0-9-]`: names its cgroup and its directory.
@@ -74,13 +76,13 @@ pub struct SandboxSpec {
     /// What it may reach over the network from its first moment on; [`Sandbox::outbound`] changes it. None: a sandbox without
     /// a network, which it cannot get later.
     pub network: Option<KernelPolicy>,
-    /// Whether the template is to be dumped: CRIU needs its notes on the kernel in `/run` then.
+    /// Whether the template will be dumped: then CRIU needs its notes on the kernel in `/run`.
     pub dumpable: bool,
     /// An image to restore the template from, instead of starting `argv`.
     pub restore: Option<RestoreSource>,
 }
 
-/// What a template is restored from.
+/// The image to restore a template from.
 #[derive(Debug, Clone)]
 pub struct RestoreSource {
     /// Name of the image.

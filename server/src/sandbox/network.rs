@@ -16,9 +16,9 @@ pub use hearth_host::protocol::{
 };
 
 use super::client::{Answer, Client};
-pub use super::refusals::{Refusal, RefusalReason, Refusals};
+pub use super::reports::{Connection, Refusal, RefusalReason, Report, Reports};
 
-/// Names a sandbox in a [`Refusal`]: different for all that there are at a time, and given to another one later.
+/// Names a sandbox in a [`Report`]: different for all that there are at a time, and given to another one later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OutboundId(pub(super) u32);
 
@@ -51,7 +51,7 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// Of a sandbox with this interface; none if it has none.
+    /// The network of a sandbox with this interface; none if it has no network.
     pub(super) fn new(
         client: &Arc<Client>,
         key: Key,
@@ -70,13 +70,13 @@ impl Outbound {
         })
     }
 
-    /// Under what name refusals are told of it.
+    /// Under what name the kernel tells of it.
     #[must_use]
     pub fn id(&self) -> OutboundId {
         self.id
     }
 
-    /// Replaces the policy, all at once, and forgets what [`Self::allow`] has allowed: what shall stay is in
+    /// Replaces the policy in one step, and forgets addresses that [`Self::allow`] has allowed: those to keep are in
     /// [`KernelPolicy::resolved`]. Running connections that it does not allow are cut; those to an expired
     /// [`Resolved`] of it go on.
     ///
@@ -112,7 +112,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// What the kernel has counted since the sandbox was made.
+    /// The kernel's counters since the sandbox was created.
     ///
     /// # Errors
     /// [`NetworkError`]: the sandbox is gone.

@@ -1,4 +1,4 @@
-//! What the host process says of pre-warmed sandboxes.
+//! The host process's reports on pre-warmed sandboxes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// What a pre-warmed sandbox is created from.
+/// The specification of a pre-warmed sandbox.
 #[derive(Debug, Clone)]
 pub struct PrewarmedSpec {
     /// First of the two host uids.
@@ -15,7 +15,7 @@ pub struct PrewarmedSpec {
     pub runtime_name: &'static str,
 }
 
-/// What there is and was, for others to see. Cheap to clone; all clones show the same.
+/// Current and past counts for others to read. Cheap to clone; all clones show the same.
 #[derive(Debug, Clone, Default)]
 pub struct PrewarmedBoard(Arc<Board>);
 

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use super::client::{Answer, Client};
-use super::{InstanceCgroup, Outbound};
+use super::{InstanceCgroup, Outbound, usage};
 use crate::host_error::HostError;
 
 /// Instance cgroups that the host process keeps ready in each sandbox.
@@ -31,23 +31,23 @@ pub(super) struct Ended {
     pub(super) template: Option<(Option<i32>, Option<i32>)>,
 }
 
-/// What the reader of the socket and the sandbox's owner share.
+/// State shared by the reader of the socket and the sandbox's owner.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Instance cgroups made ahead: filled by the reader, emptied by [`Sandbox::instance_cgroup`].
+    /// Instance cgroups created in advance: filled by the reader, emptied by [`Sandbox::instance_cgroup`].
     pub(super) pool: Mutex<Pool>,
     pub(super) ended: watch::Sender<Option<Ended>>,
-    /// Who wants to know that an instance could not be moved into its cgroup.
+    /// Callers to notify if an instance could not be moved into its cgroup.
     pub(super) refused: Mutex<HashMap<LeafNumber, oneshot::Sender<HostError>>>,
-    /// Who waits for the sandbox to be removed.
+    /// Callers waiting for the sandbox to be removed.
     pub(super) destroyed: Mutex<Option<oneshot::Sender<()>>>,
 }
 
-/// Instance cgroups made ahead.
+/// Instance cgroups created in advance.
 #[derive(Debug)]
 pub(super) struct Pool {
     ready: Vec<LeafNumber>,
-    /// Those that the host process is about to make.
+    /// Cgroups that the host process is about to create.
     coming: usize,
 }
 
@@ -77,13 +77,13 @@ impl Default for Shared {
 /// Memory charged to a sandbox, bytes, without the file cache, which the kernel takes back by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Of PID 1 and the template.
+    /// Memory of PID 1 and the template.
     pub template: u64,
-    /// Of everything in it.
+    /// Memory of everything in it.
     pub sandbox: u64,
 }
 
-/// Has a sandbox's template dumped.
+/// Dumps a sandbox's template.
 #[derive(Clone)]
 pub struct Dumpable {
     client: Arc<Client>,
@@ -157,7 +157,7 @@ impl Sandbox {
         let number = match prepared {
             Some(number) => number,
             None => {
-                // What was to come may have failed.
+                // Creating them may have failed.
                 self.shared.pool.lock().coming = 0;
                 let key = self.key;
                 let request = |sequence| Request::InstanceCgroup(sequence, key);
@@ -234,17 +234,17 @@ impl Sandbox {
             .and_then(|ended| ended.template)
     }
 
-    /// What it uses now; `None` when it is gone. Reads four small files of the kernel's.
+    /// Its memory use; `None` if it is gone. Reads four small kernel files.
     pub fn memory(&self) -> Option<MemoryUse> {
         Some(MemoryUse {
-            template: self.template.memory()?,
-            sandbox: self.template.memory_of_all()?,
+            template: usage::memory(self.template.version, &self.template.dir)?,
+            sandbox: usage::memory(self.template.version, &self.cgroup)?,
         })
     }
 
-    /// Processes of the template and of what its import has started, PID 1 not being one. Reads the kernel's files.
+    /// Processes of the template and of its import, without PID 1. Reads kernel files.
     pub fn processes(&self) -> usize {
-        self.template.processes(self.uid)
+        usage::processes(&self.template, self.uid)
     }
 
     /// Stops them, without waiting for it.
@@ -257,7 +257,7 @@ impl Sandbox {
         self.client.send(Request::ThawTemplate(self.key));
     }
 
-    /// Kills everything in it, waits for it to be gone and removes its cgroups and directories.
+    /// Kills everything in it, waits until it is gone and removes its cgroups and directories.
     pub async fn destroy(self) {
         let destroyed = self.client.on_destroyed(self.key);
         drop(self);

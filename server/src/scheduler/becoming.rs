@@ -1,8 +1,8 @@
-//! Instances that are no forks: each is a template itself, restored or booted for it in a sandbox of its own, with all the
-//! threads that its import has left running. A fork would have none of them, and a request that waits for one would hang.
+//! Instances that are not forks: each is a whole template, restored or booted in its own sandbox with all the threads
+//! that its import left running. A fork would have none of them, and a request that waits for one would hang.
 //!
-//! One such template is brought up ahead, as others keep a fork made ahead: a start takes it out of the slot and has it
-//! become the instance. A start that finds none brings one up for itself.
+//! One such template is brought up in advance, as others keep a pre-forked instance: a start takes it out of the slot
+//! and has it become the instance. A start that finds none brings one up itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,19 +10,20 @@ use std::time::Instant;
 
 use super::boot::TemplateSlot;
 use super::boot_failure::BootFailure;
-use super::deployment::{Deployment, Resources};
+use super::deployment::Deployment;
+use super::resources::Resources;
 use super::snapshot;
 use crate::instance::{Instance, StartError, Template, Way};
 use crate::model::{FunctionSpec, Start, StartChoice, StartKind, Threads, choose_start};
 
-/// How a deployment stands with what it brings up ahead.
+/// State of the template that is brought up in advance.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
-    /// Whether there is to be one: somebody called, and it was not let go since.
+    /// Whether to bring one up: somebody called, and it was not evicted since.
     wanted: AtomicBool,
     /// Whether one is being brought up.
     coming: AtomicBool,
-    /// Whether an image was to be made. Another try would be another boot and likely fail as well.
+    /// Whether an image was attempted. Another attempt would take another boot and likely fail as well.
     imaged: AtomicBool,
 }
 
@@ -62,12 +63,12 @@ impl Deployment {
         choice
     }
 
-    /// What its import leaves running, once that was seen.
+    /// What its import leaves running, once known.
     pub fn threads(&self) -> Option<Threads> {
         self.threads.lock().clone()
     }
 
-    /// Whether an instance is a template that has become it, and not a fork of one.
+    /// Whether a template becomes the instance instead of forking it.
     pub(super) fn becomes(&self) -> bool {
         if self.resources.runtimes.get(self.spec.runtime).fork.is_err() {
             return false;
@@ -82,12 +83,12 @@ impl Deployment {
         }
     }
 
-    /// Whether its image may be used: not before it is known whether what comes out of it may be forked.
+    /// Whether its image may be used: only once it is known whether a template restored from it can fork.
     pub(super) fn may_restore(&self) -> bool {
         self.spec.start != Start::Auto || self.threads.lock().is_some()
     }
 
-    /// Takes note of what a boot has shown. Threads that were seen once may be there in any boot: from then on it is not
+    /// Records the findings of a boot. Threads that were seen once may appear in any boot: from then on it is not
     /// forked.
     pub(super) fn note_threads(&self, template: &Template) {
         let Some(seen) = &template.threads else {
@@ -108,8 +109,8 @@ impl Deployment {
         }
     }
 
-    /// Starts an instance: out of what was brought up ahead, else out of what is brought up for it. `None` when the start was
-    /// of no use any more once its turn had come. `begun` is moved past the wait for the turn.
+    /// Starts an instance: from the template that was brought up in advance, else from one brought up for it. `None` if
+    /// the start was no longer needed when its place came. `begun` is moved past the wait for the place.
     pub(super) async fn attempt_becoming(
         self: &Arc<Self>,
         begun: &mut Instant,
@@ -136,9 +137,9 @@ impl Deployment {
                     Err(StartError::Host(error)) => {
                         return Err(Arc::new(StartError::Host(error).into()));
                     }
-                    // It may have ended while it waited, which says nothing of the next one.
+                    // It may have ended while it waited, which says nothing about the next one.
                     Err(error) => {
-                        tracing::info!(function = %self.name, version = self.version(), %error, "what was brought up ahead did not start");
+                        tracing::info!(function = %self.name, version = self.version(), %error, "a template brought up in advance did not become an instance");
                     }
                 }
             }
@@ -159,12 +160,12 @@ impl Deployment {
             if matches!(error, StartError::Host(_)) || template.start_kind != StartKind::Restore {
                 return Err(Arc::new(error.into()));
             }
-            // Without its image the next one is booted.
+            // Without its image, the next one is booted.
             self.blame_image(&template, &error.to_string());
         }
     }
 
-    /// Has a template become an instance, and learns what a start takes that began `since` then.
+    /// Has a template become an instance, and learns the cost of a start that began `since` then.
     async fn make_instance(
         &self,
         template: &Arc<Template>,
@@ -183,7 +184,7 @@ impl Deployment {
         started
     }
 
-    /// Has the image made out of which further ones are restored, unless that was tried.
+    /// Has the image created that further instances are restored from, unless that was tried.
     fn image_once(self: &Arc<Self>, template: &Template) {
         if template.start_kind == StartKind::Boot && !self.ahead.imaged.swap(true, Ordering::AcqRel)
         {
@@ -191,27 +192,27 @@ impl Deployment {
         }
     }
 
-    /// An image was made, and may be missed when it is gone.
+    /// An image exists, and is missed if it disappears.
     pub(super) fn was_imaged(&self) {
         self.ahead.imaged.store(false, Ordering::Release);
     }
 
-    /// The template came up for whoever comes next.
+    /// Notes that the template came up for the next request.
     pub(super) fn want_ahead(&self) {
         self.ahead.wanted.store(true, Ordering::Release);
     }
 
-    /// The template is let go: none is brought up ahead until somebody calls.
+    /// Evicts the template: none is brought up in advance until somebody calls.
     pub(super) fn want_none_ahead(&self) {
         self.ahead.wanted.store(false, Ordering::Release);
     }
 
-    /// Brings up the next template when there is none, on a task of its own, once no start is under way. While memory is short
-    /// it is the first that goes.
+    /// Brings up the next template if there is none, in the background, once no start is under way. Under memory
+    /// pressure it is evicted first.
     pub(super) fn keep_ahead(self: &Arc<Self>, allowed: bool) {
         if !allowed {
             if self.slot.up().is_some() && !self.spec.keep_warm {
-                // Not again before somebody calls: it would be let go and brought up in turns.
+                // Only after a call: otherwise it would be evicted and brought up alternately.
                 self.want_none_ahead();
                 self.slot.clear();
             }
@@ -229,7 +230,7 @@ impl Deployment {
         }
         let deployment = self.clone();
         tokio::spawn(async move {
-            // Should it fail, the next start will say why.
+            // If it fails, the next start reports why.
             let up = deployment.slot.bring_up(&deployment, || true).await;
             if let Ok(Some(template)) = up {
                 deployment.image_once(&template);

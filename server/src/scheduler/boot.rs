@@ -1,5 +1,5 @@
-//! The template of a deployment: restored from its image or booted, by whoever needs it first; noticed when it dies; made
-//! again on demand.
+//! A deployment's template: restored from its image or booted by the first caller that needs it, and replaced on demand
+//! when it dies.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,19 +8,20 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::boot_failure::BootFailure;
-use super::deployment::{Deployment, Resources};
+use super::deployment::Deployment;
 use super::environment::environment;
+use super::resources::Resources;
 use crate::instance::{BootError, Imported, Template, TemplateConfig};
 use crate::model::StartKind;
 use crate::network::WayOut;
 use crate::sandbox::SandboxSpec;
 
-/// How a deployment's template stands.
+/// State of a deployment's template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TemplateStatus {
-    /// Never booted, or gone; the next request boots it.
+    /// Never booted, or gone. The next request boots it.
     Asleep,
-    /// Being booted.
+    /// Booting.
     Booting,
     /// Up.
     Up,
@@ -28,10 +29,10 @@ pub enum TemplateStatus {
     Failed(String),
 }
 
-/// The place where a deployment keeps its template.
+/// The slot that holds a deployment's template.
 pub(super) struct TemplateSlot {
     current: ArcSwapOption<Template>,
-    /// Held while booting, so that one boot serves all who wait.
+    /// Locked while booting, so that one boot serves all waiting callers.
     booting: tokio::sync::Mutex<()>,
     failure: Mutex<Option<(Instant, Arc<BootFailure>)>>,
 }
@@ -62,14 +63,14 @@ impl TemplateSlot {
         self.current.load_full()
     }
 
-    /// Takes the template out, to make it an instance: nobody looks after it as a template any more.
+    /// Takes the template out to make it an instance. It is no longer watched as a template.
     pub(super) fn take(&self) -> Option<Arc<Template>> {
         let template = self.current.swap(None)?;
         template.retire();
         Some(template)
     }
 
-    /// Puts a template in, if there is none.
+    /// Stores a template if the slot is empty.
     pub(super) fn put(&self, template: &Arc<Template>) -> bool {
         let before = self
             .current
@@ -77,15 +78,15 @@ impl TemplateSlot {
         before.is_none()
     }
 
-    /// Lets the template go; it ends with its last instance.
+    /// Drops the template. It ends with its last instance.
     pub(super) fn clear(&self) {
         if let Some(template) = self.current.swap(None) {
             template.retire();
         }
     }
 
-    /// Forgets this template if it is still the current one: it died, or it cannot fork. One that lives on all the same
-    /// (stopped, or made by its function not to listen) ends with its last instance.
+    /// Forgets this template if it is still the current one: it died, or it cannot fork. If it is still alive (stopped,
+    /// or made not to listen by its function), it ends with its last instance.
     pub(super) fn forget(&self, template: &Arc<Template>) {
         template.retire();
         self.current.rcu(|current| match current {
@@ -94,8 +95,8 @@ impl TemplateSlot {
         });
     }
 
-    /// The template by the highest start kind there is, and that start kind: it is up, so that a start is a fork; it has an
-    /// image; it is booted. Those who wait for another's restore or boot are told of that one.
+    /// The template, by the cheapest start kind available, and that start kind: a fork if it is up, a restore if it has an
+    /// image, else a boot. Concurrent callers share one restore or boot and its start kind.
     pub(super) async fn get(
         &self,
         deployment: &Deployment,
@@ -109,15 +110,14 @@ impl TemplateSlot {
             return Ok((template, start_kind));
         }
         let template = self.bring_up(deployment, || true).await?;
-        // It is always of use.
+        // It is always needed.
         let template = template.ok_or_else(|| Arc::new(BootFailure::withdrawn()))?;
         self.current.store(Some(template.clone()));
         let start_kind = template.start_kind;
         Ok((template, start_kind))
     }
 
-    /// Restores or boots a template that is not in the slot; nothing when it turns out to be of no use any more once its
-    /// turn has come.
+    /// Restores or boots a template that is not in the slot; nothing if it is no longer needed when its place comes.
     pub(super) async fn bring_up(
         &self,
         deployment: &Deployment,
@@ -146,9 +146,9 @@ impl TemplateSlot {
         }
     }
 
-    /// Watches a template: hears what it says, and forgets it when its sandbox is gone.
+    /// Watches a template: reads its reports, and forgets it when its sandbox is gone.
     pub(super) async fn watch(deployment: Arc<Deployment>, template: Arc<Template>) {
-        // One that talks nonsense is not listened to any more.
+        // Reports after a malformed one are ignored.
         let heard_out = async {
             template.listen().await;
             template.exited().await
@@ -156,7 +156,7 @@ impl TemplateSlot {
         let ended = tokio::select! {
             ended = template.exited() => ended,
             ended = heard_out => ended,
-            // Holding on to it would keep its sandbox alive.
+            // A strong reference would keep its sandbox alive.
             () = template.retired() => return,
         };
         tracing::info!(function = %deployment.name, version = deployment.version(), "template ended: {ended}");
@@ -198,7 +198,8 @@ async fn boot(deployment: &Deployment) -> Result<Arc<Template>, BootError> {
     Ok(template)
 }
 
-/// Boots a template that is not the deployment's own yet, and returns what came of its import. `dumpable`: to be dumped.
+/// Boots a template that is not the deployment's own yet, and returns the outcome of its import. `dumpable`: it will be
+/// dumped.
 pub(super) async fn boot_apart(
     deployment: &Deployment,
     dumpable: bool,

@@ -1,4 +1,4 @@
-//! Why a template did not come up, whose doing that is, and for how long further requests are told so.
+//! Why a template did not come up, whose fault it is, and how long further requests get the same error.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::model::{FunctionError, LogLine};
 /// takes seconds to fail must not keep the machine busy.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// After a shortage of the host's. It may be over at any moment; a try costs next to nothing, since it fails early.
+/// After a shortage on the host. It may end at any moment, and trying is cheap, because it fails early.
 const RETRY_AFTER_SHORTAGE: Duration = Duration::from_millis(50);
 
 /// Why there is no template.
@@ -17,23 +17,23 @@ const RETRY_AFTER_SHORTAGE: Duration = Duration::from_millis(50);
 pub struct BootFailure {
     /// One line.
     pub reason: String,
-    /// Whose doing it is.
+    /// Whose fault it is.
     pub cause: Cause,
 }
 
-/// Whose doing a failure is, which decides what follows from it.
+/// Whose fault a failure is, which decides what follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// The host's: nothing is wrong with the function, and it is tried again.
+    /// The host's: nothing is wrong with the function, and it is retried.
     Host,
-    /// The function's code does not import: the exception, and what the import printed.
+    /// The code does not import: the exception, and the import's output.
     Import(FunctionError, Vec<LogLine>),
-    /// The function's processes ended, or spoke nonsense.
+    /// The function's processes ended, or broke the protocol.
     Function,
 }
 
 impl BootFailure {
-    /// Nobody needed it any more.
+    /// No longer needed.
     pub(super) fn withdrawn() -> Self {
         Self {
             reason: "the start was withdrawn".into(),
@@ -41,7 +41,7 @@ impl BootFailure {
         }
     }
 
-    /// For how long further requests are told the same.
+    /// How long further requests get the same error.
     pub(super) fn stands_for(&self) -> Duration {
         match self.cause {
             Cause::Host => RETRY_AFTER_SHORTAGE,
@@ -49,7 +49,7 @@ impl BootFailure {
         }
     }
 
-    /// Whether it says nothing of the function.
+    /// Whether it says nothing about the function.
     pub fn is_of_host(&self) -> bool {
         self.cause == Cause::Host
     }

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 
 use crate::model::DecisionCounts;
 
-/// The counts of one function. A decision is rare beside a warm call, which makes none: a lock is cheap enough.
+/// The counts of one function. Decisions are rare compared with warm calls, which make none, so a lock is cheap enough.
 #[derive(Debug, Default)]
 pub struct Decisions(Mutex<DecisionCounts>);
 

@@ -12,19 +12,13 @@ use super::boot::{TemplateSlot, TemplateStatus};
 use super::boot_failure::BootFailure;
 use super::decisions::Decisions;
 use super::evictor::KeepValue;
-use super::gate::StartGate;
 use super::lease::{Handed, Origin};
-use super::policy::controllers::Controllers;
 use super::pool::{Counts, Limits, Pool};
-use super::traffic::Traffic;
-use crate::criu::Images;
-use crate::host_error::HostErrors;
-use crate::instance::{FunctionKey, Imported, Instance, Logs};
+use super::resources::Resources;
+use crate::instance::{FunctionKey, Imported, Instance};
 use crate::model::{DecisionCounts, FunctionSpec, LogEntry, LogLine, Note, Start, Threads};
-use crate::network::{self, FunctionNetwork, VersionNetwork};
+use crate::network::{FunctionNetwork, VersionNetwork};
 use crate::package::Package;
-use crate::runtimes::{Runtimes, UidRange};
-use crate::sandbox::Host;
 
 /// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
 /// waits is served within about this many run times.
@@ -32,50 +26,12 @@ const QUEUE_PER_INSTANCE: u32 = 10;
 /// The shortest queue: a function of one instance still rides out a burst.
 const QUEUE_MIN: u32 = 100;
 
-/// What all deployments share.
-pub struct Resources {
-    /// Makes sandboxes.
-    pub host: Host,
-    /// Where log lines go.
-    pub logs: Logs,
-    /// The language runtimes of this node.
-    pub runtimes: Runtimes,
-    /// Host uids for sandboxes.
-    pub uids: UidRange,
-    /// Instances being started, over all functions.
-    pub starts: StartGate,
-    /// Templates being booted. Apart from the instances: a slow import must not hold up forks.
-    pub boots: StartGate,
-    /// Templates being restored. Apart from the boots: four imports of 20 s each must not hold up what takes 15 ms.
-    pub restores: StartGate,
-    /// Bytes that templates, idle instances and images may take.
-    pub memory_budget: u64,
-    /// For how long an instance looks for its next request before it sleeps.
-    pub busy_poll: Duration,
-    /// Images of templates.
-    pub images: Images,
-    /// What the host could not give.
-    pub host_errors: HostErrors,
-    /// Whether each template keeps a fork made ahead.
-    pub prefork: bool,
-    /// What decides on starts and queues.
-    pub controllers: Controllers,
-    /// Whether sandboxes are made ahead for restores.
-    pub prewarm: bool,
-    /// Processors of this host.
-    pub cores: u32,
-    /// Whether anybody calls.
-    pub traffic: Traffic,
-    /// What functions reach over the network.
-    pub network: network::Node,
-}
-
-/// Tells deployments apart at the gates.
+/// Identifies deployments at the gates.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// What a waiting request waits for.
+/// Answers a waiting request.
 pub(super) type Waiter = oneshot::Sender<Result<Handed, Arc<BootFailure>>>;
-/// Who waits and what for; see [`Pool`].
+/// The pool of instances and waiting requests; see [`Pool`].
 pub(super) type InstancePool = Pool<Box<Instance>, Waiter>;
 
 /// One function version in service.
@@ -86,22 +42,22 @@ pub struct Deployment {
     pub name: Arc<str>,
     /// See [`Self::version`].
     pub(super) version: AtomicU32,
-    /// Its settings. Of the network, [`Self::network`] tells.
+    /// Its settings. For the network, see [`Self::network`].
     pub spec: FunctionSpec,
     /// What it may reach over the network.
     pub network: Arc<VersionNetwork>,
-    /// Its unpacked code, which is not removed while a sandbox may read it.
+    /// Its unpacked code, kept on disk while a sandbox may read it.
     pub package: Package,
     pub(super) resources: Arc<Resources>,
     pub(super) slot: TemplateSlot,
-    /// What its import leaves running, once that was seen.
+    /// What its import leaves running, once known.
     pub(super) threads: Mutex<Option<Threads>>,
     pub(super) ahead: Ahead,
     pub(super) pool: Mutex<InstancePool>,
     pub(super) decisions: Arc<Decisions>,
     pub(super) keep_value: Mutex<KeepValue>,
     pub(super) id: u64,
-    /// Held by who brings the template up.
+    /// Locked while the template is brought up.
     pub(super) booting: tokio::sync::Mutex<()>,
     import_lines: Mutex<Vec<LogLine>>,
     notes: Mutex<Vec<Note>>,
@@ -109,8 +65,8 @@ pub struct Deployment {
 }
 
 impl Deployment {
-    /// A deployment without a template. It goes on with what was learned of its function's `former` version, and with what
-    /// is known of the `threads` that its own import leaves running.
+    /// A deployment without a template. It inherits the estimates of its function's `former` version, and what is known
+    /// of the `threads` that its own import leaves running.
     pub fn new(
         function: FunctionKey,
         version: u32,
@@ -158,24 +114,25 @@ impl Deployment {
         })
     }
 
-    /// Boots the template unless it is up, and starts the minimum of instances.
+    /// Boots the template unless it is up, and starts the minimum number of instances.
     ///
     /// # Errors
-    /// [`BootFailure`] with the traceback when the code does not import.
+    /// [`BootFailure`] with the traceback if the code does not import.
     pub async fn warm_up(self: &Arc<Self>) -> Result<(), Arc<BootFailure>> {
         self.template().await?;
         self.start_due();
         Ok(())
     }
 
-    /// After [`Self::warm_up`]: waits until the first request would find an instance forked ahead, or for a moment at most.
+    /// After [`Self::warm_up`]: waits until there is a pre-forked instance for the first request, for a short time at
+    /// most.
     pub async fn forked_ahead(&self) {
         if let Some(template) = self.slot.up() {
             template.first_preforked().await;
         }
     }
 
-    /// Stores what the import printed, once the function has a row.
+    /// Stores the import's output, once the function has a row.
     pub async fn store_import_lines(&self) {
         let lines = std::mem::take(&mut *self.import_lines.lock());
         if !lines.is_empty() {
@@ -195,8 +152,8 @@ impl Deployment {
         *self.notes.lock() = imported.notes;
     }
 
-    /// What its last import found that its author should know. Where each instance has an import of its own, that shares
-    /// nothing.
+    /// Findings of the last import that the author should know. If each instance has its own import, nothing is shared
+    /// and there are none.
     pub fn notes(&self) -> Vec<Note> {
         if self.spec.start == Start::Boot {
             return Vec::new();
@@ -204,7 +161,7 @@ impl Deployment {
         self.notes.lock().clone()
     }
 
-    /// Whether some of it has to be up whether or not it is called.
+    /// Whether part of it must stay up even without calls.
     pub fn has_minimum(&self) -> bool {
         self.spec.keep_warm || self.spec.min_instances > 0
     }
@@ -214,7 +171,7 @@ impl Deployment {
         self.pool.lock().calls()
     }
 
-    /// How its template stands. Where instances are templates themselves, one that lives is as good.
+    /// State of its template. If instances are templates themselves, a live one counts.
     pub fn template_status(&self) -> TemplateStatus {
         match self.slot.status() {
             TemplateStatus::Asleep if self.becomes() && self.counts().live() > 0 => {
@@ -229,12 +186,12 @@ impl Deployment {
         self.slot.up().is_some()
     }
 
-    /// How its instances stand.
+    /// Counts of its instances.
     pub fn counts(&self) -> Counts {
         self.pool.lock().counts()
     }
 
-    /// Whether it was taken out of service; a new request should look for its successor.
+    /// Whether it was taken out of service; new requests must ask its successor.
     pub fn is_retired(&self) -> bool {
         self.retired.load(Ordering::Acquire)
     }
@@ -247,12 +204,12 @@ impl Deployment {
         self.end_if_retired();
     }
 
-    /// What was decided for its function so far.
+    /// Decisions for its function so far.
     pub fn decisions(&self) -> DecisionCounts {
         self.decisions.counts()
     }
 
-    /// Takes the instance out of the pool when its process ends while it is idle.
+    /// Removes the instance from the pool when its process ends while idle.
     pub(super) fn watch(self: &Arc<Self>, instance: &Instance) {
         let vitals = instance.vitals.clone();
         let deployment: Weak<Self> = Arc::downgrade(self);
@@ -269,7 +226,7 @@ impl Deployment {
         });
     }
 
-    /// Gives instances to those who wait, until one takes it or nobody waits.
+    /// Offers instances to waiting requests, until one takes it or none waits.
     pub(super) fn hand(
         self: &Arc<Self>,
         mut given: Option<(Waiter, Box<Instance>)>,
@@ -287,7 +244,7 @@ impl Deployment {
         self.end_if_retired();
     }
 
-    /// Lets go of the template once a retired deployment has nothing left to do.
+    /// Drops the template once a retired deployment has nothing left to do.
     pub(super) fn end_if_retired(&self) {
         if !self.is_retired() {
             return;

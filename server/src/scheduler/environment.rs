@@ -1,14 +1,14 @@
-//! The environment of a version's template: what any process needs, what AWS Lambda's functions find there, and the
-//! function's own variables, which replace any other of the same name.
+//! The environment of a version's template: what every process needs, what AWS Lambda's functions expect, and the
+//! function's own variables, which override both.
 
 use std::collections::BTreeMap;
 
 use crate::model::{FunctionSpec, Runtime};
 use crate::runtimes::RuntimeFiles;
 
-/// Where the code is, as seen inside.
+/// Path of the code inside.
 const TASK_ROOT: &str = "/var/task";
-/// The region for SDKs that insist on one: the one that local stand-ins for AWS answer to.
+/// A region for SDKs that require one: local AWS emulators use it, too.
 const REGION: &str = "us-east-1";
 
 /// All variables by name.
@@ -41,9 +41,9 @@ pub(super) fn environment(
             initialization(runtime).into(),
         ),
         ("AWS_LAMBDA_LOG_GROUP_NAME", format!("/hearth/{name}")),
-        // Each instance adds its process, as its context does.
+        // Each instance appends its process, as its context does.
         ("AWS_LAMBDA_LOG_STREAM_NAME", version.clone()),
-        // There is no X-Ray daemon. The SDK then traces nothing, instead of failing at each segment.
+        // There is no X-Ray daemon: the SDK then does nothing, instead of failing at each segment.
         ("AWS_XRAY_CONTEXT_MISSING", "IGNORE_ERROR".into()),
         ("AWS_XRAY_SDK_ENABLED", "false".into()),
         (
@@ -63,7 +63,7 @@ pub(super) fn environment(
     variables.into_iter().collect()
 }
 
-/// How instances come to be, in Lambda's words: from a snapshot that was taken after the import, or each by itself.
+/// How instances are initialised, in Lambda's terms: from a snapshot taken after the import, or individually.
 fn initialization(runtime: &RuntimeFiles) -> &'static str {
     match runtime.fork {
         Ok(()) => "snap-start",

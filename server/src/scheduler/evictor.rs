@@ -1,10 +1,10 @@
-//! The evictor: measures what templates and instances take, and lets go of the least valuable when memory is short.
-//! [`policy::keep`] chooses; this module has the figures and does what is chosen.
+//! The evictor: measures the memory of templates and instances, and evicts the least valuable when memory is short.
+//! [`policy::keep`] chooses; this module measures and acts.
 //!
-//! A size is what the cgroups have charged, file cache left out, and not the processes' PSS: `smaps_rollup` walks the page
-//! tables of a process, about a millisecond each while it holds its memory map, whereas a cgroup's figures are kept by the
-//! kernel anyway. They also are what the question is about: a page that an instance shares with its template is charged
-//! to the template, which touched it first, so that the instance's own figure is what its end would free.
+//! A size is the memory charged to the cgroups without file cache, rather than PSS: `smaps_rollup` walks a process's
+//! page tables, about a millisecond each while it holds the memory map, whereas the kernel maintains a cgroup's
+//! counters anyway. They also fit the question better: a page shared with the template is charged to the template,
+//! which touched it first, so an instance's own figure is what its end frees.
 //!
 //! [`policy::keep`]: super::policy::keep
 
@@ -21,24 +21,24 @@ use crate::model::StartKind;
 use crate::sandbox::MemoryUse;
 use crate::system::HostMemory;
 
-/// How old a size may become before it is measured again: a function's memory grows with use, but slowly.
+/// Age at which a size is measured again: a function's memory grows with use, but slowly.
 const SAMPLE_AGE: Duration = Duration::from_secs(10);
-/// Sandboxes measured in one round, the longest unmeasured first: bounds what a round costs, whatever the number of
+/// Sandboxes measured in one round, the oldest measurement first: bounds the cost of a round for any number of
 /// functions (four small files each, some 100 µs).
 const SAMPLES_PER_ROUND: usize = 16;
-/// What a boot and a restore are taken to last until one was measured.
+/// Assumed duration of a boot and a restore until one was measured.
 const ASSUMED_BOOT: Duration = Duration::from_millis(80);
 const ASSUMED_RESTORE: Duration = Duration::from_millis(15);
-/// What an instance is taken to use until one was measured: an idle Python one uses about that.
+/// Assumed size of an instance until one was measured: about that of an idle Python one.
 const ASSUMED_INSTANCE_BYTES: u64 = 1 << 20;
 
-/// What a deployment is worth keeping for. Only the evictor and boots, which are rare, look at it.
+/// What keeping a deployment is worth. Only the evictor and boots, which are rare, use it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KeepValue {
     boot: Mean,
     restore: Mean,
     frequency: Frequency,
-    /// Calls that `frequency` knows of, and until when.
+    /// Calls included in `frequency`, and until when.
     calls: u64,
     until: Option<Instant>,
     mark: f64,
@@ -53,7 +53,7 @@ struct Size {
 }
 
 impl KeepValue {
-    /// For the next version of the function, which has other sizes.
+    /// For the function's next version, whose sizes differ.
     pub(super) fn continued(&self) -> Self {
         Self {
             calls: 0,
@@ -63,7 +63,7 @@ impl KeepValue {
         }
     }
 
-    /// Bringing the template up by this start kind took this long.
+    /// Records how long this start kind took to bring the template up.
     pub(super) fn brought_up(&mut self, start_kind: StartKind, took: Duration) {
         match start_kind {
             StartKind::Restore => self.restore.sample(took),
@@ -72,7 +72,7 @@ impl KeepValue {
         self.size = None;
     }
 
-    /// How long it takes to bring up a template.
+    /// The time it takes to bring up a template.
     pub(super) fn boot_cost(&self) -> Duration {
         self.boot.get().unwrap_or(ASSUMED_BOOT)
     }
@@ -87,7 +87,7 @@ impl KeepValue {
         (self.calls, self.until) = (calls, Some(now));
     }
 
-    /// `becomes`: each instance was such a template, and takes at least as much.
+    /// `becomes`: each instance was such a template, and takes at least as much memory.
     fn measured(&mut self, memory: MemoryUse, live: u32, becomes: bool, now: Instant) {
         let instances = memory.sandbox.saturating_sub(memory.template);
         let instance = match (live, self.size) {
@@ -104,16 +104,16 @@ impl KeepValue {
     }
 }
 
-/// What is kept, in bytes, and what may be.
+/// Memory in use, in bytes, and its budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryStatus {
-    /// Templates, instances and images.
+    /// Used by templates, instances and images.
     pub used: u64,
     /// The budget.
     pub budget: u64,
 }
 
-/// Keeps what is kept within the budget.
+/// Keeps memory within the budget.
 #[derive(Debug)]
 pub struct Evictor {
     budget: u64,
@@ -129,7 +129,7 @@ impl Evictor {
         }
     }
 
-    /// One round: measures some, and lets go of what is too much. To be called every now and then.
+    /// One round: measures some, and evicts what exceeds the budget. Call it regularly.
     pub async fn round(
         &mut self,
         resources: &Resources,
@@ -151,7 +151,7 @@ impl Evictor {
             .iter()
             .zip(&kept)
             .filter_map(|(deployment, kept)| {
-                // The next instance of one that does not fork is restored though it is awake.
+                // The next instance of a function that cannot fork is restored even while it is awake.
                 let restores = deployment.slot.up().is_none() || deployment.becomes();
                 (kept.restorable && restores).then_some(deployment)
             });
@@ -204,7 +204,7 @@ impl Evictor {
         host
     }
 
-    /// What a deployment keeps that may go, and how many bytes all that it keeps takes.
+    /// What may be evicted of a deployment, and the bytes that it uses in total.
     fn look_at(&self, deployment: &Deployment, now: Instant) -> (Kept, u64) {
         let (counts, idle, calls, fork) = {
             let pool = deployment.pool.lock();
@@ -216,7 +216,7 @@ impl Evictor {
         let mut keep_value = deployment.keep_value.lock();
         keep_value.advance(calls, now, self.policy.clock());
         let stays = deployment.spec.keep_warm;
-        // An instance that is starting or at work, or that has to stay, needs its template.
+        // An instance that is starting or busy, or must stay, needs its template.
         let only_idle = counts.live() == idle && counts.starting == 0 && counts.queued == 0;
         // A size that is not known yet counts from the next round on.
         let template = keep_value.size.filter(|_| is_up).map(|size| size.template);
@@ -246,7 +246,7 @@ impl Evictor {
 }
 
 impl Deployment {
-    /// Lets a tier go for want of memory, unless it is in use by now.
+    /// Evicts a tier for lack of memory, unless it is in use by now.
     fn evict(&self, tier: KeptTier) {
         match tier {
             KeptTier::Instance => {

@@ -1,4 +1,4 @@
-//! The gate of starts: a place for each start that may be under way, over all functions. [`policy::starts`] decides.
+//! The gate of starts: limits concurrent starts over all functions. [`policy::starts`] decides.
 //!
 //! [`policy::starts`]: super::policy::starts
 
@@ -16,16 +16,16 @@ type Queue = StartQueue<u64, oneshot::Sender<Place>>;
 #[derive(Clone)]
 pub struct StartGate(Arc<Mutex<Queue>>);
 
-/// The right to have one start under way. Dropping it, wherever that happens, passes it on.
+/// A place for one start. Dropping it anywhere passes it on.
 #[derive(Debug)]
 pub struct Place {
     gate: StartGate,
-    /// Whose it is; `None` once it was passed on.
+    /// The deployment it belongs to; `None` once it was passed on.
     key: Option<u64>,
 }
 
 impl Default for StartGate {
-    /// A gate as wide as this host's cores can use.
+    /// A gate sized for this host's cores.
     fn default() -> Self {
         Self(Arc::new(Mutex::new(StartQueue::new(
             cores() as usize * STARTS_PER_CORE,
@@ -40,8 +40,8 @@ impl std::fmt::Debug for StartGate {
 }
 
 impl StartGate {
-    /// A place for a start of the deployment `key`, at once or in its turn; `deferred` is called when it has to wait.
-    /// Dropping the future gives up the turn.
+    /// Waits for a place for a start of the deployment `key`; calls `deferred` if it has to queue. Dropping the future
+    /// leaves the queue.
     pub async fn enter(&self, key: u64, deferred: impl FnOnce()) -> Place {
         let turn = {
             let mut queue = self.0.lock();
@@ -55,7 +55,7 @@ impl StartGate {
         deferred();
         match turn.await {
             Ok(place) => place,
-            // Tickets live in the queue until they are sent, and the queue as long as this gate.
+            // Tickets stay in the queue until they are sent, and the queue lives as long as this gate.
             Err(_) => Place {
                 gate: self.clone(),
                 key: None,
@@ -79,7 +79,7 @@ impl StartGate {
             };
             match ticket.send(self.place(key)) {
                 Ok(()) => return,
-                // Its requester went away: the place is the next one's.
+                // Its requester has gone: pass the place on.
                 Err(mut place) => ended = place.key.take().unwrap_or(key),
             }
         }
@@ -118,7 +118,7 @@ mod tests {
         drop(gone);
         assert_eq!(deferred, 1);
         drop(first);
-        // The place was sent to the third, who goes away with it.
+        // The place was sent to the third, which has gone.
         drop(waiting);
         let place = last.now_or_never().expect("its turn has come");
         drop(place);

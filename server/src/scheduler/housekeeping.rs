@@ -1,5 +1,5 @@
-//! What a deployment does when time passes: instances and templates that were idle for too long end, the minimum is
-//! restored, and an instance is made ready for a call that is expected.
+//! Periodic work of a deployment: ends instances and templates that were idle for too long, restores the minimum, and
+//! prepares an instance for an expected call.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use super::Deployment;
 use crate::instance::FREEZE_AFTER;
 
-/// How often deployments are looked through.
+/// Interval between rounds.
 pub const TICK: Duration = Duration::from_millis(500);
-/// Instances that are stopped before requests, which wait for the pool's lock meanwhile, have their turn. Each takes some
-/// 50 µs.
+/// Instances stopped per hold of the pool's lock, for which requests wait. Each takes some 50 µs.
 const FROZEN_AT_ONCE: usize = 4;
 
 impl Deployment {
-    /// To be called every [`TICK`].
+    /// Call it every [`TICK`].
     pub fn tick(self: &Arc<Self>, now: Instant) {
         if self.is_retired() {
             return;
@@ -25,7 +24,7 @@ impl Deployment {
         };
         let tick = {
             let mut pool = self.pool.lock();
-            // One tick, because a window may open just after one, and as much again as the start should take.
+            // One tick, because a window may open just after one, plus the expected duration of the start.
             let lead = TICK + (boot + pool.start_cost()) * 2;
             pool.tick(now, lead)
         };
@@ -45,7 +44,7 @@ impl Deployment {
         self.freeze_idle(now);
     }
 
-    /// Stops what runs in instances that have nothing to do.
+    /// Freezes instances that have been idle for a while.
     fn freeze_idle(&self, now: Instant) {
         if self.becomes()
             && let Some(template) = self.slot.up()
@@ -77,9 +76,9 @@ impl Deployment {
         }
     }
 
-    /// Lets the template go, unless it is in use or has to stay. False when it did not.
+    /// Evicts the template, unless it is in use or must stay. False if it stays.
     pub(super) fn let_template_go(&self) -> bool {
-        // Under the pool's lock: a request that comes now finds no template rather than one that is going.
+        // Under the pool's lock: a request that arrives now must find no template rather than one that is ending.
         let pool = self.pool.lock();
         if self.spec.keep_warm || !pool.is_quiet() || self.slot.up().is_none() {
             return false;

@@ -12,10 +12,10 @@ use super::pool::{Acquired, Full};
 use crate::instance::Instance;
 use crate::model::StartKind;
 
-/// Longest wait for an instance. A client that has waited a minute is better told to come back.
+/// Longest wait for an instance. A client that has waited a minute should rather retry later.
 const QUEUE_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Where a handed instance came from, when it was started for the queue.
+/// Where an instance came from, if it was started for the queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin {
     pub(super) start_kind: StartKind,
@@ -23,7 +23,7 @@ pub(super) struct Origin {
     pub(super) ready: Instant,
 }
 
-/// What a waiting request is given.
+/// What a waiting request receives.
 pub(super) struct Handed {
     pub(super) instance: Box<Instance>,
     pub(super) origin: Option<Origin>,
@@ -32,10 +32,10 @@ pub(super) struct Handed {
 /// Why there is no lease.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// Everything is busy and the queue is full, or the wait was too long.
+    /// Everything is busy and the queue is full, or the wait timed out.
     #[error("all {max} instances are busy and {queued} requests are waiting")]
     Full {
-        /// Most instances at one time.
+        /// Maximum number of instances.
         max: u32,
         /// Waiting requests.
         queued: u32,
@@ -48,11 +48,11 @@ pub enum LeaseError {
     Retired,
 }
 
-/// An instance, busy with the holder's invocation. Dropped without [`Lease::release`], the instance is killed.
+/// An instance that is busy with the holder's invocation. Dropping it without [`Lease::release`] kills the instance.
 pub struct Lease {
     deployment: Arc<Deployment>,
     instance: Option<Box<Instance>>,
-    /// When it began.
+    /// When the lease began.
     since: Instant,
     /// The start kind the instance came from, for this invocation.
     pub start_kind: StartKind,
@@ -66,7 +66,7 @@ impl Deployment {
     /// Leases an instance for a request that was received at `received`.
     ///
     /// # Errors
-    /// [`LeaseError`]; nothing is held then. Dropping the future gives back whatever was under way.
+    /// [`LeaseError`]; nothing is leased then. Dropping the future releases everything.
     pub async fn lease(self: &Arc<Self>, received: Instant) -> Result<Lease, LeaseError> {
         if self.is_retired() {
             return Err(LeaseError::Retired);
@@ -75,7 +75,7 @@ impl Deployment {
         let (receiver, awaited) = {
             let mut pool = self.pool.lock();
             let awaited = pool.arrive(joined);
-            // Ended outside the lock.
+            // Dropped outside the lock.
             let mut unfit = Vec::new();
             while let Acquired::Leased(mut instance) = pool.acquire(joined) {
                 if !self.is_fit(&mut instance) {
@@ -130,7 +130,7 @@ impl Deployment {
         } = answer.map_err(LeaseError::Boot)?;
         instance.thaw();
         let (start_kind, start) = match origin {
-            // The instance may have been on its way before this request came.
+            // The start may have begun before this request arrived.
             Some(origin) => (
                 origin.start_kind,
                 origin
@@ -155,7 +155,7 @@ impl Deployment {
 }
 
 impl Deployment {
-    /// Whether an idle instance can serve: it lives, and has written nothing while it had nothing to answer.
+    /// Whether an idle instance can serve: it is alive, and has written nothing unasked.
     fn is_fit(&self, instance: &mut Instance) -> bool {
         if !instance.is_running() {
             return false;
@@ -168,7 +168,7 @@ impl Deployment {
     }
 }
 
-/// A place in the queue. Dropped early, it frees the place and passes on what was already given.
+/// A place in the queue. Dropping it early frees the place and passes on what it received.
 struct Wait<'a> {
     deployment: &'a Arc<Deployment>,
     receiver: Option<oneshot::Receiver<Result<Handed, Arc<BootFailure>>>>,
@@ -214,7 +214,7 @@ impl Drop for Wait<'_> {
 }
 
 impl Lease {
-    /// Returns the instance: it is well and can serve the next request.
+    /// Returns the instance, which is healthy and can serve the next request.
     pub fn release(mut self) {
         if let Some(instance) = self.instance.take() {
             let now = Instant::now();
@@ -226,7 +226,7 @@ impl Lease {
             };
             self.deployment.hand(given, None);
             if may_start {
-                // How long it ran may have changed what the queue is worth.
+                // The run time may change how many starts pay off.
                 self.deployment.start_due();
             }
         }

@@ -1,8 +1,8 @@
-//! The pool of one function version: which instances there are, who waits, what to start and what to end.
+//! The pool of one function version: its instances, its waiting requests, what to start and what to end.
 //!
-//! Pure: no I/O, no locks, the clock is a parameter. The caller does what is decided. Generic in what an instance and a waiter
-//! are, so that units and property tests exercise it with plain numbers. How many starts a queue is worth is
-//! [`policy::burst`]'s to say, when the next call is expected [`policy::periodic`]'s.
+//! Pure: no I/O, no locks, the clock is a parameter. The caller carries the decisions out. Generic over instances and
+//! waiters, so that units and property tests use plain numbers. [`policy::burst`] decides how many starts pay off for a
+//! queue, [`policy::periodic`] when the next call is expected.
 //!
 //! [`policy::burst`]: super::policy::burst
 //! [`policy::periodic`]: super::policy::periodic
@@ -29,32 +29,32 @@ struct Idle<I> {
 /// Instances (`I`) and waiting requests (`W`) of one function version.
 pub struct Pool<I, W> {
     limits: Limits,
-    /// The most recently used last: it is leased first, its caches being warm, so that the rest can expire.
+    /// The most recently used last: it is leased first, because its caches are warm, so that the rest can expire.
     idle: Vec<Idle<I>>,
     busy: u32,
     starting: u32,
-    /// Of `starting`, those that fork right now.
+    /// The part of `starting` that is forking right now.
     forking: u32,
     waiting: VecDeque<W>,
     load: Load,
     rhythm: Rhythm,
     calls: u64,
-    /// When a lease last ended, or the first of those under way began: since then, something has been at work.
+    /// When a lease last ended, or the first of the current ones began: something has been busy since.
     progress: Instant,
-    /// How long after which `progress` it was seen that nothing has ended.
+    /// How long after which `progress` it was observed that nothing has ended.
     seen: (Instant, Duration),
-    /// When the queue is to be looked at again.
+    /// When to look at the queue again.
     alarm: Option<Instant>,
-    /// Until when an instance is kept for an expected call.
+    /// How long an instance is kept for an expected call.
     held: Option<Instant>,
     failures: u32,
     retry_at: Option<Instant>,
-    /// The last time that anything was done for the function but a call.
+    /// The last activity for the function other than a call.
     touched: Instant,
 }
 
 impl<I, W> Pool<I, W> {
-    /// An empty pool, `now` being the time, with what was learned of the function's former version.
+    /// An empty pool, with the estimates of the function's former version.
     pub fn new(limits: Limits, now: Instant, learned: Option<Learned>) -> Self {
         let (load, rhythm) = match learned {
             Some(Learned { load, rhythm }) => (load, rhythm.continued(limits.idle_timeout)),
@@ -91,7 +91,7 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// Whether nothing lives, starts or waits.
+    /// Whether nothing is alive, starting or waiting.
     pub fn is_quiet(&self) -> bool {
         self.busy == 0 && self.starting == 0 && self.waiting.is_empty() && self.idle.is_empty()
     }
@@ -100,7 +100,7 @@ impl<I, W> Pool<I, W> {
         self.counts().idle + self.busy + self.starting
     }
 
-    /// What was learned so far.
+    /// The estimates so far.
     pub fn learned(&self) -> Learned {
         Learned {
             load: self.load,
@@ -108,7 +108,7 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// What a start is expected to take.
+    /// Expected duration of a start.
     pub fn start_cost(&self) -> Duration {
         self.load.start_cost()
     }
@@ -118,18 +118,18 @@ impl<I, W> Pool<I, W> {
         self.calls
     }
 
-    /// When anything was last done for the function.
+    /// Time of the last activity for the function.
     pub fn last_used(&self) -> Instant {
         let called = self.rhythm.last_call().unwrap_or(self.touched);
         self.touched.max(called)
     }
 
-    /// The template came up.
+    /// Notes that the template came up.
     pub fn touch(&mut self, now: Instant) {
         self.touched = self.touched.max(now);
     }
 
-    /// A request came. True when an instance was made ready ahead of it.
+    /// A request arrived. True if an instance was started in advance for it.
     #[inline]
     pub fn arrive(&mut self, now: Instant) -> bool {
         self.calls += 1;
@@ -140,8 +140,8 @@ impl<I, W> Pool<I, W> {
         awaited
     }
 
-    /// Leases the most recently used idle instance. Nobody who waits is overtaken: an instance becomes idle only if the queue
-    /// is empty, and a request joins the queue only if no instance is idle.
+    /// Leases the most recently used idle instance. No waiting request is overtaken: an instance becomes idle only if
+    /// the queue is empty, and a request joins the queue only if no instance is idle.
     #[inline]
     pub fn acquire(&mut self, now: Instant) -> Acquired<I> {
         debug_assert!(
@@ -170,7 +170,7 @@ impl<I, W> Pool<I, W> {
     /// # Errors
     /// [`Full`] gives the request back.
     pub fn enqueue(&mut self, waiter: W) -> Result<(), Full<W>> {
-        // Whom an instance that is started, or could be, may serve takes no place in the queue.
+        // A request that a started or startable instance may serve takes no place in the queue.
         let startable = self.limits.max.saturating_sub(self.busy);
         let places = self.limits.queue as usize + startable as usize;
         if self.waiting.len() >= places {
@@ -180,13 +180,14 @@ impl<I, W> Pool<I, W> {
         Ok(())
     }
 
-    /// Least number of instances to have.
+    /// Minimum number of instances.
     fn minimum(&self, now: Instant) -> u32 {
         let held = self.held.is_some_and(|until| now <= until);
         self.limits.min.max(u32::from(held))
     }
 
-    /// A lease that was held for `took` is over and the instance is well: it goes to who waits longest, else it is idle.
+    /// A lease of length `took` ended and the instance is healthy: it goes to the longest waiting request, else it is
+    /// idle.
     #[inline]
     pub fn release(&mut self, instance: I, now: Instant, took: Duration) -> Option<(W, I)> {
         self.load.run.sample(took);
@@ -194,7 +195,7 @@ impl<I, W> Pool<I, W> {
         self.put_back(instance, now)
     }
 
-    /// A lease that was held for `took` is over and the instance is not to be used again. The caller then asks
+    /// A lease of length `took` ended and the instance must not be used again. The caller then asks
     /// [`Self::starts_due`].
     pub fn discard(&mut self, now: Instant, took: Duration) {
         debug_assert!(self.busy > 0, "a lease ended that did not begin");
@@ -203,13 +204,13 @@ impl<I, W> Pool<I, W> {
         self.progress = now;
     }
 
-    /// The instance that was just leased turned out to be dead. The caller goes on as if it had not been there.
+    /// The instance just leased turned out to be dead. The caller continues as if it had not existed.
     pub fn was_dead(&mut self) {
         debug_assert!(self.busy > 0, "a lease ended that did not begin");
         self.busy = self.busy.saturating_sub(1);
     }
 
-    /// The waiter did not take what [`Self::release`] or [`Self::started`] gave it: offer the instance anew.
+    /// The waiter did not take what [`Self::release`] or [`Self::started`] gave it: offer the instance again.
     pub fn declined(&mut self, instance: I, now: Instant) -> Option<(W, I)> {
         self.put_back(instance, now)
     }
@@ -232,12 +233,12 @@ impl<I, W> Pool<I, W> {
         None
     }
 
-    /// Takes out waiters that gave up.
+    /// Removes waiters that gave up.
     pub fn retain_waiting(&mut self, keep: impl FnMut(&W) -> bool) {
         self.waiting.retain(keep);
     }
 
-    /// Takes out the idle instances that match: those that died.
+    /// Removes the idle instances that match: those that died.
     pub fn remove_idle(&mut self, mut matches: impl FnMut(&I) -> bool) -> Vec<I> {
         self.idle
             .extract_if(.., |idle| matches(&idle.instance))
@@ -245,7 +246,8 @@ impl<I, W> Pool<I, W> {
             .collect()
     }
 
-    /// Takes out all idle instances and wants none from now on: the version no longer answers. Who waits is still served.
+    /// Removes all idle instances and keeps none from now on: the version is no longer active. Waiting requests are
+    /// still served.
     pub fn retire(&mut self) -> Vec<I> {
         self.limits.min = 0;
         self.limits.idle_timeout = Duration::ZERO;

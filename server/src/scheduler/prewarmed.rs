@@ -1,14 +1,14 @@
-//! Sandboxes made ahead for restores: one for each runtime of which some function sleeps and has an image. The evictor
-//! decides twice a second, and so one that a restore has taken is replaced some moments later, when no start is under way.
+//! Pre-warmed sandboxes: one for each runtime with a sleeping function that has an image. The evictor checks twice a
+//! second, so a used one is replaced shortly after, when no start is under way.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Deployment;
-use super::deployment::Resources;
+use super::resources::Resources;
 use crate::sandbox::PrewarmedSpec;
 
-/// Keeps those, and ends all others; none is kept while memory is short. `sleeping` are the deployments that the next call
+/// Keeps those and ends all others; keeps none while memory is short. `sleeping` are the deployments that the next call
 /// restores.
 pub(super) fn keep<'a>(
     resources: &Resources,
@@ -30,7 +30,7 @@ pub(super) fn keep<'a>(
         .into_iter()
         .filter(|name| !host.prewarmed().has(name))
         .collect();
-    // The usual case, for which no function's pool need be looked into.
+    // The common case, which needs no look into any pool.
     if missing.is_empty() {
         return;
     }

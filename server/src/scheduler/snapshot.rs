@@ -1,4 +1,4 @@
-//! The image of a deployment's template: made in the background, restored on demand, given up when it does not work.
+//! The image of a deployment's template: created in the background, restored on demand, discarded if it does not work.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -7,33 +7,35 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::boot::{boot_apart, sandbox_spec};
-use super::deployment::{Deployment, Resources};
+use super::deployment::Deployment;
+use super::resources::Resources;
 use crate::criu::{CriuError, Image, Key, Source};
 use crate::host_error::{HostError, tells_of_shortage};
 use crate::instance::{BootError, Template};
 use crate::model::{FunctionSpec, ImageView, Start, StartKind};
 use crate::sandbox::RestoreSource;
 
-/// How long after a boot the image is made, at the earliest: the function that was just deployed is likely to be called.
+/// Minimum time after a boot: a function that was just deployed is likely to be called.
 const AFTER_BOOT: Duration = Duration::from_secs(1);
-/// How long to wait before looking again whether the function is idle.
+/// Interval between checks whether the function is idle.
 const WHILE_BUSY: Duration = Duration::from_millis(500);
-/// Nobody may have called any function for this long before one is made.
+/// No function may have been called for this long before an image is created.
 const LULL: Duration = Duration::from_secs(1);
-/// Longest wait for that. On a server that is never at rest images are made all the same, at a low weight.
+/// Longest wait for that. A server that is never idle creates images all the same, with a low CPU weight.
 const LULL_MAX: Duration = Duration::from_secs(10);
-/// How long to wait while the host is short of something: an image is worth less than whatever else it has to do.
+/// Pause while the host is short of something: everything else is more important than an image.
 const AFTER_SHORTAGE: Duration = Duration::from_secs(5);
-/// Times in a row that an image is put off. Each is a boot, and what CRIU says of a shortage may be the function's own.
+/// Times in a row that an image is postponed. Each takes a boot, and what CRIU reports as a shortage may be the
+/// function's fault.
 const SHORTAGES_MAX: u32 = 12;
-/// Most memory mappings of a template that an image is made of. CRIU takes about 2 ms for each, and images are made one at a
-/// time: 20,000 would hold up everybody's for 40 s. A Python process with asyncio and ssl has about 100, a library some
+/// Most memory mappings of a template for an image. CRIU takes about 2 ms for each, and images are created one at a
+/// time: 20,000 would block all others for 40 s. A Python process with asyncio and ssl has about 100, a library some
 /// five for each of its shared objects.
 const MAPPINGS_MAX: u64 = 4096;
-/// Images are made one at a time: each costs a boot and some ten milliseconds of CRIU.
+/// Images are created one at a time: each costs a boot and some ten milliseconds of CRIU.
 static ONE: Semaphore = Semaphore::const_new(1);
 
-/// What a template is made from, as far as the version decides.
+/// What a template depends on, as far as the version decides.
 #[derive(Serialize)]
 struct Parts<'a> {
     spec: &'a FunctionSpec,
@@ -43,21 +45,21 @@ struct Parts<'a> {
 }
 
 impl Deployment {
-    /// The image of this version, if there is one.
+    /// The image of this version, if it exists.
     pub(super) fn image(&self) -> Option<Arc<Image>> {
         self.resources.images.find(&self.image_key()?)
     }
 
     fn image_key(&self) -> Option<Key> {
         let runtime = self.resources.runtimes.get(self.spec.runtime);
-        // A template that does not fork has instances that wait, each with descriptors of the server's. And who asks for boots
-        // is not to be given anything else.
+        // A template that cannot fork has waiting instances, each with descriptors of the server's. And a version that
+        // asks for boots must not be restored.
         if runtime.fork.is_err() || self.spec.start == Start::Boot {
             return None;
         }
         let parts = Parts {
             spec: &self.image_spec(),
-            // Packages are named by their content.
+            // Packages are named after their content.
             code: self.package.path().display().to_string(),
             runtime: runtime.version.clone().unwrap_or_default(),
             argv: runtime.argv(self.spec.memory_mb),
@@ -72,7 +74,7 @@ impl Deployment {
         self.image().map(|image| image.bytes)
     }
 
-    /// The image and what was done with the function's images, for the API.
+    /// The image and what happened to the function's images, for the API.
     pub fn image_view(&self) -> ImageView {
         let counters = self.resources.images.counters(&self.name);
         let totals = counters.totals();
@@ -86,14 +88,14 @@ impl Deployment {
         }
     }
 
-    /// Removes the version's image: it is worth less than the memory or disk that it takes.
+    /// Removes the version's image: its memory or disk space is needed more elsewhere.
     pub fn drop_image(&self) {
         self.resources
             .images
             .discard(&self.name, Some(self.version()));
     }
 
-    /// The template restored from this image cannot be used.
+    /// Notes that the template restored from this image is unusable.
     pub(super) fn blame_image(&self, template: &Template, why: &str) {
         if template.start_kind == StartKind::Restore
             && let Some(image) = self.image()
@@ -106,15 +108,15 @@ impl Deployment {
         let Resources { images, .. } = &*self.resources;
         images.counters(&self.name).restore_failed(why);
         let discarded = match tells_of_shortage(why) {
-            // What CRIU was refused says nothing of the image.
+            // A refusal by the host says nothing about the image.
             true => images.short(image),
             false => images.failed(image, damaged),
         };
         tracing::warn!(function = %self.name, version = self.version(), why, discarded, "a template was not restored; it is booted");
     }
 
-    /// Makes the image from a second sandbox, booted for it: a template that has forked cannot be dumped without its
-    /// instances, and no start shall wait for a dump. Unless it is to be made `at_once`, not while anybody calls.
+    /// Creates the image from a second sandbox, booted for it: a template that has forked cannot be dumped without its
+    /// instances, and no start may wait for a dump. Only while nobody calls, unless `at_once`.
     async fn make_image(&self, at_once: bool) -> Making {
         let images = &self.resources.images;
         let Some(key) = self.image_key() else {
@@ -138,7 +140,7 @@ impl Deployment {
                 let made = self.dump(&key, &template, begun.elapsed()).await;
                 template.retire();
                 match made {
-                    // Deleted, or replaced, meanwhile: nobody will look for it, and its memory holds secrets.
+                    // Deleted or replaced in the meantime: nobody will look for it, and its memory contains secrets.
                     Ok(image) if self.is_retired() => {
                         images.drop_image(&image);
                         return Making::Over;
@@ -161,7 +163,7 @@ impl Deployment {
         Making::Over
     }
 
-    /// Dumps a template that was booted for it, in this time, unless that would take too long.
+    /// Dumps a template that was booted for it, within this time, unless it would take longer.
     async fn dump(
         &self,
         key: &Key,
@@ -178,24 +180,24 @@ impl Deployment {
         images.create(key, source).await
     }
 
-    /// The host could not give what an image takes, which says nothing of the function.
+    /// The host lacked resources for an image, which says nothing about the function.
     fn put_off(&self, error: &impl std::fmt::Display) -> Making {
         self.resources.host_errors.note(error);
         Making::PutOff(error.to_string())
     }
 }
 
-/// How making an image ended.
+/// Outcome of an attempt to create an image.
 enum Making {
-    /// There is one, or there will be none.
+    /// It exists, or there will be none.
     Over,
-    /// Somebody calls.
+    /// Somebody is calling.
     InTheWay,
-    /// It is to be tried again: what the host could not give.
+    /// Try again later: the host lacked this.
     PutOff(String),
 }
 
-/// Makes the image of a version whose template was booted, once nobody calls.
+/// Creates the image of a version whose template was booted, once nobody calls.
 pub(super) fn make_later(deployment: &Arc<Deployment>) {
     if deployment.image_key().is_none() || deployment.image().is_some() {
         return;
@@ -216,7 +218,7 @@ pub(super) fn make_later(deployment: &Arc<Deployment>) {
                 pause = WHILE_BUSY;
                 continue;
             }
-            // Each start of one that does not fork waits for the image: without one it is a boot.
+            // Each start of a version that cannot fork waits for the image: without one, it is a boot.
             let at_once = deployment.becomes() || begun.elapsed() >= LULL_MAX;
             match deployment.make_image(at_once).await {
                 Making::Over => return,
@@ -235,10 +237,11 @@ pub(super) fn make_later(deployment: &Arc<Deployment>) {
     });
 }
 
-/// The template out of its image; nothing when there is none or it does not work, in time. Who calls has a place among all.
+/// Restores the template from its image; nothing if there is none or it fails or takes too long. The caller holds a
+/// place at the gate.
 ///
 /// # Errors
-/// The host could not give what a sandbox takes: neither would it for a boot.
+/// The host lacked resources for a sandbox, and would lack them for a boot, too.
 pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Template>>, HostError> {
     let Some(image) = deployment.image() else {
         return Ok(None);
@@ -266,7 +269,7 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
         image: image.name(),
         limit: images.timeout(&image),
     });
-    // Past the limit the sandbox is taken down, and CRIU in it.
+    // After the timeout, the sandbox is destroyed, with CRIU in it.
     let restore = Template::restore(
         host,
         spec,

@@ -1,4 +1,4 @@
-//! Starts of a deployment: what the pool wants begun is begun here, in its turn among the starts of all functions.
+//! Starts of a deployment: begins the starts that the pool asks for, each at its place among those of all functions.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use super::snapshot;
 use crate::instance::{Instance, StartError, Template, Way};
 use crate::model::StartKind;
 
-/// Pauses between tries while the host is short of something. Most shortages are bursts; who waits longer than these is
-/// better told to come back.
+/// Pauses between tries while the host is short of something. Most shortages are bursts; after these,
+/// the client should rather retry later.
 const SHORTAGE_PAUSES: [Duration; 3] = [
     Duration::from_millis(60),
     Duration::from_millis(120),
@@ -20,7 +20,7 @@ const SHORTAGE_PAUSES: [Duration; 3] = [
 ];
 
 impl Deployment {
-    /// The template, and the start kind that a start off it takes: a fork when it is up, else how it was brought up.
+    /// The template, and the start kind of a start from it: a fork if it was up, else how it was brought up.
     pub(super) async fn template(
         self: &Arc<Self>,
     ) -> Result<(Arc<Template>, StartKind), Arc<BootFailure>> {
@@ -39,7 +39,7 @@ impl Deployment {
         Ok((template, start_kind))
     }
 
-    /// Has the template keep a fork made ahead, or not, while memory is short: a pre-forked instance is the first that goes.
+    /// Has the template keep a pre-forked instance, or not while memory is short: it is evicted first.
     pub(super) fn allow_prefork(self: &Arc<Self>, allowed: bool) {
         if self.becomes() {
             self.keep_ahead(allowed);
@@ -56,7 +56,7 @@ impl Deployment {
         }
     }
 
-    /// How an instance starts while the template is up: by a fork, where the language's interpreter can be forked.
+    /// How an instance starts while the template is up: by a fork, if the interpreter can be forked.
     fn start_off_a_template(&self) -> StartKind {
         match self.resources.runtimes.get(self.spec.runtime).fork {
             Ok(()) => StartKind::Fork,
@@ -64,8 +64,8 @@ impl Deployment {
         }
     }
 
-    /// Restores or boots the template. One who waits for this deployment's takes a place among those of all functions, the
-    /// others wait for that one.
+    /// Restores or boots the template. The first caller of this deployment takes a place at the gate; the others wait
+    /// for it.
     async fn bring_up(self: &Arc<Self>) -> Result<(Arc<Template>, StartKind), Arc<BootFailure>> {
         let _turn = self.booting.lock().await;
         if let Some(template) = self.slot.up() {
@@ -77,7 +77,7 @@ impl Deployment {
         Ok((template, start_kind))
     }
 
-    /// Begins the starts that a request is worth that has just joined the queue.
+    /// Begins the starts that pay off for a request that has just joined the queue.
     pub(super) fn start_for_request(self: &Arc<Self>) {
         let begun = self.start_due();
         if begun == 0 && self.pool.lock().queues_behind_busy() {
@@ -85,8 +85,7 @@ impl Deployment {
         }
     }
 
-    /// Begins the starts that are due and returns how many that were. Sees to it that the queue is looked at again when
-    /// nothing ends for too long.
+    /// Begins the due starts and returns how many. Arranges for another look at the queue if nothing ends for too long.
     pub(super) fn start_due(self: &Arc<Self>) -> u32 {
         let now = Instant::now();
         let (due, alarm) = {
@@ -107,7 +106,7 @@ impl Deployment {
             let deployment = Arc::downgrade(self);
             tokio::spawn(async move {
                 tokio::time::sleep_until(at.into()).await;
-                // What has ended meanwhile is to be heard of first.
+                // Handle what has ended in the meantime first.
                 tokio::task::yield_now().await;
                 if let Some(deployment) = deployment.upgrade() {
                     deployment.pool.lock().look_again(at);
@@ -146,7 +145,7 @@ impl Deployment {
                 self.decisions.note(|counts| counts.start_failed += 1);
                 let waiters = self.pool.lock().start_failed(Instant::now());
                 for waiter in waiters {
-                    // Who hung up need not know.
+                    // The client may have hung up.
                     let _ = waiter.send(Err(failure.clone()));
                 }
             }
@@ -155,8 +154,8 @@ impl Deployment {
         self.end_if_retired();
     }
 
-    /// Starts an instance; while the host is short of something, tries again after each of the pauses. What was brought
-    /// up is kept meanwhile.
+    /// Starts an instance; while the host is short of something, retries after each of the pauses. What was brought up
+    /// is kept in between.
     async fn try_start(
         self: &Arc<Self>,
         begun: &mut Instant,
@@ -172,8 +171,8 @@ impl Deployment {
         self.attempt_start(begun).await
     }
 
-    /// Forks an instance; when the template turns out to be dead, boots it and tries once more. `None` when the start was
-    /// of no use any more once its turn had come. `begun` is moved past the wait for the turn, which is queueing.
+    /// Forks an instance; if the template turns out to be dead, boots it and tries once more. `None` if the start was
+    /// no longer needed when its place came. `begun` is moved past the wait for the place, which counts as queueing.
     async fn attempt_start(
         self: &Arc<Self>,
         begun: &mut Instant,
@@ -182,7 +181,7 @@ impl Deployment {
             return self.attempt_becoming(begun).await;
         }
         let (template, start_kind) = self.template().await?;
-        // Its first boot has shown what it is.
+        // The first boot has shown whether it can fork.
         if self.becomes() {
             return self.attempt_becoming(begun).await;
         }
@@ -202,7 +201,7 @@ impl Deployment {
             Err(error @ StartError::Host(_)) => return Err(Arc::new(error.into())),
             Err(error) => error,
         };
-        // A boot has a place of its own, and takes longer than anybody should hold this one.
+        // A boot has a place at its own gate, and takes longer than this one should be occupied.
         drop(place);
         tracing::warn!(function = %self.name, version = self.version(), %error, "an instance did not start");
         self.slot.forget(&template);
@@ -215,7 +214,7 @@ impl Deployment {
         }
     }
 
-    /// Forks an instance and learns what that took.
+    /// Forks an instance and learns the cost.
     async fn fork(&self, template: &Arc<Template>) -> Result<Instance, StartError> {
         let sharing = self.pool.lock().forks();
         let started =
@@ -223,7 +222,7 @@ impl Deployment {
         if let Err(StartError::Host(error)) = &started {
             self.resources.host_errors.note(error);
         }
-        // A pre-forked instance says nothing of what the next start costs.
+        // A pre-forked instance says nothing about the cost of the next start.
         let forked = started.as_ref().ok().filter(|new| !new.was_preforked);
         let took = forked.map(|new| new.forked_in / sharing);
         self.pool.lock().forked(took);

@@ -1,14 +1,16 @@
-//! Whether anybody calls: what nobody waits for is done in between.
+//! Whether anybody is calling: background work runs in between.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is asked of the server as a whole.
+/// Traffic of the whole server.
 #[derive(Debug)]
 pub struct Traffic {
-    /// Invocations under way.
+    /// Invocations in progress.
     running: AtomicU64,
-    /// When something last ended, in ms since `origin`.
+    /// Most at a time since [`Self::take_most`].
+    most: AtomicU64,
+    /// When an invocation last ended, in ms since `origin`.
     last: AtomicU64,
     origin: Instant,
 }
@@ -17,6 +19,7 @@ impl Default for Traffic {
     fn default() -> Self {
         Self {
             running: AtomicU64::new(0),
+            most: AtomicU64::new(0),
             last: AtomicU64::new(0),
             origin: Instant::now(),
         }
@@ -24,28 +27,37 @@ impl Default for Traffic {
 }
 
 impl Traffic {
-    /// An invocation begins.
+    /// An invocation began.
     pub fn begin(&self) {
-        self.running.fetch_add(1, Ordering::AcqRel);
+        let running = self.running.fetch_add(1, Ordering::AcqRel) + 1;
+        // Looked at before it is written: it is every request's.
+        if running > self.most.load(Ordering::Relaxed) {
+            self.most.fetch_max(running, Ordering::Relaxed);
+        }
     }
 
-    /// It has ended.
+    /// An invocation ended.
     pub fn end(&self) {
         self.note();
         self.running.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Something else was asked for, after which calls are likely: a deploy.
+    /// Something else happened that makes calls likely: a deploy.
     pub fn note(&self) {
         self.last.store(self.now(), Ordering::Release);
     }
 
-    /// Invocations under way.
+    /// Invocations in progress.
     pub fn running(&self) -> u64 {
         self.running.load(Ordering::Acquire)
     }
 
-    /// For how long nobody has called. Nothing while somebody does.
+    /// Most invocations that were under way at a time since this was last asked.
+    pub fn take_most(&self) -> u64 {
+        self.most.swap(self.running(), Ordering::Relaxed)
+    }
+
+    /// Time since the last call. Nothing while one is running.
     pub fn quiet_for(&self) -> Duration {
         if self.running() > 0 {
             return Duration::ZERO;
@@ -74,6 +86,19 @@ mod tests {
         assert_eq!(traffic.running(), 0);
         std::thread::sleep(Duration::from_millis(2));
         assert!(traffic.quiet_for() > Duration::ZERO);
+    }
+
+    #[test]
+    fn the_most_at_a_time_is_remembered_once() {
+        let traffic = Traffic::default();
+        for _ in 0..3 {
+            traffic.begin();
+        }
+        traffic.end();
+        assert_eq!((traffic.take_most(), traffic.take_most()), (3, 2));
+        traffic.end();
+        traffic.end();
+        assert_eq!((traffic.take_most(), traffic.take_most()), (2, 0));
     }
 
     #[test]

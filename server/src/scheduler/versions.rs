@@ -1,4 +1,4 @@
-//! Which version a deployment is of: another one of its function, once that differs only in what it may reach.
+//! The version of a deployment: it changes in place if the next version differs only in its network policy.
 
 use std::sync::atomic::Ordering;
 
@@ -11,14 +11,14 @@ impl Deployment {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// Goes on as another version of its function, which differs in what it may reach over the network: the kernel is told,
+    /// Becomes another version of its function that differs only in its network policy: the kernel gets the new policy,
     /// and nothing else changes.
     pub fn become_version(&self, version: u32, network: &Network) {
         self.version.store(version, Ordering::Relaxed);
         self.network.function().apply(network);
     }
 
-    /// What its image is of. What may be reached is told to the kernel, and is in no image; whether anything may be is.
+    /// What its image depends on: whether it has a network, but not the policy, which only the kernel has.
     pub(super) fn image_spec(&self) -> FunctionSpec {
         FunctionSpec {
             network: match self.network.now().is_open() {

@@ -147,7 +147,7 @@ impl Connections {
         }
     }
 
-    /// Waits until there is none, or until `deadline`. Returns whether there is none.
+    /// Waits until there is no connection, or until `deadline`. Returns whether there is none.
     pub async fn gone(&self, deadline: Instant) -> bool {
         let all_left = async {
             loop {

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use futures_util::task::AtomicWaker;
 
 /// Polls in a row, before other tasks get their turn. A request with its body needs two or three.
-const TURNS: usize = 8;
+const POLLS: usize = 8;
 
 /// Not being polled: a wake-up wakes the task.
 const RESTING: u8 = 0;
@@ -72,7 +72,7 @@ impl<F: Future + Unpin> Future for InPlace<F> {
             waker,
         } = &mut *self;
         wakes.task.register(cx.waker());
-        for _ in 0..TURNS {
+        for _ in 0..POLLS {
             wakes.state.store(POLLED, Ordering::Release);
             let polled = Pin::new(&mut *future).poll(&mut Context::from_waker(waker));
             let woken = wakes.state.swap(RESTING, Ordering::AcqRel) == WOKEN;
@@ -120,7 +120,7 @@ mod tests {
     fn a_future_that_wakes_itself_goes_on_without_its_task_being_woken() {
         let task = Arc::<Task>::default();
         let waker = task.clone().into();
-        let mut future = InPlace::new(wakes_itself(TURNS - 1));
+        let mut future = InPlace::new(wakes_itself(POLLS - 1));
         let polled = Pin::new(&mut future).poll(&mut Context::from_waker(&waker));
         assert!(polled.is_ready());
         assert_eq!(task.0.load(Ordering::SeqCst), 0);

@@ -30,7 +30,7 @@ pub(super) struct Guarded {
     limits: &'static Limits,
     /// Bytes of the head that is being read.
     head: u64,
-    /// Of writing.
+    /// The pace of writing.
     pace: Pace,
     /// When writing last went on after a wait: the client reads the rest of an answer, and is not idle.
     wrote: Option<Instant>,
@@ -171,7 +171,7 @@ impl AsyncRead for Guarded {
             }
             Poll::Pending => {
                 this.seat.0.waker.register(cx.waker());
-                // Told between the look above and the registration.
+                // The drain may have begun between the check above and the registration.
                 if this.seat.0.phase() != Phase::Busy && this.seat.0.should_end() {
                     return Poll::Ready(Ok(()));
                 }

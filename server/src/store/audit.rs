@@ -7,7 +7,7 @@ use super::codes::{StoredCode, timestamp};
 use super::{During, Store, StoreError};
 use crate::model::{ActorKind, AuditFilter, AuditRecord, Page};
 
-/// What is to be recorded; the time and the number are given by the store.
+/// A record to write; the store adds time and number.
 #[derive(Debug, Clone)]
 pub struct NewAudit {
     /// What kind of actor.

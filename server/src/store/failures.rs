@@ -7,7 +7,7 @@ use super::{During, Store, StoreError};
 use crate::model::{Failure, InvocationId, Status};
 
 impl Store {
-    /// Of the newest `among` invocations of all functions, those that did not succeed: the newest `limit`, newest first.
+    /// The newest `limit` failures among the newest `among` invocations of all functions, newest first.
     pub(crate) async fn newest_failures(
         &self,
         among: u32,

@@ -32,7 +32,7 @@ impl Store {
             .map(|minute| minute.div_euclid(QUARTER)))
     }
 
-    /// What is to be merged in a quarter.
+    /// The minutes to merge into a quarter.
     pub(crate) async fn unmerged(
         &self,
         function: i64,

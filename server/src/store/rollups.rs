@@ -17,7 +17,7 @@ pub(crate) struct RollupCounts {
     pub count: u64,
     /// Those that did not succeed.
     pub errors: u64,
-    /// By start kind: warm, fork, restore, boot.
+    /// Counts by start kind: warm, fork, restore, boot.
     pub starts: [u64; 4],
     /// Longest queue, start, send, run, recv, total, in µs.
     pub max: [u64; 6],
@@ -41,7 +41,7 @@ pub(crate) struct RollupRow {
     pub stages: StageBlobs,
     /// Total latency of invocations that needed a start; none if there were none or it is unknown.
     pub cold: Option<Vec<u8>>,
-    /// Of the totals, those of invocations that never got an instance; none as above.
+    /// Totals of invocations that never got an instance; none as above.
     pub unserved: Option<Vec<u8>>,
 }
 

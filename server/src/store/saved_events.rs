@@ -100,7 +100,7 @@ impl Store {
         work.await.during("save an event")
     }
 
-    /// Deletes a function's saved event; false when there is none.
+    /// Deletes a function's saved event; false if there is none.
     pub async fn delete_saved_event(&self, function: i64, id: i64) -> Result<bool, StoreError> {
         let work = async {
             let mut transaction = self.write().await?;

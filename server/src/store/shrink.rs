@@ -21,7 +21,7 @@ const CONVERTED_BYTES: u64 = 1 << 30;
 pub(crate) struct FileSize {
     /// Its size, bytes.
     pub bytes: u64,
-    /// Of it free for new rows, bytes.
+    /// Free part of it, bytes.
     pub free: u64,
     /// Whether it can be made smaller.
     pub shrinks: bool,

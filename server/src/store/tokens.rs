@@ -58,7 +58,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The token as it is to be shown.
+    /// The token as shown.
     fn shown(&self) -> TokenView {
         TokenView {
             last_used_at: self.used.get(),

@@ -103,7 +103,7 @@ async fn requests_that_are_no_http_are_refused_and_the_server_goes_on() {
             "{what}: {answer:?}"
         );
     }
-    // A chunk that is none, after a head that was fine.
+    // An invalid chunk after a valid head.
     let broken = format!(
         "POST /api/v1/functions/echo/invoke HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
          Transfer-Encoding: chunked\r\n\r\nZZ\r\n"

@@ -238,9 +238,9 @@ async fn a_function_is_not_deleted_for_what_its_page_did_not_show() {
     let mut present = String::new();
     for partial in [true, false] {
         let said = submit(&revision, "echo", partial).await.expect(422).text();
-        let told = "Version 2 became active in the meantime. Nothing was deleted. It changed memory_mb from 128 MiB \
+        let refusal = "Version 2 became active in the meantime. Nothing was deleted. It changed memory_mb from 128 MiB \
                     to 512 MiB. Press Delete again to delete it anyway.";
-        assert!(said.contains(told), "{said}");
+        assert!(said.contains(refusal), "{said}");
         present = hidden(&said, "revision");
         assert_eq!(present, of_version(&revision, 2));
     }

@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_secs(4);
 /// In seconds: what runs is never away for that long, and what is stopped during the pause is.
 const GAP: f64 = 1.5;
 
-/// A thread, and a process that has a process; the latter writes to a pipe. The import starts a thread if it is told to.
+/// A thread, and a process that has a process; the latter writes to a pipe. The import starts a thread if the environment says so.
 const PYTHON: &str = r#"
 import os, subprocess, sys, threading, time
 BEAT = r'''

@@ -162,7 +162,7 @@ async fn a_body_may_come_as_the_bytes_it_is() {
         let empty = send("text/plain", b"").await;
         assert_eq!(empty, json!([none, false, null]));
     }
-    // A setting as any other: back to Lambda's form, and told among a version's changes.
+    // A setting as any other: back to Lambda's form, and listed among a version's changes.
     let echo =
         "def handler(event, context):\n    return [event['body'], event['isBase64Encoded']]\n";
     client

@@ -114,7 +114,7 @@ async fn streams_end_when_the_server_stops_and_requests_that_come_late_are_told(
     let path = "/api/v1/functions/busy/events";
     let mut events = Lines::open(client.request(Method::GET, path)).await;
     events.event().await.expect("the present state");
-    // A request whose head was read before the server was told to stop, and whose body comes after. The server asks for
+    // A request whose head was read before the server was stopped, and whose body comes after. The server asks for
     // the body when it has read the head, so that answer says when it may be stopped.
     let head = format!(
         "POST /api/v1/functions/busy/invoke HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\

@@ -177,7 +177,7 @@ async fn a_restored_sandbox_has_a_loopback() {
     }
 }
 
-/// Waits until an image was tried to be made; returns why there is none.
+/// Waits until an image was attempted; returns why there is none.
 async fn image_or_reason(client: &Client, name: &str) -> Option<String> {
     eventually("an image or a reason", Duration::from_secs(60), || async {
         let function = client.get(&format!("/api/v1/functions/{name}")).await;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use hearth_testkit::program::Program;
+use rustix::process::{Pid, Signal, getpriority_process, kill_process};
 use serde_json::json;
 
 use crate::support::{Server, command, descendants, eventually, is_alive, signal};
@@ -136,6 +137,52 @@ async fn a_proc_that_hides_processes_hides_none_from_the_server() {
     for _ in 0..3 {
         client.invoke("echo", &json!(1)).await.expect(200);
     }
+}
+
+/// The niceness of a process's threads.
+fn niceness(pid: u32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
+    let numbers = tasks.flatten().filter_map(|task| {
+        let number = task.file_name().to_string_lossy().parse().ok()?;
+        Pid::from_raw(number)
+    });
+    // One that has ended has none.
+    numbers
+        .filter_map(|thread| getpriority_process(Some(thread)).ok())
+        .collect()
+}
+
+#[tokio::test]
+async fn on_a_busy_host_few_requests_have_the_servers_threads_prioritized_while_they_come() {
+    let server = Server::start();
+    let (serve, client) = (server.serve_pid(), server.client());
+    let ordinary = getpriority_process(None).expect("this process runs");
+    client.deploy("echo", ECHO, json!({})).await;
+    assert!(niceness(serve).iter().all(|nice| *nice == ordinary));
+    // More than there are processors: somebody always waits for one.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let spinners: Vec<_> = (0..=cores)
+        .map(|_| Program::start(Command::new("sh").args(["-c", "while :; do :; done"])))
+        .map(|spinner| spinner.expect("a shell"))
+        .collect();
+    let raised = eventually("threads are prioritized", TIMEOUT, || async {
+        client.invoke("echo", &json!(1)).await.expect(200);
+        let raised = niceness(serve).into_iter().filter(|nice| *nice < ordinary);
+        Some(raised.count()).filter(|raised| *raised > 0)
+    })
+    .await;
+    assert!(raised <= cores, "{raised} threads");
+    assert_eq!(
+        niceness(server.pid()),
+        vec![ordinary; niceness(server.pid()).len()]
+    );
+    // Nobody calls any more, while the others still compute.
+    eventually("they are ordinary again", TIMEOUT, || async {
+        let all = niceness(serve);
+        all.iter().all(|nice| *nice == ordinary).then_some(())
+    })
+    .await;
+    drop(spinners);
 }
 
 fn give_to_root(path: &Path) {

@@ -104,7 +104,7 @@ impl App {
         }
     }
 
-    /// Calls it so many times at once. Returns the start kinds that were seen.
+    /// Calls it this many times at once. Returns the start kinds.
     async fn call(&mut self, client: &Client) -> HashSet<String> {
         let answers = join_all((0..AT_A_TIME).map(|_| self.answer(client))).await;
         let mut kinds = HashSet::new();

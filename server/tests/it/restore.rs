@@ -41,7 +41,7 @@ export const handler = async (event) => {
 };
 "#;
 
-/// Whether this host has a CRIU that works; the test is counted as skipped where it has not.
+/// Whether this host has a working CRIU; without one, the test counts as skipped.
 pub(crate) async fn available(client: &Client) -> bool {
     let node = client.get("/api/v1/node").await.expect(200).json();
     let criu = &node["capabilities"]["criu"];
@@ -53,13 +53,13 @@ pub(crate) async fn available(client: &Client) -> bool {
     false
 }
 
-/// A server that has sandboxes made ahead for restores, or not.
+/// A server with or without pre-warmed sandboxes.
 pub(crate) fn server(ahead: bool) -> Server {
     let switch = if ahead { "on" } else { "off" };
     Server::start_with(&[("HEARTH_PREWARM", switch)])
 }
 
-/// Waits until a sandbox was made ahead.
+/// Waits until a sandbox is pre-warmed.
 pub(crate) async fn prewarmed(client: &Client) {
     eventually("a pre-warmed sandbox", TIMEOUT, || async {
         let node = client.get("/api/v1/node").await.expect(200).json();
@@ -474,7 +474,7 @@ async fn a_function_that_is_deleted_while_its_image_is_made_leaves_none() {
         let name = format!("gone-{number}");
         let settings = json!({"env": {"SECRET": "of the deleted function"}, "memory_mb": 256});
         client.deploy(&name, code, settings).await;
-        // Looks often: the dump is to be met while it is made.
+        // Polls often, to catch the dump in progress.
         let begun = || (!entries().is_empty()).then_some(());
         poll(TIMEOUT, Duration::from_millis(1), begun).expect("the dump begins");
         client

@@ -1,4 +1,4 @@
-//! What is kept, and for how long.
+//! What is kept, and how long.
 
 use std::time::Duration;
 

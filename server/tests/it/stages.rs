@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::restore;
 use crate::support::{Answer, Client, Server, descendants, figures};
 
-/// Calls of each kind. On one processor some 7 to 14 % of the calls were told wrong by the server's clock alone.
+/// Calls of each kind. On one processor some 7 to 14 % of the calls were measured wrong by the server's clock alone.
 const CALLS: usize = 200;
 
 /// Spins for 5 ms by its own clock, the one that the stamps are taken from, and answers how long that was, in µs.
@@ -64,7 +64,7 @@ fn pin(server: &Server) {
     }
 }
 
-/// A stage of an answer's `Server-Timing`, in µs; none where it is not told.
+/// A stage of an answer's `Server-Timing`, in µs; none if it is missing.
 fn stage(answer: &Answer, name: &str) -> Option<u64> {
     let timing = answer.header("server-timing");
     let entry = timing.split(", ").find_map(|entry| {

@@ -41,7 +41,7 @@ async fn cools_down(client: &Client, name: &str) {
     .await;
 }
 
-/// Invokes a function so many times at once; every call is served.
+/// Invokes a function this many times at once; every call is served.
 async fn burst(client: &Client, name: &'static str, calls: usize, event: Value) {
     let calls: Vec<_> = (0..calls)
         .map(|_| {

@@ -105,7 +105,7 @@ async fn every_method_reaches_the_function() {
         .await
         .expect(200);
     assert!(head.bytes.is_empty());
-    // What GET streams has no length that could be told.
+    // What GET streams has no length that is known.
     assert_eq!(head.header("content-length"), "");
     let id = head.header("x-hearth-invocation-id");
     let path = format!("/api/v1/invocations/{id}");

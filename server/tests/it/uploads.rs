@@ -25,7 +25,7 @@ const LARGE: usize = 100 << 20;
 /// What the server may gain by several of them at a time: pieces that are under way, and what allocators keep.
 const GAINED_KIB: u64 = 64 << 10;
 
-/// An archive with a file of so many bytes in it, as they are.
+/// An archive that stores a file of this many bytes uncompressed.
 fn archive_with(bytes: usize) -> Bytes {
     let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(bytes + 1000)));
     let stored = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);

@@ -23,7 +23,7 @@ async fn every_namespace_is_its_own() {
 say({n: os.readlink(f'/proc/self/ns/{n}') for n in os.listdir('/proc/self/ns')}, os.uname().nodename)",
     );
     let sandbox = harness.create().await;
-    let answer = sandbox.hear().await;
+    let answer = sandbox.receive().await;
     for name in ["user", "mnt", "pid", "ipc", "uts", "net", "cgroup"] {
         let outside = std::fs::read_link(format!("/proc/self/ns/{name}")).expect("ns");
         let inside = answer[0][name].as_str().expect(name);
@@ -45,7 +45,7 @@ say(status('self'), status(1), os.getresuid(), os.getgroups(), peek('/proc/1/env
     sorted(os.listdir('/proc/self/fd')), dict(os.environ), os.getcwd())",
     );
     let sandbox = harness.create().await;
-    let answer = sandbox.hear().await;
+    let answer = sandbox.receive().await;
     let status = &answer[0];
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
         assert_eq!(status[set], "0000000000000000", "{set}");
@@ -101,7 +101,7 @@ say(sorted(os.listdir('/')), sorted(os.listdir('/etc')), sorted(os.listdir('/dev
         "fd", "full", "null", "random", "shm", "stderr", "stdin", "stdout", "urandom", "zero",
     ];
     let sandbox = harness.create().await;
-    let answer = sandbox.hear().await;
+    let answer = sandbox.receive().await;
     for name in strings(&answer[0]) {
         assert!(TOP.contains(&name), "/{name}");
     }
@@ -161,7 +161,7 @@ say({
 }, {'clone3': call('syscall', 435, 0, 0), 'io_uring_setup': call('syscall', 425, 1, 0)})",
     );
     let sandbox = harness.create().await;
-    let answer = sandbox.hear().await;
+    let answer = sandbox.receive().await;
     for (name, result) in answer[0].as_object().expect("object") {
         assert_eq!(result.as_i64(), Some(EPERM), "{name}: {result}");
     }
@@ -202,7 +202,7 @@ if __name__ == '__main__':
     say(*done)",
     );
     let sandbox = harness.create().await;
-    let answer = sandbox.hear().await;
+    let answer = sandbox.receive().await;
     let expected = json!([
         ["sub", 7],
         "SHELL",

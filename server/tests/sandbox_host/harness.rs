@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hearth::sandbox::{Host, Sandbox, SandboxSpec, find_init};
-use hearth_host::{CriuChoice, NetworkSettings, Settings, UIDS};
+use hearth_host::{CriuChoice, NetworkSettings, Settings};
 use hearth_testkit::{cgroups, processes, wait};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
@@ -46,7 +46,7 @@ impl Harness {
         harness
     }
 
-    /// With other settings.
+    /// A harness with other settings.
     pub fn with_settings(program: &str, change: impl FnOnce(&mut Settings)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let mut harness = Self::make(dir.path().to_owned(), program, change);
@@ -150,7 +150,7 @@ impl Harness {
 
 impl Running {
     /// The template's next message.
-    pub async fn hear(&self) -> Value {
+    pub async fn receive(&self) -> Value {
         let bytes = self.hear_bytes().await;
         serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {bytes:?}"))
     }
@@ -199,7 +199,6 @@ pub fn settings(dir: &Path) -> Settings {
             Err(error) => panic!("{error}"),
         },
         runtimes: dir.join("runtimes"),
-        uids: UIDS,
         criu: CriuChoice::Never("not used".into()),
         network: NetworkSettings::default(),
         server: None,

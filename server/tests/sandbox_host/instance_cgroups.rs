@@ -41,7 +41,7 @@ async fn memory_beyond_an_instances_limit_kills_the_instance_alone() {
         .await
         .expect("an instance cgroup");
     sandbox.say(b"eat").await;
-    let inner = sandbox.hear().await[0].as_i64().expect("pid");
+    let inner = sandbox.receive().await[0].as_i64().expect("pid");
     let pid = host_pid(harness.uid(), inner).expect("the instance");
     let _refused = instance_cgroup.attach(pid);
     attached(pid).await;
@@ -51,7 +51,7 @@ async fn memory_beyond_an_instances_limit_kills_the_instance_alone() {
     assert!(!sandbox.live.template_oom_killed());
     // The template forks on.
     sandbox.say(b"wait").await;
-    assert!(sandbox.hear().await[0].is_i64());
+    assert!(sandbox.receive().await[0].is_i64());
     drop(instance_cgroup);
     harness.end(sandbox).await;
 }
@@ -62,7 +62,7 @@ async fn killing_an_instance_kills_its_strays() {
     let sandbox = harness.create().await;
     // Another instance, which has to stay.
     sandbox.say(b"wait").await;
-    sandbox.hear().await;
+    sandbox.receive().await;
     let before = processes_of(harness.uid()).len();
     let instance_cgroup = sandbox
         .live
@@ -70,7 +70,7 @@ async fn killing_an_instance_kills_its_strays() {
         .await
         .expect("an instance cgroup");
     sandbox.say(b"stray").await;
-    let inner = sandbox.hear().await[0].as_i64().expect("pid");
+    let inner = sandbox.receive().await[0].as_i64().expect("pid");
     until("the strays are there", || {
         processes_of(harness.uid()).len() == before + 5
     })

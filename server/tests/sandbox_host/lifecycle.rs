@@ -1,4 +1,4 @@
-//! How a sandbox ends, and what is told of it.
+//! How a sandbox ends, and what is reported.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ async fn a_failed_step_is_named_and_leaves_nothing() {
 async fn dropping_is_destroying() {
     let harness = Harness::new("say('up')\nimport time; time.sleep(600)");
     let sandbox = harness.create().await;
-    sandbox.hear().await;
+    sandbox.receive().await;
     let instance_cgroup = sandbox
         .live
         .instance_cgroup()
@@ -101,7 +101,7 @@ async fn dropping_is_destroying() {
 async fn pid_1_can_be_killed_from_outside() {
     let harness = Harness::new("say('up')\nimport time; time.sleep(600)");
     let sandbox = harness.create().await;
-    sandbox.hear().await;
+    sandbox.receive().await;
     let init = processes_of(harness.uid() - 1);
     assert_eq!(init.len(), 1);
     signal(init[0], Signal::KILL).expect("kill");

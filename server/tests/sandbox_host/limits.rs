@@ -17,8 +17,8 @@ say(*fill('/tmp/a')); os.unlink('/tmp/a'); say(*fill('/dev/shm/a'))",
     );
     let sandbox = harness.create().await;
     // ENOSPC at a half and a quarter of the 64 MiB.
-    assert_eq!(sandbox.hear().await, json!([28, 32]));
-    assert_eq!(sandbox.hear().await, json!([28, 16]));
+    assert_eq!(sandbox.receive().await, json!([28, 32]));
+    assert_eq!(sandbox.receive().await, json!([28, 16]));
     harness.end(sandbox).await;
 }
 
@@ -34,7 +34,7 @@ try:
 except OSError as e: say(made, e.errno)",
     );
     let sandbox = harness.create().await;
-    let answer = sandbox.hear().await;
+    let answer = sandbox.receive().await;
     assert_eq!(answer[1], 11, "EAGAIN");
     // 32 for the template and 64 for each of two instances, PID 1 and the template among them; on v2 the bomb is in
     // the template's leaf, which has no limit of its own.
@@ -43,7 +43,7 @@ except OSError as e: say(made, e.errno)",
     // While this one is full, another is made and answers.
     let other = Harness::new("say('well')\nimport time; time.sleep(600)");
     let second = other.create().await;
-    assert_eq!(second.hear().await[0], "well");
+    assert_eq!(second.receive().await[0], "well");
     other.end(second).await;
     harness.end(sandbox).await;
 }

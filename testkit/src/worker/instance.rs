@@ -172,6 +172,14 @@ impl Instance {
         )
     }
 
+    /// An HTTP request, which must get a response. Returns its head and body.
+    pub fn respond(&mut self, event: &Value, body: &[u8]) -> (Value, Vec<u8>) {
+        match self.http(event, body).answer {
+            Answer::Http(head, body) => (head, body),
+            other => panic!("no response: {other:?}"),
+        }
+    }
+
     /// Sends a request and waits for the whole response.
     pub fn request(
         &mut self,

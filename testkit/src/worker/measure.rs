@@ -1,5 +1,5 @@
 //! Measures a worker outside of any sandbox: fork to READY, the processor time of an echo, memory.
-#![allow(clippy::print_stdout, reason = "for people")]
+#![allow(clippy::print_stdout, reason = "its output is for the reader")]
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};

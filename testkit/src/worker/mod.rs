@@ -2,6 +2,7 @@
 //! assembled runtime directory with the distribution's interpreter, outside of any sandbox.
 
 mod assembled;
+pub mod contract;
 mod instance;
 pub mod language;
 pub mod measure;

@@ -1,4 +1,4 @@
-//! The console's modules as one script: the browser asks once and not once a module.
+//! The console's modules as one script: the browser sends one request instead of one per module.
 //!
 //! The modules keep to a small part of the language: whole-line imports of named bindings by relative path, and exported
 //! functions, classes and constants. Each becomes a function that is called once and returns what it exports, in the order in

@@ -1,4 +1,4 @@
-//! `/functions/{name}/code`: the files of the active version, their editor, and what a new version would change.
+//! `/functions/{name}/code`: the files of the active version, their editor, and the changes of a new version.
 
 use askama::Template;
 

@@ -6,7 +6,7 @@ use crate::pages::fields::NUMBER_FIELDS;
 /// Everything that differs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DiffView {
-    /// By path.
+    /// Files by path.
     pub files: Vec<FileDiff>,
     /// Files that differ and are not among `files`, because there are too many.
     pub files_left_out: u64,

@@ -153,7 +153,7 @@ pub struct FunctionPage {
     pub picker: EventPicker,
     /// A call of the URL to start with.
     pub http: HttpForm,
-    /// Whether the URL is to be called, and not the function with an event.
+    /// Whether to call the URL instead of invoking the function with an event.
     pub by_http: bool,
     /// Outcome of the last invocation, if the page responds to a form (without scripts).
     pub outcome: Option<InvokeOutcome>,

@@ -51,7 +51,7 @@ pub struct InvocationDetails {
 pub struct PayloadView {
     /// Its text, laid out when it is whole.
     pub text: Option<String>,
-    /// A note: that it was truncated, or why there is none.
+    /// A note: that it was truncated, or why it is missing.
     pub note: String,
 }
 

@@ -23,7 +23,7 @@ pub struct HistoryRow {
     pub trigger: &'static str,
     /// Total, µs.
     pub total_us: u64,
-    /// Of it in the handler, µs.
+    /// The handler's part of it, µs.
     pub run_us: u64,
     /// Bytes of the event.
     pub request_bytes: u64,

@@ -1,4 +1,4 @@
-//! `/functions/{name}/logs`: what a function prints, as it does; and the search in what it printed.
+//! `/functions/{name}/logs`: a function's output as it is written, and the search in stored output.
 
 use askama::Template;
 
@@ -50,7 +50,7 @@ impl LogsView {
         base(&self.function)
     }
 
-    /// Whether new lines are to be shown as they come.
+    /// Whether to show new lines as they come.
     pub(super) fn follows(&self) -> bool {
         self.query.is_empty() && self.invocation.is_none()
     }

@@ -51,7 +51,7 @@ pub use invocations::{
 pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;
 pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};
-pub use network::{DestinationRow, NetworkPage};
+pub use network::{DestinationRow, NetworkPage, ReachedRow};
 pub use new::{FunctionForm, NewPage};
 pub use overview::{
     CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,

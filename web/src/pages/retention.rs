@@ -38,7 +38,7 @@ impl AmountView {
     pub(super) fn budget(&self) -> String {
         format::bytes(self.budget_bytes)
     }
-    /// Of [`BAR`], the share of the budget that is used.
+    /// The used share of the budget, as a part of [`BAR`].
     pub(super) fn filled(&self) -> u64 {
         let filled =
             u128::from(self.bytes) * u128::from(BAR) / u128::from(self.budget_bytes.max(1));
@@ -91,7 +91,7 @@ pub struct RetentionState {
     pub statistics_oldest: Option<Moment>,
     /// The database's size.
     pub file_bytes: u64,
-    /// Of it free.
+    /// Free part of it.
     pub free_bytes: u64,
     /// Whether the file becomes smaller.
     pub shrinks: bool,

@@ -91,7 +91,7 @@ pub struct Percentile {
     pub us: Option<u64>,
     /// Samples that it needs.
     pub needs: u64,
-    /// Samples that there are.
+    /// Number of samples.
     pub has: u64,
 }
 
@@ -168,7 +168,7 @@ impl FieldErrors {
     pub fn any(&self, fields: &[&str]) -> bool {
         fields.iter().any(|field| self.0.contains_key(*field))
     }
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The test panel of `/functions/{name}`: what a function is called with.
+//! The test panel of `/functions/{name}`: the event or request to send.
 
 use askama::Template;
 

@@ -1,4 +1,4 @@
-//! `/functions/{name}/versions`: every version there was, what it changed, and the way back to it.
+//! `/functions/{name}/versions`: all versions, their changes, and rolling back.
 
 use askama::Template;
 

@@ -1,11 +1,11 @@
-//! The goals that hold while others want the host: bursts, slow clients, deploys, busy processors, idle instances.
+//! Goals under contention: bursts, slow clients, deploys, busy processors, idle instances.
 
 use super::{Goal, MS};
 use crate::baselines::Baseline;
 use crate::report::Documents;
 use crate::report::format::{number, time};
 use crate::server::Runtime;
-use crate::suites::{bursts, busy, memory, slow, starts};
+use crate::suites::{bursts, busy, memory, slow, starts, uploads};
 
 pub(super) fn holding(documents: &Documents, goals: &mut Vec<Goal>) {
     let size = bursts::title(100);
@@ -31,6 +31,8 @@ pub(super) fn holding(documents: &Documents, goals: &mut Vec<Goal>) {
     goals.push(goal);
     goals.push(innocent(documents));
     after_deploys(documents, goals);
+    after_a_restart(documents, goals);
+    goals.extend(Runtime::ALL.map(|runtime| upload(documents, runtime)));
     among_others(documents, goals);
     for (runtime, limit) in [(Runtime::Python, 2.0), (Runtime::Node, 8.0)] {
         let name = runtime.name();
@@ -89,7 +91,58 @@ fn after_deploys(documents: &Documents, goals: &mut Vec<Goal>) {
     goals.push(goal);
 }
 
-/// What other processes cost on a busy host, ours beside what people know.
+/// What a restart costs with many functions.
+fn after_a_restart(documents: &Documents, goals: &mut Vec<Goal>) {
+    let mut goal = Goal::new(
+        starts::RESTART,
+        "`readyz` ≤ 2 s, p50 of first requests ≤ 1.2 × before",
+    );
+    let median = |name| {
+        let found = documents.timed("starts", starts::RESTART, name);
+        found.map(|found| found.median_ns)
+    };
+    if let (Some(ready), Some(before), Some(after)) = (
+        documents.value("starts", starts::RESTART, starts::READY),
+        median(starts::BEFORE_RESTART),
+        median(starts::AFTER_RESTART),
+    ) {
+        let text = format!("{}, p50 {}", time(ready * MS), beside(after, before));
+        goal.measured = Some((text, ready <= 2000.0 && after <= 1.2 * before));
+    }
+    goals.push(goal);
+    let found = documents.timed("starts", starts::PANDAS, starts::PANDAS_BOOT);
+    goals.push(Goal::new(starts::PANDAS, "by a boot, p50 ≤ 800 ms").limits(
+        found,
+        800.0 * MS,
+        None,
+    ));
+}
+
+/// A large upload beside a bare server's.
+fn upload(documents: &Documents, runtime: Runtime) -> Goal {
+    let mut goal = Goal::new(
+        format!("{}: 100 MB up through `/fn`", runtime.name()),
+        "≥ 0.5 × the rate of a bare server",
+    );
+    let median = |name: &str| {
+        let found = documents.timed("uploads", uploads::CATEGORY, name);
+        found.map(|found| found.median_ns)
+    };
+    goal.measured = median(&uploads::hearth(runtime))
+        .zip(median(uploads::bare(runtime)))
+        .map(|(ours, theirs)| {
+            let text = format!(
+                "{} / {} = {} × the rate",
+                time(ours),
+                time(theirs),
+                number(theirs / ours)
+            );
+            (text, theirs >= 0.5 * ours)
+        });
+    goal
+}
+
+/// What other processes cost on a busy host, ours beside well-known ones.
 fn among_others(documents: &Documents, goals: &mut Vec<Goal>) {
     let echo = busy::warm(busy::Work::Echo, busy::Host::Busy);
     let p99 = |category: &str, who: &str| documents.timed("busy", category, who)?.p99_ns;

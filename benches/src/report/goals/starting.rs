@@ -1,4 +1,4 @@
-//! The goals of starts.
+//! Goals for starts.
 
 use super::{Goal, MS, least_http};
 use crate::report::Documents;
@@ -40,7 +40,7 @@ pub(super) fn starting(documents: &Documents, goals: &mut Vec<Goal>) {
         let restored = documents.timed("starts", starts::WITH_THREADS, &restored);
         goals.push(
             Goal::new(
-                format!("{name}: first HTTP request, import with threads running, restored (a sandbox is kept made ahead)"),
+                format!("{name}: first HTTP request, import with threads running, restored (with a pre-warmed sandbox)"),
                 "p50 ≤ 25 ms",
             )
             .limits(restored, 25.0 * MS, None),
@@ -48,14 +48,14 @@ pub(super) fn starting(documents: &Documents, goals: &mut Vec<Goal>) {
     }
     let restore = documents.timed("starts", starts::RESTORES, starts::RESTORE_TO_READY);
     let mut goal = Goal::new(
-        "CRIU restore of a Python template, whole sandbox (one is kept made ahead), to READY",
+        "CRIU restore of a Python template, whole sandbox (with a pre-warmed one), to READY",
         "p50 ≤ 15 ms, p99 ≤ 30 ms",
     )
     .limits(restore, 15.0 * MS, Some(30.0 * MS));
     goal.floor = "CRIU restoring a static C program: 6 to 7 ms, not measured in this run".into();
     if let Some(anew) = documents.timed("starts", starts::RESTORES, starts::RESTORE_ANEW) {
         let anew = anew.median_ns / MS;
-        goal.floor = format!("{}; with nothing made ahead {anew:.1} ms", goal.floor);
+        goal.floor = format!("{}; without a pre-warmed sandbox {anew:.1} ms", goal.floor);
     }
     goals.push(goal);
 }

@@ -1,7 +1,7 @@
-//! The database that the pages are measured with: made once, by SQL, and kept below `target` for some hours.
+//! The database for measuring pages, created by SQL and kept below `target` for some hours.
 //!
-//! A server makes the file and deploys one function; that function is copied, and its history is put together row by row
-//! inside SQLite. One function in a hundred is busy, one of them by far the most.
+//! A server creates the file and deploys one function; that function is copied, and its history is generated inside
+//! SQLite. One function in a hundred is busy, one of them by far the most.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -32,7 +32,7 @@ pub struct Extent {
     name: &'static str,
     pub(super) functions: u64,
     pub(super) invocations: u64,
-    /// One invocation in so many wrote a line.
+    /// One in this many invocations wrote a line.
     pub(super) one_line_in: u64,
 }
 
@@ -74,7 +74,7 @@ impl Data {
     }
 }
 
-/// The database of this extent, made when there is none that is fresh.
+/// The database of this size. Creates it if there is no recent one.
 pub fn prepare(extent: &Extent) -> anyhow::Result<Data> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

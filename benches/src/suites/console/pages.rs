@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The pages.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Clients that are slow on purpose, all of one thread: each is a connection, what it sends at once, and what it drips.
+//! Deliberately slow clients on one thread: each is a connection, the bytes it sends at once, and the bytes it drips.
 
 use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -75,7 +75,7 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    /// Connects so many, of each kind alike.
+    /// Opens this many connections, the same number of each kind.
     pub fn gather(address: SocketAddr, clients: usize) -> anyhow::Result<Self> {
         let mut crowd = Self {
             address,

@@ -1,5 +1,5 @@
-//! A function that has a thousand instances: how long they take to start one beside the other, what they hold, and what a warm
-//! call takes among them.
+//! A function with a thousand instances: how long they take to start one after the other, how much memory they use, and
+//! how long a warm call among them takes.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Requests to functions that are kept in memory no more: from their image (`restore`) where CRIU works, by booting
-//! otherwise. Many functions fall asleep at the same time, because the shortest time until they do is a second.
+//! Requests to sleeping functions: restored from their image where CRIU works, else booted. Many functions fall asleep
+//! at the same time, because the shortest timeout is a second.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,15 +17,15 @@ use crate::server::{Runtime, Server, event, invocation};
 pub const CATEGORY: &str = "first HTTP request to a function asleep, 1 KB";
 /// What switches images off, so that the start kind below can be measured.
 const NO_IMAGES: [(&str, &str); 1] = [("HEARTH_CRIU", "off")];
-/// What switches sandboxes made ahead off.
+/// What switches pre-warmed sandboxes off.
 const NO_PREWARM: [(&str, &str); 1] = [("HEARTH_PREWARM", "off")];
 
 /// What a request finds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ahead {
-    /// An image, and a sandbox made ahead.
+    /// An image, and a pre-warmed sandbox.
     Sandbox,
-    /// An image, and a sandbox made ahead; the image has to be read from the disk.
+    /// An image and a pre-warmed sandbox; the image is read from the disk.
     OnDisk,
     /// An image.
     Image,
@@ -86,9 +86,9 @@ fn measure(
         }
         for (start_kind, samples) in found {
             let name = match (start_kind.as_str(), ahead) {
-                ("restore", Ahead::Sandbox) => "restore, sandbox made ahead",
-                ("restore", Ahead::OnDisk) => "restore, sandbox made ahead, cold page cache",
-                ("restore", Ahead::Image) => "restore, nothing made ahead",
+                ("restore", Ahead::Sandbox) => "restore, pre-warmed sandbox",
+                ("restore", Ahead::OnDisk) => "restore, pre-warmed sandbox, cold page cache",
+                ("restore", Ahead::Image) => "restore, no pre-warmed sandbox",
                 ("boot", Ahead::Nothing) => "boot",
                 // Before it had an image, or made ready ahead.
                 _ => continue,
@@ -102,7 +102,7 @@ fn measure(
     Ok(())
 }
 
-/// Waits until a function sleeps, with an image and a sandbox made ahead where there are such things.
+/// Waits until a function sleeps, with an image and a pre-warmed sandbox where there are such things.
 pub fn fall_asleep(server: &Server, name: &str) -> anyhow::Result<()> {
     server.wait(name, |function| function["state"] == "asleep")?;
     server.wait_for_prewarmed(name)

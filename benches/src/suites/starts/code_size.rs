@@ -1,5 +1,4 @@
-//! Starts of functions whose zip holds further code, as an application with its packages does: it lies beside the handler
-//! and is not imported.
+//! Starts of functions whose zip contains further code, as an application's packages do, that is not imported.
 
 use std::io::{Cursor, Write};
 use std::time::Instant;

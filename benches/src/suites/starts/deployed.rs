@@ -1,5 +1,5 @@
-//! First requests to functions that have just been deployed, one after the other, while the server makes what it keeps of
-//! them; and the same half a minute later.
+//! First requests right after a deploy, one function after the other, while the server is still preparing in the
+//! background; and the same half a minute later.
 
 use std::time::Duration;
 

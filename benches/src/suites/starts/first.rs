@@ -1,4 +1,4 @@
-//! Requests over HTTP to a function that has no instance: each is killed from outside when it has answered.
+//! HTTP requests to a function without an instance: each instance is killed from outside after its response.
 
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ pub fn end_instances(server: &Server, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same, with no wait for what is made ahead.
+/// The same, without waiting for pre-forked instances.
 pub fn kill_instances(server: &Server, name: &str) -> anyhow::Result<()> {
     server.wait(name, |function| {
         let instances = &function["instances"];
@@ -122,7 +122,7 @@ pub fn run(
         }
     }
     document.add(FIRST, &first(runtime), found);
-    let title = format!("{}: fork, none made ahead", runtime.name());
+    let title = format!("{}: fork, no pre-forked instance", runtime.name());
     document.add(FIRST, &title, forked);
     document.add(STARTS, &plain_boot_name(runtime), boots);
     match floor::forks(runtime, scale.pick(1000, 10)) {

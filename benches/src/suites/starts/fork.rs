@@ -1,4 +1,4 @@
-//! Starts by fork, one after the other, as the engine makes them: with no HTTP and no queue in the way.
+//! Starts by fork, one after the other, inside the engine: without HTTP or queue.
 
 use std::time::{Duration, Instant};
 

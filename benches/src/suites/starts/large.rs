@@ -1,4 +1,4 @@
-//! Starts of functions whose import leaves much behind: a heap that was written to, and packages that people use.
+//! Starts of functions whose import leaves a lot of memory: a written heap, and popular packages.
 
 use std::io::{Cursor, Write};
 use std::path::Path;

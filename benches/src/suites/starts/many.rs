@@ -1,5 +1,5 @@
-//! Starts with many functions deployed: of one of them again and again, and each time of another, whose template nothing
-//! has touched for long.
+//! Starts with many functions deployed: of the same function repeatedly, and of a different one each time, whose
+//! template has not been used for long.
 
 use std::time::{Duration, Instant};
 

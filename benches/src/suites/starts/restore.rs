@@ -1,6 +1,6 @@
-//! Restores, one after the other: from nothing to READY of an instance, sandbox included, into a sandbox made ahead and
-//! with nothing made ahead, beside the whole boot of the same function, interleaved. The sandbox made ahead is replaced in
-//! the pause between two, as the server does when no start is under way.
+//! Restores, one after the other: from nothing to READY of an instance, sandbox included, with and without a pre-warmed
+//! sandbox, beside a full boot of the same function, interleaved. The pre-warmed sandbox is replaced in the pause after
+//! each restore, as the server does when no start is under way.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -98,7 +98,7 @@ pub async fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     }
     document.add(
         RESTORES,
-        "python3: CRIU restore up to the running template, sandbox made ahead",
+        "python3: CRIU restore up to the running template, pre-warmed sandbox",
         sandboxes,
     );
     document.add(RESTORES, RESTORE_TO_READY, ahead);

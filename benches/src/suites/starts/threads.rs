@@ -1,5 +1,5 @@
-//! Functions whose import starts threads, each of whose instances is restored with them: first requests, with what is made
-//! ahead and without; and many requests to ever new instances, of which none may hang.
+//! Functions whose import starts threads, so that each instance is restored with them: first requests, with and without
+//! an instance restored in advance; and many requests that each need a new instance, of which none may hang.
 
 use std::time::Duration;
 
@@ -57,8 +57,8 @@ impl Ahead {
 
     fn title(self, runtime: Runtime) -> String {
         let what = match self {
-            Self::Instance => "restored ahead",
-            Self::Sandbox => "restore, sandbox made ahead",
+            Self::Instance => "restored in advance",
+            Self::Sandbox => "restore, pre-warmed sandbox",
             Self::Nothing => "boot",
         };
         format!("{}: {what}", runtime.name())
@@ -109,7 +109,7 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             deploy(&server, runtime, ahead)?;
             let count = match ahead {
                 Ahead::Nothing => scale.pick(40, 2),
-                // What is made ahead comes half a second after it was used.
+                // A used pre-forked instance is replaced half a second later.
                 Ahead::Instance | Ahead::Sandbox => scale.pick(100, 3),
             };
             let samples = first_requests(&server, ahead, count)?;

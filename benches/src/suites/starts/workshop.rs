@@ -1,4 +1,4 @@
-//! What makes sandboxes without a server around them: the engine's own parts, as the server puts them together.
+//! Creates sandboxes without a server, from the engine's own parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use hearth::instance::{FunctionKey, Logs, Template, TemplateConfig};
 use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
-use hearth_host::{CriuChoice, NetworkSettings, Settings, UIDS};
+use hearth_host::{CriuChoice, NetworkSettings, Settings};
 use tempfile::TempDir;
 
 use crate::server::{Runtime, executable};
@@ -48,7 +48,6 @@ impl Workshop {
                 data_dir: dir.path().to_owned(),
                 init: sandbox::find_init()?,
                 runtimes: runtimes.clone(),
-                uids: UIDS,
                 criu,
                 network: NetworkSettings::default(),
                 server: None,
@@ -97,7 +96,7 @@ impl Workshop {
         }
     }
 
-    /// Has a sandbox made ahead, and waits until it is there.
+    /// Has a sandbox pre-warmed, and waits until it is ready.
     pub async fn stand_by(&self, runtime: Runtime) -> anyhow::Result<()> {
         self.host.keep_prewarmed(&PrewarmedSpec {
             uid_base: self.uids.take(),
@@ -105,7 +104,7 @@ impl Workshop {
         });
         let waiting = Instant::now();
         while self.host.prewarmed().ready() == 0 {
-            anyhow::ensure!(waiting.elapsed() < TIMEOUT, "no sandbox was made ahead");
+            anyhow::ensure!(waiting.elapsed() < TIMEOUT, "no sandbox was pre-warmed");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! HTTP/JSON and gRPC, with the usual client and server libraries, each on a runtime of one thread. Messages are built,
-//! serialised and parsed on both sides, as a program that uses them does.
+//! HTTP/JSON and gRPC with the usual client and server libraries, each on a single-threaded runtime. Both sides build,
+//! serialise and parse messages, as a real program does.
 
 use std::net::SocketAddr;
 use std::time::Instant;

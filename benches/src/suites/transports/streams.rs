@@ -1,4 +1,4 @@
-//! Sockets, blocking, with a message of known length.
+//! Blocking sockets with messages of known length.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! What changes about a sandbox's network while it runs, and what is counted.
+//! Changes to a live sandbox's network, and its counters.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,12 +11,12 @@ use crate::network::connections::Connection;
 use crate::network::rules::{self, Entry, entries};
 use crate::protocol::{Counters, KernelPolicy, Key, Prefix, Resolved};
 
-/// For this long after a change of rules, packets may still be judged by the old ones.
+/// For how long after a change of rules the old ones may still apply to packets.
 const IN_FLIGHT: Duration = Duration::from_millis(2);
 
 impl Gateway {
-    /// Replaces a sandbox's policy, and cuts what it does not allow.
-    pub(in crate::network) fn set_policy(
+    /// Replaces a sandbox's policy and closes connections that it does not allow.
+    pub(crate) fn set_policy(
         &mut self,
         key: Key,
         policy: &KernelPolicy,
@@ -35,6 +35,7 @@ impl Gateway {
             &self.addresses,
             &sandbox.limits,
             policy,
+            &self.permitted,
         )
         .map_err(failed)?;
         sandbox.limits = policy.limits;
@@ -44,7 +45,7 @@ impl Gateway {
             sleep(pause);
             for connection in self.connections.with_mark(mark).map_err(failed)? {
                 if !allows(policy, &self.permitted, &connection) {
-                    // Where the kernel cannot, the next packet tells whoever sends it.
+                    // If the kernel cannot, the next packet gets a reset.
                     let _ = sandbox.sockets.end(&connection);
                     self.connections.cut(&connection).map_err(failed)?;
                 }
@@ -53,12 +54,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Allows an address that a name resolved to.
-    pub(in crate::network) fn allow(
-        &mut self,
-        key: Key,
-        resolved: &Resolved,
-    ) -> Result<(), SandboxError> {
+    /// Allows an address of a resolved name.
+    pub(crate) fn allow(&mut self, key: Key, resolved: &Resolved) -> Result<(), SandboxError> {
         if !resolved.is_acceptable() || resolved.ttl.is_zero() {
             return Err(SandboxError::specification(
                 "the ports or the time are not acceptable",
@@ -66,7 +63,7 @@ impl Gateway {
         }
         let sandbox = self.sandboxes.get_mut(&key).ok_or(SandboxError::Gone)?;
         let mut entries = until(std::slice::from_ref(resolved));
-        // The longer time counts.
+        // The later expiry counts.
         entries.retain(|entry, at| sandbox.resolved.get(entry).is_none_or(|until| until < at));
         if sandbox.resolved.len() + entries.len() > rules::RESOLVED_ENTRIES as usize {
             let now = Instant::now();
@@ -86,8 +83,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// What the kernel has counted.
-    pub(in crate::network) fn count(&self, key: Key) -> Result<Counters, SandboxError> {
+    /// Reads the kernel's counters.
+    pub(crate) fn count(&self, key: Key) -> Result<Counters, SandboxError> {
         let sandbox = self.sandboxes.get(&key).ok_or(SandboxError::Gone)?;
         let [out, inward, connections, refused] = rules::counted(&self.nftables, sandbox.slot)
             .map_err(|error| SandboxError::step("network", error))?;
@@ -102,7 +99,7 @@ impl Gateway {
     }
 }
 
-/// Whether a policy lets a connection that has begun go on.
+/// Whether a policy lets an established connection continue.
 fn allows(policy: &KernelPolicy, permitted: &[Prefix], connection: &Connection) -> bool {
     let (address, protocol, port) = (connection.address, connection.protocol, connection.port);
     let by_name = |resolved: &Resolved| {
@@ -118,7 +115,7 @@ fn allows(policy: &KernelPolicy, permitted: &[Prefix], connection: &Connection) 
         || policy.resolved.iter().any(by_name)
 }
 
-/// Until when the entries of addresses are valid.
+/// When the entries of addresses expire.
 pub(super) fn until(all: &[Resolved]) -> HashMap<Entry, Instant> {
     let now = Instant::now();
     all.iter()

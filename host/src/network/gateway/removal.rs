@@ -1,42 +1,47 @@
-//! The removal of what takes the kernel long, for a thread of its own.
+//! The removal of what takes the kernel long, on a thread of its own.
 
 use std::sync::{Arc, Mutex};
 
 use super::lock;
+use crate::helpers::{Helper, Reporter};
 use crate::network::address::{INTERFACE, Slots};
 use crate::network::connections::Connections;
 use crate::network::link::Route;
-use crate::protocol::Key;
 
-/// What is left of a sandbox when its rules are gone.
-pub(in crate::network) struct Leftover {
-    pub(in crate::network) key: Key,
-    pub(super) slot: u32,
-    pub(super) mark: u32,
-}
-
-/// Removes that: its interface and its connections. The kernel takes milliseconds for it, which nothing should wait for.
-pub(in crate::network) struct Remover {
-    pub(super) slots: Arc<Mutex<Slots>>,
-    pub(super) route: Route,
-    pub(super) here: Connections,
+/// Removes what is left of a sandbox when its rules are gone: its interface and its connections. The kernel takes milliseconds
+/// for it, which nothing should wait for.
+pub(super) struct Remover {
+    slots: Arc<Mutex<Slots>>,
+    route: Route,
+    here: Connections,
+    /// In the host's own namespace, once there may be some.
     pub(super) host: Option<Connections>,
 }
 
 impl Remover {
-    /// From now on there may be connections in the host's own namespace, too.
-    pub(in crate::network) fn reach_host(&mut self, host: Connections) {
-        self.host = Some(host);
+    /// In the calling thread's network namespace.
+    pub(super) fn start(
+        slots: Arc<Mutex<Slots>>,
+        reporter: Reporter,
+    ) -> Result<Helper<Self>, String> {
+        Helper::start("hearth-unlink", reporter, move || {
+            Ok(Self {
+                slots,
+                route: Route::open().map_err(|error| error.to_string())?,
+                here: Connections::open().map_err(|error| error.to_string())?,
+                host: None,
+            })
+        })
     }
 
-    pub(in crate::network) fn remove(&self, leftover: &Leftover) {
-        // The interface may be gone with the sandbox's namespace.
-        let _ = self.route.remove(INTERFACE + leftover.slot);
+    pub(super) fn remove(&self, slot: u32, mark: u32) {
+        // The interface may have disappeared with the sandbox's namespace.
+        let _ = self.route.remove(INTERFACE + slot);
         for connections in [Some(&self.here), self.host.as_ref()].into_iter().flatten() {
-            if let Err(error) = connections.forget(leftover.mark) {
+            if let Err(error) = connections.forget(mark) {
                 tracing::warn!(%error, "cannot forget the connections of a sandbox");
             }
         }
-        lock(&self.slots).put(leftover.slot);
+        lock(&self.slots).put(slot);
     }
 }

@@ -1,15 +1,17 @@
-//! What a rule consists of: expressions, which load something of a packet, compare it, and do something. All work on the
-//! first registers; numbers in them have the machine's byte order where the kernel makes them, and the packet's where they
-//! are a packet's.
+//! The expressions of a rule: each loads part of a packet, compares it, or acts. All use the first registers, which hold
+//! numbers in the machine's byte order if the kernel made them, and in network byte order if they come from a packet.
+//!
+//! One file: a table of the kernel's expressions, one short method for each.
 
-use super::Messages;
+use super::{Attribute, Bytes, Messages, Nest, Text, U32, U64};
 
 /// `NFT_REG32_00`, the first register of 4 bytes. A longer value goes on in the next ones.
 const REGISTER: u32 = 8;
 const VERDICT_REGISTER: u32 = 0;
 
-const PAYLOAD_NETWORK: u32 = 1;
-const PAYLOAD_TRANSPORT: u32 = 2;
+/// Where the offset of what is loaded is counted from: the IP header, or what follows it.
+const NETWORK: Attribute<'_> = U32(2, 1);
+const TRANSPORT: Attribute<'_> = U32(2, 2);
 
 /// Comparisons.
 const EQUAL: u32 = 0;
@@ -23,28 +25,38 @@ const ICMPX: u32 = 2;
 const HOST_UNREACHABLE: u8 = 2;
 const ADMIN_PROHIBITED: u8 = 3;
 
-/// What can be loaded.
+/// What can be loaded: by which expression, and that one's parameters beside the register.
 #[derive(Clone, Copy)]
-pub(in crate::network) enum Load {
-    /// Number of the interface that the packet came in by.
-    InInterface,
-    /// Number of the one that it goes out by.
-    OutInterface,
+pub(in crate::network) struct Load(&'static str, &'static [Attribute<'static>]);
+
+impl Load {
+    /// Index of the interface on which the packet arrived.
+    pub(in crate::network) const IN_INTERFACE: Self = Self("meta", &[U32(2, 4)]);
+    /// Index of the interface on which it leaves.
+    pub(in crate::network) const OUT_INTERFACE: Self = Self("meta", &[U32(2, 5)]);
     /// Family, 1 byte.
-    Family,
+    pub(in crate::network) const FAMILY: Self = Self("meta", &[U32(2, 15)]);
     /// Transport protocol, 1 byte.
-    Protocol,
-    /// From the start of the IP header: offset and length.
-    Network(u32, u32),
+    pub(in crate::network) const PROTOCOL: Self = Self("meta", &[U32(2, 16)]);
+    /// State of the connection, as bits.
+    pub(in crate::network) const STATE: Self = Self("ct", &[U32(2, 0)]);
+    /// Status of the connection, as bits.
+    pub(in crate::network) const STATUS: Self = Self("ct", &[U32(2, 1)]);
+    /// Addresses, by their offset from the start of the IP header, and their length.
+    pub(in crate::network) const SOURCE4: Self = Self("payload", &[NETWORK, U32(3, 12), U32(4, 4)]);
+    pub(in crate::network) const SOURCE6: Self = Self("payload", &[NETWORK, U32(3, 8), U32(4, 16)]);
+    pub(in crate::network) const DESTINATION4: Self =
+        Self("payload", &[NETWORK, U32(3, 16), U32(4, 4)]);
+    pub(in crate::network) const DESTINATION6: Self =
+        Self("payload", &[NETWORK, U32(3, 24), U32(4, 16)]);
+    /// The last four bytes of an IPv6 source.
+    pub(in crate::network) const SOURCE6_END: Self =
+        Self("payload", &[NETWORK, U32(3, 20), U32(4, 4)]);
     /// Destination port.
-    Port,
-    /// State of the connection, by bits.
-    ConnectionState,
-    /// Status of the connection, by bits.
-    ConnectionStatus,
+    pub(in crate::network) const PORT: Self = Self("payload", &[TRANSPORT, U32(3, 2), U32(4, 2)]);
 }
 
-/// What becomes of a packet.
+/// A rule's verdict.
 #[derive(Clone, Debug)]
 pub(in crate::network) enum Verdict {
     Drop,
@@ -63,8 +75,8 @@ impl Verdict {
         Self::Goto(chain.into())
     }
 
-    /// As the data of an expression or a map.
-    pub(super) fn put(&self, to: &mut Messages) {
+    /// Writes it as the data of an expression or a map.
+    pub(super) fn attributes(&self) -> Vec<Attribute<'_>> {
         let (code, chain) = match self {
             Self::Drop => (0, None),
             Self::Accept => (1, None),
@@ -72,12 +84,9 @@ impl Verdict {
             Self::Jump(chain) => (-3, Some(chain)),
             Self::Goto(chain) => (-4, Some(chain)),
         };
-        to.nest(2, |verdict| {
-            verdict.put_u32(1, code.cast_unsigned());
-            if let Some(chain) = chain {
-                verdict.put_text(2, chain);
-            }
-        });
+        let mut attributes = vec![U32(1, code.cast_unsigned())];
+        attributes.extend(chain.map(|chain| Text(2, chain)));
+        attributes
     }
 }
 
@@ -89,64 +98,32 @@ impl<'a> Expressions<'a> {
         Self(list)
     }
 
-    fn add(&mut self, name: &str, data: impl FnOnce(&mut Messages)) -> &mut Self {
-        self.0.nest(1, |item| {
-            item.put_text(1, name).nest(2, data);
-        });
+    fn add(&mut self, name: &str, data: &[Attribute<'_>]) -> &mut Self {
+        self.0.put(&[Nest(1, &[Text(1, name), Nest(2, data)])]);
         self
     }
 
-    /// Loads something into the registers from the `at`th on.
-    pub(in crate::network) fn load(&mut self, what: Load, at: u32) -> &mut Self {
-        let register = REGISTER + at;
-        let meta = |key: u32| {
-            move |data: &mut Messages| {
-                data.put_u32(1, register).put_u32(2, key);
-            }
-        };
-        let payload = |base: u32, offset: u32, length: u32| {
-            move |data: &mut Messages| {
-                data.put_u32(1, register)
-                    .put_u32(2, base)
-                    .put_u32(3, offset)
-                    .put_u32(4, length);
-            }
-        };
-        match what {
-            Load::InInterface => self.add("meta", meta(4)),
-            Load::OutInterface => self.add("meta", meta(5)),
-            Load::Family => self.add("meta", meta(15)),
-            Load::Protocol => self.add("meta", meta(16)),
-            Load::ConnectionState => self.add("ct", meta(0)),
-            Load::ConnectionStatus => self.add("ct", meta(1)),
-            Load::Network(offset, length) => {
-                self.add("payload", payload(PAYLOAD_NETWORK, offset, length))
-            }
-            Load::Port => self.add("payload", payload(PAYLOAD_TRANSPORT, 2, 2)),
-        }
+    /// Loads a value into the registers from number `at` on.
+    pub(in crate::network) fn load(&mut self, Load(name, what): Load, at: u32) -> &mut Self {
+        self.add(name, &[&[U32(1, REGISTER + at)][..], what].concat())
     }
 
     fn compare(&mut self, operation: u32, value: &[u8]) -> &mut Self {
-        self.add("cmp", |data| {
-            data.put_u32(1, REGISTER)
-                .put_u32(2, operation)
-                .nest(3, |data| {
-                    data.put(1, value);
-                });
-        })
+        let value = Nest(3, &[Bytes(1, value)]);
+        self.add("cmp", &[U32(1, REGISTER), U32(2, operation), value])
     }
 
-    /// Goes on if something is this.
+    /// Continues if the value is equal.
     pub(in crate::network) fn is(&mut self, what: Load, value: &[u8]) -> &mut Self {
         self.load(what, 0).compare(EQUAL, value)
     }
 
-    /// Goes on if it is something else.
+    /// Continues if it is different.
     pub(in crate::network) fn is_not(&mut self, what: Load, value: &[u8]) -> &mut Self {
         self.load(what, 0).compare(NOT_EQUAL, value)
     }
 
-    /// Goes on if it begins like this: in the bits of `mask`.
+    /// Continues if the bits of `mask` are equal.
     pub(in crate::network) fn is_masked(
         &mut self,
         what: Load,
@@ -156,88 +133,63 @@ impl<'a> Expressions<'a> {
         self.load(what, 0).mask(mask).compare(EQUAL, value)
     }
 
-    /// Goes on if one of these bits is set in a number of 4 bytes.
+    /// Continues if any of these bits is set in a number of 4 bytes.
     pub(in crate::network) fn has_any(&mut self, what: Load, bits: u32) -> &mut Self {
         self.load(what, 0)
             .mask(&bits.to_ne_bytes())
             .compare(NOT_EQUAL, &[0; 4])
     }
 
-    /// Goes on if none of them is.
+    /// Continues if none of them is set.
     pub(in crate::network) fn has_none(&mut self, what: Load, bits: u32) -> &mut Self {
-        self.load(what, 0)
-            .mask(&bits.to_ne_bytes())
-            .compare(EQUAL, &[0; 4])
+        self.is_masked(what, &bits.to_ne_bytes(), &[0; 4])
     }
 
     fn mask(&mut self, mask: &[u8]) -> &mut Self {
-        self.add("bitwise", |data| {
-            data.put_u32(1, REGISTER)
-                .put_u32(2, REGISTER)
-                .put_u32(3, mask.len() as u32)
-                .nest(4, |data| {
-                    data.put(1, mask);
-                })
-                .nest(5, |data| {
-                    data.put(1, &vec![0; mask.len()]);
-                });
-        })
+        let (registers, length) = ([U32(1, REGISTER), U32(2, REGISTER)], mask.len());
+        let zeroes = vec![0; length];
+        let bits = [Nest(4, &[Bytes(1, mask)]), Nest(5, &[Bytes(1, &zeroes)])];
+        self.add(
+            "bitwise",
+            &[&registers[..], &[U32(3, length as u32)], &bits].concat(),
+        )
     }
 
-    /// Goes on if the destination port is one of these.
+    /// Continues if the destination port is in this range.
     pub(in crate::network) fn has_port(&mut self, first: u16, last: u16) -> &mut Self {
-        self.load(Load::Port, 0)
+        self.load(Load::PORT, 0)
             .compare(GREATER_OR_EQUAL, &first.to_be_bytes())
             .compare(LESS_OR_EQUAL, &last.to_be_bytes())
     }
 
-    /// Puts a constant into the registers from the `at`th on.
+    /// Puts a constant into the registers from number `at` on.
     pub(in crate::network) fn constant(&mut self, value: &[u8], at: u32) -> &mut Self {
-        self.add("immediate", |data| {
-            data.put_u32(1, REGISTER + at).nest(2, |data| {
-                data.put(1, value);
-            });
-        })
+        let value = Nest(2, &[Bytes(1, value)]);
+        self.add("immediate", &[U32(1, REGISTER + at), value])
     }
 
-    /// Goes on if what is in the registers is in a set.
+    /// Continues if the registers' value is in a set.
     pub(in crate::network) fn is_in(&mut self, set: &str) -> &mut Self {
-        self.add("lookup", |data| {
-            data.put_text(1, set).put_u32(2, REGISTER);
-        })
+        self.add("lookup", &[Text(1, set), U32(2, REGISTER)])
     }
 
-    /// Goes on if it is not.
-    pub(in crate::network) fn is_not_in(&mut self, set: &str) -> &mut Self {
-        self.add("lookup", |data| {
-            data.put_text(1, set).put_u32(2, REGISTER).put_u32(5, 1);
-        })
+    /// Follows a map's verdict for the registers' value; continues if it has none.
+    pub(in crate::network) fn by_map(&mut self, map: &str) {
+        let verdict = U32(3, VERDICT_REGISTER);
+        self.add("lookup", &[Text(1, map), U32(2, REGISTER), verdict]);
     }
 
-    /// Does what a map says about what is in the registers, and goes on if it says nothing.
-    pub(in crate::network) fn by_map(&mut self, map: &str) -> &mut Self {
-        self.add("lookup", |data| {
-            data.put_text(1, map)
-                .put_u32(2, REGISTER)
-                .put_u32(3, VERDICT_REGISTER);
-        })
-    }
-
-    /// Sets the packet's mark to what is in the first register.
+    /// Sets the packet's mark to the first register.
     pub(in crate::network) fn mark_packet(&mut self) -> &mut Self {
-        self.add("meta", |data| {
-            data.put_u32(2, 3).put_u32(3, REGISTER);
-        })
+        self.add("meta", &[U32(2, 3), U32(3, REGISTER)])
     }
 
-    /// The same for the connection's.
+    /// Sets the connection's mark to it.
     pub(in crate::network) fn mark_connection(&mut self) -> &mut Self {
-        self.add("ct", |data| {
-            data.put_u32(2, 3).put_u32(4, REGISTER);
-        })
+        self.add("ct", &[U32(2, 3), U32(4, REGISTER)])
     }
 
-    /// Goes on while there are no more packets than so many a second, after so many at once; or, `over`, if there are more.
+    /// Continues up to a rate of packets per second with this burst; or, with `over`, above it.
     pub(in crate::network) fn packet_rate(
         &mut self,
         rate: u64,
@@ -247,74 +199,63 @@ impl<'a> Expressions<'a> {
         self.rate(rate, burst, 0, over)
     }
 
-    /// Goes on if there are more bytes than so many a second.
+    /// Continues above a rate of bytes per second.
     pub(in crate::network) fn over_byte_rate(&mut self, rate: u64, burst: u32) -> &mut Self {
         self.rate(rate, burst, 1, true)
     }
 
     fn rate(&mut self, rate: u64, burst: u32, kind: u32, over: bool) -> &mut Self {
-        self.add("limit", |data| {
-            data.put_u64(1, rate)
-                .put_u64(2, 1)
-                .put_u32(3, burst)
-                .put_u32(4, kind)
-                .put_u32(5, u32::from(over));
-        })
+        let a_second = [U64(1, rate), U64(2, 1)];
+        let how = [U32(3, burst), U32(4, kind), U32(5, u32::from(over))];
+        self.add("limit", &[&a_second[..], &how].concat())
     }
 
-    /// Counts the connections that come by this rule, and goes on if there are more than so many.
+    /// Counts the connections through this rule and continues if there are more than `most`.
     pub(in crate::network) fn over_connections(&mut self, most: u32) -> &mut Self {
-        self.add("connlimit", |data| {
-            data.put_u32(1, most).put_u32(2, 1);
-        })
+        self.add("connlimit", &[U32(1, most), U32(2, 1)])
     }
 
-    /// Counts by a counter with a name.
+    /// Counts with a named counter.
     pub(in crate::network) fn count(&mut self, counter: &str) -> &mut Self {
-        self.add("objref", |data| {
-            data.put_u32(1, super::OBJECT_COUNTER).put_text(2, counter);
-        })
+        self.add("objref", &[U32(1, super::OBJECT_COUNTER), Text(2, counter)])
     }
 
-    /// Reports the packet's first bytes to a group of netlink.
+    /// Reports the packet's first bytes to a netlink group.
     pub(in crate::network) fn report(&mut self, group: u16, bytes: u32) -> &mut Self {
-        self.add("log", |data| {
-            data.put(1, &group.to_be_bytes())
-                .put_u32(3, bytes)
-                .put(4, &1_u16.to_be_bytes());
-        })
+        let at_once = Bytes(4, &[0, 1]);
+        self.add(
+            "log",
+            &[Bytes(1, &group.to_be_bytes()), U32(3, bytes), at_once],
+        )
     }
 
-    /// Answers that it is prohibited, which whoever connects sees as EHOSTUNREACH over IPv4 and EACCES over IPv6.
+    /// Rejects as prohibited: EHOSTUNREACH over IPv4, EACCES over IPv6.
     pub(in crate::network) fn prohibit(&mut self) {
-        self.add("reject", |data| {
-            data.put_u32(1, ICMPX).put(2, &[ADMIN_PROHIBITED]);
-        });
+        self.reject(ICMPX, ADMIN_PROHIBITED);
     }
 
-    /// Answers that there is no way: EHOSTUNREACH over both, and over UDP nothing that anybody sees.
+    /// Rejects as unreachable: EHOSTUNREACH over both, and invisible for UDP.
     pub(in crate::network) fn say_unreachable(&mut self) {
-        self.add("reject", |data| {
-            data.put_u32(1, ICMPX).put(2, &[HOST_UNREACHABLE]);
-        });
+        self.reject(ICMPX, HOST_UNREACHABLE);
     }
 
-    /// Ends the connection. For TCP only.
+    /// Resets the connection. TCP only.
     pub(in crate::network) fn reset(&mut self) {
-        self.add("reject", |data| {
-            data.put_u32(1, TCP_RESET).put(2, &[0]);
-        });
+        self.reject(TCP_RESET, 0);
     }
 
-    /// Gives it the address of the interface that it goes out by.
+    fn reject(&mut self, kind: u32, code: u8) {
+        self.add("reject", &[U32(1, kind), Bytes(2, &[code])]);
+    }
+
+    /// Rewrites the source to the address of the outgoing interface.
     pub(in crate::network) fn masquerade(&mut self) {
-        self.add("masq", |_| {});
+        self.add("masq", &[]);
     }
 
     pub(in crate::network) fn verdict(&mut self, verdict: Verdict) {
-        self.add("immediate", |data| {
-            data.put_u32(1, VERDICT_REGISTER)
-                .nest(2, |data| verdict.put(data));
-        });
+        let verdict = verdict.attributes();
+        let data = [Nest(2, &verdict)];
+        self.add("immediate", &[U32(1, VERDICT_REGISTER), Nest(2, &data)]);
     }
 }

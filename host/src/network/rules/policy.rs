@@ -1,32 +1,35 @@
-//! The rules of one policy, and the addresses that its names resolve to.
+//! The rules of one policy, and the addresses of its resolved names.
 
 use std::io;
 use std::net::IpAddr;
 
 use super::sandbox::Names;
-use super::{
-    DESTINATION4, DESTINATION6, DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE,
-};
+use super::{DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE};
 use crate::network::link::octets;
 use crate::network::nft::{Batch, Element, Expressions, Load, Nftables, Verdict};
-use crate::protocol::{KernelPolicy, Prefixed, Protocol, Resolved};
+use crate::protocol::{KernelPolicy, Prefix, Prefixed, Protocol, Resolved};
 
-pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPolicy) {
+pub(super) fn add_policy(
+    batch: &mut Batch<'_>,
+    names: &Names,
+    policy: &KernelPolicy,
+    permitted: &[Prefix],
+) {
     let (chain, accepted) = (names.of("policy"), || Verdict::goto(names.of("limits")));
-    // Addresses that names resolved to, at one port, or at any, for which 0 stands.
+    // Addresses of resolved names at one port, or at all, which port 0 stands for.
     for ((set, _), (family, destination, words)) in names
         .sets()
         .iter()
-        .zip([(IPV4, DESTINATION4, 1), (IPV6, DESTINATION6, 4)])
+        .zip([(IPV4, Load::DESTINATION4, 1), (IPV6, Load::DESTINATION6, 4)])
     {
         for any in [false, true] {
             batch.add_rule(&chain, |rule| {
-                rule.is(Load::Family, family)
+                rule.is(Load::FAMILY, family)
                     .load(destination, 0)
-                    .load(Load::Protocol, words);
+                    .load(Load::PROTOCOL, words);
                 match any {
                     true => rule.constant(&[0; 4], words + 1),
-                    false => rule.load(Load::Port, words + 1),
+                    false => rule.load(Load::PORT, words + 1),
                 };
                 rule.is_in(set).verdict(accepted());
             });
@@ -38,47 +41,36 @@ pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPo
         ports,
     } in &policy.allow
     {
-        let (family, destination) = prefix.family();
         batch.add_rule(&chain, |rule| {
-            rule.is(Load::Family, family)
-                .is_masked(destination, &prefix.mask(), &octets(prefix.address()))
-                .is(Load::Protocol, &[protocol.number()])
+            rule.is_to(*prefix)
+                .is(Load::PROTOCOL, &[protocol.number()])
                 .has_port(*ports.start(), *ports.end())
                 .verdict(accepted());
         });
     }
-    let marked = |mark: u32| {
-        move |rule: &mut Expressions<'_>| {
-            rule.constant(&mark.to_ne_bytes(), 0).mark_packet();
-        }
+    let refused = |rule: &mut Expressions<'_>| {
+        rule.constant(&POLICY.to_ne_bytes(), 0)
+            .mark_packet()
+            .verdict(Verdict::goto(names.of("refuse")));
     };
     if policy.internet || policy.dry_run {
-        // Private addresses that the node permits are for those that name them.
-        let public = names.of("public");
-        for (family, destination, permitted) in [
-            (IPV4, DESTINATION4, "permitted4"),
-            (IPV6, DESTINATION6, "permitted6"),
-        ] {
-            batch.add_rule(&chain, |rule| {
-                rule.is(Load::Family, family)
-                    .load(destination, 0)
-                    .is_not_in(permitted)
-                    .verdict(Verdict::goto(public.as_str()));
-            });
+        // Private addresses that the node permits apply only to rules that list them.
+        for prefix in permitted {
+            batch.add_rule(&chain, |rule| refused(rule.is_to(*prefix)));
         }
         if !policy.internet {
-            batch.add_rule(&public, marked(DRY_RUN));
-            batch.add_rule(&public, |rule| {
+            batch.add_rule(&chain, |rule| {
+                rule.constant(&DRY_RUN.to_ne_bytes(), 0).mark_packet();
+            });
+            batch.add_rule(&chain, |rule| {
                 rule.packet_rate(REPORTS.0, REPORTS.1, false)
                     .report(GROUP, REPORTED);
             });
         }
-        batch.add_rule(&public, |rule| rule.verdict(accepted()));
+        batch.add_rule(&chain, |rule| rule.verdict(accepted()));
+    } else {
+        batch.add_rule(&chain, refused);
     }
-    batch.add_rule(&chain, marked(POLICY));
-    batch.add_rule(&chain, |rule| {
-        rule.verdict(Verdict::goto(names.of("refuse")));
-    });
     for resolved in policy
         .resolved
         .iter()
@@ -90,7 +82,7 @@ pub(super) fn add_policy(batch: &mut Batch<'_>, names: &Names, policy: &KernelPo
     }
 }
 
-/// Allows an address for a time from now on, by entries that are there, or were a moment ago, and by new ones.
+/// Allows an address from now on for some time, renewing entries that exist or have just expired.
 pub(in crate::network) fn allow(
     nftables: &Nftables,
     slot: u32,
@@ -108,7 +100,7 @@ pub(in crate::network) fn allow(
         nftables.commit(batch)
     };
     match commit(known, &[known, new]) {
-        // One of them has expired just now. They are taken one by one.
+        // One of them has just expired: take them one by one.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         done => return done,
     }
@@ -126,7 +118,7 @@ fn set_of(address: IpAddr) -> &'static str {
     }
 }
 
-/// An address, a protocol, and a port, or 0 for any.
+/// An address, a protocol, and a port, or 0 for all.
 pub(in crate::network) type Entry = (IpAddr, Protocol, u16);
 
 /// The entries that allow an address.
@@ -139,7 +131,7 @@ pub(in crate::network) fn entries(resolved: &Resolved) -> impl Iterator<Item = E
     ports.map(move |port| (address, protocol, port))
 }
 
-/// They as elements: protocol and port take four bytes each.
+/// The entries as elements: protocol and port take four bytes each.
 fn elements(entries: &[Entry], resolved: &Resolved) -> Vec<Element> {
     let milliseconds = u64::try_from(resolved.ttl.as_millis()).unwrap_or(u64::MAX);
     let element = |(address, protocol, port): &Entry| {
@@ -147,7 +139,10 @@ fn elements(entries: &[Entry], resolved: &Resolved) -> Vec<Element> {
         key.extend_from_slice(&[protocol.number(), 0, 0, 0]);
         key.extend_from_slice(&port.to_be_bytes());
         key.extend_from_slice(&[0, 0]);
-        Element::new(key).expiring(milliseconds.max(1))
+        Element {
+            timeout_ms: Some(milliseconds.max(1)),
+            ..Element::new(key)
+        }
     };
     entries.iter().map(element).collect()
 }

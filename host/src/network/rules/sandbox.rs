@@ -1,4 +1,4 @@
-//! The rules of one sandbox: its chains, sets, maps' entries and counters, under names that end with its slot's number.
+//! The rules of one sandbox: its chains, sets, map entries and counters, with names that end in its slot number.
 
 use std::io;
 
@@ -7,14 +7,14 @@ use super::{BURST_BYTES, GROUP, IPV6, LIMIT, REPORTED, REPORTS, RESOLVED_ENTRIES
 use crate::network::address::{Addresses, INTERFACE};
 use crate::network::link::octets;
 use crate::network::nft::{Batch, Element, Expressions, Kind, Load, Nftables, Verdict};
-use crate::protocol::{KernelPolicy, NetworkLimits, Protocol};
+use crate::protocol::{KernelPolicy, NetworkLimits, Prefix, Protocol};
 
-/// Names of what one sandbox has.
+/// Names of one sandbox's objects.
 pub(super) struct Names(pub(super) u32);
 
 impl Names {
-    fn chains(&self) -> [String; 6] {
-        ["out", "in", "policy", "public", "limits", "refuse"].map(|name| self.of(name))
+    fn chains(&self) -> [String; 5] {
+        ["out", "in", "policy", "limits", "refuse"].map(|name| self.of(name))
     }
 
     fn counters(&self) -> [String; 4] {
@@ -30,7 +30,7 @@ impl Names {
         format!("{name}{}", self.0)
     }
 
-    /// Elements of sets and maps that are about all sandboxes.
+    /// Its elements in the sets and maps of all sandboxes.
     fn shared(&self, addresses: &Addresses) -> Vec<(&'static str, Element)> {
         let key = (INTERFACE + self.0).to_ne_bytes();
         let mut elements: Vec<_> = addresses
@@ -47,7 +47,11 @@ impl Names {
             ("policy", Verdict::goto(self.of("policy"))),
             ("refused", Verdict::goto(self.of("refuse"))),
         ] {
-            elements.push((map, Element::new(key.to_vec()).to(verdict)));
+            let element = Element {
+                verdict: Some(verdict),
+                ..Element::new(key.to_vec())
+            };
+            elements.push((map, element));
         }
         elements
     }
@@ -59,6 +63,7 @@ pub(in crate::network) fn add(
     slot: u32,
     addresses: &Addresses,
     policy: &KernelPolicy,
+    permitted: &[Prefix],
 ) -> io::Result<()> {
     let (names, mut batch) = (Names(slot), Batch::new(TABLE));
     for counter in names.counters() {
@@ -73,7 +78,7 @@ pub(in crate::network) fn add(
     let limits = &policy.limits;
     add_rates(&mut batch, &names, limits);
     add_limits(&mut batch, &names, limits, addresses);
-    add_policy(&mut batch, &names, policy);
+    add_policy(&mut batch, &names, policy, permitted);
     let refuse = names.of("refuse");
     batch.add_rule(&refuse, |rule| {
         rule.count(&names.of("refused"));
@@ -83,8 +88,8 @@ pub(in crate::network) fn add(
             .report(GROUP, REPORTED);
     });
     batch.add_rule(&refuse, |rule| {
-        rule.is(Load::Family, IPV6)
-            .is(Load::Protocol, &[Protocol::Tcp.number()])
+        rule.is(Load::FAMILY, IPV6)
+            .is(Load::PROTOCOL, &[Protocol::Tcp.number()])
             .say_unreachable();
     });
     batch.add_rule(&refuse, |rule| rule.prohibit());
@@ -119,13 +124,14 @@ pub(in crate::network) fn remove(
     nftables.commit(batch)
 }
 
-/// Replaces a sandbox's policy. What its limits have counted stays unless they change.
+/// Replaces a sandbox's policy. Limits keep their counts unless they change.
 pub(in crate::network) fn replace(
     nftables: &Nftables,
     slot: u32,
     addresses: &Addresses,
     former: &NetworkLimits,
     policy: &KernelPolicy,
+    permitted: &[Prefix],
 ) -> io::Result<()> {
     let (names, mut batch) = (Names(slot), Batch::new(TABLE));
     if policy.limits != *former {
@@ -135,17 +141,15 @@ pub(in crate::network) fn replace(
         add_rates(&mut batch, &names, &policy.limits);
         add_limits(&mut batch, &names, &policy.limits, addresses);
     }
-    for chain in ["policy", "public"] {
-        batch.flush_chain(&names.of(chain));
-    }
+    batch.flush_chain(&names.of("policy"));
     for (set, _) in names.sets() {
         batch.flush_set(&set);
     }
-    add_policy(&mut batch, &names, policy);
+    add_policy(&mut batch, &names, policy, permitted);
     nftables.commit(batch)
 }
 
-/// What the kernel has counted: bytes and packets out, in, connections, refused packets.
+/// The kernel's counters: bytes and packets out, in, connections, refused packets.
 pub(in crate::network) fn counted(nftables: &Nftables, slot: u32) -> io::Result<[(u64, u64); 4]> {
     let mut all = [(0, 0); 4];
     for (one, name) in all.iter_mut().zip(Names(slot).counters()) {

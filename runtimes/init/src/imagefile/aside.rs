@@ -162,7 +162,7 @@ impl Split {
 }
 
 impl Contents {
-    /// Where the first run has to begin.
+    /// Start of the first run.
     fn begin(&self, page: u64) -> u64 {
         let ranges = self.mappings.len() + self.runs.len();
         (HEAD + ranges as u64 * 16).next_multiple_of(page)

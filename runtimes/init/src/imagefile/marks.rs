@@ -40,7 +40,7 @@ const SEALED: &str = "sl";
 /// Advice that a droppable mapping has from the start, and never loses.
 const OF_DROPPABLE: u64 = 1 << libc::MADV_WIPEONFORK | 1 << libc::MADV_DONTDUMP;
 
-/// A mapping that is to be marked again.
+/// A mapping to mark again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// Addresses.

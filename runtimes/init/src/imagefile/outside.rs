@@ -1,6 +1,6 @@
 //! Descriptors in `files.img` that lead out of the sandbox. CRIU identifies a pipe or a socket by its inode, which
-//! differs from dump to dump. It is replaced by a number that is the same in every image, so that CRIU can be told what
-//! to put there before the image is known.
+//! differs from dump to dump. It is replaced by a number that is the same in every image, so that CRIU knows what to
+//! put there before it has the image.
 //!
 //! Format: CRIU's `images/fdinfo.proto` (`file_entry`), `images/pipe.proto`, `images/sk-unix.proto`.
 
@@ -106,7 +106,7 @@ mod tests {
         // A pipe of the function's own that has the number already would become one of ours.
         assert!(renamed(&after, &FROM, &TO).is_err());
         for length in 0..before.len() {
-            // What ends between two entries cannot be told from a shorter file.
+            // What ends between two entries looks like a shorter file.
             if let Ok(cut) = renamed(&before[..length], &FROM, &TO) {
                 assert!(after[8..].starts_with(&cut[8..]));
             }

@@ -13,7 +13,7 @@ pub struct Restored {
     pub template: Pid,
     /// All processes, the template among them.
     pub(super) processes: Vec<Pid>,
-    /// Of no more use.
+    /// No longer needed.
     pub spent: SpentCriu,
 }
 

@@ -23,7 +23,7 @@ fn an_account_is_tried_a_few_times_from_wherever() {
     }
     let wait = logins.attempt(ip("10.0.0.99"), ADA, start).unwrap_err();
     assert_eq!(wait, BY_ACCOUNT.every);
-    // Another account is not concerned, and waiting as told helps.
+    // Other accounts are unaffected, and waiting that long helps.
     assert!(fail(&mut logins, "10.0.0.1", "bob", start));
     assert!(!fail(
         &mut logins,
@@ -91,7 +91,7 @@ fn a_stranger_cannot_lock_a_user_out_of_where_they_are() {
     while fail(&mut logins, "10.6.6.6", "ada", now) {}
     assert!(!fail(&mut logins, "10.0.0.2", "ada", now));
     assert!(fail(&mut logins, "10.0.0.1", "ada", now));
-    // There, too, only so many are wrong.
+    // There, too, the number of failures is limited.
     while fail(&mut logins, "10.0.0.1", "ada", now) {}
     assert!(fail(&mut logins, "10.0.0.1", "bob", now));
 }
@@ -115,8 +115,8 @@ fn the_hardest_tried_key_is_kept_when_there_is_no_room() {
 }
 
 proptest! {
-    /// In any stretch of time no more attempts pass than the quota grants, what is refused passes after the wait that was
-    /// told and not before, and the keys stay bounded.
+    /// In any stretch of time no more attempts pass than the quota grants, a refused one passes after the given
+    /// wait and not before, and the keys stay bounded.
     #[test]
     fn a_quota_holds_over_every_stretch(
         burst in 1_u32..6,

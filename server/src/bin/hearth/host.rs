@@ -2,22 +2,29 @@
 
 use std::ffi::OsString;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use hearth::config::{Config, InvalidSetting};
 use hearth::limits::Limits;
 use hearth::sandbox::{self, Prefix};
-use hearth_host::process::{self, DataDir, ServerStart, ServerUser};
+use hearth_host::process::{self, DataDir, HandoverError, Orders, ServerStart, ServerUser};
+use hearth_host::{Host, NetworkSettings, Probed};
+
+use crate::start_logging;
 
 /// What a shell adds to the number of the signal that ended a program.
 const SIGNALLED: u8 = 128;
 
-/// Runs it until the server has ended, and returns the exit status of both.
-pub(crate) fn main(config: &Config, mut arguments: Vec<OsString>) -> anyhow::Result<ExitCode> {
+/// Prepares all that the host process needs, and becomes it. Returns only what went wrong.
+pub(crate) fn prepare(
+    config: &Config,
+    mut arguments: Vec<OsString>,
+) -> anyhow::Result<HandoverError> {
     let user = ServerUser::find(config.user()).map_err(|rule| InvalidSetting {
         setting: "HEARTH_USER",
         value: config.user.clone().unwrap_or_default(),
@@ -30,7 +37,7 @@ pub(crate) fn main(config: &Config, mut arguments: Vec<OsString>) -> anyhow::Res
         .clone()
         .map_or_else(sandbox::find_init, Ok)
         .context("HEARTH_INIT")?;
-    let probed = hearth_host::Probed::kernel(&init)?;
+    let probed = Probed::kernel(&init)?;
     let data_dir = DataDir::prepare(&config.data_dir, user)
         .with_context(|| format!("HEARTH_DATA_DIR={}", config.data_dir.display()))?;
     let listener = listen("HEARTH_LISTEN", config.listen)?;
@@ -49,28 +56,38 @@ pub(crate) fn main(config: &Config, mut arguments: Vec<OsString>) -> anyhow::Res
         .filter_map(|network| Prefix::new(network.addr(), network.prefix_len()))
         .collect();
     let settings = hearth_host::Settings {
-        data_dir: data_dir.path.clone(),
+        data_dir: data_dir.path,
         init,
-        runtimes: runtimes.clone(),
-        uids: hearth_host::UIDS,
+        runtimes,
         criu: config.criu_choice(),
-        network: hearth_host::NetworkSettings {
+        network: NetworkSettings {
             permitted,
             ..Default::default()
         },
         server: Some(user),
     };
-    let host = hearth_host::Host::open(settings, probed)?;
+    let host = Host::open(settings, probed)?;
     arguments.remove(0);
-    let start = ServerStart {
-        arguments,
-        user,
-        listeners: (listener, for_functions),
-        data_dir,
-        runtimes,
-        drain: std::time::Duration::from_secs(config.drain_s.into()),
+    let orders = Orders {
+        host,
+        start: ServerStart {
+            arguments,
+            environment: hearth_host::server_environment(),
+            user,
+            drain: Duration::from_secs(config.drain_s.into()),
+        },
+        log: config.log.clone(),
     };
-    let Some(status) = process::run(host, start)? else {
+    let mut fds = vec![data_dir.lock.as_fd(), listener.as_fd()];
+    fds.extend(for_functions.as_ref().map(|listener| listener.as_fd()));
+    Ok(process::hand_over(&orders, &fds))
+}
+
+/// Serves the server until it has ended, and returns the exit status of both.
+pub(crate) fn serve() -> anyhow::Result<ExitCode> {
+    let (orders, fds) = process::take_over()?;
+    start_logging(&orders.log);
+    let Some(status) = process::run(orders.host, orders.start, fds)? else {
         return Ok(ExitCode::from(SIGNALLED + 15));
     };
     let code = match status.signal() {

@@ -1,5 +1,5 @@
-//! `hearth`: two processes from one binary. Without a subcommand it is the host process ([`host`]), which does what only
-//! root can and starts the other one: `hearth serve`, the server ([`server`]).
+//! `hearth`: two processes from one binary. Without a subcommand it prepares and becomes the host process, `hearth host`
+//! ([`host`]), which does what only root can and starts the other one: `hearth serve`, the server ([`server`]).
 
 mod host;
 mod server;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use hearth::config::Config;
-use hearth_host::process::SERVE;
+use hearth_host::process::{HOST, SERVE};
 
 /// A request makes dozens of short-lived allocations and often frees them on another core, which this does for less than
 /// glibc's allocator.
@@ -19,24 +19,29 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    if arguments.get(1).is_some_and(|first| first == SERVE) {
-        arguments.remove(1);
-        return server::main(&arguments);
+    match arguments.get(1).and_then(|first| first.to_str()) {
+        Some(SERVE) => {
+            arguments.remove(1);
+            return server::main(&arguments);
+        }
+        Some(HOST) => return host::serve().unwrap_or_else(|error| fail(&format!("{error:#}"))),
+        _ => {}
     }
     let config = Config::parse_from(&arguments);
     if let Err(error) = config.check() {
         return fail(&error.to_string());
     }
-    start_logging(&config);
-    match host::main(&config, arguments) {
-        Ok(code) => code,
+    start_logging(&config.log);
+    match host::prepare(&config, arguments) {
+        Ok(error) => fail(&error.to_string()),
         Err(error) => fail(&format!("{error:#}")),
     }
 }
 
-fn start_logging(config: &Config) {
+/// Logs what this filter lets through, in `tracing` syntax.
+fn start_logging(filter: &str) {
     tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new(&config.log))
+        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
         .with_writer(std::io::stderr)
         .with_ansi(colours())
         .init();

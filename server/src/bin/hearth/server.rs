@@ -1,4 +1,4 @@
-//! The server, `hearth serve`: wires up its parts, serves until told to stop, drains.
+//! The server, `hearth serve`: wires up its parts, serves until stopped, drains.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -30,7 +30,7 @@ use hearth::serve::Connections;
 use hearth::store::Store;
 use hearth::uploads::Uploads;
 use hearth::{admin, network, serve, system};
-use hearth_abi::time_slice::take_short_time_slices;
+use hearth_abi::time_slice::take_short_time_slices_alone;
 use hearth_host::process::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -44,7 +44,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     };
     // The host process has checked them.
     let config = Config::parse_from(arguments);
-    start_logging(&config);
+    start_logging(&config.log);
     // Often a link to what is hidden from it soon.
     let resolvers = match config.network_resolvers() {
         Ok(named) if !named.is_empty() => named,
@@ -66,8 +66,9 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .on_thread_start(|| {
-            // Where the kernel does not let it, it works all the same.
-            let _ = take_short_time_slices();
+            // Where the kernel does not let it, it works all the same. Not for the database's threads and others, which
+            // must not get a raised priority either.
+            let _ = take_short_time_slices_alone();
         })
         .build()
     {
@@ -125,7 +126,7 @@ async fn run(
     let history = History::start(store.clone());
     let open = config.network_allow_private()?;
     let resources = Resources {
-        network: network::Node::start(resolvers, open, host.take_refusals()),
+        network: network::Node::start(resolvers, open, host.take_reports()),
         host_errors: hearth::host_error::HostErrors::default(),
         host,
         logs: engine::log_sink(&history),

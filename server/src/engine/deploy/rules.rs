@@ -1,4 +1,4 @@
-//! What a change must obey beyond the rules of its fields: this node, the other fields, the changes before it.
+//! Rules for a change beyond those of its fields: this node, the other fields, earlier changes.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A change that waited for its turn may find that the one before it deleted the function.
+    /// A change that waited may find that the one before it deleted the function.
     pub(super) fn still_there(
         &self,
         name: &str,
@@ -57,8 +57,8 @@ impl Engine {
     }
 }
 
-/// Whether two versions have the same settings but for what they may reach over the network, and both may reach something:
-/// a sandbox of the one is a sandbox of the other, then.
+/// Whether two versions differ at most in their network policies, and both have a network: then they can share
+/// sandboxes.
 pub(super) fn differ_in_network(one: &FunctionSpec, other: &FunctionSpec) -> bool {
     let with = FunctionSpec {
         network: other.network.clone(),
@@ -92,7 +92,7 @@ impl Drop for Claim {
     }
 }
 
-/// Edits of a version that is not the active one any more would undo what was deployed meanwhile.
+/// Edits of a version that is no longer active would undo later deploys.
 pub(super) fn still_edits(code: &Code, active: u32) -> Result<(), InvalidField> {
     match code {
         Code::Edits { base, .. } if *base != active => Err(InvalidField {

@@ -1,4 +1,4 @@
-//! A version on its way: its code unpacked and compiled, its deployment, and what its first boot finds.
+//! Creates a version: unpacks and compiles its code, builds its deployment, and records what its first boot finds.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Engine {
         Ok(packages.install(staged).await?)
     }
 
-    /// The new version with what its import found. Should that not be stored, the version serves all the same.
+    /// The new version with the findings of its import. If they cannot be stored, the version serves all the same.
     pub(super) async fn noted(
         &self,
         mut stored: StoredFunction,
@@ -65,7 +65,8 @@ impl Engine {
         )
     }
 
-    /// What is in service goes on as another version, which is stored: nothing is booted, and what runs is not disturbed.
+    /// The deployment in service becomes another, stored version: nothing boots, and running instances are not
+    /// disturbed.
     pub(super) async fn go_on(
         &self,
         function: &Function,
@@ -91,7 +92,7 @@ impl Engine {
     }
 
     /// Stores the threads that a version's import left running: after a restart, a restored version has no boot that
-    /// could tell.
+    /// could report them.
     pub(in crate::engine) async fn note_threads(&self, deployment: &Deployment) {
         let Some(threads) = deployment.threads() else {
             return;
@@ -107,7 +108,7 @@ impl Engine {
     }
 }
 
-/// What a client is told of a version whose template did not come up.
+/// The error for a version whose template did not come up.
 pub(super) fn refusal(failure: Arc<BootFailure>) -> EngineError {
     match &failure.cause {
         Cause::Import(error, logs) => EngineError::Import {

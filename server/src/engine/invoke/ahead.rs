@@ -1,12 +1,12 @@
-//! A streamed answer between its instance and its client: taken from the ring as it comes, whatever the client does, and
-//! kept for the client up to a bound.
+//! A streamed response between its instance and its client: read from the ring as it arrives, whatever the client does,
+//! and buffered for the client up to a limit.
 //!
 //! ```text
 //! ring ─▶ pump (a task of its own, under the deadline) ─▶ queue (bytes bounded) ─▶ body (polled when the client reads)
 //! ```
 //!
-//! So the instance is free when the function is done and what is left fits the queue. Where it does not fit, the pump
-//! stops, the ring fills, the function waits in its write, and the invocation's deadline ends all three.
+//! So the instance is free once the function is done and the rest fits the queue. If it does not fit, the pump stops,
+//! the ring fills, the function blocks on its write, and the invocation's deadline ends all three.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
@@ -19,10 +19,10 @@ use tokio::sync::Notify;
 use crate::limits::budget::{Budget, Claim};
 use crate::limits::{ANSWER_AHEAD, ANSWER_SHARE, ANSWERS_AHEAD};
 
-/// What a piece takes beside its bytes: a function may send them one by one.
+/// Overhead of a piece: a function may send single bytes.
 const PIECE: usize = 64;
 
-/// Bytes that all queues hold beyond their share.
+/// Bytes of all queues beyond their share.
 static HELD: LazyLock<Budget> = LazyLock::new(|| Budget::of(ANSWERS_AHEAD));
 
 type Piece = Result<Bytes, std::io::Error>;
@@ -30,9 +30,9 @@ type Piece = Result<Bytes, std::io::Error>;
 struct State {
     pieces: VecDeque<Piece>,
     bytes: usize,
-    /// Of them, those that count in [`HELD`].
+    /// The part of them that counts in [`HELD`].
     charged: Claim,
-    /// Nothing comes after what is there.
+    /// Nothing follows.
     ended: bool,
     /// The client is gone.
     left: bool,
@@ -40,9 +40,9 @@ struct State {
 
 struct Queue {
     state: Mutex<State>,
-    /// Woken for the client's side: a piece, or the end.
+    /// Woken for the client: a piece, or the end.
     came: Notify,
-    /// Woken for the instance's side: room, or nobody who wants it.
+    /// Woken for the instance: room, or the client has gone.
     taken: Notify,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Ahead(Arc<Queue>);
 /// The end that the client reads.
 struct Reader(Arc<Queue>);
 
-/// An empty queue: its writing end, and what it gives as a body.
+/// An empty queue: its writing end, and its reading end as a body.
 pub(super) fn queue() -> (Ahead, impl Stream<Item = Piece> + Send + use<>) {
     let queue = Arc::new(Queue {
         state: Mutex::new(State {
@@ -69,7 +69,7 @@ pub(super) fn queue() -> (Ahead, impl Stream<Item = Piece> + Send + use<>) {
     let body = stream::unfold(reader, |reader| async move {
         let piece = reader.next().await?;
         if piece.is_err() {
-            // The connection is cut without flushing: one pause lets what came before reach the client.
+            // The connection is cut without flushing: a pause lets earlier data reach the client.
             tokio::task::yield_now().await;
         }
         Some((piece, reader))
@@ -78,11 +78,11 @@ pub(super) fn queue() -> (Ahead, impl Stream<Item = Piece> + Send + use<>) {
 }
 
 impl Ahead {
-    /// Puts a piece in, if there is room for it; else gives it back.
+    /// Adds a piece if there is room for it, else returns it.
     fn offer(&self, piece: Bytes) -> Result<(), Bytes> {
         let mut state = self.0.state.lock();
         let held = state.bytes + piece.len() + PIECE;
-        // A piece is at most what a ring holds: the first always fits.
+        // A piece is at most a ring's capacity, so the first always fits.
         if held > ANSWER_SHARE && state.bytes > 0 {
             let wanted = held - ANSWER_SHARE.max(state.bytes);
             if held > ANSWER_AHEAD || state.charged.grow(wanted).is_err() {
@@ -96,7 +96,7 @@ impl Ahead {
         Ok(())
     }
 
-    /// Puts a piece in, waiting for room. False when the client is gone.
+    /// Adds a piece, waiting for room. False if the client has gone.
     pub(super) async fn put(&self, mut piece: Bytes) -> bool {
         loop {
             if self.0.state.lock().left {
@@ -117,7 +117,7 @@ impl Ahead {
         }
     }
 
-    /// The answer breaks off here.
+    /// The response breaks off here.
     pub(super) fn fail(&self, error: std::io::Error) {
         self.0.state.lock().pieces.push_back(Err(error));
     }

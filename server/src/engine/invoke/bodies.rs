@@ -1,6 +1,7 @@
-//! Bodies of HTTP requests: their first part is read before an instance is leased, since a slow client must not hold one up.
+//! Bodies of HTTP requests. Their first part is read before an instance is leased, because a slow client must not
+//! occupy one.
 //!
-//! What is read waits in memory for as long as its client takes for the rest, so that all of it together has a bound.
+//! What was read stays in memory until the client sends the rest, so the total is limited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ use crate::limits::{BODIES_AHEAD, BODY_AHEAD, BODY_SHARE};
 /// A body as it comes.
 pub(super) type Body = BoxStream<'static, Result<Bytes, std::io::Error>>;
 
-/// What is held of all bodies together.
+/// The budget of all bodies.
 #[derive(Debug, Default, Clone)]
 pub(in crate::engine) struct Bodies(Arc<State>);
 
@@ -24,7 +25,7 @@ pub(in crate::engine) struct Bodies(Arc<State>);
 struct State {
     /// Bytes, beyond each body's share.
     held: Budget,
-    /// Bodies that are being read ahead.
+    /// Bodies being read ahead.
     awaited: AtomicUsize,
 }
 
@@ -37,7 +38,7 @@ impl Default for State {
     }
 }
 
-/// One that is being read.
+/// A body being read.
 struct Awaited<'s>(&'s State);
 
 impl Drop for Awaited<'_> {
@@ -46,18 +47,18 @@ impl Drop for Awaited<'_> {
     }
 }
 
-/// What was read of a body, counted until it is dropped.
+/// The part of a body that was read, counted until it is dropped.
 pub(super) struct ReadAhead {
     pub(super) pieces: Vec<Bytes>,
-    /// What is left, if anything.
+    /// The rest, if any.
     pub(super) rest: Option<Body>,
     bytes: usize,
-    /// What is counted of it.
+    /// Its share of the budget.
     held: Claim,
 }
 
 impl Bodies {
-    /// Invocations that wait for their clients, and for no processor.
+    /// Invocations that wait for their clients rather than for a processor.
     pub(super) fn awaited(&self) -> usize {
         self.0.awaited.load(Ordering::Relaxed)
     }
@@ -65,7 +66,7 @@ impl Bodies {
     /// Reads the first part of a body.
     ///
     /// # Errors
-    /// The body broke off or came too slowly, or other bodies take all the room.
+    /// The body broke off or arrived too slowly, or other bodies use the whole budget.
     pub(super) async fn read_ahead(&self, body: Option<Body>) -> Result<ReadAhead, InvokeError> {
         let mut ahead = ReadAhead {
             pieces: Vec::new(),
@@ -112,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// A body of so many bytes, after which its client says nothing more or ends it.
+    /// A body of this many bytes, after which its client falls silent or ends it.
     fn body(bytes: usize, ends: bool) -> Option<Body> {
         let piece = Bytes::from(vec![b'x'; 64 << 10]);
         let pieces = stream::iter(0..bytes >> 16).map(move |_| Ok(piece.clone()));

@@ -1,5 +1,5 @@
-//! An exchange with one instance: it owns the lease, the deadline and the record, and writes the history whichever way
-//! the invocation ends, also when nobody waits for it any more.
+//! An exchange with one instance: owns the lease, the deadline and the record, and writes the history however the
+//! invocation ends, even if nobody waits for it any more.
 
 mod answers;
 mod ending;
@@ -30,14 +30,15 @@ pub(super) struct Exchange {
     running: Running,
     invocation: Invocation,
     instants: HostInstants,
-    /// When the handler began and ended, once the answer has begun and if the worker's stamps agree with this side's clock.
+    /// When the handler began and ended: known once the response has begun, if the worker's stamps are consistent with
+    /// this side's clock.
     handler: Option<(u64, u64)>,
-    /// Whether there was a core for either side to look for the other when the request was sent.
-    spare_core: bool,
+    /// Whether a core was free for spinning when the request was sent.
+    free_core: bool,
     deadline: tokio::time::Instant,
     timeout_ms: u32,
     recorded: bool,
-    /// What the history keeps of event and result, when it does.
+    /// The event and result to keep in the history, if any.
     captured: Option<Box<Captured>>,
 }
 
@@ -66,7 +67,7 @@ impl Exchange {
             invocation,
             instants: HostInstants::begun(monotonic_ns()),
             handler: None,
-            spare_core: false,
+            free_core: false,
             deadline: (now + Duration::from_millis(timeout_ms.into())).into(),
             timeout_ms,
             recorded: false,
@@ -100,17 +101,17 @@ impl Exchange {
         let event = self.invocation.event.clone();
         self.invocation.record.request_bytes = event.len() as u64;
         let id = self.invocation.record.id.0;
-        // What the handler is told is the host's own deadline.
+        // The handler gets the host's own deadline.
         let deadline_us = self
             .invocation
             .at(self.deadline.into_std())
             .as_microsecond();
-        self.spare_core = self.running.has_spare_core();
+        self.free_core = self.running.has_free_core();
         let head = RequestHead::new(
             deadline_us.cast_unsigned(),
             trigger_code(self.invocation.record.trigger),
         )
-        .with_spare_core(self.spare_core)
+        .with_free_core(self.free_core)
         .encode(self.invocation.traceparent.as_deref());
         let deadline = self.deadline;
         let channel = &mut self.lease()?.channel;
@@ -127,8 +128,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Streams the HTTP body after the event. It comes within the invocation's time like everything else: the handler is
-    /// called when it is whole, with what is left.
+    /// Streams the HTTP body after the event. It counts towards the invocation's time: the handler is called once it is
+    /// complete, with the time that is left.
     async fn send_body(&mut self, mut body: ReadAhead) -> Result<(), InvokeError> {
         self.instants.sent = None;
         let mut rest = body.rest.take().unwrap_or_else(|| stream::empty().boxed());
@@ -178,7 +179,7 @@ impl Exchange {
         if tokio::time::Instant::now() >= self.deadline {
             return Err(self.timed_out()?);
         }
-        let (id, deadline, busy) = (self.invocation.record.id.0, self.deadline, self.spare_core);
+        let (id, deadline, busy) = (self.invocation.record.id.0, self.deadline, self.free_core);
         let channel = &mut self.lease()?.channel;
         let received = tokio::time::timeout_at(deadline, channel.recv(&id, payload, busy)).await;
         let received = self.settle(received).await?;

@@ -59,14 +59,14 @@ impl Invocation {
         }
     }
 
-    /// With the raw HTTP body; [`Trigger::Http`] only.
+    /// Adds the raw HTTP body; [`Trigger::Http`] only.
     #[must_use]
     pub fn with_body(mut self, body: Body) -> Self {
         self.body = Some(body);
         self
     }
 
-    /// With the W3C `traceparent` of the request, already checked.
+    /// Adds the request's W3C `traceparent`, already checked.
     #[must_use]
     pub fn with_traceparent(mut self, traceparent: Option<&str>) -> Self {
         self.traceparent = traceparent.map(str::to_owned);

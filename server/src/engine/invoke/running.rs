@@ -26,13 +26,15 @@ impl Running {
     /// Whether there is a core for each running invocation's instance and one for its thread here, and no other work of
     /// the host waits: then nobody waits for the side that looks before it sleeps. An invocation whose body is still coming
     /// needs neither.
-    pub(super) fn has_spare_core(&self) -> bool {
+    pub(super) fn has_free_core(&self) -> bool {
         let inner = &self.0.inner;
+        let contended = inner.pressure.is_high();
+        inner.threads.note(contended);
         let running = inner.resources.traffic.running();
         let at_work = running.saturating_sub(inner.bodies.awaited() as u64);
         !inner.resources.busy_poll.is_zero()
             && at_work * 2 <= u64::from(inner.resources.cores)
-            && !inner.pressure.is_high()
+            && !contended
     }
 
     /// A worker's stamps contradicted this side's clock.

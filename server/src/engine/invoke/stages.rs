@@ -22,7 +22,7 @@ use hearth_abi::Stamps;
 pub(super) struct HostInstants {
     /// Before the request's first byte was written: no worker can have taken it sooner.
     pub begun: u64,
-    /// Before the bell was rung for its last byte; none until it is written whole.
+    /// Before the bell rang for its last byte; none until it is written whole.
     pub sent: Option<u64>,
     /// When the answer's first frame was read, if it was.
     pub answered: Option<u64>,

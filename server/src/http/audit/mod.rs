@@ -121,7 +121,7 @@ impl Audit {
         self.shared.pending.lock().even_if_refused = true;
     }
 
-    /// What is to be written, now that the answer is known.
+    /// The record, complete now that the response is known.
     fn finish(&self, action: &'static str, route: Route, response: &Response) -> Option<NewAudit> {
         let mut pending = std::mem::take(&mut *self.shared.pending.lock());
         let status = response.status();

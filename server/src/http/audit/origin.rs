@@ -29,7 +29,7 @@ impl Default for Origin {
 }
 
 impl Origin {
-    /// Of a request.
+    /// The origin of a request.
     pub fn of(request: &Request) -> Self {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let text = |name| {

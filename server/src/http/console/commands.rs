@@ -15,7 +15,7 @@ const SINGLE: [&str; 4] = ["main.py", "main.js", "main.mjs", "main.cjs"];
 /// How a command proves who it is.
 pub const TOKEN: &str = "-H \"Authorization: Bearer $HEARTH_TOKEN\"";
 
-/// Of the code page.
+/// The command of the code page.
 pub fn code(
     headers: &HeaderMap,
     function: &FunctionView,
@@ -36,7 +36,7 @@ pub fn code(
     ]
 }
 
-/// What an upload that replaces a version with these files has to be: an upload of one file leaves nothing else.
+/// The file name in the command that replaces a version with these files: uploading a single file removes all others.
 fn uploaded(files: &FileList) -> &str {
     match files.entries.as_slice() {
         [only] if files.left_out == 0 && SINGLE.contains(&only.path.as_str()) => &only.path,
@@ -44,7 +44,7 @@ fn uploaded(files: &FileList) -> &str {
     }
 }
 
-/// Of the versions page.
+/// The command of the versions page.
 pub fn versions(headers: &HeaderMap, function: &FunctionView) -> Vec<Command> {
     let api = api(headers, function);
     vec![
@@ -63,7 +63,7 @@ pub fn versions(headers: &HeaderMap, function: &FunctionView) -> Vec<Command> {
     ]
 }
 
-/// Of the settings page; scripts put the changed fields in.
+/// The command of the settings page; scripts insert the changed fields.
 pub fn settings(headers: &HeaderMap, function: &FunctionView) -> Vec<Command> {
     let api = api(headers, function);
     vec![

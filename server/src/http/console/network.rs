@@ -1,17 +1,20 @@
-//! `/functions/{name}/network`: traffic, and what was refused, with one click to allow it.
+//! `/functions/{name}/network`: traffic and refused destinations, which one click allows.
+
+use std::net::IpAddr;
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use hearth_web::format;
-use hearth_web::pages::{DestinationRow, NetworkPage};
+use hearth_web::pages::{DestinationRow, Moment, NetworkPage, ReachedRow};
 use hearth_web::respond;
+use jiff::Timestamp;
 
 use crate::http::App;
 use crate::http::problem::Problem;
 use crate::model::{FunctionView, InvalidField, Protocol, Right, Rule};
-use crate::network::{DestinationView, Outcome};
+use crate::network::{DestinationView, Outcome, ReachedView};
 
 use super::form::Submitted;
 use super::function::{FunctionNotice, notice};
@@ -43,22 +46,48 @@ pub async fn page(
             ("Received", format::bytes(totals.bytes_in)),
             ("Connections", format::count(totals.connections)),
             ("Refused packets", format::count(totals.refused_packets)),
-            ("Names asked for", format::count(totals.names_asked)),
+            ("Names looked up", format::count(totals.names_asked)),
             ("Names refused", format::count(totals.names_refused)),
         ],
+        reached: seen.reached.iter().map(reached).collect(),
         destinations: seen.destinations.iter().map(row).collect(),
         suggested: seen.suggested_allow,
     };
     Ok(respond::page(StatusCode::OK, &page))
 }
 
+/// The name of a destination and its address, or the address alone.
+fn place(name: Option<&str>, address: Option<IpAddr>) -> (String, String) {
+    let address = address.map(|address| address.to_string());
+    let address = address.unwrap_or_default();
+    match name {
+        Some(name) => (name.to_owned(), address),
+        None => (address, String::new()),
+    }
+}
+
+fn moment(at: Timestamp) -> Moment {
+    Moment {
+        at,
+        now: Timestamp::now(),
+    }
+}
+
+fn reached(seen: &ReachedView) -> ReachedRow {
+    let (place, address) = place(seen.name.as_deref(), Some(seen.address));
+    ReachedRow {
+        place,
+        address,
+        port: format!("{}/{}", seen.port, Protocol::as_str(seen.protocol)),
+        connections: format::count(seen.connections),
+        sent: format::bytes(seen.bytes_out),
+        received: format::bytes(seen.bytes_in),
+        last: moment(seen.last_seen),
+    }
+}
+
 fn row(seen: &DestinationView) -> DestinationRow {
-    let address = seen.address.map(|address| address.to_string());
-    let place = seen.name.as_deref().map(str::to_owned);
-    let (place, address) = match place {
-        Some(name) => (name, address.unwrap_or_default()),
-        None => (address.unwrap_or_default(), String::new()),
-    };
+    let (place, address) = place(seen.name.as_deref(), seen.address);
     DestinationRow {
         place,
         address,
@@ -73,8 +102,7 @@ fn row(seen: &DestinationView) -> DestinationRow {
             Outcome::DryRun => "allowed by the dry run",
         },
         count: format::count(seen.count),
-        last: format::absolute(seen.last_seen),
-        last_machine: format::machine(seen.last_seen),
+        last: moment(seen.last_seen),
         rule: seen.rule.clone().unwrap_or_default(),
     }
 }

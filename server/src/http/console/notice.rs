@@ -10,7 +10,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Key of the notice; empty if there is none.
+    /// Key of the notice; empty for none.
     pub fn key(&self) -> &str {
         &self.notice
     }

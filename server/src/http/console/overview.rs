@@ -120,8 +120,8 @@ fn host(app: &App, sample: &Sample, values: &mut Values) {
     part(values, "memory", used, host.memory_total);
     let used = host.disk_total.saturating_sub(host.disk_available);
     part(values, "disk", used, host.disk_total);
-    let held = app.engine.held();
-    part(values, "kept", held.used, held.budget);
+    let kept = app.engine.memory_status();
+    part(values, "kept", kept.used, kept.budget);
     let [one, five, fifteen] = host.load;
     values.set("load", format!("{one:.2}, {five:.2}, {fifteen:.2}"));
     values.set("resident", format::bytes(host.resident));

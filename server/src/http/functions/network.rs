@@ -9,10 +9,10 @@ use crate::http::auth::{Allowed, Read};
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 
-/// Get what a function reached over the network, and what was refused.
+/// Get a function's outbound traffic and refused destinations.
 ///
-/// Since the server started. `PATCH /api/v1/functions/{name}` with `{"network": {"allow": […]}}` allows what was refused;
-/// `suggested_allow` is what to write there after a dry run.
+/// Counted since the server started. Allow a refused destination with `PATCH /api/v1/functions/{name}` and
+/// `{"network": {"allow": […]}}`. After a dry run, `suggested_allow` is the list to put there.
 #[utoipa::path(
     get,
     path = "/api/v1/functions/{name}/network",

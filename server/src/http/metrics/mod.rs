@@ -36,11 +36,11 @@ pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Respons
     let snapshot = Snapshot {
         functions: app.engine.list(),
         totals: app.history.totals(),
-        held: app.engine.held(),
+        memory_status: app.engine.memory_status(),
         prewarmed_sandboxes: app.engine.prewarmed().ready(),
         prewarmed_sandboxes_used: app.engine.prewarmed().used(),
         refused_stamps: app.engine.refused_stamps(),
-        network: app.engine.network_totals(),
+        network: app.engine.network_traffic(),
         process: process::read(),
         uptime: app.started.elapsed(),
     };

@@ -1,16 +1,16 @@
 //! Metrics of functions' networks.
 
 use std::fmt::Error;
-use std::sync::Arc;
 
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use crate::network::NetworkTotals;
+use crate::engine::NetworkTraffic;
+use crate::network::{Labelled, NetworkTotals};
 
 /// Writes those of every function.
 pub(super) fn encode(
-    functions: &[(Arc<str>, NetworkTotals)],
+    functions: &[NetworkTraffic],
     encoder: &mut DescriptorEncoder<'_>,
 ) -> Result<(), Error> {
     let mut bytes = encoder.encode_descriptor(
@@ -19,9 +19,9 @@ pub(super) fn encode(
         None,
         MetricType::Counter,
     )?;
-    for (function, totals) in functions {
-        for (direction, count) in [("in", totals.bytes_in), ("out", totals.bytes_out)] {
-            let labels = [("function", &**function), ("direction", direction)];
+    for of in functions {
+        for (direction, count) in [("in", of.totals.bytes_in), ("out", of.totals.bytes_out)] {
+            let labels = [("function", &*of.function), ("direction", direction)];
             bytes
                 .encode_family(&labels)?
                 .encode_counter::<NoLabelSet, _, u64>(&count, None)?;
@@ -52,10 +52,63 @@ pub(super) fn encode(
     ];
     for (name, help, read) in counters {
         let mut counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (function, totals) in functions {
+        for of in functions {
             counter
-                .encode_family(&[("function", &**function)])?
-                .encode_counter::<NoLabelSet, _, u64>(&read(totals), None)?;
+                .encode_family(&[("function", &*of.function)])?
+                .encode_counter::<NoLabelSet, _, u64>(&read(&of.totals), None)?;
+        }
+    }
+    encode_destinations(functions, encoder)
+}
+
+/// The same by destination: the first few of each function, and "other".
+fn encode_destinations(
+    functions: &[NetworkTraffic],
+    encoder: &mut DescriptorEncoder<'_>,
+) -> Result<(), Error> {
+    let all = || {
+        functions.iter().flat_map(|of| {
+            let labelled = of.by_destination.iter();
+            labelled.map(|(destination, seen)| (&*of.function, &**destination, seen))
+        })
+    };
+    let mut bytes = encoder.encode_descriptor(
+        "hearth_network_destination_bytes",
+        "Bytes of connections that are over, by function, destination and direction",
+        None,
+        MetricType::Counter,
+    )?;
+    for (function, destination, seen) in all() {
+        for (direction, count) in [("in", seen.bytes_in), ("out", seen.bytes_out)] {
+            let labels = [
+                ("function", function),
+                ("destination", destination),
+                ("direction", direction),
+            ];
+            bytes
+                .encode_family(&labels)?
+                .encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+        }
+    }
+    type Read = fn(&Labelled) -> u64;
+    let counters: [(&str, &str, Read); 2] = [
+        (
+            "hearth_network_destination_connections",
+            "Connections and UDP exchanges that functions have begun, by destination",
+            |seen| seen.connections,
+        ),
+        (
+            "hearth_network_destination_refused",
+            "Packets and names of functions that were refused and told of, by destination",
+            |seen| seen.refused,
+        ),
+    ];
+    for (name, help, read) in counters {
+        let mut counter = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (function, destination, seen) in all() {
+            counter
+                .encode_family(&[("function", function), ("destination", destination)])?
+                .encode_counter::<NoLabelSet, _, u64>(&read(seen), None)?;
         }
     }
     Ok(())

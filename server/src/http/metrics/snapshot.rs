@@ -1,7 +1,6 @@
 //! The metrics of one scrape and their names.
 
 use std::fmt::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -11,10 +10,10 @@ use prometheus_client::metrics::MetricType;
 use super::histogram;
 use super::network;
 use super::process::Process;
+use crate::engine::NetworkTraffic;
 use crate::history::Totals;
 use crate::http::answer::start_kind;
 use crate::model::{FunctionState, FunctionView, ImageView, StartKind, Status};
-use crate::network::NetworkTotals;
 use crate::scheduler::MemoryStatus;
 
 /// The order of [`Totals::by_start`].
@@ -30,7 +29,7 @@ const KINDS: [StartKind; 4] = [
 pub(super) struct Snapshot {
     pub functions: Vec<FunctionView>,
     pub totals: Vec<Totals>,
-    pub held: MemoryStatus,
+    pub memory_status: MemoryStatus,
     /// Pre-warmed sandboxes that are ready.
     pub prewarmed_sandboxes: usize,
     /// How many of them restores have taken.
@@ -38,7 +37,7 @@ pub(super) struct Snapshot {
     /// Answers whose worker's stamps contradicted the server's clock.
     pub refused_stamps: u64,
     /// Traffic of functions that had any.
-    pub network: Vec<(Arc<str>, NetworkTotals)>,
+    pub network: Vec<NetworkTraffic>,
     pub process: Process,
     pub uptime: Duration,
 }
@@ -127,12 +126,12 @@ impl Snapshot {
             (
                 "hearth_kept_memory_bytes",
                 "Memory of templates, instances and images",
-                self.held.used,
+                self.memory_status.used,
             ),
             (
                 "hearth_memory_budget_bytes",
                 "Budget for the memory of templates, instances and images",
-                self.held.budget,
+                self.memory_status.budget,
             ),
         ] {
             encoder
@@ -274,18 +273,27 @@ fn status_name(status: Status) -> &'static str {
 mod tests {
     use super::*;
     use crate::history::LiveHistogram;
+    use crate::network::{Labelled, NetworkTotals};
 
     #[test]
     fn the_text_is_open_metrics() {
         let snapshot = Snapshot {
-            network: vec![(
-                "hello".into(),
-                NetworkTotals {
+            network: vec![NetworkTraffic {
+                function: "hello".into(),
+                totals: NetworkTotals {
                     bytes_out: 7,
                     names_refused: 3,
                     ..NetworkTotals::default()
                 },
-            )],
+                by_destination: vec![(
+                    "api.example.com:443".into(),
+                    Labelled {
+                        bytes_in: 9,
+                        refused: 4,
+                        ..Labelled::default()
+                    },
+                )],
+            }],
             functions: Vec::new(),
             totals: vec![Totals {
                 function: "hello".into(),
@@ -298,7 +306,7 @@ mod tests {
                     buckets: vec![(90, 1), (100, 1), (101, 1), (2_000_000_000, 1)],
                 },
             }],
-            held: MemoryStatus { used: 5, budget: 9 },
+            memory_status: MemoryStatus { used: 5, budget: 9 },
             prewarmed_sandboxes: 1,
             prewarmed_sandboxes_used: 2,
             refused_stamps: 1,
@@ -319,6 +327,8 @@ mod tests {
             "hearth_memory_budget_bytes 9",
             "hearth_network_bytes_total{function=\"hello\",direction=\"out\"} 7",
             "hearth_network_refused_names_total{function=\"hello\"} 3",
+            "hearth_network_destination_bytes_total{function=\"hello\",destination=\"api.example.com:443\",direction=\"in\"} 9",
+            "hearth_network_destination_refused_total{function=\"hello\",destination=\"api.example.com:443\"} 4",
             "process_open_fds 0",
             "hearth_uptime_seconds 7.0",
         ] {

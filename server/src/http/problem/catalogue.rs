@@ -44,11 +44,11 @@ catalogue! {
     InvalidMultipart = "invalid_multipart", BAD_REQUEST, "The multipart body is malformed";
     /// The body broke off.
     BadRequestBody = "bad_request_body", BAD_REQUEST, "The body could not be read";
-    /// Not exactly one `Host`, or one that names no host.
+    /// No `Host`, several, or an invalid one.
     InvalidHost = "invalid_host", BAD_REQUEST, "The request must name exactly one host";
     /// A host that this server does not answer to.
     MisdirectedRequest = "misdirected_request", MISDIRECTED_REQUEST, "The request is for another host";
-    /// No token, or one that is not known.
+    /// No token, or an unknown one.
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is required";
     /// The token or user lacks the right, or the function is outside the token's scope.
     Forbidden = "forbidden", FORBIDDEN, "Permission denied";
@@ -64,11 +64,11 @@ catalogue! {
     TokenInUse = "token_in_use", CONFLICT, "The token is in use";
     /// No admin would remain.
     LastAdmin = "last_admin", CONFLICT, "The last admin must stay";
-    /// `If-Match` names another state than the present one; nothing was changed.
+    /// `If-Match` does not match the current state; nothing was changed.
     PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "Changed in the meantime";
     /// A body over its limit.
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
-    /// A body of a type that the address does not take.
+    /// The address does not accept this type of body.
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type";
     /// A field breaks its rule; nothing was changed.
     InvalidField = "invalid_field", UNPROCESSABLE_ENTITY, "A field is not valid";
@@ -76,11 +76,11 @@ catalogue! {
     InvalidPackage = "invalid_package", UNPROCESSABLE_ENTITY, "The code cannot be unpacked";
     /// The code does not import; nothing was changed.
     ImportFailed = "import_failed", UNPROCESSABLE_ENTITY, "The code does not import";
-    /// All instances busy and the queue full; or too many passwords to check.
+    /// All instances are busy and the queue is full, or too many passwords are being checked.
     TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
     /// A bug or a broken disk; the log has the details.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
-    /// The handler raised, or answered what cannot be sent.
+    /// The handler raised an error or returned something that cannot be sent.
     FunctionError = "function_error", BAD_GATEWAY, "The function failed";
     /// The function's process died.
     FunctionCrashed = "function_crashed", BAD_GATEWAY, "The function crashed";
@@ -90,13 +90,13 @@ catalogue! {
     ResultTooLarge = "result_too_large", BAD_GATEWAY, "The function's result is too large";
     /// The template cannot be booted.
     FunctionUnavailable = "function_unavailable", SERVICE_UNAVAILABLE, "The function cannot be started";
-    /// The host had no descriptor, process, memory, cgroup or disk space to give; nothing is wrong with the function.
+    /// The host is out of descriptors, processes, memory, cgroups or disk space; the function is not at fault.
     HostExhausted = "host_exhausted", SERVICE_UNAVAILABLE, "The host is out of resources";
-    /// Draining.
+    /// The server is draining.
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "The server is shutting down";
-    /// All connections are taken; said without a look at the request.
+    /// All connections are in use; the request was not read.
     TooManyConnections = "too_many_connections", SERVICE_UNAVAILABLE, "Too many connections";
-    /// Other uploads take all the room there is for them.
+    /// Other uploads use all the space for uploads.
     TooManyUploads = "too_many_uploads", SERVICE_UNAVAILABLE, "Too many concurrent uploads";
     /// Not able to serve yet.
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";

@@ -10,7 +10,7 @@ use super::sieve::{Decoder, NotBase64};
 
 /// Longest code upload: bounds the disk one request can take.
 pub const MAX_CODE_BYTES: usize = 256 << 20;
-/// Longest source text: it is held in memory. Source that people wrote is far shorter; data belong into a zip.
+/// Longest source text: it is held in memory. Hand-written source is far shorter; data belong in a zip.
 pub const MAX_SOURCE_BYTES: usize = 8 << 20;
 
 const RULE: &str = "{\"inline\": \"…\"} or {\"zip_base64\": \"…\"}, or an uploaded file";

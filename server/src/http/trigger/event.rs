@@ -115,7 +115,8 @@ pub(in crate::http) fn build(
     Ok(serde_json::to_vec(&event)?.into())
 }
 
-/// `name=value`, one a cookie, from all `Cookie` headers.
+/// `name=value` of each cookie in all `Cookie` headers. Split and not parsed: like Lambda, this passes on what the cookie crate
+/// would refuse.
 fn cookies(headers: &HeaderMap) -> Vec<String> {
     headers
         .get_all(header::COOKIE)

@@ -23,7 +23,7 @@ pub const IMPORT_DEADLINE: Duration = Duration::from_secs(20);
 /// Why a template did not come up.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
-    /// The host could not give what it takes. Nothing is wrong with the function.
+    /// The host lacks resources. Nothing is wrong with the function.
     #[error(transparent)]
     Host(#[from] HostError),
     /// The image could not be restored.
@@ -34,13 +34,13 @@ pub enum BootError {
     Import {
         /// The exception.
         error: FunctionError,
-        /// What the import printed.
+        /// The import's output.
         logs: Vec<LogLine>,
     },
 }
 
 impl From<SandboxError> for BootError {
-    /// Everything in a sandbox is the host's to give, but for what is in an image.
+    /// Everything in a sandbox is the host's responsibility, except for what is in an image.
     fn from(error: SandboxError) -> Self {
         if error.is_of_restore() {
             Self::Restore(error)
@@ -71,20 +71,19 @@ pub struct TemplateConfig {
     pub version: u32,
     /// MiB.
     pub memory_mb: u32,
-    /// How a request's body stands in the event.
+    /// How the event carries a request's body.
     pub body: BodyForm,
-    /// For how long an instance looks for its next request before it sleeps. Stands in each channel's header, not in
-    /// this message.
+    /// Spin time of an instance before it sleeps. Part of each channel's header, not of this message.
     #[serde(skip)]
     pub busy_poll: Duration,
 }
 
-/// All of the message.
+/// The whole message.
 #[derive(serde::Serialize)]
 struct Configuration<'a> {
     #[serde(flatten)]
     config: &'a TemplateConfig,
-    /// Whether it is booted for an image to be made of it.
+    /// Whether it is booted to create an image.
     image: bool,
 }
 
@@ -96,21 +95,21 @@ fn failure(error_type: &str, error_message: String) -> FunctionError {
     }
 }
 
-/// What an import left behind besides the template.
+/// The outcome of an import besides the template.
 #[derive(Debug)]
 pub struct Imported {
-    /// What it printed.
+    /// Its output.
     pub lines: Vec<LogLine>,
-    /// What its author should know of it.
+    /// Findings that its author should know.
     pub notes: Vec<Note>,
 }
 
 impl Template {
-    /// Makes the sandbox, boots the runtime in it and waits for the import. Returns what came of the import, too.
-    /// `way_out` is what `spec.network` was made of.
+    /// Creates the sandbox, boots the runtime in it and waits for the import. Returns the outcome of the import, too.
+    /// `way_out` is what `spec.network` was made from.
     ///
     /// # Errors
-    /// [`BootError::Import`] carries the traceback and what was printed.
+    /// [`BootError::Import`] carries the traceback and the output.
     pub async fn boot(
         host: &Host,
         spec: SandboxSpec,
@@ -127,7 +126,7 @@ impl Template {
         let configuration = Configuration { config, image };
         let text = serde_json::to_vec(&configuration).map_err(std::io::Error::other)?;
         logs.begin(None);
-        // An interpreter that has ended already (its own variables can make it) takes no configuration: that is a failed
+        // An interpreter that has already ended (its own variables can cause that) reads no configuration: a failed
         // import like any other.
         let heard = match send(&control, &text, &[]).await {
             Ok(()) => tokio::time::timeout(IMPORT_DEADLINE, next_message(&control)).await,
@@ -209,7 +208,7 @@ impl Template {
         sink: &Logs,
         way_out: Option<&WayOut>,
     ) -> Result<Arc<Self>, BootError> {
-        // The restore is asked for first, and what its first instance needs is made meanwhile.
+        // The restore is requested first; its first instance is prepared meanwhile.
         let (sandbox, descriptors) = tokio::join!(host.create(spec), async {
             InstanceDescriptors::new(busy_poll, function, sink)
         });
@@ -225,7 +224,7 @@ impl Template {
             StartKind::Restore,
             None,
         );
-        // Should it have failed, the first start will say why.
+        // If it failed, the first start reports why.
         *template.descriptors.lock() = descriptors.ok();
         template.prepare(function, sink, Duration::ZERO);
         Ok(template)
@@ -238,7 +237,7 @@ fn attach(sandbox: &mut Sandbox, way_out: Option<&WayOut>) -> Option<Attached> {
     Some(way_out?.attach(outbound))
 }
 
-/// Takes the server's ends of the template's descriptors. The log is read as long as the pipes are open in any process.
+/// Takes the server's ends of the template's descriptors. The log is read as long as any process has the pipes open.
 fn connect(
     sandbox: &mut Sandbox,
     function: &FunctionKey,

@@ -80,7 +80,7 @@ pub struct NetworkPolicy {
     pub limits: Limits,
 }
 
-/// Limits of one sandbox, kept by the kernel; 0 is none.
+/// Limits of one sandbox, enforced by the kernel; 0 means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at one time.
@@ -117,7 +117,7 @@ impl NetworkPolicy {
     /// A policy of these entries. Those that are there twice count once.
     ///
     /// # Errors
-    /// The first entry that is none.
+    /// The first invalid entry.
     pub fn parse<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidRule> {
         let mut rules: Vec<Rule> = Vec::new();
         for (index, text) in entries.into_iter().enumerate() {
@@ -219,7 +219,7 @@ impl NetworkPolicy {
                 .any(|name| self.of_name(name).any(|(ports, of)| covers(ports, of)))
     }
 
-    /// In one line, for people: "internet", "api.example.com, 198.51.100.0/24:5432; dry run".
+    /// In one line, for users: "internet", "api.example.com, 198.51.100.0/24:5432; dry run".
     pub fn in_words(&self) -> String {
         let rules: Vec<String> = self.rules.iter().map(ToString::to_string).collect();
         let mut words = match rules.is_empty() {

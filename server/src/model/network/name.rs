@@ -43,7 +43,7 @@ impl NamePattern {
         }
         // A wildcard takes as much room as the shortest label that it can stand for.
         let sample = name.replace(WILDCARD, "a");
-        // One dot at the end was taken off; another one is none.
+        // One trailing dot was removed; a second one is invalid.
         if last.is_empty()
             || normal_host_name(&sample).is_none()
             || name.split('.').any(has_wrong_hyphen)

@@ -27,7 +27,7 @@ pub enum Rule {
         target: Target,
         /// At which ports.
         ports: Ports,
-        /// By which protocol.
+        /// The protocol.
         protocol: Protocol,
     },
 }

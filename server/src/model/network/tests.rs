@@ -53,8 +53,8 @@ fn entries_are_written_in_one_way() {
 }
 
 #[test]
-fn a_wrong_entry_is_told_what_would_be_right() {
-    for (text, told) in [
+fn a_wrong_entry_gets_the_right_syntax() {
+    for (text, expected) in [
         ("", "must not be empty"),
         ("  ", "must not be empty"),
         ("none", "an empty list allows nothing"),
@@ -97,7 +97,11 @@ fn a_wrong_entry_is_told_what_would_be_right() {
         ("localhost", "own loopback"),
         ("db.localhost:1", "own loopback"),
     ] {
-        assert!(refusal(text).contains(told), "{text}: {}", refusal(text));
+        assert!(
+            refusal(text).contains(expected),
+            "{text}: {}",
+            refusal(text)
+        );
     }
     assert!(refusal(&"a.".repeat(200)).contains("at most"));
 }
@@ -163,8 +167,8 @@ fn special_ranges_need_the_administrator() {
         "::",
         "5f00::/16",
     ] {
-        let told = refused(text, &[]).unwrap_or_else(|| panic!("{text} was allowed"));
-        assert!(told.contains("HEARTH_NETWORK_ALLOW_PRIVATE"), "{told}");
+        let reason = refused(text, &[]).unwrap_or_else(|| panic!("{text} was allowed"));
+        assert!(reason.contains("HEARTH_NETWORK_ALLOW_PRIVATE"), "{reason}");
     }
     for text in [
         "198.51.100.0/24",

@@ -1,4 +1,4 @@
-//! What a DNS server answers: believed only as far as it belongs to the question.
+//! Reads a DNS server's answer, and trusts only what belongs to the query.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use hickory_proto::rr::{DNSClass, Name, RData};
 
 use super::question::{Kind, counts_fit};
 
-/// Longest chain of aliases that is followed.
+/// Longest chain of aliases to follow.
 const CHAIN_MAX: usize = 16;
-/// Most addresses that are taken from an answer: each is allowed in the kernel.
+/// Most addresses to take from an answer: each is allowed in the kernel.
 const ADDRESSES_MAX: usize = 32;
 
-/// What was asked of a server.
+/// The query that was sent.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// Number of the message.
+    /// Id of the message.
     pub id: u16,
     /// The name.
     pub name: Name,
@@ -24,27 +24,27 @@ pub struct Asked {
     pub kind: Kind,
 }
 
-/// What the server said.
+/// The server's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The name's addresses, perhaps none of this kind, and for how long that is so.
+    /// The name's addresses, perhaps none of this kind, and their TTL.
     Addresses(Vec<IpAddr>, Duration),
-    /// There is no such name.
+    /// The name does not exist.
     NoSuchName,
-    /// It was too long for UDP.
+    /// The answer was truncated.
     Truncated,
-    /// The server did not find out.
+    /// The server failed to resolve it.
     Failed,
 }
 
-/// It is none, or the answer to another question.
+/// Not an answer, or the answer to another query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotTheAnswer;
 
-/// Reads an answer to what was asked. Only addresses of the name, or of what it is an alias of, are taken from it.
+/// Reads the answer to a query. Takes only addresses of the name or of its aliases.
 ///
 /// # Errors
-/// [`NotTheAnswer`]: wait for another one.
+/// [`NotTheAnswer`]: wait for another message.
 pub fn read(bytes: &[u8], asked: &Asked) -> Result<Answer, NotTheAnswer> {
     if !counts_fit(bytes, true) {
         return Err(NotTheAnswer);
@@ -73,7 +73,7 @@ pub fn read(bytes: &[u8], asked: &Asked) -> Result<Answer, NotTheAnswer> {
 
 fn addresses(message: &Message, asked: &Asked) -> Answer {
     let mut name = &asked.name;
-    // Longer than any time that is used.
+    // Larger than any TTL.
     let mut ttl = u32::MAX;
     for _ in 0..CHAIN_MAX {
         let of_name = || {
@@ -102,7 +102,7 @@ fn addresses(message: &Message, asked: &Asked) -> Answer {
             _ => None,
         });
         let Some((target, of_alias)) = alias else {
-            // The name has no address of this kind; that stands for as long as nothing else is known.
+            // The name has no address of this kind. That is not cached: nothing says for how long it holds.
             return Answer::Addresses(Vec::new(), Duration::ZERO);
         };
         ttl = ttl.min(seconds(of_alias));
@@ -111,7 +111,7 @@ fn addresses(message: &Message, asked: &Asked) -> Answer {
     Answer::Failed
 }
 
-/// A time with its highest bit set is none (RFC 2181, section 8).
+/// A TTL with its highest bit set counts as 0 (RFC 2181, section 8).
 fn seconds(ttl: u32) -> u32 {
     if ttl > u32::MAX >> 1 { 0 } else { ttl }
 }

@@ -1,4 +1,4 @@
-//! One question from beginning to end.
+//! Answers one query, from reading it to its reply.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -14,30 +14,28 @@ use super::question::{Kind, Question};
 use super::rate::Bucket;
 use super::upstream::Upstream;
 
-/// Questions of one sandbox under way.
+/// Concurrent queries of one sandbox.
 const IN_FLIGHT_MAX: usize = 32;
-/// Questions a second, and at once, that a sandbox may have answered.
+/// Queries per second, and in a burst, that a sandbox may send.
 const QUESTIONS: (u32, u32) = (200, 400);
-/// Questions a second, and at once, that go on to a DNS server. Each carries some 200 bytes of the function's choice to
-/// whoever runs the name's servers: that is the width of a tunnel through an allowed wildcard.
+/// Queries per second, and in a burst, that are forwarded to a DNS server. Each carries some 200 bytes of the
+/// function's choice to whoever runs the name servers: this bounds a tunnel through an allowed wildcard.
 const UPSTREAM: (u32, u32) = (20, 100);
-/// Longest time that an answer stands: an address is not reachable for much longer than its name leads there.
+/// Longest TTL that is respected: an address stays reachable for little longer than its name resolves to it.
 const TTL_MAX: Duration = Duration::from_secs(300);
-/// For how long the addresses of `localhost` are told; they never change.
+/// TTL of `localhost`, which never changes.
 const LOCALHOST_TTL: Duration = Duration::from_secs(3600);
 
-/// What a sandbox's policy says of names.
+/// A sandbox's policy on names.
 pub trait Names: Send + Sync + 'static {
-    /// Another one for each policy: what was told before is forgotten.
-    fn generation(&self) -> u64;
-
     /// Whether the function may ask for this name. Notes what it asked for.
     fn may_ask(&self, name: &str) -> impl Future<Output = bool> + Send;
 
-    /// Too much was asked.
+    /// Records that the rate limit was exceeded.
     fn limited(&self, name: &str);
 
-    /// Allows connections to the addresses of a name, for at least this long. Returns those that may be told.
+    /// Allows connections to a name's addresses for at least this long. Returns the addresses that may be given to the
+    /// function.
     fn admit(
         &self,
         name: &str,
@@ -46,7 +44,7 @@ pub trait Names: Send + Sync + 'static {
     ) -> impl Future<Output = Vec<IpAddr>> + Send;
 }
 
-/// Answers the questions of one sandbox.
+/// Answers the queries of one sandbox.
 pub struct Asker<N> {
     names: Arc<N>,
     upstream: Arc<Upstream>,
@@ -57,7 +55,7 @@ pub struct Asker<N> {
 }
 
 impl<N: Names> Asker<N> {
-    /// One that asks these servers.
+    /// Creates one that asks these servers.
     pub fn new(names: Arc<N>, upstream: Arc<Upstream>) -> Self {
         let now = Instant::now();
         let bucket = |(per_second, at_once)| Mutex::new(Bucket::new(per_second, at_once, now));
@@ -71,13 +69,13 @@ impl<N: Names> Asker<N> {
         }
     }
 
-    /// A place among the questions under way; none while there are too many, or were too many of late.
+    /// A place among the concurrent queries; none while there are too many, or if there were too many recently.
     pub(super) fn enter(&self) -> Option<OwnedSemaphorePermit> {
         let place = self.in_flight.clone().try_acquire_owned().ok()?;
         self.questions.lock().take(Instant::now()).then_some(place)
     }
 
-    /// Answers one, with at most `bytes`.
+    /// Answers a query in at most `bytes`.
     pub async fn answer(&self, question: &Question, bytes: usize) -> Option<Vec<u8>> {
         let say = |code, addresses: &[IpAddr], ttl| question.answer(code, addresses, ttl, bytes);
         let refuse = |code| say(code, &[], Duration::ZERO);
@@ -93,13 +91,13 @@ impl<N: Names> Asker<N> {
         }
         match question.kind {
             Kind::A | Kind::Aaaa => {}
-            // There is none: clients go on with the addresses.
+            // An empty answer: clients fall back to the addresses.
             Kind::Service => return refuse(ResponseCode::NoError),
             Kind::Other(_) => return refuse(ResponseCode::Refused),
         }
-        let generation = self.names.generation();
         let now = Instant::now();
-        let known = self.cache.lock().get(name, question.kind, generation, now);
+        // Also what was told under a former policy: its addresses go on being allowed by this one, which allows the name.
+        let known = self.cache.lock().get(name, question.kind, now);
         if let Some((addresses, left)) = known {
             return say(ResponseCode::NoError, &addresses, left);
         }

@@ -1,5 +1,5 @@
-//! What one sandbox was told, for as long as that stands. Of its own: what others ask is not to be seen by how fast an
-//! answer comes.
+//! Answers that one sandbox got, while they are valid. Each sandbox has its own: response times must not reveal what
+//! others resolve.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,37 +7,25 @@ use std::time::{Duration, Instant};
 
 use super::question::Kind;
 
-/// Names and kinds that are kept: a function asks for a few, again and again.
+/// Names and record types kept: a function repeats a few queries.
 const ENTRIES_MAX: usize = 256;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Cache {
     known: HashMap<(String, Kind), (Vec<IpAddr>, Instant)>,
-    /// Of which policy.
-    generation: u64,
 }
 
 impl Cache {
-    /// What the name resolved to under this policy, and for how long it still does.
-    pub fn get(
-        &mut self,
-        name: &str,
-        kind: Kind,
-        generation: u64,
-        now: Instant,
-    ) -> Option<(Vec<IpAddr>, Duration)> {
-        if self.generation != generation {
-            self.known.clear();
-            self.generation = generation;
-        }
+    /// What the name resolved to, and for how long it still does.
+    pub fn get(&mut self, name: &str, kind: Kind, now: Instant) -> Option<(Vec<IpAddr>, Duration)> {
         let (addresses, until) = self.known.get(&(name.to_owned(), kind))?;
         let left = until.checked_duration_since(now)?;
-        // Told in whole seconds, of which there has to be one.
+        // TTLs are whole seconds, and at least one.
         (left >= Duration::from_secs(1)).then(|| (addresses.clone(), left))
     }
 
-    /// Keeps an answer.
+    /// Stores an answer.
     pub fn put(
         &mut self,
         name: &str,
@@ -77,20 +65,18 @@ mod tests {
             start,
         );
         let later = start + Duration::from_secs(4);
-        let found = cache.get("a.example", Kind::A, 0, later);
+        let found = cache.get("a.example", Kind::A, later);
         assert_eq!(found, Some((addresses, Duration::from_secs(6))));
-        assert_eq!(cache.get("a.example", Kind::Aaaa, 0, later), None);
+        assert_eq!(cache.get("a.example", Kind::Aaaa, later), None);
         assert_eq!(
-            cache.get("a.example", Kind::A, 0, start + Duration::from_millis(9500)),
+            cache.get("a.example", Kind::A, start + Duration::from_millis(9500)),
             None
         );
         assert_eq!(
-            cache.get("a.example", Kind::A, 0, start + Duration::from_secs(11)),
+            cache.get("a.example", Kind::A, start + Duration::from_secs(11)),
             None
         );
-        assert!(cache.get("a.example", Kind::A, 0, start).is_some());
-        assert_eq!(cache.get("a.example", Kind::A, 1, start), None);
-        assert_eq!(cache.get("a.example", Kind::A, 0, start), None);
+        assert!(cache.get("a.example", Kind::A, start).is_some());
     }
 
     #[test]
@@ -108,6 +94,6 @@ mod tests {
             );
         }
         assert_eq!(cache.known.len(), ENTRIES_MAX);
-        assert!(cache.get("n511", Kind::A, 0, start).is_some());
+        assert!(cache.get("n511", Kind::A, start).is_some());
     }
 }

@@ -1,8 +1,8 @@
-//! A sandbox's resolver: takes questions from its sockets, asks the host's DNS servers for what the policy allows, has the
-//! addresses allowed in the kernel, and answers then.
+//! A sandbox's resolver: reads queries from its sockets, forwards what the policy allows to the host's DNS servers, has
+//! the addresses allowed in the kernel, then answers.
 //!
-//! - [`question`], [`answer`]: what is parsed, without trust in either side. [`upstream`], [`servers`]: who is asked.
-//! - [`ask`]: one question from beginning to end. [`serve`]: the sockets. [`cache`], [`rate`]: how little is asked.
+//! - [`question`], [`answer`]: parsers, which trust neither side. [`upstream`], [`servers`]: the DNS servers.
+//! - [`ask`]: one query from start to end. [`serve`]: the sockets. [`cache`], [`rate`]: fewer queries.
 
 mod answer;
 mod ask;

@@ -1,4 +1,4 @@
-//! What a function asks, and what it is told. Every byte of a question is the function's choice.
+//! Reads a function's DNS query and writes the reply. The function controls every byte of a query.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,26 +7,27 @@ use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode}
 use hickory_proto::rr::rdata::{A, AAAA};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 
-/// Size of a message's header.
+/// Size of a message header.
 const HEADER: usize = 12;
-/// Least bytes of a question, and of a record, with the root for a name.
+/// Smallest size of a question, and of a record, with the root as its name.
 const LEAST_QUESTION: usize = 5;
 const LEAST_RECORD: usize = 11;
-/// What every client takes by UDP (RFC 1035).
+/// UDP payload that every client accepts (RFC 1035).
 const UDP_BYTES: usize = 512;
-/// What is sent by UDP at most: more would be sent in fragments (RFC 9715).
+/// Largest UDP reply: more would be fragmented (RFC 9715).
 const UDP_BYTES_MAX: u16 = 1232;
 
-/// Which of a name's records are asked for.
+/// The record type asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// IPv4 addresses.
     A,
     /// IPv6 addresses.
     Aaaa,
-    /// How a service is reached (`HTTPS`, `SVCB`). It has addresses of its own, which nobody has checked: there never is one.
+    /// Service bindings (`HTTPS`, `SVCB`). They contain addresses that nobody has checked, so the answer is always
+    /// empty.
     Service,
-    /// Others. They are no way to an address, and one by which to get data out.
+    /// Other types. They lead to no address but could carry data out.
     Other(u16),
 }
 
@@ -40,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// The record that has its addresses.
+    /// The record type that holds such addresses.
     pub(super) fn record_type(self) -> Option<RecordType> {
         match self {
             Self::A => Some(RecordType::A),
@@ -50,32 +51,32 @@ impl Kind {
     }
 }
 
-/// One question.
+/// One query.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// The name in lower case, without a dot at its end. None if it is none that a host can have.
+    /// The name in lower case, without its trailing dot. None if it cannot be a host name.
     pub name: Option<String>,
-    /// What is asked of it.
+    /// The record type.
     pub kind: Kind,
     id: u16,
     query: Query,
     recursion_desired: bool,
-    /// Largest answer by UDP that the client takes, if it says so.
+    /// Largest UDP reply that the client announced.
     payload: Option<u16>,
 }
 
-/// What came.
+/// What a message is.
 #[derive(Debug)]
 pub enum Received {
-    /// A question.
+    /// A query.
     Question(Box<Question>),
-    /// What is answered at once, since there is nothing to think about.
+    /// A message with a fixed reply.
     Answer(Vec<u8>),
-    /// Nothing that could be answered.
+    /// Not a message that can be answered.
     Nothing,
 }
 
-/// Whether a message's counts fit its size: the decoder takes memory by them.
+/// Whether a message's counts fit its size: the decoder allocates by them.
 pub(super) fn counts_fit(bytes: &[u8], is_answer: bool) -> bool {
     let count = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
     if bytes.len() < HEADER {
@@ -86,12 +87,12 @@ pub(super) fn counts_fit(bytes: &[u8], is_answer: bool) -> bool {
     count(4) == 1 && is_question && HEADER + LEAST_QUESTION + records * LEAST_RECORD <= bytes.len()
 }
 
-/// Reads what a function has sent.
+/// Reads a message from a function.
 pub fn read(bytes: &[u8]) -> Received {
     let Some([high, low, flags, ..]) = bytes.first_chunk::<HEADER>() else {
         return Received::Nothing;
     };
-    // An answer to an answer could go on for ever.
+    // Answering a reply could loop forever.
     if flags & 0x80 != 0 {
         return Received::Nothing;
     }
@@ -125,7 +126,7 @@ pub fn read(bytes: &[u8]) -> Received {
     }
 }
 
-/// A name as policies compare it.
+/// A name in the form that policies compare.
 pub(super) fn host_name(name: &Name) -> Option<String> {
     let mut text = String::with_capacity(name.len());
     for label in name.iter() {
@@ -148,14 +149,14 @@ pub(super) fn host_name(name: &Name) -> Option<String> {
 }
 
 impl Question {
-    /// Largest answer that may go by UDP.
+    /// Largest reply over UDP.
     pub fn udp_bytes(&self) -> usize {
         let payload = self.payload.unwrap_or(0).min(UDP_BYTES_MAX);
         usize::from(payload).max(UDP_BYTES)
     }
 
-    /// An answer of at most `bytes`; one that is longer is asked for again by TCP. `addresses` of the other family than was
-    /// asked for are left out.
+    /// A reply of at most `bytes`; a longer one is truncated, so that the client retries over TCP. Leaves out
+    /// `addresses` of the other family.
     pub fn answer(
         &self,
         code: ResponseCode,

@@ -1,8 +1,9 @@
-//! How much may be asked: a bucket that fills with time.
+//! Limits the rate of queries with a token bucket.
 
 use std::time::{Duration, Instant};
 
-/// A token bucket. The clock is the caller's.
+/// A token bucket. The caller provides the time, and has it behind a mutex anyway. `governor` would bring its own clock
+/// and atomics for these ten lines.
 #[derive(Debug)]
 pub struct Bucket {
     capacity: f64,
@@ -12,7 +13,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full one.
+    /// Creates a full bucket.
     pub fn new(per_second: u32, capacity: u32, now: Instant) -> Self {
         Self {
             capacity: capacity.into(),
@@ -22,7 +23,7 @@ impl Bucket {
         }
     }
 
-    /// Takes one, if there is one.
+    /// Takes a token, if there is one.
     pub fn take(&mut self, now: Instant) -> bool {
         let passed: Duration = now.saturating_duration_since(self.at);
         self.at = now.max(self.at);
@@ -51,7 +52,7 @@ mod tests {
         let much_later = start + Duration::from_secs(60);
         assert!((0..3).all(|_| bucket.take(much_later)));
         assert!(!bucket.take(much_later));
-        // A clock that goes back takes nothing away.
+        // A clock that goes backwards takes nothing away.
         assert!(!bucket.take(start));
     }
 }

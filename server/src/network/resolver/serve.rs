@@ -1,4 +1,4 @@
-//! The sockets at which a sandbox asks: 127.0.0.1:53 in its own network namespace, by UDP and TCP.
+//! The sockets that a sandbox queries: 127.0.0.1:53 in its own network namespace, UDP and TCP.
 
 use std::io;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use tokio::time::timeout;
 use super::ask::{Asker, Names};
 use super::question::{Received, read};
 
-/// Longest question by UDP: header, name and EDNS options take less.
+/// Largest query over UDP: header, name and EDNS options take less.
 const DATAGRAM: usize = 1500;
-/// Longest question by TCP.
+/// Largest query over TCP.
 const MESSAGE_MAX: u16 = 4096;
-/// Connections of one sandbox at a time: each has a task and a buffer.
+/// Concurrent connections of one sandbox: each has a task and a buffer.
 const CONNECTIONS_MAX: usize = 16;
-/// How long a connection may take for each question, and to take its answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait when a socket fails, for want of memory or descriptors.
+/// Timeout for each query, and for each reply, on a connection.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause after a socket error caused by a lack of memory or descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers until dropped. Needs a runtime.
+/// Answers queries until dropped. Needs a runtime.
 ///
 /// # Errors
-/// When the sockets cannot be polled.
+/// If the sockets cannot be polled.
 pub(crate) async fn serve<N: Names>(
     asker: Arc<Asker<N>>,
     udp: std::net::UdpSocket,
@@ -37,7 +37,7 @@ pub(crate) async fn serve<N: Names>(
     tcp.set_nonblocking(true)?;
     let udp = Arc::new(UdpSocket::from_std(udp)?);
     let tcp = TcpListener::from_std(tcp)?;
-    // Dropped with this future, and with it all that it holds.
+    // Dropping this future ends all of its tasks.
     let mut tasks = tokio::task::JoinSet::new();
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut buffer = [0; DATAGRAM];
@@ -47,11 +47,11 @@ pub(crate) async fn serve<N: Names>(
                 Ok((length, from)) => {
                     let (udp, asker) = (udp.clone(), asker.clone());
                     let question = read(&buffer[..length]);
-                    // One that cannot be entered is dropped, as on a busy network; it is asked again.
+                    // A query beyond the limit is dropped, as on a busy network; the client retries.
                     if let Some(place) = asker.enter() {
                         tasks.spawn(async move {
                             if let Some(answer) = answer(&asker, question, None).await {
-                                // It may have gone meanwhile.
+                                // The client may have gone in the meantime.
                                 let _ = udp.send_to(&answer, from).await;
                             }
                             drop(place);
@@ -62,11 +62,11 @@ pub(crate) async fn serve<N: Names>(
             },
             accepted = tcp.accept() => match accepted {
                 Ok((stream, _)) => {
-                    // One too many is closed at once.
+                    // Connections beyond the limit are closed at once.
                     if let Ok(place) = connections.clone().try_acquire_owned() {
                         let asker = asker.clone();
                         tasks.spawn(async move {
-                            // It has gone, or took too long.
+                            // The client has gone, or took too long.
                             let _ = connection(&asker, stream).await;
                             drop(place);
                         });
@@ -84,7 +84,7 @@ async fn failed(error: &io::Error) {
     tokio::time::sleep(PAUSE).await;
 }
 
-/// The answer to a question by UDP, or by TCP where there is a limit.
+/// The reply to a query: over TCP if there is a limit, else over UDP.
 async fn answer<N: Names>(
     asker: &Asker<N>,
     received: Received,
@@ -104,7 +104,7 @@ async fn connection<N: Names>(asker: &Asker<N>, mut stream: TcpStream) -> io::Re
     let too_slow = |_| io::Error::from(io::ErrorKind::TimedOut);
     let mut buffer = Vec::new();
     loop {
-        let length = timeout(PATIENCE, async {
+        let length = timeout(QUERY_TIMEOUT, async {
             let length = stream.read_u16().await?;
             if length > MESSAGE_MAX {
                 return Err(io::ErrorKind::InvalidData.into());
@@ -127,7 +127,7 @@ async fn connection<N: Names>(asker: &Asker<N>, mut stream: TcpStream) -> io::Re
         let length = u16::try_from(said.len()).map_err(io::Error::other)?;
         let mut framed = length.to_be_bytes().to_vec();
         framed.extend_from_slice(&said);
-        timeout(PATIENCE, stream.write_all(&framed))
+        timeout(QUERY_TIMEOUT, stream.write_all(&framed))
             .await
             .map_err(too_slow)??;
     }

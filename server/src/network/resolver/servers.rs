@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::path::Path;
 
-/// What resolv.conf(5) allows: C libraries read no more.
+/// As many as resolv.conf(5) allows: C libraries read no more.
 const SERVERS_MAX: usize = 3;
 const PORT: u16 = 53;
 
-/// Reads the servers. None if the file cannot be read or names none.
+/// Reads the servers. Empty if the file cannot be read or lists none.
 pub fn of_host(path: &Path) -> Vec<SocketAddr> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text),
@@ -29,7 +29,7 @@ fn parse(text: &str) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// A link-local address has an interface, which is a number here; names of interfaces are not looked up.
+/// A link-local address names its interface by number here: interface names are not looked up.
 fn server(text: &str) -> Option<SocketAddr> {
     match text.split_once('%') {
         None => Some((text.parse::<IpAddr>().ok()?, PORT).into()),

@@ -1,4 +1,4 @@
-//! Asks the host's DNS servers: by UDP from a port of its own for each question, by TCP what is too long for that.
+//! Queries the host's DNS servers: over UDP, from a new port for each query, and over TCP if the answer was truncated.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -13,29 +13,29 @@ use tokio::time::timeout;
 use super::answer::{self, Answer, Asked};
 use super::question::Kind;
 
-/// How long a function waits for an answer at most: what libraries wait for one server.
+/// Longest time a function waits for an answer: as long as libraries wait for one server.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How long one server is waited for before the next is asked.
+/// How long one server may take before the next is asked.
 const TRY: Duration = Duration::from_millis(1500);
-/// Questions under way, of all functions: each has a socket.
+/// Concurrent queries of all functions: each has a socket.
 const IN_FLIGHT_MAX: usize = 256;
-/// Datagrams that are not the answer, after which a server is given up: somebody is guessing.
+/// Datagrams that are not the answer after which a server is given up: somebody is guessing.
 const WRONG_MAX: usize = 16;
-/// Rounds over the servers.
+/// Rounds through the servers.
 const ROUNDS: usize = 2;
-/// Largest answer by UDP (RFC 9715).
+/// Largest answer over UDP (RFC 9715).
 const PAYLOAD: u16 = 1232;
-/// More than is asked for, so that what is longer is seen to be.
+/// Larger than that, so that a longer datagram is recognised.
 const DATAGRAM: usize = 4096;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamError {
-    /// None of the servers has answered.
+    /// No server answered.
     #[error("no DNS server answered")]
     NoAnswer,
-    /// Too many questions are under way.
-    #[error("too many questions are under way")]
+    /// Too many queries are in progress.
+    #[error("too many DNS queries are in progress")]
     Busy,
     /// The host has no DNS server.
     #[error("the host has no DNS server")]
@@ -58,7 +58,7 @@ impl Upstream {
         }
     }
 
-    /// The addresses of a name.
+    /// Resolves a name to its addresses.
     ///
     /// # Errors
     /// [`UpstreamError`].
@@ -102,7 +102,7 @@ async fn ask_one(server: SocketAddr, name: &Name, kind: Kind) -> std::io::Result
     }
 }
 
-/// An id that nobody can guess.
+/// An unpredictable id.
 fn random_id() -> std::io::Result<u16> {
     let mut bytes = [0; 2];
     getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
@@ -128,7 +128,7 @@ async fn by_udp(server: SocketAddr, question: &[u8], asked: &Asked) -> std::io::
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    // The kernel chooses a port at random, and lets in what comes from this server alone.
+    // The kernel chooses a random port and accepts datagrams from this server only.
     let socket = UdpSocket::bind(any).await?;
     socket.connect(server).await?;
     socket.send(question).await?;
@@ -151,7 +151,7 @@ async fn by_tcp(server: SocketAddr, question: &[u8], asked: &Asked) -> std::io::
     let mut buffer = vec![0; usize::from(stream.read_u16().await?)];
     stream.read_exact(&mut buffer).await?;
     match answer::read(&buffer, asked) {
-        // By TCP nothing is too long.
+        // An answer over TCP is never truncated.
         Ok(Answer::Truncated) | Err(_) => Err(std::io::Error::other("not an answer")),
         Ok(answer) => Ok(answer),
     }

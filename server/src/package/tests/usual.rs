@@ -1,4 +1,4 @@
-//! What people upload, and their usual mistakes.
+//! Typical uploads, and typical mistakes.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What the host process says of itself at first.
+//! The host process's first messages, which describe it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,51 +10,37 @@ use hearth_host::protocol::Reply;
 use super::replies::receive;
 use crate::sandbox::Capability;
 
-/// What the host process says of itself at first.
+/// The host process as it describes itself.
 pub(in crate::sandbox) struct Introduction {
     pub(in crate::sandbox) capabilities: Vec<Capability>,
     pub(super) version: Version,
     /// Directory of all sandboxes' cgroups in the memory hierarchy.
     pub(super) cgroups: PathBuf,
     pub(in crate::sandbox) init: String,
-    /// Where the kernel says what it refused.
-    pub(in crate::sandbox) refusals: Option<OwnedFd>,
+    /// Where the kernel tells of packets and connections.
+    pub(in crate::sandbox) reports: Option<OwnedFd>,
 }
 
-/// Reads what the host process says of itself. Blocking; it is there already, or in a moment.
+/// Reads the host process's first messages. Blocks briefly at most.
 pub(in crate::sandbox) fn introduction(socket: &OwnedFd) -> io::Result<Introduction> {
     let mut capabilities = Vec::new();
-    let mut refusals = None;
+    let mut reports = None;
     loop {
         match receive(socket)? {
-            Some((
-                Reply::Capability {
-                    name,
-                    available,
-                    text,
-                },
-                _,
-            )) => {
-                let (version, reason) = if available {
-                    (text, None)
-                } else {
-                    (None, text)
-                };
-                capabilities.push(Capability {
-                    name,
-                    available,
-                    reason,
-                    version,
-                });
-            }
-            Some((Reply::Refusals, mut fds)) => refusals = fds.pop(),
+            Some((Reply::Capability(capability), _)) => capabilities.push(Capability {
+                name: capability.name,
+                available: capability.available,
+                reason: capability.reason,
+                version: capability.version,
+            }),
+            Some((Reply::Refusals, mut fds)) => reports = fds.pop(),
             Some((Reply::Up { v2, cgroups, init }, _)) => {
                 return Ok(Introduction {
                     capabilities,
                     version: if v2 { Version::V2 } else { Version::V1 },
                     cgroups: cgroups.into(),
                     init,
-                    refusals,
+                    reports,
                 });
             }
             Some(_) => return Err(io::Error::other("the host process says something else")),

@@ -1,4 +1,4 @@
-//! Receives what the host process says, and hands it to whom it is for.
+//! Receives the host process's messages and dispatches them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use hearth_host::SandboxError;
 use hearth_host::protocol::{Key, REPLY_BYTES, Reply, Request, Sequence};
 use hearth_init::wire;
+use rustix::process::Signal;
 use tokio::io::Interest;
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +67,7 @@ impl Client {
                 let sandbox = Sandbox::new(self.clone(), key, name, uid, interface, shared, fds);
                 self.answer(sequence, Ok(Answer::Sandbox(sandbox)));
             }
-            Reply::Refused(sequence, refusal) => self.answer(sequence, Err(refusal.into())),
+            Reply::Refused(sequence, error) => self.answer(sequence, Err(error)),
             Reply::Done(sequence) => self.answer(sequence, Ok(Answer::Done)),
             Reply::Counters(sequence, counters) => {
                 self.answer(sequence, Ok(Answer::Counters(counters)));
@@ -90,17 +91,17 @@ impl Client {
             }
             Reply::Ended {
                 key,
-                how,
                 out_of_memory,
                 code,
                 signal,
+                init_signal,
             } => {
-                let has_reported = code.is_some() || signal.is_some();
+                let template = (code.is_some() || signal.is_some()).then_some((code, signal));
                 if let Some(shared) = self.shared(key) {
                     shared.ended.send_replace(Some(Ended {
-                        how,
+                        how: how_it_ended(template, init_signal, out_of_memory),
                         out_of_memory,
-                        template: has_reported.then_some((code, signal)),
+                        template,
                     }));
                 }
             }
@@ -117,8 +118,7 @@ impl Client {
                 ready,
             } => self.prewarmed.show(&runtime, kept.then_some(ready)),
             // Said at the beginning only.
-            Reply::Start { .. } | Reply::Capability { .. } | Reply::Refusals | Reply::Up { .. } => {
-            }
+            Reply::Start { .. } | Reply::Capability(_) | Reply::Refusals | Reply::Up { .. } => {}
         }
     }
 
@@ -141,6 +141,25 @@ impl Client {
     }
 }
 
+/// "the template exited with status 1" …, by the template's status or signal as PID 1 has reported them, and by the signal that
+/// killed PID 1.
+fn how_it_ended(
+    template: Option<(Option<i32>, Option<i32>)>,
+    init_signal: Option<i32>,
+    out_of_memory: bool,
+) -> String {
+    let killed = |number: i32| match out_of_memory && number == Signal::KILL.as_raw() {
+        true => "ran out of memory".to_owned(),
+        false => format!("was killed by signal {number}"),
+    };
+    match (template, init_signal) {
+        (Some((_, Some(number))), _) => format!("the template {}", killed(number)),
+        (Some((Some(code), None)), _) => format!("the template exited with status {code}"),
+        (_, Some(number)) => format!("PID 1 of the sandbox {}", killed(number)),
+        _ => "PID 1 of the sandbox exited".to_owned(),
+    }
+}
+
 /// Hears the host process until it is gone.
 pub(super) async fn read(socket: Arc<Watched>, client: Weak<Client>, gone: CancellationToken) {
     loop {
@@ -153,7 +172,7 @@ pub(super) async fn read(socket: Arc<Watched>, client: Weak<Client>, gone: Cance
             Ok(Some((reply, fds))) => client.take(reply, fds),
             Ok(None) => break,
             Err(error) => {
-                tracing::error!(%error, "cannot hear the host process");
+                tracing::error!(%error, "cannot read from the host process");
                 break;
             }
         }

@@ -22,7 +22,7 @@ impl Controllers {
     /// All but those named, separated by commas; empty for all.
     ///
     /// # Errors
-    /// The name that there is no controller of.
+    /// The unknown controller's name.
     pub fn without(names: &str) -> Result<Self, String> {
         let mut all = Self::default();
         for name in names.split(',').filter(|name| !name.is_empty()) {

@@ -45,7 +45,7 @@ pub struct Kept {
     pub live: u32,
     /// Size of one of them, bytes.
     pub instance_bytes: u64,
-    /// Size of its template; `None` when there is none, or when it has to stay.
+    /// Size of its template; `None` if there is none or it must stay.
     pub template: Option<u64>,
     /// Size of its image; likewise.
     pub image: Option<u64>,

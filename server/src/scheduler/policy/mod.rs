@@ -7,6 +7,7 @@
 //! - [`periodic`]: when a function that is called at regular times will be called next.
 //! - [`controllers`]: which of these are on.
 //! - [`keep`]: what to let go when memory is short. [`pressure`]: how short it is.
+//! - [`priority`]: when the server's threads take precedence over the host's other work.
 //!
 //! `server/docs/starts.md` tells the whole, with its sources.
 
@@ -16,4 +17,5 @@ pub mod estimate;
 pub mod keep;
 pub mod periodic;
 pub mod pressure;
+pub mod priority;
 pub mod starts;

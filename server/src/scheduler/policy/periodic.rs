@@ -65,7 +65,7 @@ pub struct Rhythm {
 }
 
 impl Rhythm {
-    /// Of a function that was never called, whose instances end after `idle_timeout` without a call.
+    /// The rhythm of a function that was never called, whose instances end after `idle_timeout` without a call.
     pub fn new(idle_timeout: Duration) -> Self {
         Self {
             within: idle_timeout / 2,

@@ -18,8 +18,8 @@ pub struct StartQueue<K, T> {
     running: HashMap<K, usize>,
     total: usize,
     waiting: HashMap<K, VecDeque<T>>,
-    /// Functions with somebody in `waiting`, the next one's turn first; each once.
-    turns: VecDeque<K>,
+    /// The functions in `waiting`, each once, in the order in which they are served.
+    order: VecDeque<K>,
 }
 
 impl<K: Copy + Eq + std::hash::Hash, T> StartQueue<K, T> {
@@ -30,7 +30,7 @@ impl<K: Copy + Eq + std::hash::Hash, T> StartQueue<K, T> {
             running: HashMap::new(),
             total: 0,
             waiting: HashMap::new(),
-            turns: VecDeque::new(),
+            order: VecDeque::new(),
         }
     }
 
@@ -52,7 +52,7 @@ impl<K: Copy + Eq + std::hash::Hash, T> StartQueue<K, T> {
     /// Asks for a start: true when it may run now. Otherwise [`Self::enqueue`] it.
     pub fn try_begin(&mut self, key: K) -> bool {
         // Who waits already is not overtaken, unless it waits for its own function's share only.
-        let overtakes = self.turns.iter().any(|waiting| self.may_run(waiting));
+        let overtakes = self.order.iter().any(|key| self.may_run(key));
         if overtakes || self.waiting.contains_key(&key) || !self.may_run(&key) {
             return false;
         }
@@ -64,7 +64,7 @@ impl<K: Copy + Eq + std::hash::Hash, T> StartQueue<K, T> {
     pub fn enqueue(&mut self, key: K, ticket: T) {
         let queue = self.waiting.entry(key).or_default();
         if queue.is_empty() {
-            self.turns.push_back(key);
+            self.order.push_back(key);
         }
         queue.push_back(ticket);
     }
@@ -81,14 +81,14 @@ impl<K: Copy + Eq + std::hash::Hash, T> StartQueue<K, T> {
             }
         }
         self.total -= 1;
-        let turn = self.turns.iter().position(|key| self.may_run(key))?;
-        let key = self.turns.remove(turn)?;
+        let next = self.order.iter().position(|key| self.may_run(key))?;
+        let key = self.order.remove(next)?;
         let queue = self.waiting.get_mut(&key)?;
         let ticket = queue.pop_front()?;
         if queue.is_empty() {
             self.waiting.remove(&key);
         } else {
-            self.turns.push_back(key);
+            self.order.push_back(key);
         }
         self.begin(key);
         Some((key, ticket))

@@ -5,26 +5,26 @@ use std::time::{Duration, Instant};
 use super::Pool;
 use crate::scheduler::policy::periodic::Step;
 
-/// What a tick of the clock brings.
+/// Results of a tick.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tick<I> {
     /// Instances that were idle for too long.
     pub expired: Vec<I>,
-    /// An instance that was ready for a call that did not come, to be ended.
+    /// An instance that was ready for an expected call that did not come, to be ended.
     pub missed: Option<Vec<I>>,
-    /// A call is expected: `Some(true)` when an instance is to be started for it, counted as begun.
+    /// A call is expected: `Some(true)` if an instance must be started for it, counted as begun.
     pub ahead: Option<bool>,
 }
 
 impl<I, W> Pool<I, W> {
-    /// What the time brings: called every now and then. An instance for an expected call is started `lead` ahead.
+    /// Call it regularly. Starts an instance for an expected call `lead` in advance.
     pub fn tick(&mut self, now: Instant, lead: Duration) -> Tick<I> {
         let mut tick = Tick {
             expired: Vec::new(),
             missed: None,
             ahead: None,
         };
-        // Where there is a minimum, an instance waits anyway.
+        // With a minimum, an instance is waiting anyway.
         let step = match self.limits.min {
             0 if self.limits.controllers.periodic => self.rhythm.step(now, lead),
             _ => Step::None,
@@ -46,16 +46,16 @@ impl<I, W> Pool<I, W> {
         tick
     }
 
-    /// Takes out the instances that were idle for too long, oldest first, keeping the minimum.
+    /// Removes the instances that were idle for too long, oldest first, down to the minimum.
     pub fn expired(&mut self, now: Instant) -> Vec<I> {
-        let spare = self.total().saturating_sub(self.minimum(now)) as usize;
+        let surplus = self.total().saturating_sub(self.minimum(now)) as usize;
         let timeout = self.limits.idle_timeout;
         let old = self
             .idle
             .iter()
             .take_while(|idle| now.saturating_duration_since(idle.since) >= timeout)
             .count();
-        self.take_oldest(old.min(spare))
+        self.take_oldest(old.min(surplus))
     }
 
     /// The instances that have been idle since `before` or longer.
@@ -66,13 +66,13 @@ impl<I, W> Pool<I, W> {
             .map(|idle| &mut idle.instance)
     }
 
-    /// Idle instances that may be ended when memory is short.
+    /// Idle instances that may be evicted.
     pub fn evictable(&self) -> u32 {
-        let spare = self.total().saturating_sub(self.limits.min);
-        self.counts().idle.min(spare)
+        let surplus = self.total().saturating_sub(self.limits.min);
+        self.counts().idle.min(surplus)
     }
 
-    /// Takes out up to `count` of those, oldest first.
+    /// Removes up to `count` of those, oldest first.
     pub fn evict(&mut self, count: u32) -> Vec<I> {
         self.take_oldest(count.min(self.evictable()) as usize)
     }

@@ -1,22 +1,22 @@
-//! Which starts a pool begins, takes back and repeats.
+//! Which starts a pool begins, withdraws and repeats.
 
 use std::time::{Duration, Instant};
 
 use super::Pool;
 use crate::scheduler::policy::burst::{Queue, pays_after, starts_wanted};
 
-/// Shortest pause before the queue is looked at again: the resolution of the runtime's timers.
+/// Shortest pause before looking at the queue again: the resolution of the runtime's timers.
 const LEAST_PAUSE: Duration = Duration::from_millis(1);
-/// After a failed start, no further one is begun for this long while something else may still serve who waits; doubled
-/// with each failure in a row for starts that nobody waits for.
+/// Pause after a failed start while something else may still serve the waiting requests; doubled with each consecutive
+/// failure for starts that nobody waits for.
 const RETRY_FAILED: Duration = Duration::from_millis(250);
-/// Failures in a row after which the pause grows no further: 64 s.
+/// Consecutive failures after which the pause stops growing: 64 s.
 const MOST_DOUBLINGS: u32 = 8;
 
 /// Starts to begin now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Due {
-    /// For requests that wait.
+    /// For waiting requests.
     pub for_requests: u32,
     /// For the minimum.
     pub for_minimum: u32,
@@ -29,7 +29,7 @@ impl<I, W> Pool<I, W> {
         Queue {
             waiting: self.counts().queued,
             busy: self.busy,
-            // Something has ended since: what was seen says nothing any more.
+            // Something has ended since: the observation is outdated.
             seen: if since == self.progress {
                 seen
             } else {
@@ -38,7 +38,7 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// Starts that pay for who waits now.
+    /// Starts that pay off for the waiting requests.
     fn wanted(&self) -> u32 {
         match self.limits.controllers.burst {
             true => starts_wanted(&self.load, self.queue()),
@@ -50,8 +50,8 @@ impl<I, W> Pool<I, W> {
         self.retry_at.is_some_and(|at| now < at)
     }
 
-    /// How many starts to begin now, counted as begun: those that pay for the requests that wait, and what the minimum
-    /// lacks, within the limit. Without a request that waits and nothing below the minimum, none.
+    /// How many starts to begin now, counted as begun: those that pay off for the waiting requests, and those missing
+    /// from the minimum, within the limit. None if no request waits and the minimum is met.
     pub fn starts_due(&mut self, now: Instant) -> Due {
         let room = self.limits.max.saturating_sub(self.total());
         let backing_off = self.is_backing_off(now);
@@ -73,7 +73,7 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// Whether requests wait that one start more might serve.
+    /// Whether requests wait that one more start might serve.
     #[inline]
     pub fn may_start(&self) -> bool {
         !self.waiting.is_empty() && self.total() < self.limits.max
@@ -84,8 +84,8 @@ impl<I, W> Pool<I, W> {
         self.waiting.len() > self.starting as usize
     }
 
-    /// When to call [`Self::look_again`], if that has to be arranged: when nothing has ended by then, one start more pays.
-    /// `None` when it is arranged already, or cannot bring anything.
+    /// When to call [`Self::look_again`], if that needs arranging: if nothing has ended by then, one more start pays
+    /// off. `None` if it is arranged already, or would not help.
     pub fn alarm(&mut self, now: Instant) -> Option<Instant> {
         if !self.may_start() || self.busy == 0 {
             return None;
@@ -94,7 +94,7 @@ impl<I, W> Pool<I, W> {
         let at = pays
             .max(self.retry_at.unwrap_or(now))
             .max(now + LEAST_PAUSE);
-        // An alarm that is set is put forward only if that halves the wait: so there are never many.
+        // An alarm is replaced only if that halves the wait, so there are never many.
         if let Some(set) = self.alarm
             && at.saturating_duration_since(now) * 2 > set.saturating_duration_since(now)
         {
@@ -104,8 +104,8 @@ impl<I, W> Pool<I, W> {
         Some(at)
     }
 
-    /// The time of an alarm has come. `at` is what was arranged and not when it was noticed: a machine that stood still
-    /// for a moment has not shown that anything runs for long. The caller then asks [`Self::starts_due`].
+    /// An alarm went off. `at` is the arranged time rather than the current one: a machine that was suspended has not
+    /// shown that anything runs for long. The caller then asks [`Self::starts_due`].
     pub fn look_again(&mut self, at: Instant) {
         if self.alarm.is_some_and(|set| set <= at) {
             self.alarm = None;
@@ -115,7 +115,7 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// A start that had to wait for its turn asks whether it is still of use. When it is not, it is no longer counted.
+    /// Whether a start that had to wait for its place is still useful. If not, it is no longer counted.
     pub fn confirm_start(&mut self, now: Instant) -> bool {
         let missing = self
             .minimum(now)
@@ -128,13 +128,13 @@ impl<I, W> Pool<I, W> {
         true
     }
 
-    /// A start forks now. Returns how many do, this one included.
+    /// A start begins to fork. Returns how many are forking, this one included.
     pub fn forks(&mut self) -> u32 {
         self.forking += 1;
         self.forking
     }
 
-    /// The fork is over; `took` is its share of the template's time, if it succeeded.
+    /// The fork ended; `took` is its share of the template's time, if it succeeded.
     pub fn forked(&mut self, took: Option<Duration>) {
         self.forking = self.forking.saturating_sub(1);
         if let Some(took) = took {
@@ -142,7 +142,7 @@ impl<I, W> Pool<I, W> {
         }
     }
 
-    /// A start is over: the instance goes to who waits longest, else it is idle.
+    /// A start succeeded: the instance goes to the longest waiting request, else it is idle.
     pub fn started(&mut self, instance: I, now: Instant) -> Option<(W, I)> {
         debug_assert!(self.starting > 0, "a start ended that did not begin");
         self.starting = self.starting.saturating_sub(1);
@@ -151,7 +151,7 @@ impl<I, W> Pool<I, W> {
         self.offer(instance, now)
     }
 
-    /// A start failed. Returns who must be told: everybody that no instance will ever serve.
+    /// A start failed. Returns the waiters that no instance will ever serve, to be answered.
     pub fn start_failed(&mut self, now: Instant) -> Vec<W> {
         debug_assert!(self.starting > 0, "a start ended that did not begin");
         self.starting = self.starting.saturating_sub(1);

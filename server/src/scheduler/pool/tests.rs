@@ -13,9 +13,9 @@ impl Due {
     }
 }
 
-/// A run time that is worth a start for everybody.
+/// A run time that pays for a start for every request.
 const LONG: Duration = Duration::from_secs(1);
-/// One that is not.
+/// One that does not.
 const SHORT: Duration = Duration::from_micros(50);
 
 fn limits(max: u32, min: u32, queue: u32) -> Limits {
@@ -28,7 +28,7 @@ fn limits(max: u32, min: u32, queue: u32) -> Limits {
     }
 }
 
-/// What is learned of a function that runs for that long.
+/// The estimates for a function that runs this long.
 fn learned(run: Duration, now: Instant) -> Option<Learned> {
     let mut pool: Pool<u32, ()> = Pool::new(limits(1, 1, 0), now, None);
     pool.starts_due(now);
@@ -156,7 +156,7 @@ fn a_failed_start_tells_those_whom_nobody_will_serve() {
     assert_eq!(pool.release(1, now, LONG), Some(("c", 1)));
 }
 
-/// A pool whose function is known to run for `run`, with `busy` instances at work.
+/// A pool whose function is known to run for `run`, with `busy` busy instances.
 fn known(limits: Limits, run: Duration, busy: u32, now: Instant) -> Pool<u32, u32> {
     let mut pool = Pool::new(limits, now, learned(run, now));
     for instance in 0..busy {
@@ -179,7 +179,7 @@ fn a_short_call_waits_for_a_busy_instance_and_a_long_one_does_not() {
     pool.enqueue(1).unwrap();
     assert_eq!(pool.starts_due(now).for_requests, 0);
     assert!(pool.queues_behind_busy());
-    // Until it turns out that it was wrong to wait.
+    // Until waiting turns out to be wrong.
     let at = pool.alarm(now).expect("it is looked at again");
     assert_eq!(pool.alarm(now), None, "once");
     pool.look_again(at);
@@ -317,9 +317,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever happens: never more instances than allowed, no request that waits beside an idle instance, none beside room
-    /// to start that is never looked at again, never a waiting request that nothing will serve, and requests are served in
-    /// the order in which they came.
+    /// Invariants: never more instances than allowed, no request waiting beside an idle instance or beside room for a
+    /// start that is never looked at again, no waiting request that nothing will serve, and requests are served in
+    /// order of arrival.
     #[test]
     fn nobody_is_forgotten(
         max in 1_u32..5,
@@ -409,7 +409,7 @@ proptest! {
             prop_assert!(counts.queued == 0 || counts.busy + counts.starting > 0);
             let backing_off = pool.is_backing_off(clock);
             prop_assert!(backing_off || counts.live() + counts.starting >= min.min(max));
-            // Either everybody who waits has a start, or there is no room, or the queue will be looked at again.
+            // Either every waiting request has a start, or there is no room, or the queue will be looked at again.
             let served = counts.queued <= counts.starting || counts.live() + counts.starting == max;
             prop_assert!(served || alarm.is_some() || counts.busy == 0);
         }

@@ -1,4 +1,4 @@
-//! What goes into a pool and what comes out of it: its limits, its counts, what a request gets, what it has learned.
+//! Inputs and outputs of a pool: its limits, its counts, what a request gets, its estimates.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use crate::scheduler::policy::burst::Load;
 use crate::scheduler::policy::controllers::Controllers;
 use crate::scheduler::policy::periodic::Rhythm;
 
-/// The numbers a pool obeys.
+/// The limits of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most instances at one time, those being started included.
+    /// Maximum number of instances, including those being started.
     pub max: u32,
-    /// Idle instances are not expired below this number.
+    /// Idle instances do not expire below this number.
     pub min: u32,
-    /// Most waiting requests.
+    /// Maximum number of waiting requests.
     pub queue: u32,
     /// How long an instance may be idle.
     pub idle_timeout: Duration,
-    /// What decides on starts and queues.
+    /// The active controllers.
     pub controllers: Controllers,
 }
 
@@ -30,7 +30,7 @@ pub enum Acquired<I> {
     Wait,
 }
 
-/// What is learned of a function, for the pool of its next version.
+/// Estimates for a function, for the pool of its next version.
 #[derive(Debug, Clone)]
 pub struct Learned {
     pub(super) load: Load,
@@ -55,7 +55,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Instances that live.
+    /// Live instances.
     pub fn live(&self) -> u32 {
         self.idle + self.busy
     }

@@ -93,7 +93,7 @@ async fn an_admin_who_can_log_in_always_remains() {
         assert_eq!((ada.role, ada.disabled), (Role::Admin, false));
     };
     refused().await;
-    // A second admin who is disabled is none.
+    // A disabled admin does not count.
     store
         .update_user("bob", &role(Role::Admin), None)
         .await

@@ -75,7 +75,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
         {
             break;
         }
-        // The next answer is told from this one by its empty message.
+        // Its empty message distinguishes the next answer from this one.
         open(&viewer, &server, "/login").await;
     }
     look(&viewer, "login-limited-phone-dark").await;

@@ -194,7 +194,7 @@ async fn menus_and_messages_go_away_by_keyboard() {
         "summary"
     );
 
-    // An error is told with the request's id, which can be copied.
+    // An error is shown with the request's id, which can be copied.
     browser
         .evaluate("window.htmx.ajax('GET', '/functions/nope/code', { target: '#main' }) && true")
         .await;

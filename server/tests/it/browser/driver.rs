@@ -240,7 +240,7 @@ impl Drop for Browser {
     }
 }
 
-/// Chromium's window is never narrower than 500 pixels: a phone has to be emulated.
+/// Chromium's window is never narrower than 500 pixels, so a phone must be emulated.
 fn phone(size: (u32, u32)) -> serde_json::Value {
     if size.0 < 500 {
         json!({ "deviceMetrics": { "width": size.0, "height": size.1, "pixelRatio": 2.0 } })

@@ -140,7 +140,7 @@ async fn an_upload_tells_how_far_it_is() {
     browser.open(&server, "/functions/files/code").await;
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("large.zip");
-    // What cannot be compressed, so that there is something to send.
+    // Incompressible, so that there is something to send.
     let mut seed = 7_u32;
     let noise: Vec<u8> = std::iter::repeat_with(|| {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

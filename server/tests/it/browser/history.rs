@@ -6,7 +6,7 @@ use super::driver::{Browser, DESKTOP};
 use super::log_in;
 use crate::support::{Client, Server};
 
-/// Fails for negative numbers; prints as many lines as it is told.
+/// Fails for negative numbers; prints as many lines as the event says.
 const CODE: &str = "import sys\n\
     def handler(event, context):\n    \
         n = event['n']\n    \
@@ -293,7 +293,7 @@ async fn log_lines_are_coloured_folded_cut_and_dated() {
                  && document.querySelector('[data-zone]').textContent === 'Pacific/Kiritimati';",
         )
         .await;
-    // Lines that come later are told in the same zone, and the choice outlives the page.
+    // Later lines are shown in the same zone, and the choice outlives the page.
     browser.wait_for_text("#tail-state", "Live").await;
     client.invoke("wordy", &json!({})).await;
     browser

@@ -93,12 +93,12 @@ async fn the_histogram_moves_as_requests_arrive_and_tells_cold_from_warm() {
     let keys = browser.find("#heat").await;
     keys.send_keys("\u{e012}").await.expect("an arrow key");
     browser.wait_for_text("#heat-readout", "invocation").await;
-    let told = browser.text("#heat-readout").await;
+    let before = browser.text("#heat-readout").await;
     keys.send_keys("\u{e013}").await.expect("an arrow key");
     browser
         .wait_until(
-            "another cell is told of",
-            &format!("return document.getElementById('heat-readout').textContent !== {told:?};"),
+            "another cell is described",
+            &format!("return document.getElementById('heat-readout').textContent !== {before:?};"),
         )
         .await;
 

@@ -9,7 +9,7 @@ use crate::support::{Proxy, Server, TOKEN};
 
 const ECHO: &str = "def handler(event, context): return event\n";
 
-/// Watches the counter of the overview from inside the page: how often it was told, and whether it ever fell. Also the
+/// Watches the counter of the overview from inside the page: how often it changed, and whether it ever fell. Also the
 /// longest task, and what the page noted, while it was watched.
 const WATCH: &str = "
     const counter = document.getElementById('invocations');
@@ -85,7 +85,7 @@ async fn a_page_follows_thousands_of_requests_without_a_stutter() {
         .execute(WATCH, vec![])
         .await
         .expect("a script");
-    // As much as this machine gives, for as long as it takes the page to be told ten times.
+    // As much as this machine gives, for as long as it takes the page to be updated ten times.
     let load: Vec<_> = (0..8)
         .map(|_| {
             let client = client.clone();
@@ -204,7 +204,7 @@ async fn a_page_nobody_looks_at_holds_no_connection() {
         .execute(WATCH, vec![])
         .await
         .expect("a script");
-    // A browser without a screen hides no tab: the page is told that it is hidden, as the browser tells it.
+    // A browser without a screen hides no tab: the page gets the event that a browser would send.
     browser.hide(true).await;
     browser.wait_for_live("paused").await;
     client.invoke("one", &json!(2)).await.expect(200);

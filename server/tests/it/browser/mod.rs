@@ -14,6 +14,7 @@ mod editing;
 mod history;
 mod latency;
 mod live;
+mod network;
 mod pages;
 mod rows;
 mod sessions;

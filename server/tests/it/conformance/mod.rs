@@ -110,7 +110,7 @@ impl Subject {
         self.client.post("/api/v1/functions", &body).await
     }
 
-    /// Has the function do something.
+    /// Has the function run a command.
     async fn send(&self, what: &str, with: Value) -> Answer {
         let event = json!({"do": what, "with": with});
         tokio::time::timeout(TIMEOUT, self.client.invoke("all", &event))
@@ -118,7 +118,7 @@ impl Subject {
             .unwrap_or_else(|_| panic!("no answer to {event}"))
     }
 
-    /// Has it do something that works, and returns the result.
+    /// Has it run a command that succeeds, and returns the result.
     async fn run(&self, what: &str, with: Value) -> Value {
         let answer = self.send(what, with).await;
         assert_eq!(answer.status, 200, "{what}: {}", answer.text());

@@ -205,10 +205,10 @@ async fn what_is_left_beside_an_answer_ends_the_instance_and_fails_nobody() {
         assert_eq!(answer.json(), "first", "{event}");
         let id = answer.header("x-hearth-invocation-id");
         let path = format!("/api/v1/invocations/{id}");
-        let told = arena.client.get(&path).await.expect(200).json();
+        let record = arena.client.get(&path).await.expect(200).json();
         assert!(
-            told["logs"].to_string().contains("was ended"),
-            "{event}: {told}"
+            record["logs"].to_string().contains("was ended"),
+            "{event}: {record}"
         );
         assert_eq!(arena.recovers("a leftover").await, "fork", "{event}");
     }

@@ -225,9 +225,9 @@ async fn a_lock_is_met_by_nobody_outside(arena: Arena) {
 by_fork_and_restore!(a_lock_is_met_by_nobody_outside, CODE, json!({}));
 
 async fn mounts_do_not_say_where_hearth_is(arena: Arena) {
-    let told = arena.report("mounts").await;
+    let mounts = arena.report("mounts").await;
     let data = arena.server.data_dir().display().to_string();
-    for (file, text) in told.as_object().expect("an object") {
+    for (file, text) in mounts.as_object().expect("an object") {
         let text = text.as_str().expect("text");
         assert!(!text.is_empty(), "{file}");
         for secret in [&*data, "runtimes/python"] {

@@ -5,7 +5,7 @@
 //! names. What an attack could do and what it was refused comes back as its result.
 
 /// A test whose attacks are made by an instance of a booted template and by one of a restored template, into a sandbox that
-/// was made for it and into one that was made ahead: the same must hold for all. `$attacks` takes the [`Arena`] that these
+/// was made for it and into a pre-warmed one: the same must hold for all. `$attacks` takes the [`Arena`] that these
 /// make of the code and the settings.
 macro_rules! by_fork_and_restore {
     ($attacks:ident, $code:expr, $settings:expr) => {
@@ -69,7 +69,7 @@ const SECRET: &str = "the-second-functions-secret";
 /// Every attack file begins with this.
 const PRELUDE: &str = include_str!("prelude.py");
 
-/// Whether a restore finds a sandbox made ahead.
+/// Whether a restore finds a pre-warmed sandbox.
 struct Ahead(bool);
 
 /// A server with a hostile function (`attack`) and one that is in use all the while (`steady`).
@@ -199,7 +199,7 @@ impl Arena {
     }
 }
 
-/// Calls the second function until told to stop; returns how often it answered.
+/// Calls the second function until stopped; returns how often it answered.
 async fn keep_calling(client: Client, stop: Arc<AtomicBool>) -> u32 {
     let mut count = 0_u32;
     while !stop.load(Ordering::Relaxed) {

@@ -1,15 +1,18 @@
 //! What functions reach over the network: real sandboxes in a small internet of the test's own.
 
-mod world;
+mod clients;
+mod servers;
+pub mod world;
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::{Client, Server, eventually};
 use world::{METADATA, OTHER, PRIVATE, WEB, WEB6, World};
 
-/// Fetches what it is told to, and says how long that took.
+/// Fetches the URL in the event, and says how long that took.
 const PYTHON: &str = r#"
 import os, socket, struct, time, urllib.request
 
@@ -52,6 +55,10 @@ def handler(event, context):
             kept.append(s)
             return "kept"
         case {"use": _}:
+            if not kept:
+                # So that another instance is asked meanwhile.
+                time.sleep(0.3)
+                return "none"
             s = kept.pop()
             s.settimeout(8)
             try:
@@ -134,8 +141,8 @@ async fn an_allowed_name_is_reached_and_another_is_not() {
     assert!(reached.starts_with("reached "), "{reached}");
     let refused = fetch(&client, "http://other.example.com/").await;
     assert!(is_refused(&refused), "{refused}");
-    let told = seen(&client, "other.example.com", "refused").await;
-    assert_eq!(told["name"], "other.example.com");
+    let refusal = seen(&client, "other.example.com", "refused").await;
+    assert_eq!(refusal["name"], "other.example.com");
     // It was not even asked for.
     assert!(
         !world
@@ -164,6 +171,65 @@ async fn an_allowed_name_is_reached_and_another_is_not() {
         metrics.contains("hearth_network_refused_names_total{function=\"f\"}"),
         "{metrics}"
     );
+}
+
+#[tokio::test]
+async fn what_was_reached_is_seen_by_destination() {
+    let (world, server) = world();
+    world.name("other.example.com", &[OTHER, WEB6]);
+    let client = server.client();
+    deploy(
+        &client,
+        json!({"allow": ["api.example.com", format!("{OTHER}:8080")]}),
+    )
+    .await;
+    let urls = [
+        "http://api.example.com/".to_owned(),
+        "http://api.example.com/".to_owned(),
+        format!("http://{OTHER}:8080/"),
+        format!("http://{OTHER}/"),
+    ];
+    call(&client, json!({ "urls": urls })).await;
+    let seen = async |name: Value, port: u16| {
+        let view = network(&client).await;
+        let all = view["reached"].as_array().expect("a list").clone();
+        all.into_iter()
+            .find(|one| one["name"] == name && one["port"] == port)
+    };
+    let api = eventually("what was reached", Duration::from_secs(10), || async {
+        let api = seen(json!("api.example.com"), 80).await?;
+        (api["connections"] == 2).then_some(api)
+    });
+    assert_eq!(api.await["protocol"], "tcp");
+    let by_address = seen(Value::Null, 8080)
+        .await
+        .expect("what no name has led to");
+    assert_eq!(
+        (&by_address["address"], &by_address["connections"]),
+        (&json!(OTHER), &json!(1))
+    );
+    assert_eq!(seen(Value::Null, 80).await, None, "it was refused");
+    // Its bytes are known when it is over, which it is at once for one that is cut.
+    allow(&client, json!(["nothing.example.com"])).await;
+    let api = eventually("its bytes", Duration::from_secs(10), || async {
+        let api = seen(json!("api.example.com"), 80).await?;
+        (api["bytes_in"].as_u64()? > 0).then_some(api)
+    })
+    .await;
+    let number = |key: &str| api[key].as_u64().expect("a number");
+    assert!(
+        (200..5000).contains(&number("bytes_out")) && number("bytes_in") < 5000,
+        "{api}"
+    );
+    let metrics = client.get("/metrics").await.expect(200).text();
+    for line in [
+        "hearth_network_destination_connections_total{function=\"f\",destination=\"api.example.com:80\"} 2".to_owned(),
+        format!("hearth_network_destination_connections_total{{function=\"f\",destination=\"{OTHER}:8080\"}} 1"),
+        format!("hearth_network_destination_refused_total{{function=\"f\",destination=\"{OTHER}:80\"}} 1"),
+        format!("hearth_network_destination_bytes_total{{function=\"f\",destination=\"api.example.com:80\",direction=\"in\"}} {}", number("bytes_in")),
+    ] {
+        assert!(metrics.lines().any(|one| one == line), "{line}\n{metrics}");
+    }
 }
 
 #[tokio::test]
@@ -357,12 +423,20 @@ async fn half_a_question_holds_up_no_other() {
 async fn policies_change_under_load() {
     let (_world, server) = world();
     let client = server.client();
-    deploy(&client, json!({"allow": ["api.example.com"]})).await;
+    deploy(
+        &client,
+        json!({"allow": ["api.example.com", "other.example.com"]}),
+    )
+    .await;
+    let kept = call(&client, json!({"keep": ["other.example.com", 80]})).await;
+    assert_eq!(kept, "kept");
     let calls = async {
-        for _ in 0..60 {
-            // Allowed by every policy meanwhile.
-            let reached = fetch(&client, "http://api.example.com/").await;
-            assert!(reached.starts_with("reached"), "{reached}");
+        for _ in 0..40 {
+            // Allowed by every policy meanwhile, and so is each of several at a time.
+            let each = (0..4).map(|_| fetch(&client, "http://api.example.com/"));
+            for reached in join_all(each).await {
+                assert!(reached.starts_with("reached"), "{reached}");
+            }
         }
     };
     let changes = async {
@@ -374,6 +448,15 @@ async fn policies_change_under_load() {
     tokio::join!(calls, changes);
     let function = client.get(PATH).await.expect(200).json();
     assert_eq!(function["active_version"], 21);
+    // The connection that was begun before has been cut.
+    let instance = "the instance that has it";
+    eventually(instance, Duration::from_secs(20), || async {
+        let event = json!({ "use": null });
+        let said = join_all((0..8).map(|_| call(&client, event.clone()))).await;
+        assert!(!said.contains(&json!("200")), "{said:?}");
+        said.iter().any(|said| said != "none").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -3,16 +3,13 @@
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsFd as _;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
+use hearth_testkit::namespaces::Namespace;
 use hickory_proto::op::{Message, MessageType, OpCode, ResponseCode};
 use hickory_proto::rr::rdata::{A, AAAA};
 use hickory_proto::rr::{RData, Record, RecordType};
 use parking_lot::Mutex;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::support::Server;
 
@@ -20,6 +17,12 @@ use crate::support::Server;
 pub const WEB: &str = "93.184.216.34";
 pub const WEB6: &str = "2606:2800:220::34";
 pub const OTHER: &str = "93.184.216.99";
+/// One at which nobody answers.
+pub const SILENT: &str = "93.184.216.200";
+/// For servers that a test starts: a database, a cache, and whoever speaks TLS.
+pub const DATABASE: &str = "93.184.216.54";
+pub const CACHE: &str = "93.184.216.63";
+pub const SECURE: &str = "93.184.216.44";
 /// A private one, and the metadata service's, which would answer as well.
 pub const PRIVATE: &str = "10.9.9.9";
 pub const METADATA: &str = "169.254.169.254";
@@ -35,57 +38,50 @@ pub struct Zone {
 
 /// Two namespaces, for the time of a test.
 pub struct World {
-    host: String,
-    outside: String,
+    /// Keeps its name until the test is over.
+    _host: Namespace,
+    pub outside: Namespace,
     pub zone: Arc<Mutex<Zone>>,
 }
 
 impl World {
     /// Makes them and enters the host's, with this thread: what it starts is in it.
     pub fn enter() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = |what: &str| format!("hi-{what}-{}-{number}", std::process::id());
-        let world = Self {
-            host: name("host"),
-            outside: name("out"),
-            zone: Arc::default(),
-        };
-        world.zone.lock().ttl = 60;
-        for name in [&world.host, &world.outside] {
-            ip(&format!("netns add {name}"));
-            ip(&format!("-n {name} link set lo up"));
-        }
-        let (host, outside) = (&world.host, &world.outside);
-        ip(&format!(
-            "-n {host} link add wan type veth peer name eth netns {outside}"
-        ));
-        ip(&format!("-n {host} link set wan up"));
-        ip(&format!("-n {outside} link set eth up"));
+        Self::made().expect("namespaces")
+    }
+
+    fn made() -> io::Result<Self> {
+        let (host, outside) = (Namespace::make("host")?, Namespace::make("out")?);
+        let zone: Arc<Mutex<Zone>> = Arc::default();
+        zone.lock().ttl = 60;
+        let out = outside.name();
+        host.ip(&format!("link add wan type veth peer name eth netns {out}"))?;
+        host.ip("link set wan up")?;
+        outside.ip("link set eth up")?;
         for address in ["93.184.216.1/24", "2606:2800:220::1/64"] {
-            ip(&format!("-n {host} addr add {address} dev wan nodad"));
+            host.ip(&format!("addr add {address} dev wan nodad"))?;
         }
-        for address in [WEB, OTHER, PRIVATE, METADATA, DNS] {
-            ip(&format!("-n {outside} addr add {address}/32 dev eth"));
+        for address in [WEB, OTHER, DATABASE, CACHE, SECURE, PRIVATE, METADATA, DNS] {
+            outside.ip(&format!("addr add {address}/32 dev eth"))?;
         }
-        ip(&format!("-n {outside} addr add {WEB6}/128 dev eth nodad"));
+        outside.ip(&format!("addr add {WEB6}/128 dev eth nodad"))?;
         for (family, all) in [("-4", "0.0.0.0/0"), ("-6", "::/0")] {
-            ip(&format!("-n {host} {family} route add {all} dev wan"));
-            ip(&format!("-n {outside} {family} route add {all} dev eth"));
+            host.ip(&format!("{family} route add {all} dev wan"))?;
+            outside.ip(&format!("{family} route add {all} dev eth"))?;
         }
-        let zone = world.zone.clone();
-        within(outside, || {
-            serve_names(zone)?;
+        outside.within(|| {
+            serve_names(zone.clone())?;
             for port in [80, 8080] {
                 serve_web(port)?;
             }
             Ok(())
+        })?;
+        host.enter()?;
+        Ok(Self {
+            _host: host,
+            outside,
+            zone,
         })
-        .expect("servers");
-        let namespace = std::fs::File::open(format!("/run/netns/{host}")).expect("a namespace");
-        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
-            .expect("entered");
-        world
     }
 
     /// A server whose functions ask this world's DNS server.
@@ -106,36 +102,6 @@ impl World {
     pub fn ttl(&self, ttl: u32) {
         self.zone.lock().ttl = ttl;
     }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        for name in [&self.host, &self.outside] {
-            let _ = Command::new("ip").args(["netns", "del", name]).status();
-        }
-    }
-}
-
-fn ip(command: &str) {
-    let output = Command::new("ip")
-        .args(command.split(' '))
-        .stdin(Stdio::null())
-        .output()
-        .expect("ip, of iproute2");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {command}: {said}");
-}
-
-/// Does something in a namespace with a name.
-fn within(name: &str, what: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
-    let namespace = std::fs::File::open(format!("/run/netns/{name}"))?;
-    std::thread::scope(|scope| {
-        let inside = scope.spawn(|| {
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-            what()
-        });
-        inside.join().expect("no panic")
-    })
 }
 
 /// Answers questions for names, by UDP. Ends with the test's process.

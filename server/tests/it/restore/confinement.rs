@@ -19,7 +19,7 @@ restored = []
 snapshots = []
 hooks.register_before_snapshot(lambda: snapshots.append(1))
 hooks.register_after_restore(lambda: restored.append(os.getpid()))
-# More than the main thread has to be confined again.
+# Not only the main thread must be confined again.
 stay = threading.Event()
 background = threading.Thread(target=stay.wait, daemon=True)
 background.start()

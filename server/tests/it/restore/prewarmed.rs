@@ -1,4 +1,4 @@
-//! Sandboxes made ahead for restores: taken when they are there, done without when they are not, locked like any other.
+//! Pre-warmed sandboxes: used if available, not required, locked like any other.
 
 use std::collections::HashSet;
 use std::process::Command;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::support::{Client, Server, descendants, eventually};
 
-/// A server with a function `hello` that sleeps, with an image and a sandbox made ahead; none without a CRIU.
+/// A server with a function `hello` that sleeps, with an image and a pre-warmed sandbox; none without CRIU.
 async fn asleep() -> Option<(Server, Client)> {
     let server = super::server(true);
     let client = server.client();
@@ -30,7 +30,7 @@ async fn asleep() -> Option<(Server, Client)> {
 /// The builder and the PID 1 of the pre-warmed sandbox, once nothing is left of other sandboxes; the older first.
 async fn pair(server: &Server) -> [u32; 2] {
     eventually("a builder and a PID 1", TIMEOUT, || async {
-        let mut pids: Vec<_> = keepers(server).into_iter().collect();
+        let mut pids: Vec<_> = inits(server).into_iter().collect();
         pids.sort_unstable();
         pids.try_into().ok()
     })
@@ -44,10 +44,10 @@ fn pids(server: &Server) -> HashSet<u32> {
 }
 
 /// What runs `hearth-init`: builders and PID 1s.
-fn keepers(server: &Server) -> HashSet<u32> {
+fn inits(server: &Server) -> HashSet<u32> {
     let all = descendants(server.pid());
-    let keepers = all.iter().filter(|process| process.name() == "hearth-init");
-    keepers.map(|process| process.pid).collect()
+    let inits = all.iter().filter(|process| process.name() == "hearth-init");
+    inits.map(|process| process.pid).collect()
 }
 
 /// It may be gone by itself.
@@ -155,7 +155,7 @@ async fn a_restore_does_without_one_that_died() {
         signal(evictor, Signal::KILL);
     }
     eventually("another pre-warmed sandbox", TIMEOUT, || async {
-        let now = keepers(&server);
+        let now = inits(&server);
         (now.len() == 2 && now.is_disjoint(&before.into())).then_some(())
     })
     .await;

@@ -198,7 +198,7 @@ fn all_differ(drawn: &[Value]) {
     assert_eq!(repeated, Vec::<String>::new(), "fewer values than draws");
 }
 
-/// Restores in a row, with a sandbox made ahead and without, each with several instances at the same time.
+/// Restores in a row, with and without a pre-warmed sandbox, each with several instances at the same time.
 async fn across_restores(code: &str, runtime: &str) {
     let server = Server::start();
     let client = server.client();
@@ -220,7 +220,7 @@ async fn across_restores(code: &str, runtime: &str) {
             prewarmed(&client).await;
         }
         drawn.extend(draw(&client, Some("restore")).await);
-        // Of the same restored template, from forks that it has made ahead by now.
+        // Of the same restored template, from its pre-forked instance by now.
         drawn.extend(draw(&client, None).await);
     }
     all_differ(&drawn);

@@ -56,7 +56,7 @@ async fn connections_without_a_request_are_closed() {
             let ended = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut said)).await;
             let _ = ended.unwrap_or_else(|_| panic!("{beginning:?} is kept"));
             let said = String::from_utf8_lossy(&said);
-            // Who began a request is told; who did not, is not.
+            // A client that began a request gets an answer; others do not.
             let begun = !beginning.is_empty() && !beginning.contains("\r\n\r\n");
             assert_eq!(
                 said.starts_with("HTTP/1.1 408 ") && said.contains("\"request_timeout\""),
@@ -107,7 +107,7 @@ async fn an_endless_head_is_cut() {
     innocent(&server).await;
 }
 
-/// The next request on a connection is told the same, after the whole answer to the one before.
+/// The next request on a connection gets the same answer, after the whole answer to the one before.
 #[tokio::test]
 async fn a_head_that_does_not_end_is_told_after_the_answer_before_it() {
     use tokio::io::AsyncWriteExt;

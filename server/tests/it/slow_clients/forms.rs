@@ -1,4 +1,4 @@
-//! Forms that are larger than any form of the console, from people who have proven nothing.
+//! Forms that are larger than any form of the console, from clients that have not authenticated.
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -75,7 +75,7 @@ impl Answer {
 }
 
 impl Client {
-    /// Of a listener other than the console's.
+    /// A client of a listener other than the console's.
     pub fn at(url: &str, token: Option<&str>) -> Self {
         Self::new(url, token)
     }

@@ -58,7 +58,7 @@ impl Server {
         Self::launch(launch().settings(settings))
     }
 
-    /// Starts a server that may open only so many descriptors, and cannot raise that.
+    /// Starts a server with a hard limit of this many descriptors.
     pub fn start_with_open_files(most: u32) -> Self {
         let limit = format!("--nofile={most}:{most}");
         Self::launch(launch().through(["prlimit".to_owned(), limit]))

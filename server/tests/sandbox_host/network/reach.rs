@@ -3,7 +3,10 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use hearth::sandbox::{KernelPolicy, Prefix, Protocol, Refusal, RefusalReason, SandboxError};
+use hearth::sandbox::{
+    Connection, KernelPolicy, Prefix, Protocol, Refusal, RefusalReason, Report, Reports,
+    SandboxError,
+};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, sockopt};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
@@ -276,12 +279,80 @@ async fn names_are_asked_for_where_the_server_listens() {
     harness.end(sandbox).await;
 }
 
+async fn refusal(reports: &mut Reports) -> Refusal {
+    loop {
+        if let Report::Refused(refusal) = reports.next().await.expect("a report") {
+            return refusal;
+        }
+    }
+}
+
+/// Connections are reported when they begin, and with their bytes when they are over.
+#[tokio::test]
+async fn connections_are_reported() {
+    let _world = World::enter();
+    let harness = harness();
+    let mut reports = harness.host.take_reports().expect("a host with a network");
+    let mut connection = async || loop {
+        if let Report::Connection(connection) = reports.next().await.expect("a report") {
+            return connection;
+        }
+    };
+    let policy = KernelPolicy {
+        internet: true,
+        ..KernelPolicy::default()
+    };
+    let sandbox = with_policy(&harness, policy).await;
+    let outbound = sandbox.live.outbound.as_ref().expect("a way out").id();
+    let mut expected = Vec::new();
+    for (kind, protocol, address) in [
+        ("tcp", Protocol::Tcp, PUBLIC[0]),
+        ("udp", Protocol::Udp, PUBLIC[1]),
+        ("tcp", Protocol::Tcp, PUBLIC[2]),
+        ("udp", Protocol::Udp, PUBLIC[3]),
+    ] {
+        assert_eq!(sandbox.attempt(kind, address, TCP).await, "ping");
+        let begun = connection().await;
+        let told = Connection {
+            outbound,
+            address: address.parse().expect("an address"),
+            protocol,
+            port: TCP,
+            bytes: None,
+        };
+        assert_eq!(begun, told);
+        expected.push(told);
+    }
+    // Nothing of what is refused is a connection.
+    assert_eq!(
+        sandbox.attempt("tcp", PRIVATE[0], TCP).await,
+        "EHOSTUNREACH"
+    );
+    sandbox.live.destroy().await;
+    for _ in 0..expected.len() {
+        let over = connection().await;
+        let (out, back) = over.bytes.expect("what it has carried");
+        // "ping", headers, and what begins and ends TCP.
+        assert!(
+            (32..1000).contains(&out) && (32..1000).contains(&back),
+            "{over:?}"
+        );
+        let begun = Connection {
+            bytes: None,
+            ..over
+        };
+        let at = expected.iter().position(|told| *told == begun);
+        expected.remove(at.expect("one that has begun"));
+    }
+    harness.finish().await;
+}
+
 /// What is refused is counted and reported, with its reason.
 #[tokio::test]
 async fn refusals_are_reported() {
     let _world = World::enter();
     let harness = harness();
-    let mut refusals = harness.host.take_refusals().expect("a host with a network");
+    let mut reports = harness.host.take_reports().expect("a host with a network");
     let policy = KernelPolicy {
         allow: vec![to(PUBLIC[0], 32, Protocol::Tcp, TCP)],
         ..KernelPolicy::default()
@@ -308,7 +379,7 @@ async fn refusals_are_reported() {
         ),
     ] {
         sandbox.attempt(kind, address, port).await;
-        let refusal = refusals.next().await.expect("a report");
+        let refusal = refusal(&mut reports).await;
         let expected = Refusal {
             outbound: outbound.id(),
             reason,
@@ -335,18 +406,12 @@ async fn refusals_are_reported() {
     };
     outbound.set_policy(&trial).await.expect("set");
     assert_eq!(sandbox.attempt("tcp", PUBLIC[1], TCP).await, "ping");
-    assert_eq!(
-        refusals.next().await.expect("a report").reason,
-        RefusalReason::DryRun
-    );
+    assert_eq!(refusal(&mut reports).await.reason, RefusalReason::DryRun);
     assert_eq!(
         sandbox.attempt("tcp", PRIVATE[1], TCP).await,
         "EHOSTUNREACH"
     );
-    assert_eq!(
-        refusals.next().await.expect("a report").reason,
-        RefusalReason::Forbidden
-    );
+    assert_eq!(refusal(&mut reports).await.reason, RefusalReason::Forbidden);
     harness.end(sandbox).await;
 }
 
@@ -412,7 +477,7 @@ async fn a_host_without_the_right_says_so() {
         reason.contains("nftables") || reason.contains("sysctl"),
         "{reason}"
     );
-    assert!(harness.host.take_refusals().is_none());
+    assert!(harness.host.take_reports().is_none());
     let mut spec = harness.spec();
     spec.network = Some(KernelPolicy::default());
     let Err(error) = harness.host.create(spec).await else {

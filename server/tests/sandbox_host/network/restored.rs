@@ -1,4 +1,4 @@
-//! Forks and restored templates have the network that their sandbox has, also where that was made ahead.
+//! Forks and restored templates have the network of their sandbox, also of a pre-warmed one.
 
 use std::path::Path;
 use std::time::Duration;

@@ -4,14 +4,13 @@
 //! sandboxes ══ gateway ══ host ══ outside: public addresses, and private ones that would answer as well
 //! ```
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{IpAddr, TcpListener, UdpSocket};
-use std::os::fd::AsFd as _;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
+use std::process::Command;
 
 use hearth::sandbox::{KernelPolicy, Prefix, Prefixed, Protocol};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use hearth_testkit::namespaces::{self, Namespace};
 use serde_json::Value;
 
 use crate::harness::{Harness, Running};
@@ -34,7 +33,7 @@ pub const PRIVATE: [&str; 6] = [
 ];
 /// Addresses of the host itself.
 pub const HOST: [&str; 4] = ["93.184.216.1", "2606:2800:220::1", "10.9.9.1", "fd00:77::1"];
-/// Ports of the servers: two of TCP that echo, one of UDP that echoes, one of TCP that sends without end.
+/// Ports of the servers: three of UDP that echo, two of them of TCP, too; one of TCP that sends without end.
 pub const TCP: u16 = 443;
 pub const OTHER_TCP: u16 = 8443;
 pub const UDP: u16 = 53;
@@ -64,108 +63,66 @@ while True: exec(control.recv(1 << 16).decode(), globals())
 
 /// Two namespaces, for the time of a test.
 pub struct World {
-    host: String,
-    outside: String,
+    pub host: Namespace,
+    /// Keeps its name until the test is over.
+    _outside: Namespace,
 }
 
 impl World {
     /// Makes them and enters the host's, with this thread.
     pub fn enter() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = |what: &str| format!("ht-{what}-{}-{number}", std::process::id());
-        let world = Self {
-            host: name("host"),
-            outside: name("out"),
-        };
-        for name in [&world.host, &world.outside] {
-            ip(&["netns", "add", name]);
-            ip(&["-n", name, "link", "set", "lo", "up"]);
-        }
-        world.in_host("link add wan type veth peer name eth netns OUTSIDE");
-        world.in_host("link set wan up");
-        world.in_outside("link set eth up");
+        Self::made().expect("namespaces")
+    }
+
+    fn made() -> io::Result<Self> {
+        let (host, outside) = (Namespace::make("host")?, Namespace::make("out")?);
+        let out = outside.name();
+        host.ip(&format!("link add wan type veth peer name eth netns {out}"))?;
+        host.ip("link set wan up")?;
+        outside.ip("link set eth up")?;
         for address in HOST {
-            world.in_host(&format!(
-                "addr add {} dev wan nodad",
-                with_length(address, 24, 64)
-            ));
+            let address = with_length(address, 24, 64);
+            host.ip(&format!("addr add {address} dev wan nodad"))?;
         }
         for address in PUBLIC.iter().chain(&PRIVATE) {
-            world.in_outside(&format!(
-                "addr add {} dev eth nodad",
-                with_length(address, 32, 128)
-            ));
+            let address = with_length(address, 32, 128);
+            outside.ip(&format!("addr add {address} dev eth nodad"))?;
         }
         // On both sides all the others are on the link, and none has a router between.
         for (family, all) in [("-4", "0.0.0.0/0"), ("-6", "::/0")] {
-            world.in_host(&format!("{family} route add {all} dev wan"));
-            world.in_outside(&format!("{family} route add {all} dev eth"));
+            host.ip(&format!("{family} route add {all} dev wan"))?;
+            outside.ip(&format!("{family} route add {all} dev eth"))?;
         }
-        let outside: Vec<_> = PUBLIC.into_iter().chain(PRIVATE).collect();
-        for (name, addresses) in [(&world.host, HOST.to_vec()), (&world.outside, outside)] {
-            within(&format!("/run/netns/{name}"), || {
+        let addresses: Vec<_> = PUBLIC.into_iter().chain(PRIVATE).collect();
+        for (namespace, addresses) in [(&host, HOST.to_vec()), (&outside, addresses)] {
+            namespace.within(|| {
                 serve_tcp(TCP)?;
                 serve_tcp(OTHER_TCP)?;
                 serve_udp(&addresses)?;
                 stream(STREAM)
-            })
-            .expect("servers");
+            })?;
         }
-        let host = std::fs::File::open(format!("/run/netns/{}", world.host)).expect("a namespace");
-        move_into_link_name_space(host.as_fd(), Some(LinkNameSpaceType::Network)).expect("entered");
-        world
+        host.enter()?;
+        Ok(Self {
+            host,
+            _outside: outside,
+        })
     }
 
+    /// Changes the host's namespace by `ip`.
     pub fn in_host(&self, command: &str) {
-        self.run(&self.host, command);
-    }
-
-    pub fn in_outside(&self, command: &str) {
-        self.run(&self.outside, command);
-    }
-
-    fn run(&self, name: &str, command: &str) {
-        let command = command.replace("OUTSIDE", &self.outside);
-        let words: Vec<_> = ["-n", name].into_iter().chain(command.split(' ')).collect();
-        ip(&words);
+        self.host.ip(command).expect("changed");
     }
 
     /// What a program prints that runs in the host's namespace.
     pub fn look(&self, program: &str, arguments: &[&str]) -> String {
-        let output = Command::new("ip")
-            .args(["netns", "exec", &self.host, program])
-            .args(arguments)
-            .output()
-            .expect("ip netns exec");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        for name in [&self.host, &self.outside] {
-            let _ = Command::new("ip").args(["netns", "del", name]).status();
-        }
+        self.host.look(program, arguments).expect("run")
     }
 }
 
 fn with_length(address: &str, four: u8, six: u8) -> String {
     let length = if address.contains(':') { six } else { four };
     format!("{address}/{length}")
-}
-
-fn ip(arguments: &[&str]) {
-    let output = Command::new("ip")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("ip, of iproute2");
-    assert!(
-        output.status.success(),
-        "ip {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
 }
 
 /// Runs a program as root in the network namespace of a process.
@@ -199,6 +156,11 @@ pub fn gateway_of(address: &str) -> String {
         .expect("a gateway")
 }
 
+/// Does something in the network namespace with this path.
+pub fn within<T: Send>(path: &str, what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    namespaces::within(Path::new(path), what)
+}
+
 /// What a program prints in the network namespace with this path.
 pub fn look_in(namespace: &str, program: &[&str]) -> String {
     let output = Command::new("nsenter")
@@ -209,43 +171,36 @@ pub fn look_in(namespace: &str, program: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Does something in the network namespace with this path.
-pub fn within<T: Send>(path: &str, what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    let namespace = std::fs::File::open(path)?;
-    std::thread::scope(|scope| {
-        scope
-            .spawn(|| {
-                move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-                what()
-            })
-            .join()
-            .expect("no panic")
-    })
-}
-
-/// Answers every connection with what it says. Ends with the test's process.
+/// Answers every connection with what it says, thousands at a time. Ends with the test's process.
 fn serve_tcp(port: u16) -> io::Result<()> {
     let listener = TcpListener::bind(("::", port))?;
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            std::thread::spawn(move || {
-                let mut stream = stream;
-                let mut bytes = [0; 1024];
-                while let Ok(length @ 1..) = stream.read(&mut bytes) {
-                    if stream.write_all(&bytes[..length]).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-    });
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    std::thread::spawn(move || runtime.block_on(echo_all(listener)));
     Ok(())
 }
 
+async fn echo_all(listener: TcpListener) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    loop {
+        let (mut stream, _) = listener.accept().await?;
+        tokio::spawn(async move {
+            let (mut from, mut to) = stream.split();
+            tokio::io::copy(&mut from, &mut to).await
+        });
+    }
+}
+
 fn serve_udp(addresses: &[&str]) -> io::Result<()> {
-    for address in addresses {
+    let ports = [UDP, TCP, OTHER_TCP];
+    for (address, port) in addresses
+        .iter()
+        .flat_map(|ip| ports.map(|port| (*ip, port)))
+    {
         // At each address: a socket of all answers from any.
-        let socket = UdpSocket::bind((*address, UDP))?;
+        let socket = UdpSocket::bind((address, port))?;
         std::thread::spawn(move || {
             let mut bytes = [0; 1024];
             while let Ok((length, from)) = socket.recv_from(&mut bytes) {
@@ -296,7 +251,7 @@ impl Running {
     /// What some Python says.
     pub async fn run(&self, code: &str) -> Value {
         self.say(code.as_bytes()).await;
-        let mut answer = self.hear().await;
+        let mut answer = self.receive().await;
         answer[0].take()
     }
 

@@ -1,8 +1,15 @@
 //! The page of what was refused.
 
+use jiff::Timestamp;
+
 use super::samples::{HOSTILE, chrome, head};
 use super::{assert_harmless, html};
-use crate::pages::{DestinationRow, NetworkPage};
+use crate::pages::{DestinationRow, Moment, NetworkPage, ReachedRow};
+
+fn last() -> Moment {
+    let at = Timestamp::UNIX_EPOCH;
+    Moment { at, now: at }
+}
 
 fn page() -> NetworkPage {
     NetworkPage {
@@ -12,19 +19,33 @@ fn page() -> NetworkPage {
         dry_run: true,
         is_open: true,
         figures: vec![("Sent", "1 KiB".into())],
+        reached: vec![ReachedRow {
+            place: HOSTILE.into(),
+            address: "192.0.2.1".into(),
+            port: "443/tcp".into(),
+            connections: "2".into(),
+            sent: "1 KiB".into(),
+            received: "2 KiB".into(),
+            last: last(),
+        }],
         destinations: vec![
             DestinationRow {
                 place: HOSTILE.into(),
+                address: String::new(),
                 port: "443/tcp".into(),
                 outcome: "refused",
                 count: "3".into(),
+                last: last(),
                 rule: HOSTILE.into(),
-                ..DestinationRow::default()
             },
             DestinationRow {
                 place: "10.0.0.1".into(),
+                address: String::new(),
+                port: String::new(),
                 outcome: "refused: private or reserved",
-                ..DestinationRow::default()
+                count: "1".into(),
+                last: last(),
+                rule: String::new(),
             },
         ],
         suggested: vec![HOSTILE.into()],

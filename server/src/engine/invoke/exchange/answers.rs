@@ -1,4 +1,4 @@
-//! The two ways to be answered: a result as a whole, and an HTTP response as it comes.
+//! The two kinds of response: a whole result, and an HTTP response as it arrives.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -12,8 +12,8 @@ use crate::engine::{InvokeError, InvokeReply};
 
 /// Largest result of `invoke`, as Lambda's: it is held in memory whole.
 pub(super) const MAX_RESULT: u64 = 6 * 1024 * 1024;
-/// Longest result that is checked to be JSON on the thread that received it, about a tenth of a millisecond; a longer one
-/// must not hold up others' requests.
+/// Longest result whose JSON is checked on the receiving thread, about a tenth of a millisecond; a longer one must not
+/// delay other requests.
 const CHECKED_AT_ONCE: usize = 128 * 1024;
 
 /// RESPONSE_HEAD, as the runtime writes it.
@@ -98,7 +98,7 @@ impl Exchange {
                 return answer;
             }
         };
-        // Most bodies are whole already: then the stage times are final and go into the headers.
+        // Most bodies are complete by now: then the stage times are final and go into the headers.
         let mut first = Vec::new();
         let body = match self.receive_ready(&mut first) {
             Ok(Some(received)) if received.kind == Kind::ResponseBody && !received.more => {
@@ -125,7 +125,7 @@ impl Exchange {
     }
 }
 
-/// A result goes out as `application/json`, so it has to be that, whatever the worker says.
+/// A result is sent as `application/json`, so it must be JSON, whatever the worker says.
 async fn checked_result(result: Vec<u8>) -> Result<Vec<u8>, InvokeError> {
     let (result, checked) = if result.len() <= CHECKED_AT_ONCE {
         let checked = check_json(&result);

@@ -1,4 +1,4 @@
-//! The end of an exchange, whichever way it comes: what it means for the instance and what the history says of it.
+//! The end of an exchange: what happens to the instance, and the record for the history.
 
 use std::mem;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::model::{FunctionError, InvocationRecord, LogLine, LogStream, Status};
 
 /// The log's last line when an instance did not only answer.
 const LEFTOVER: &str =
-    "hearth: the instance was ended: besides its answer, something was left in its channel";
+    "hearth: the instance was ended because it left more than its response in the channel";
 
 impl Exchange {
     /// Ends the invocation: returns or kills the instance, completes the record and hands it to the history.

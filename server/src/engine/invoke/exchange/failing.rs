@@ -1,5 +1,5 @@
 //! What keeps an exchange from its answer: the deadline, the instance's death, a frame out of turn, an error or a result
-//! that is too large; and what the caller is told of each.
+//! that is too large; and the error that the caller gets for each.
 
 use hearth_abi::Kind;
 
@@ -14,13 +14,13 @@ use crate::model::FunctionError;
 const MAX_ERROR: usize = 1024 * 1024;
 
 impl Exchange {
-    /// Kills the instance; what the caller is told.
+    /// Kills the instance. Returns the caller's error.
     pub(super) fn timed_out(&mut self) -> Result<InvokeError, InvokeError> {
         self.lease()?.kill();
         Ok(InvokeError::Timeout(self.timeout_ms))
     }
 
-    /// Turns a failure of the channel, or the deadline's passing, into what the caller is told.
+    /// Turns a failure of the channel, or the deadline's passing, into the caller's error.
     pub(super) async fn settle<T>(
         &mut self,
         result: Result<Result<T, ChannelError>, tokio::time::error::Elapsed>,

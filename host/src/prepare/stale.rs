@@ -6,9 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use super::PROCS;
-use super::processes::kill_listed;
-use super::tree::remove_tree;
+use crate::cgroup::{PROCS, kill_listed, remove_tree};
 
 const PREFIX: &str = "hearth-";
 /// File in a server's directory that says where its cgroups are, a path a line.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Directories, Version};
+use crate::cgroup::{Directories, Version};
 
 /// The controllers, found.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ fn find_in(cgroup: &str, mountinfo: &str) -> Result<Found, String> {
 
 /// Where cgroup2 is mounted, if it is.
 #[cfg(test)]
-pub fn v2_mount(mountinfo: &str) -> Option<PathBuf> {
+pub(crate) fn v2_mount(mountinfo: &str) -> Option<PathBuf> {
     mounts(mountinfo)
         .find(|mount| mount.kind == "cgroup2")
         .map(|mount| mount.point)

@@ -1,9 +1,12 @@
-//! What the kernel refuses to let out of sandboxes, as it reports it by netlink (`NFLOG`): packets' first bytes, which a
-//! function has chosen. Parsed without trust and without allocation.
+//! What the kernel reports of sandboxes by netlink: packets that it refused (`NFLOG`), whose first bytes a function has chosen,
+//! and connections that begin and end. Parsed without trust and without allocation.
+
+mod connection;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use hearth_host::protocol::Protocol;
 use tokio::io::Interest;
@@ -13,6 +16,8 @@ use crate::watched::Watched;
 
 /// More than any datagram has that the host process has set up: 128 bytes of a packet and some attributes, several at a time.
 const DATAGRAM: usize = 16 << 10;
+/// How long to wait after all was read: a flood of connections wakes the server no more often than that.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Why the kernel did not let a packet out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,17 +43,42 @@ pub struct Refusal {
     pub address: IpAddr,
     /// Its protocol; none for others than TCP and UDP.
     pub protocol: Option<Protocol>,
-    /// Its destination port; 0 where there is none.
+    /// Its destination port; 0 if it has none.
     pub port: u16,
 }
 
-/// The refused packets of all sandboxes. The kernel reports some fifty a second of each sandbox and counts all.
-pub struct Refusals {
-    socket: Watched,
-    received: Vec<Refusal>,
+/// One connection, or exchange of datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connection {
+    /// Which sandbox began it.
+    pub outbound: OutboundId,
+    /// Its destination.
+    pub address: IpAddr,
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// Its destination port.
+    pub port: u16,
+    /// Bytes from the sandbox and to it, headers included, when it is over; none when it begins.
+    pub bytes: Option<(u64, u64)>,
 }
 
-impl Refusals {
+/// What the kernel tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Report {
+    /// A packet was refused.
+    Refused(Refusal),
+    /// A connection has begun, or is over.
+    Connection(Connection),
+}
+
+/// The reports of all sandboxes. Of refused packets the kernel tells some fifty a second of each sandbox, and counts all. What
+/// does not fit the socket's buffer in a flood is lost.
+pub struct Reports {
+    socket: Watched,
+    received: Vec<Report>,
+}
+
+impl Reports {
     /// Over a socket that the host process has set up. Needs a runtime.
     pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
@@ -59,18 +89,20 @@ impl Refusals {
     }
 
     /// The next one. None when there will be none any more. Cancel-safe.
-    pub async fn next(&mut self) -> Option<Refusal> {
+    pub async fn next(&mut self) -> Option<Report> {
         while self.received.is_empty() {
             let mut bytes = [0; DATAGRAM];
+            let mut has_waited = false;
             let receive = |socket: BorrowedFd<'_>| {
                 let flags = rustix::net::RecvFlags::TRUNC;
-                let (length, _) = rustix::net::recv(socket, &mut bytes[..], flags)?;
-                Ok(length.min(DATAGRAM))
+                let received = rustix::net::recv(socket, &mut bytes[..], flags);
+                has_waited |= received.is_err();
+                Ok(received?.0.min(DATAGRAM))
             };
             match self.socket.io(Interest::READABLE, receive).await {
                 Ok(0) => return None,
                 Ok(length) => {
-                    parse(&bytes[..length], |refusal| self.received.push(refusal));
+                    parse(&bytes[..length], |report| self.received.push(report));
                     // Taken from the back.
                     self.received.reverse();
                 }
@@ -78,9 +110,12 @@ impl Refusals {
                 Err(error)
                     if error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "refused packets are not reported any more");
+                    tracing::warn!(%error, "packets and connections are not reported any more");
                     return None;
                 }
+            }
+            if has_waited {
+                tokio::time::sleep(PAUSE).await;
             }
         }
         self.received.pop()
@@ -98,8 +133,8 @@ const PAYLOAD: u16 = 9;
 const HEADER: usize = 16;
 const FAMILY: usize = 4;
 
-/// Calls `found` with each packet in a datagram of the kernel's.
-pub(super) fn parse(mut datagram: &[u8], mut found: impl FnMut(Refusal)) {
+/// Calls `found` with each report in a datagram of the kernel's.
+pub(super) fn parse(mut datagram: &[u8], mut found: impl FnMut(Report)) {
     while let Some((length, kind)) = datagram.get(..HEADER).map(|head| {
         let length = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
         (length as usize, u16::from_ne_bytes([head[4], head[5]]))
@@ -107,27 +142,41 @@ pub(super) fn parse(mut datagram: &[u8], mut found: impl FnMut(Refusal)) {
         let Some(body) = datagram.get(HEADER..length) else {
             return;
         };
-        if kind == PACKET
-            && let Some(refusal) = body.get(FAMILY..).and_then(packet)
-        {
-            found(refusal);
-        }
+        let attributes = body.get(FAMILY..).unwrap_or(&[]);
+        let report = match kind {
+            PACKET => packet(attributes).map(Report::Refused),
+            connection::BEGUN => connection::read(attributes, false).map(Report::Connection),
+            connection::OVER => connection::read(attributes, true).map(Report::Connection),
+            _ => None,
+        };
+        report.into_iter().for_each(&mut found);
         datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or(&[]);
     }
 }
 
-fn packet(mut attributes: &[u8]) -> Option<Refusal> {
-    let (mut interface, mut reason, mut destination) = (None, None, None);
-    while let [l0, l1, k0, k1, ..] = *attributes {
+/// The attributes in some bytes: the kind of each, and its value.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let [l0, l1, k0, k1, ..] = *bytes else {
+            return None;
+        };
         let length = usize::from(u16::from_ne_bytes([l0, l1]));
-        let value = attributes.get(4..length)?;
-        match u16::from_ne_bytes([k0, k1]) & 0x3fff {
+        let value = bytes.get(4..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        // Without the bits that say how a value is laid out.
+        Some((u16::from_ne_bytes([k0, k1]) & 0x3fff, value))
+    })
+}
+
+fn packet(all: &[u8]) -> Option<Refusal> {
+    let (mut interface, mut reason, mut destination) = (None, None, None);
+    for (kind, value) in attributes(all) {
+        match kind {
             INDEV => interface = Some(u32::from_be_bytes(value.try_into().ok()?)),
             MARK => reason = reason_of(u32::from_be_bytes(value.try_into().ok()?)),
             PAYLOAD => destination = destination_of(value),
             _ => {}
         }
-        attributes = attributes.get(length.next_multiple_of(4)..).unwrap_or(&[]);
     }
     let (address, protocol, port) = destination?;
     Some(Refusal {
@@ -216,7 +265,10 @@ mod tests {
 
     fn parsed(bytes: &[u8]) -> Vec<Refusal> {
         let mut all = Vec::new();
-        parse(bytes, |refusal| all.push(refusal));
+        parse(bytes, |report| match report {
+            Report::Refused(refusal) => all.push(refusal),
+            Report::Connection(connection) => panic!("{connection:?}"),
+        });
         all
     }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::user::ServerUser;
+use crate::settings::ServerUser;
 
 /// Root may do all, the server's group may make files, and each owns what it made.
 const MODE: u32 = 0o1770;

@@ -1,31 +1,61 @@
-//! What the host process works on: probed, cleared and prepared before anything is asked of it.
+//! What is done before there is a server: the host is probed, what an earlier host process left is cleared, directories and
+//! cgroups are made.
+//!
+//! None of this runs while anybody could ask for something: it is over when the host process takes the [`Host`] over.
+//!
+//! - [`probe`], [`criu`]: what the host can do. [`user`], [`data`], [`environment`]: who the server is, and what it gets.
+//! - [`place`], [`mounts`]: where cgroups are made. [`stale`]: what earlier host processes left.
+
+mod criu;
+mod data;
+mod environment;
+pub(crate) mod mounts;
+pub(crate) mod place;
+mod probe;
+mod stale;
+mod user;
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use hearth_init::criu::CriuProgram;
+use hearth_init::fields_of;
 use rustix::fs::{Gid, Mode, OFlags};
 
-use crate::cgroup::{self, Tag, Top};
-use crate::criu::Criu;
-use crate::network::Network;
+use self::criu::Criu;
+pub use self::data::{DataDir, DataDirError};
+pub use self::environment::server_environment;
+pub use self::probe::{Probed, find_init};
+use self::stale::Tag;
+use crate::cgroup::Directories;
+use crate::directories::{make_directory, open_to};
 use crate::settings::{IMAGES, RUN, Settings};
-use crate::{Capability, Probed, SandboxError, probe};
+use crate::{Capability, SandboxError};
 
 /// What the host process works on.
 pub struct Host {
-    pub(super) settings: Settings,
+    pub(crate) settings: Settings,
+    /// Which `hearth-init` it is: another one has another text.
+    pub(crate) init: String,
     /// Where roots are made; removed at the end.
-    pub(super) dir: PathBuf,
-    pub(super) top: Top,
+    pub(crate) dir: PathBuf,
+    /// The cgroup of all sandboxes.
+    pub(crate) top: Directories,
     /// By which templates are dumped and restored.
-    pub(super) criu: Option<CriuProgram>,
-    /// By which sandboxes have a network.
-    pub(super) network: Option<Network>,
-    pub(super) capabilities: Vec<Capability>,
+    pub(crate) criu: Option<CriuProgram>,
+    pub(crate) capabilities: Vec<Capability>,
 }
+
+fields_of!(Host {
+    settings,
+    init,
+    dir,
+    top,
+    criu,
+    capabilities,
+});
 
 impl Host {
     /// Probes the rest of the host. Clears what an earlier host process left in the data directory and in the cgroups. May
@@ -34,19 +64,19 @@ impl Host {
     /// # Errors
     /// [`SandboxError::Missing`] when the host cannot give something that every sandbox needs.
     pub fn open(settings: Settings, probed: Probed) -> Result<Self, SandboxError> {
-        let failed = |step: &'static str| move |error: io::Error| SandboxError::step(step, error);
+        let failed = |error: io::Error| SandboxError::step("directory", error);
         let Probed(mut capabilities) = probed;
         let tag = Tag::new();
-        let top = Top::open(&tag)?;
+        let top = place::open(&tag)?;
         let run = settings.data_dir.join(RUN);
-        own_directory(&run, None).map_err(failed("directory"))?;
-        cgroup::clear_stale_directories(&run);
+        own_directory(&run, None).map_err(failed)?;
+        stale::clear_stale_directories(&run);
         let dir = run.join(tag.as_str());
-        make_directory(&dir, 0o700).map_err(failed("directory"))?;
-        top.record(&dir).map_err(failed("directory"))?;
-        capabilities.extend(probe::cgroup(&settings.init, &top, &dir));
+        make_directory(&dir, 0o700).map_err(failed)?;
+        stale::record(&dir, &top.distinct()).map_err(failed)?;
+        capabilities.extend(probe::cgroup(&settings.init, top.version, &dir));
         let images = settings.data_dir.join(IMAGES);
-        own_directory(&images, settings.readers()).map_err(failed("directory"))?;
+        own_directory(&images, settings.readers()).map_err(failed)?;
         crate::images::clear(&images);
         capabilities.push(match settings.server {
             Some(user) => {
@@ -62,24 +92,19 @@ impl Host {
             Ok(criu) => Capability::available("criu", Some(criu.version.clone())),
             Err(reason) => Capability::unavailable("criu", reason.clone()),
         });
-        let network = Network::open(&settings.network);
-        capabilities.push(match &network {
-            Ok(_) => Capability::available("network_outbound", None),
-            Err(reason) => Capability::unavailable("network_outbound", reason.clone()),
-        });
         Ok(Self {
+            init: identity(&settings.init),
             settings,
             dir,
             top,
             criu: criu.ok().map(|criu| criu.program),
-            network: network.ok(),
             capabilities,
         })
     }
 }
 
 /// What changes whenever a program is replaced.
-pub(super) fn identity(program: &Path) -> String {
+fn identity(program: &Path) -> String {
     fs::metadata(program).map_or_else(
         |error| error.to_string(),
         |meta| {
@@ -102,17 +127,7 @@ fn own_directory(dir: &Path, readers: Option<Gid>) -> io::Result<()> {
         if rustix::fs::fstat(&fd)?.st_uid != rustix::process::geteuid().as_raw() {
             return Err(io::Error::other("it is not root's; remove it"));
         }
-        Ok(crate::images::open_to(&fd, readers)?)
+        Ok(open_to(&fd, readers)?)
     };
     own().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))
-}
-
-/// Makes a directory with this mode, or gives it to one that is there.
-pub(super) fn make_directory(dir: &Path, mode: u32) -> io::Result<()> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(mode)
-        .create(dir)
-        .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(mode)))
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", dir.display())))
 }

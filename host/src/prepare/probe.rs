@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use hearth_init::fields::Fields;
 use hearth_init::{Outcome, ProbeReport};
 
-use crate::cgroup::Top;
+use crate::cgroup::Version;
 use crate::{Capability, SandboxError};
 
 /// Name of the program.
@@ -20,9 +20,10 @@ const INIT_VARIABLE: &str = "HEARTH_INIT";
 /// built into `target/debug/deps`).
 pub fn find_init() -> Result<PathBuf, SandboxError> {
     let missing = |reason: String| SandboxError::Missing {
-        what: "the program hearth-init",
+        what: "the program hearth-init".to_owned(),
         reason,
-        remedy: "build it with `cargo build -p hearth-init`, or set HEARTH_INIT to its path",
+        remedy: "build it with `cargo build -p hearth-init`, or set HEARTH_INIT to its path"
+            .to_owned(),
     };
     if let Some(path) = std::env::var_os(INIT_VARIABLE) {
         let path = PathBuf::from(path);
@@ -51,7 +52,7 @@ pub fn find_init() -> Result<PathBuf, SandboxError> {
 }
 
 /// What the kernel can do.
-pub struct Probed(pub(crate) Vec<Capability>);
+pub struct Probed(pub(super) Vec<Capability>);
 
 impl Probed {
     /// Tries everything a sandbox needs from the kernel. Changes nothing on the host.
@@ -102,7 +103,7 @@ fn kernel(init: &Path) -> Result<Vec<Capability>, SandboxError> {
 }
 
 /// The cgroup's version, and whether attaching is fast. Makes it fast if it can; `dir` is a private directory.
-pub fn cgroup(init: &Path, top: &Top, dir: &Path) -> [Capability; 2] {
+pub fn cgroup(init: &Path, version: Version, dir: &Path) -> [Capability; 2] {
     let mount = dir.join("favordynmods");
     let made = std::fs::DirBuilder::new().mode(0o700).create(&mount);
     let result = match made {
@@ -114,7 +115,7 @@ pub fn cgroup(init: &Path, top: &Top, dir: &Path) -> [Capability; 2] {
     // It is empty; when it stays, it is cleared with the rest of the directory.
     let _ = std::fs::remove_dir(&mount);
     [
-        Capability::available("cgroup", Some(top.version().name().to_owned())),
+        Capability::available("cgroup", Some(version.name().to_owned())),
         match result {
             Ok(()) => Capability::available("cgroup_fast_attach", None),
             Err(reason) => Capability::unavailable("cgroup_fast_attach", reason),
@@ -180,8 +181,8 @@ fn missing(check: &str, reason: String) -> SandboxError {
         ),
     };
     SandboxError::Missing {
-        what,
+        what: what.to_owned(),
         reason,
-        remedy,
+        remedy: remedy.to_owned(),
     }
 }

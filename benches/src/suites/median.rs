@@ -1,5 +1,5 @@
-//! The median of a few values, and how sure it is: the interval of the sign test, by order statistics, without an assumption
-//! on how the values are spread (Conover, "Practical Nonparametric Statistics", 3rd ed., 3.2).
+//! The median of a few values and its confidence interval, by the sign test on order statistics, which assumes nothing
+//! about the distribution (Conover, "Practical Nonparametric Statistics", 3rd ed., 3.2).
 
 /// Median of sorted values.
 pub(super) fn middle(sorted: &[f64]) -> f64 {

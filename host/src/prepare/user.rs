@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::UIDS;
+use crate::settings::{ServerUser, UIDS};
 
 /// The user's name where `make install` has made one.
 const NAME: &str = "hearth";
@@ -10,15 +10,6 @@ const NAME: &str = "hearth";
 const NUMBER: u32 = UIDS.start - 1;
 /// Users by name.
 const PASSWD: &str = "/etc/passwd";
-
-/// A user and its group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServerUser {
-    /// User.
-    pub uid: u32,
-    /// Group. No other user should be in it: it may read what the server reads.
-    pub gid: u32,
-}
 
 impl ServerUser {
     /// The user of this name or number; without one, the user `hearth` where there is one, else one that is only a number.

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Counts Hearth's own lines of code by the process that runs them as root: without tests, comments and blank lines.
+# `server/docs/privileges.md` has the figures.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# What follows `#[cfg(test)]` is left out: the rest of the file if it is the module of tests, else one item.
+count() {
+  awk '
+    FNR == 1 { skips = "" }
+    skips == "file" { next }
+    /^[[:space:]]*#\[cfg\(test\)\]/ { skips = "next"; next }
+    skips == "next" { skips = /^mod tests/ ? "file" : /;$/ ? "" : "item"; next }
+    skips == "item" { if (/^}/) skips = ""; next }
+    /^[[:space:]]*$/ || /^[[:space:]]*\/\// { next }
+    { lines++ }
+    END { print lines + 0 }
+  ' "$@"
+}
+
+sources() {
+  find host/src -name '*.rs' "$@"
+}
+
+# The server's side: these run in `hearth serve`, the first until it has dropped its privileges.
+readonly SERVERS='host/src/process/(server|lock_down|internet_sockets)\.rs'
+# What the host process shares with hearth-init, and a priority that it shares with instances.
+readonly SHARED=(runtimes/init/src/{lib,fields,wire,criu}.rs runtimes/abi/src/time_slice.rs)
+
+mapfile -t serving < <(sources -not -path '*/prepare/*' | grep -vE "$SERVERS")
+mapfile -t preparing < <(sources -path '*/prepare/*')
+mapfile -t dropping < <(sources | grep -E "$SERVERS")
+
+printf '%6d  hearth host: host/, while there is a server\n' "$(count "${serving[@]}")"
+printf '%6d  hearth host: shared with hearth-init and instances\n' "$(count "${SHARED[@]}")"
+printf '%6d  hearth: host/src/prepare, before there is a server\n' "$(count "${preparing[@]}")"
+printf '%6d  hearth: server/src/bin/hearth, before and after\n' "$(count server/src/bin/hearth/{main,host}.rs)"
+printf '%6d  hearth serve: until it has dropped its privileges, and dropping them\n' "$(count "${dropping[@]}")"
