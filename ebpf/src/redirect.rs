@@ -9,11 +9,12 @@ use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
 use aya::programs::xdp::{XdpLink, XdpMode};
 use aya::programs::{SchedClassifier, TcAttachType, Xdp};
 
-use crate::ingress::{attach_by_link, occupied, program, report, told};
 use crate::interfaces;
+use crate::programs::{
+    AttachError, LoadError, Mode, attach_by_link, occupied, program, report, told,
+};
 use crate::records::{Forwarded, Left, Pair};
 use crate::report::ProgramReport;
-use crate::{AttachError, LoadError, Mode};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/redirect.o"));
 

@@ -113,7 +113,7 @@ fn helper_that_is_killed() {
     let (mut ingress, _maps) = load();
     ingress.attach("h0", Wanted::Best).expect("attached");
     ingress.steer(&namespace).expect("attached");
-    println!("attached");
+    writeln!(std::io::stdout(), "attached").expect("written");
     std::thread::sleep(Duration::from_secs(60));
 }
 

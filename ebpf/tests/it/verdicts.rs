@@ -192,7 +192,6 @@ fn the_verifier_does_not_have_to_work_hard() {
             skip("the kernel does not say what the verifier processed");
             return;
         };
-        println!("{name}: {cost} instructions processed");
         // Kernels differ by a little; a change of a program that costs more than that is to be seen.
         let most = recorded + recorded / 4;
         assert!(

@@ -1,0 +1,145 @@
+//! Loads the ingress and attaches it, by link: all is gone with the process, however it ends.
+
+mod attach;
+mod maps;
+
+use std::collections::BTreeMap;
+
+use aya::maps::Array;
+use aya::programs::sk_lookup::SkLookupLink;
+use aya::programs::tc::SchedClassifierLink;
+use aya::programs::xdp::XdpLink;
+use aya::programs::{SchedClassifier, SkLookup, TestRun, TestRunOptions, Xdp};
+use aya::{Ebpf, EbpfLoader};
+
+use crate::interfaces::Interface;
+use crate::programs::{LoadError, Mode, program, report, told};
+use crate::records::Settings;
+use crate::report::ProgramReport;
+
+const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ingress.o"));
+
+/// What the maps have room for. Memory: 4 MB with the default, and 128 bytes a function and CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Capacity {
+    /// Functions with ports.
+    pub functions: u32,
+    /// Sources whose buckets are kept; the longest quiet are forgotten.
+    pub sources: u32,
+    /// Prefixes in the lists, of IPv4 and of IPv6 each.
+    pub prefixes: u32,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self {
+            functions: 1023,
+            sources: 65_536,
+            prefixes: 16_384,
+        }
+    }
+}
+
+/// How an interface's packets meet the ingress.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// The interface.
+    pub interface: Interface,
+    /// Where in the kernel.
+    pub mode: Mode,
+    /// Why native mode was not had, where it was tried.
+    pub not_native: Option<String>,
+    /// Why what functions send is not counted: before Linux 6.6 there is no link for that.
+    pub not_counting_sent: Option<String>,
+}
+
+struct Links {
+    attachment: Attachment,
+    xdp: XdpLink,
+    egress: Option<SchedClassifierLink>,
+}
+
+/// The ingress: programs, maps and what they are attached to.
+pub struct Ingress {
+    object: Ebpf,
+    programs: Vec<ProgramReport>,
+    links: BTreeMap<u32, Links>,
+    steering: Option<SkLookupLink>,
+}
+
+impl Ingress {
+    /// Creates the maps and loads the programs. Only the XDP program has to load; [`Ingress::programs`] tells of the others.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load(capacity: Capacity) -> Result<Self, LoadError> {
+        let functions = capacity.functions.saturating_add(1);
+        let mut object = EbpfLoader::new()
+            .map_max_entries("functions", functions)
+            .map_max_entries("totals", functions)
+            .map_max_entries("traffic", functions.saturating_mul(2))
+            .map_max_entries("buckets", capacity.sources)
+            .map_max_entries("listed4", capacity.prefixes)
+            .map_max_entries("listed6", capacity.prefixes)
+            .load(OBJECT)
+            .map_err(|error| LoadError::Maps(told(&error)))?;
+        let ingress = program::<Xdp>(&mut object, "ingress");
+        ingress.load().map_err(|error| LoadError::Refused {
+            name: "ingress",
+            log: told(&error),
+        })?;
+        let ingress = report("ingress", ingress.info());
+        let egress = program::<SchedClassifier>(&mut object, "egress");
+        let egress = report("egress", egress.load().and_then(|()| egress.info()));
+        let steer = program::<SkLookup>(&mut object, "steer");
+        let steer = report("steer", steer.load().and_then(|()| steer.info()));
+        let mut loaded = Self {
+            object,
+            programs: vec![ingress, egress, steer],
+            links: BTreeMap::new(),
+            steering: None,
+        };
+        let settings = Settings {
+            largest_redirect: u32::MAX,
+            mask4: [0xff; 4],
+            mask6: crate::maps::mask(64),
+            ..Settings::default()
+        };
+        let map = loaded
+            .object
+            .map_mut("settings")
+            .expect("the object has it");
+        Array::try_from(map)
+            .and_then(|mut map| map.set(0, settings, 0))
+            .map_err(|error| LoadError::Maps(told(&error)))?;
+        Ok(loaded)
+    }
+
+    /// The programs, with their cost or the verifier's log.
+    #[must_use]
+    pub fn programs(&self) -> &[ProgramReport] {
+        &self.programs
+    }
+
+    /// Runs the XDP program on a frame `repeat` times, attached or not: its verdict, and nanoseconds for one run. The
+    /// counters count.
+    ///
+    /// # Errors
+    /// What the kernel answered: it wants 14 bytes at least.
+    pub fn test_run(&self, frame: &[u8], repeat: u32) -> std::io::Result<(u32, u64)> {
+        let program = self.object.program("ingress").expect("the object has it");
+        let program: &Xdp = program.try_into().map_err(std::io::Error::other)?;
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            repeat,
+            ..TestRunOptions::default()
+        };
+        let result = program
+            .test_run(options)
+            .map_err(|error| std::io::Error::other(told(&error)))?;
+        Ok((
+            result.return_value,
+            u64::try_from(result.duration.as_nanos()).unwrap_or(u64::MAX),
+        ))
+    }
+}

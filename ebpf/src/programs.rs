@@ -1,0 +1,137 @@
+//! Loading and attaching, whatever the program.
+
+use aya::Ebpf;
+use aya::programs::links::FdLink;
+use aya::programs::xdp::{XdpLink, XdpMode};
+use aya::programs::{ProgramError, Xdp};
+
+use crate::report::ProgramReport;
+
+/// Why the ingress could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The maps could not be made, most likely for want of privileges.
+    #[error("cannot create the maps: {0}")]
+    Maps(String),
+    /// The kernel did not take the XDP program.
+    #[error("the kernel refused the program `{name}`: {log}")]
+    Refused {
+        /// The program.
+        name: &'static str,
+        /// What the verifier said.
+        log: String,
+    },
+}
+
+/// Where in the kernel the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver, before there is a socket buffer.
+    Native,
+    /// In the stack, for drivers without XDP.
+    Generic,
+}
+
+/// Which mode is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Native where the driver has it, else generic.
+    Best,
+    /// This one or none.
+    Only(Mode),
+}
+
+/// Why the ingress was not attached.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// There is no such interface here.
+    #[error("there is no interface {0}")]
+    Unknown(String),
+    /// Somebody else's program is there. It stays.
+    #[error("{interface} already has the XDP program {name} (id {id})")]
+    Occupied {
+        /// The interface.
+        interface: String,
+        /// The program's id.
+        id: u32,
+        /// Its name, as far as it has one.
+        name: String,
+    },
+    /// The same packets would be counted twice.
+    #[error("{interface} receives the same packets as {other}, where the ingress is attached")]
+    Overlaps {
+        /// The interface.
+        interface: String,
+        /// The one that lies below or above it.
+        other: String,
+    },
+    /// The kernel or the driver refused.
+    #[error("cannot attach to {0}: {1}")]
+    Refused(String, String),
+    /// The list of interfaces cannot be had.
+    #[error("cannot list the interfaces: {0}")]
+    List(#[from] std::io::Error),
+    /// The program did not load: see [`Ingress::programs`].
+    #[error("the program `{0}` is not loaded")]
+    NotLoaded(&'static str),
+}
+
+/// An error with its causes.
+pub(crate) fn told(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told = format!("{told}: {error}");
+        cause = error.source();
+    }
+    told
+}
+
+/// Attaches by link, and by nothing that would outlive the process.
+pub(crate) fn attach_by_link(
+    program: &mut Xdp,
+    index: u32,
+    mode: XdpMode,
+) -> Result<XdpLink, String> {
+    let link = program
+        .attach_to_if_index(index, mode)
+        .and_then(|id| program.take_link(id))
+        .map_err(|error| told(&error))?;
+    // Where the kernel knows no links, aya attaches by netlink: that is detached again when it is dropped here.
+    let link =
+        FdLink::try_from(link).map_err(|_| "the kernel cannot attach XDP by link".to_owned())?;
+    XdpLink::try_from(link).map_err(|error| told(&error))
+}
+
+pub(crate) fn occupied(interface: &str, id: u32) -> AttachError {
+    let program = aya::programs::loaded_programs()
+        .filter_map(Result::ok)
+        .find(|program| program.id() == id);
+    let name = program
+        .and_then(|program| program.name_as_str().map(str::to_owned))
+        .unwrap_or_default();
+    AttachError::Occupied {
+        interface: interface.to_owned(),
+        id,
+        name,
+    }
+}
+
+/// One of the object's programs.
+pub(crate) fn program<'a, P>(object: &'a mut Ebpf, name: &str) -> &'a mut P
+where
+    &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
+{
+    let program = object.program_mut(name).expect("the object has it");
+    program.try_into().expect("of this type")
+}
+
+pub(crate) fn report(
+    name: &'static str,
+    info: Result<aya::programs::ProgramInfo, ProgramError>,
+) -> ProgramReport {
+    ProgramReport {
+        name,
+        loaded: info.map(Into::into).map_err(|error| told(&error)),
+    }
+}
