@@ -77,7 +77,7 @@ static __always_inline __u32 limit(const struct packet *packet, __u32 index, con
 
 	if (!function->source_interval && !function->total_interval && !(function->flags & FUNCTION_TRACKS_SOURCES))
 		return DROPS;
-	now = bpf_ktime_get_ns();
+	now = bpf_ktime_get_coarse_ns();
 	if (function->source_interval || (function->flags & FUNCTION_TRACKS_SOURCES)) {
 		struct bucket *bucket = bucket_of(packet, index, settings);
 
@@ -126,7 +126,8 @@ int ingress(struct xdp_md *ctx)
 	struct frame frame = {
 		.data = (void *)(long)ctx->data,
 		.end = (void *)(long)ctx->data_end,
-		.total = bpf_xdp_get_buff_len(ctx),
+		.total = ctx->data_end - ctx->data,
+		.rest = ctx,
 	};
 	struct function *function;
 	struct settings *config;

@@ -79,17 +79,27 @@ SIZE_IS(struct udp_header, 8);
 struct frame {
 	void *data;
 	void *end;
-	__u32 total; /* bytes of the frame, in all buffers */
+	__u32 total;	     /* bytes of the frame: those of the first buffer until `rest` is asked for */
+	struct xdp_md *rest; /* who knows of other buffers; NULL where `total` is exact */
 };
 
-/* The outcome for a header that ends past what can be read. */
-static __always_inline __u8 short_of(const struct frame *frame)
+/* Bytes in all buffers. Most frames have one only, and the question costs a fifth of what reading the headers does. */
+static __always_inline void ask_for_rest(struct frame *frame)
 {
-	return frame->end - frame->data < frame->total ? SPLIT : TRUNCATED;
+	if (frame->rest)
+		frame->total = bpf_xdp_get_buff_len(frame->rest);
+}
+
+/* Whether an IP packet of this many bytes is longer than the frame. */
+static __always_inline int exceeds(struct frame *frame, __u32 network, __u32 total)
+{
+	if (total > frame->total - network)
+		ask_for_rest(frame);
+	return total > frame->total - network;
 }
 
 /* `length`: bytes from the TCP or UDP header to the end of the IP packet. */
-static __always_inline __u8 parse_transport(const struct frame *frame, void *at, __u32 length, struct packet *packet)
+static __always_inline __u8 parse_transport(struct frame *frame, void *at, __u32 length, struct packet *packet)
 {
 	packet->transport = at - frame->data;
 	if (packet->protocol == IPPROTO_TCP) {
@@ -105,14 +115,14 @@ static __always_inline __u8 parse_transport(const struct frame *frame, void *at,
 				return TRUNCATED;
 			/* A fragment that hides the flags in the next one serves only to get round filters (RFC 3128). */
 			if ((void *)(head + 1) > frame->end)
-				return short_of(frame);
+				return SPLIT;
 			packet->sport = bpf_ntohs(head->sport);
 			packet->dport = bpf_ntohs(head->dport);
 			packet->malformed = 1;
 			return PORTS;
 		}
 		if ((void *)(tcp + 1) > frame->end)
-			return short_of(frame);
+			return SPLIT;
 		packet->sport = bpf_ntohs(tcp->sport);
 		packet->dport = bpf_ntohs(tcp->dport);
 		packet->tcp_flags = tcp->flags;
@@ -130,7 +140,7 @@ static __always_inline __u8 parse_transport(const struct frame *frame, void *at,
 		if (length < sizeof(*udp))
 			return TRUNCATED;
 		if ((void *)(udp + 1) > frame->end)
-			return short_of(frame);
+			return SPLIT;
 		packet->sport = bpf_ntohs(udp->sport);
 		packet->dport = bpf_ntohs(udp->dport);
 		stated = bpf_ntohs(udp->length);
@@ -140,20 +150,19 @@ static __always_inline __u8 parse_transport(const struct frame *frame, void *at,
 	return NOT_TCP_UDP;
 }
 
-static __always_inline __u8 parse_ipv4(const struct frame *frame, void *at, struct packet *packet)
+static __always_inline __u8 parse_ipv4(struct frame *frame, void *at, struct packet *packet)
 {
 	struct ipv4_header *ip = at;
-	__u32 available = frame->total - packet->network;
 	__u32 header, total;
 	__u16 fragment;
 
 	if ((void *)(ip + 1) > frame->end)
-		return short_of(frame);
+		return SPLIT;
 	header = (ip->version_length & 0x0f) * 4;
 	total = bpf_ntohs(ip->total);
 	if (ip->version_length >> 4 != 4 || header < sizeof(*ip) || total < header)
 		return BAD_HEADER;
-	if (total > available)
+	if (exceeds(frame, packet->network, total))
 		return TRUNCATED;
 	packet->family = 4;
 	packet->protocol = ip->protocol;
@@ -167,20 +176,19 @@ static __always_inline __u8 parse_ipv4(const struct frame *frame, void *at, stru
 	return parse_transport(frame, at + header, total - header, packet);
 }
 
-static __always_inline __u8 parse_ipv6(const struct frame *frame, void *at, struct packet *packet)
+static __always_inline __u8 parse_ipv6(struct frame *frame, void *at, struct packet *packet)
 {
 	struct ipv6_header *ip = at;
-	__u32 available = frame->total - packet->network;
 	__u32 total, used = sizeof(*ip);
 	__u8 next;
 
 	if ((void *)(ip + 1) > frame->end)
-		return short_of(frame);
+		return SPLIT;
 	if ((*(__u8 *)at) >> 4 != 6)
 		return BAD_HEADER;
 	/* A jumbogram states 0; it cannot carry TCP or UDP that we would accept, and comes out as truncated. */
 	total = sizeof(*ip) + bpf_ntohs(ip->payload);
-	if (total > available)
+	if (exceeds(frame, packet->network, total))
 		return TRUNCATED;
 	packet->family = 6;
 	__builtin_memcpy(packet->saddr, ip->saddr, sizeof(packet->saddr));
@@ -210,7 +218,7 @@ static __always_inline __u8 parse_ipv6(const struct frame *frame, void *at, stru
 		if (used + 8 > total)
 			return TRUNCATED;
 		if ((void *)(extension + 8) > frame->end)
-			return short_of(frame);
+			return SPLIT;
 		if (next == IPPROTO_FRAGMENT) {
 			__u32 offset = extension[2] << 8 | extension[3];
 
@@ -233,17 +241,14 @@ static __always_inline __u8 parse_ipv6(const struct frame *frame, void *at, stru
 	return TOO_DEEP;
 }
 
-static __always_inline void parse(const struct frame *frame, struct packet *packet)
+static __always_inline __u8 parse_layers(struct frame *frame, struct packet *packet)
 {
 	struct ethhdr *ethernet = frame->data;
 	void *at = ethernet + 1;
 	__be16 protocol;
 
-	__builtin_memset(packet, 0, sizeof(*packet));
-	if (at > frame->end) {
-		packet->outcome = short_of(frame);
-		return;
-	}
+	if (at > frame->end)
+		return SPLIT;
 	protocol = ethernet->h_proto;
 #pragma unroll
 	for (int i = 0; i < VLAN_TAGS; i++) {
@@ -251,21 +256,30 @@ static __always_inline void parse(const struct frame *frame, struct packet *pack
 
 		if (protocol != bpf_htons(ETH_P_8021Q) && protocol != bpf_htons(ETH_P_8021AD))
 			break;
-		if ((void *)(tag + 1) > frame->end) {
-			packet->outcome = short_of(frame);
-			return;
-		}
+		if ((void *)(tag + 1) > frame->end)
+			return SPLIT;
 		protocol = tag->next;
 		at = tag + 1;
 		packet->tags++;
 	}
 	packet->network = at - frame->data;
 	if (protocol == bpf_htons(ETH_P_IP))
-		packet->outcome = parse_ipv4(frame, at, packet);
-	else if (protocol == bpf_htons(ETH_P_IPV6))
-		packet->outcome = parse_ipv6(frame, at, packet);
-	else
-		packet->outcome = NOT_IP;
+		return parse_ipv4(frame, at, packet);
+	if (protocol == bpf_htons(ETH_P_IPV6))
+		return parse_ipv6(frame, at, packet);
+	return NOT_IP;
+}
+
+static __always_inline void parse(struct frame *frame, struct packet *packet)
+{
+	__builtin_memset(packet, 0, sizeof(*packet));
+	packet->outcome = parse_layers(frame, packet);
+	if (packet->outcome == PORTS)
+		return;
+	ask_for_rest(frame);
+	/* The readers of headers see only that one is not all there; with one buffer, it is nowhere. */
+	if (packet->outcome == SPLIT && frame->end - frame->data >= frame->total)
+		packet->outcome = TRUNCATED;
 }
 
 #endif

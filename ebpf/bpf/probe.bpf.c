@@ -17,7 +17,8 @@ int probe(struct xdp_md *ctx)
 	struct frame frame = {
 		.data = (void *)(long)ctx->data,
 		.end = (void *)(long)ctx->data_end,
-		.total = bpf_xdp_get_buff_len(ctx),
+		.total = ctx->data_end - ctx->data,
+		.rest = ctx,
 	};
 	struct packet *found = bpf_map_lookup_elem(&parsed, &zero);
 	struct packet packet;

@@ -2,7 +2,7 @@
 
 use crate::records::{FUNCTION_TRACKS_SOURCES, Function};
 
-/// A token bucket: `burst` tokens at most, `rate` new ones a second.
+/// A token bucket: `burst` tokens at most, `rate` new ones a second. A burst is at least what the rate gives in [`TICK`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Tokens a second, at least 1.
@@ -23,13 +23,17 @@ pub struct Limits {
 }
 
 const SECOND: u64 = 1_000_000_000;
+/// Nanoseconds between ticks, at most (HZ = 100): the programs read the time of the last one. A sender may be ahead by that
+/// much, so that it gets its whole rate.
+pub const TICK: u64 = SECOND / 100;
 
 impl Rate {
     /// Nanoseconds between tokens, and how far ahead of them a sender may be. Rates that do not divide a second are
     /// rounded down, by less than 1 % up to 10 million a second.
     fn in_nanoseconds(self) -> (u64, u64) {
         let interval = SECOND.div_ceil(self.rate.clamp(1, SECOND));
-        (interval, interval.saturating_mul(self.burst.max(1) - 1))
+        let slack = interval.saturating_mul(self.burst.max(1) - 1);
+        (interval, slack.max(TICK))
     }
 }
 
@@ -69,7 +73,7 @@ mod tests {
         assert_eq!(function.source_interval, 100_000_000);
         assert_eq!(function.source_slack, 400_000_000);
         assert_eq!(function.total_interval, 333_333_334);
-        assert_eq!(function.total_slack, 0);
+        assert_eq!(function.total_slack, TICK);
         assert_eq!(Function::from(Limits::default()), Function::default());
     }
 
@@ -92,6 +96,9 @@ mod tests {
             total: Some(nothing),
             ..Limits::default()
         });
-        assert_eq!((function.total_interval, function.total_slack), (SECOND, 0));
+        assert_eq!(
+            (function.total_interval, function.total_slack),
+            (SECOND, TICK)
+        );
     }
 }
