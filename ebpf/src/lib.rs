@@ -5,6 +5,7 @@
 //! which a process without privileges may hold: [`Maps`] from [`Descriptors`], [`xsk::Socket`] from [`xsk::Opened`].
 //!
 //! The modules are listed so that each uses only those below it:
+//! - [`Floor`]: what to measure the programs beside
 //! - [`Redirect`]: forwarding past the stack
 //! - [`Ingress`]: loads and attaches the ingress
 //! - `programs`: what loading and attaching have in common
@@ -18,6 +19,8 @@
 //! - [`packet`]: the twin of the programs' parser
 //! - [`clock`]: the kernel's clock that time stamps and expiries are in
 #![deny(unsafe_code)]
+
+mod floor;
 
 mod redirect;
 
@@ -43,6 +46,7 @@ pub mod packet;
 
 pub mod clock;
 
+pub use floor::Floor;
 pub use ingress::{Attachment, Capacity, Ingress};
 pub use maps::{
     Addresses, Descriptors, Functions, Listeners, Lists, MapError, Maps, Ports, Sources, Verdict,

@@ -3,7 +3,7 @@
 use aya::Ebpf;
 use aya::programs::links::FdLink;
 use aya::programs::xdp::{XdpLink, XdpMode};
-use aya::programs::{ProgramError, Xdp};
+use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp};
 
 use crate::report::ProgramReport;
 
@@ -134,4 +134,25 @@ pub(crate) fn report(
         name,
         loaded: info.map(Into::into).map_err(|error| told(&error)),
     }
+}
+
+/// Runs an XDP program on a frame `repeat` times: its verdict, and nanoseconds for one run.
+pub(crate) fn test_run(
+    object: &Ebpf,
+    name: &str,
+    frame: &[u8],
+    repeat: u32,
+) -> std::io::Result<(u32, u64)> {
+    let program = object.program(name).expect("the object has it");
+    let program: &Xdp = program.try_into().map_err(std::io::Error::other)?;
+    let options = TestRunOptions {
+        data_in: Some(frame),
+        repeat,
+        ..TestRunOptions::default()
+    };
+    let result = program
+        .test_run(options)
+        .map_err(|error| std::io::Error::other(told(&error)))?;
+    let nanoseconds = u64::try_from(result.duration.as_nanos()).unwrap_or(u64::MAX);
+    Ok((result.return_value, nanoseconds))
 }

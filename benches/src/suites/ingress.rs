@@ -2,13 +2,13 @@
 //! become a function's.
 
 mod frames;
-mod world;
+pub mod world;
 
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use hearth_ebpf::limits::{Limits, Rate};
-use hearth_ebpf::{Capacity, Ingress, LoadError, Maps, Verdict};
+use hearth_ebpf::{Capacity, Floor, Ingress, LoadError, Maps, Verdict};
 
 use self::frames::{ACK, DENIED, SENDER, SYN, listed, not_ip, tcp, udp};
 use crate::results::{Document, Samples};
@@ -16,6 +16,8 @@ use crate::scale::Scale;
 
 /// The category of the packets.
 pub const PACKET: &str = "a packet in XDP (means of 20,000)";
+/// What the report calls the program that does nothing.
+pub const FLOOR: &str = "floor: a program that does nothing";
 /// The category of the ports.
 pub const PORT: &str = "a change of ports";
 
@@ -185,8 +187,11 @@ fn packets(setups: &[Setup], scale: Scale, document: &mut Document) -> anyhow::R
         .into_iter()
         .flat_map(|fate| setups.iter().map(move |setup| (fate, setup)))
         .collect();
+    let (floor, mut least) = (Floor::load()?, Samples::batches(repeat as usize));
     let mut found = vec![Samples::batches(repeat as usize); rows.len()];
     for turn in 0..scale.pick(500, 10) {
+        let (_, nanoseconds) = floor.test_run(&not_ip(), repeat)?;
+        least.push(Duration::from_nanos(nanoseconds.max(1)) * repeat);
         for ((fate, setup), samples) in rows.iter().zip(&mut found) {
             let packet = fate.packet(setup.ports, turn * 17);
             let (verdict, nanoseconds) = setup.ingress.test_run(&packet, repeat)?;
@@ -195,6 +200,7 @@ fn packets(setups: &[Setup], scale: Scale, document: &mut Document) -> anyhow::R
             samples.push(Duration::from_nanos(nanoseconds.max(1)) * repeat);
         }
     }
+    document.add(PACKET, FLOOR, least);
     for ((fate, setup), samples) in rows.into_iter().zip(found) {
         document.add(PACKET, &row(fate, setup.ports, setup.prefixes), samples);
     }

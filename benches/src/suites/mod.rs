@@ -9,6 +9,7 @@ pub mod ingress;
 mod median;
 pub mod memory;
 pub mod network;
+pub mod pair;
 pub mod ring;
 pub mod slow;
 pub mod starts;

@@ -3,7 +3,6 @@
 
 mod functions;
 mod names;
-mod pair;
 mod path;
 mod world;
 
@@ -15,7 +14,6 @@ use hearth_testkit::wait::poll;
 use serde_json::{Value, json};
 
 pub use self::functions::{FIRST, NONE, RESTORED, WARM, WITH};
-pub use self::pair::ratio_name;
 pub use self::path::{CONNECTION, POLICY, TWO_PLAIN, throughput};
 use self::world::{DOMAIN, PUBLIC, World};
 use crate::processes::Workers;

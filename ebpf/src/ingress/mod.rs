@@ -9,11 +9,11 @@ use aya::maps::Array;
 use aya::programs::sk_lookup::SkLookupLink;
 use aya::programs::tc::SchedClassifierLink;
 use aya::programs::xdp::XdpLink;
-use aya::programs::{SchedClassifier, SkLookup, TestRun, TestRunOptions, Xdp};
+use aya::programs::{SchedClassifier, SkLookup, Xdp};
 use aya::{Ebpf, EbpfLoader};
 
 use crate::interfaces::Interface;
-use crate::programs::{LoadError, Mode, program, report, told};
+use crate::programs::{LoadError, Mode, program, report, test_run, told};
 use crate::records::Settings;
 use crate::report::ProgramReport;
 
@@ -127,19 +127,6 @@ impl Ingress {
     /// # Errors
     /// What the kernel answered: it wants 14 bytes at least.
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> std::io::Result<(u32, u64)> {
-        let program = self.object.program("ingress").expect("the object has it");
-        let program: &Xdp = program.try_into().map_err(std::io::Error::other)?;
-        let options = TestRunOptions {
-            data_in: Some(frame),
-            repeat,
-            ..TestRunOptions::default()
-        };
-        let result = program
-            .test_run(options)
-            .map_err(|error| std::io::Error::other(told(&error)))?;
-        Ok((
-            result.return_value,
-            u64::try_from(result.duration.as_nanos()).unwrap_or(u64::MAX),
-        ))
+        test_run(&self.object, "ingress", frame, repeat)
     }
 }
