@@ -9,6 +9,7 @@
 //! - [`Redirect`]: forwarding past the stack
 //! - [`Ingress`]: loads and attaches the ingress
 //! - `programs`: what loading and attaching have in common
+//! - `link`: attaching
 //! - [`xsk`]: AF_XDP sockets
 //! - [`Maps`]: the maps of the ingress
 //! - [`ProgramReport`], [`MapReport`]: what is loaded
@@ -27,6 +28,8 @@ mod redirect;
 mod ingress;
 
 mod programs;
+
+mod link;
 
 pub mod xsk;
 

@@ -1,10 +1,11 @@
 //! Loading and attaching, whatever the program.
 
+use std::os::fd::AsFd;
+
 use aya::Ebpf;
-use aya::programs::links::FdLink;
-use aya::programs::xdp::{XdpLink, XdpMode};
 use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp};
 
+use crate::link::{Link, Place};
 use crate::report::ProgramReport;
 
 /// Why the ingress could not be loaded.
@@ -71,9 +72,6 @@ pub enum AttachError {
     /// The list of interfaces cannot be had.
     #[error("cannot list the interfaces: {0}")]
     List(#[from] std::io::Error),
-    /// The program did not load: see [`Ingress::programs`].
-    #[error("the program `{0}` is not loaded")]
-    NotLoaded(&'static str),
 }
 
 /// An error with its causes.
@@ -87,20 +85,33 @@ pub(crate) fn told(error: &dyn std::error::Error) -> String {
     told
 }
 
-/// Attaches by link, and by nothing that would outlive the process.
-pub(crate) fn attach_by_link(
-    program: &mut Xdp,
+/// Attaches one of the object's programs.
+pub(crate) fn attach(object: &Ebpf, name: &'static str, place: Place<'_>) -> Result<Link, String> {
+    let program = object.program(name).expect("the object has it");
+    let program = program.fd().map_err(|error| told(&error))?;
+    Link::new(program.as_fd(), place).map_err(|error| error.to_string())
+}
+
+/// Puts one of the object's programs in the place of another.
+pub(crate) fn replace(object: &Ebpf, name: &'static str, link: &Link) -> Result<(), String> {
+    let program = object.program(name).expect("the object has it");
+    let program = program.fd().map_err(|error| told(&error))?;
+    let replaced = link.replace(program.as_fd());
+    replaced.map_err(|error| error.to_string())
+}
+
+/// Puts a program into the driver of an interface, or into the stack.
+pub(crate) fn attach_xdp(
+    object: &Ebpf,
+    name: &'static str,
     index: u32,
-    mode: XdpMode,
-) -> Result<XdpLink, String> {
-    let link = program
-        .attach_to_if_index(index, mode)
-        .and_then(|id| program.take_link(id))
-        .map_err(|error| told(&error))?;
-    // Where the kernel knows no links, aya attaches by netlink: that is detached again when it is dropped here.
-    let link =
-        FdLink::try_from(link).map_err(|_| "the kernel cannot attach XDP by link".to_owned())?;
-    XdpLink::try_from(link).map_err(|error| told(&error))
+    mode: Mode,
+) -> Result<Link, String> {
+    let place = match mode {
+        Mode::Native => Place::Driver(index),
+        Mode::Generic => Place::Stack(index),
+    };
+    attach(object, name, place)
 }
 
 pub(crate) fn occupied(interface: &str, id: u32) -> AttachError {

@@ -4,14 +4,12 @@
 
 use aya::Ebpf;
 use aya::maps::{PerCpuArray, PerCpuHashMap, PerCpuValues};
-use aya::programs::links::LinkOrder;
-use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
-use aya::programs::xdp::{XdpLink, XdpMode};
-use aya::programs::{SchedClassifier, TcAttachType, Xdp};
+use aya::programs::{SchedClassifier, Xdp};
 
 use crate::interfaces;
+use crate::link::{Link, Place};
 use crate::programs::{
-    AttachError, LoadError, Mode, attach_by_link, occupied, program, report, told,
+    AttachError, LoadError, Mode, attach, attach_xdp, occupied, program, report, told,
 };
 use crate::records::{Forwarded, Left, Pair};
 use crate::report::ProgramReport;
@@ -28,16 +26,11 @@ pub enum Path {
     Tc,
 }
 
-enum RedirectLink {
-    Xdp { _link: XdpLink },
-    Tc { _link: SchedClassifierLink },
-}
-
 /// The redirect programs, what they are attached to, and the pairs that they serve.
 pub struct Redirect {
     object: Ebpf,
     programs: Vec<ProgramReport>,
-    links: Vec<(String, RedirectLink)>,
+    links: Vec<(String, Link)>,
 }
 
 /// Why a pair could not be allowed, forbidden or read.
@@ -84,24 +77,11 @@ impl Redirect {
                 if let Some(id) = found.xdp.first() {
                     return Err(occupied(interface, *id));
                 }
-                let mode = match mode {
-                    Mode::Native => XdpMode::Driver,
-                    Mode::Generic => XdpMode::Skb,
-                };
-                let program = program::<Xdp>(&mut self.object, "redirect_xdp");
-                let link = attach_by_link(program, found.index, mode).map_err(refused)?;
-                RedirectLink::Xdp { _link: link }
+                attach_xdp(&self.object, "redirect_xdp", found.index, mode)
             }
-            Path::Tc => {
-                let program = program::<SchedClassifier>(&mut self.object, "redirect_tc");
-                let options = TcAttachOptions::TcxOrder(LinkOrder::default());
-                let link = program
-                    .attach_with_options(interface, TcAttachType::Ingress, options)
-                    .and_then(|id| program.take_link(id))
-                    .map_err(|error| refused(told(&error)))?;
-                RedirectLink::Tc { _link: link }
-            }
+            Path::Tc => attach(&self.object, "redirect_tc", Place::Incoming(found.index)),
         };
+        let link = link.map_err(refused)?;
         self.links.push((interface.to_owned(), link));
         Ok(())
     }

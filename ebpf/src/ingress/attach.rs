@@ -1,15 +1,11 @@
 //! To what the ingress is attached.
 
-use std::os::fd::AsFd;
-
-use aya::programs::links::LinkOrder;
-use aya::programs::tc::{SchedClassifierLink, TcAttachOptions};
-use aya::programs::xdp::{XdpLink, XdpMode};
-use aya::programs::{ProgramError, SchedClassifier, SkLookup, TcAttachType, Xdp};
+use std::os::fd::{AsFd, OwnedFd};
 
 use super::{Attachment, Ingress, Links};
 use crate::interfaces::{self, Interface};
-use crate::programs::{AttachError, Mode, Wanted, attach_by_link, occupied, program, told};
+use crate::link::{Link, Place};
+use crate::programs::{AttachError, Mode, Wanted, attach, attach_xdp, occupied, replace};
 
 impl Ingress {
     /// Attaches to an interface of the calling thread's network namespace.
@@ -35,7 +31,7 @@ impl Ingress {
             });
         }
         let (mode, not_native, xdp) = self.attach_xdp(found, wanted)?;
-        let egress = self.attach_egress(interface);
+        let egress = attach(&self.object, "egress", Place::Outgoing(found.index));
         let attachment = Attachment {
             interface: found.clone(),
             mode,
@@ -52,14 +48,14 @@ impl Ingress {
     }
 
     fn attach_xdp(
-        &mut self,
+        &self,
         interface: &Interface,
         wanted: Wanted,
-    ) -> Result<(Mode, Option<String>, XdpLink), AttachError> {
-        let program = program::<Xdp>(&mut self.object, "ingress");
+    ) -> Result<(Mode, Option<String>, Link), AttachError> {
+        let attach = |mode| attach_xdp(&self.object, "ingress", interface.index, mode);
         let mut not_native = None;
         if wanted != Wanted::Only(Mode::Generic) {
-            match attach_by_link(program, interface.index, XdpMode::Driver) {
+            match attach(Mode::Native) {
                 Ok(link) => return Ok((Mode::Native, None, link)),
                 Err(reason) => not_native = Some(reason),
             }
@@ -68,18 +64,9 @@ impl Ingress {
             let reason = not_native.unwrap_or_default();
             return Err(AttachError::Refused(interface.name.clone(), reason));
         }
-        attach_by_link(program, interface.index, XdpMode::Skb)
+        attach(Mode::Generic)
             .map(|link| (Mode::Generic, not_native, link))
             .map_err(|reason| AttachError::Refused(interface.name.clone(), reason))
-    }
-
-    fn attach_egress(&mut self, interface: &str) -> Result<SchedClassifierLink, String> {
-        let program = program::<SchedClassifier>(&mut self.object, "egress");
-        let options = TcAttachOptions::TcxOrder(LinkOrder::default());
-        program
-            .attach_with_options(interface, TcAttachType::Egress, options)
-            .and_then(|link| program.take_link(link))
-            .map_err(|error| told(&error))
     }
 
     /// Detaches from an interface. Says whether it was attached.
@@ -98,17 +85,11 @@ impl Ingress {
     /// Steers connections in a network namespace. The programs of others there are asked, too.
     ///
     /// # Errors
-    /// [`AttachError::Refused`], [`AttachError::NotLoaded`].
+    /// [`AttachError::Refused`].
     pub fn steer(&mut self, namespace: impl AsFd) -> Result<(), AttachError> {
-        let program = program::<SkLookup>(&mut self.object, "steer");
-        let link = match program.attach(namespace) {
-            Ok(id) => program.take_link(id),
-            Err(ProgramError::NotLoaded) => return Err(AttachError::NotLoaded("steer")),
-            Err(error) => Err(error),
-        };
-        let link = link.map_err(|error| {
-            AttachError::Refused("the network namespace".to_owned(), told(&error))
-        })?;
+        let place = Place::Connections(namespace.as_fd());
+        let link = attach(&self.object, "steer", place)
+            .map_err(|reason| AttachError::Refused("the network namespace".to_owned(), reason))?;
         self.steering = Some(link);
         Ok(())
     }
@@ -120,28 +101,28 @@ impl Ingress {
     /// [`AttachError::Refused`]: the interface is detached then.
     pub fn take_over(&mut self, mut other: Self) -> Result<(), AttachError> {
         for (index, links) in std::mem::take(&mut other.links) {
-            let name = links.attachment.interface.name.clone();
-            let refused = |error: ProgramError| AttachError::Refused(name.clone(), told(&error));
-            let ingress = program::<Xdp>(&mut self.object, "ingress");
-            let id = ingress.attach_to_link(links.xdp).map_err(refused)?;
-            let xdp = ingress.take_link(id).map_err(refused)?;
-            let egress = match links.egress {
-                None => None,
-                Some(link) => {
-                    let egress = program::<SchedClassifier>(&mut self.object, "egress");
-                    let id = egress.attach_to_link(link).map_err(refused)?;
-                    Some(egress.take_link(id).map_err(refused)?)
-                }
-            };
-            self.links.insert(
-                index,
-                Links {
-                    attachment: links.attachment,
-                    xdp,
-                    egress,
-                },
-            );
+            let replaced = replace(&self.object, "ingress", &links.xdp);
+            let replaced = replaced.and_then(|()| match &links.egress {
+                Some(link) => replace(&self.object, "egress", link),
+                None => Ok(()),
+            });
+            replaced.map_err(|reason| {
+                AttachError::Refused(links.attachment.interface.name.clone(), reason)
+            })?;
+            self.links.insert(index, links);
         }
         Ok(())
+    }
+
+    /// The links' descriptors: as long as somebody has one open, its program stays attached.
+    #[must_use]
+    pub fn into_links(self) -> Vec<OwnedFd> {
+        let interfaces = self.links.into_values();
+        let links = interfaces.flat_map(|links| [Some(links.xdp), links.egress]);
+        links
+            .chain([self.steering])
+            .flatten()
+            .map(Link::into_inner)
+            .collect()
     }
 }

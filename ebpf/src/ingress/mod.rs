@@ -6,13 +6,11 @@ mod maps;
 use std::collections::BTreeMap;
 
 use aya::maps::Array;
-use aya::programs::sk_lookup::SkLookupLink;
-use aya::programs::tc::SchedClassifierLink;
-use aya::programs::xdp::XdpLink;
 use aya::programs::{SchedClassifier, SkLookup, Xdp};
 use aya::{Ebpf, EbpfLoader};
 
 use crate::interfaces::Interface;
+use crate::link::Link;
 use crate::programs::{LoadError, Mode, program, report, test_run, told};
 use crate::records::Settings;
 use crate::report::ProgramReport;
@@ -55,8 +53,8 @@ pub struct Attachment {
 
 struct Links {
     attachment: Attachment,
-    xdp: XdpLink,
-    egress: Option<SchedClassifierLink>,
+    xdp: Link,
+    egress: Option<Link>,
 }
 
 /// The ingress: programs, maps and what they are attached to.
@@ -64,7 +62,7 @@ pub struct Ingress {
     object: Ebpf,
     programs: Vec<ProgramReport>,
     links: BTreeMap<u32, Links>,
-    steering: Option<SkLookupLink>,
+    steering: Option<Link>,
 }
 
 impl Ingress {
@@ -73,16 +71,7 @@ impl Ingress {
     /// # Errors
     /// [`LoadError`].
     pub fn load(capacity: Capacity) -> Result<Self, LoadError> {
-        let functions = capacity.functions.saturating_add(1);
-        let mut object = EbpfLoader::new()
-            .map_max_entries("functions", functions)
-            .map_max_entries("totals", functions)
-            .map_max_entries("traffic", functions.saturating_mul(2))
-            .map_max_entries("buckets", capacity.sources)
-            .map_max_entries("listed4", capacity.prefixes)
-            .map_max_entries("listed6", capacity.prefixes)
-            .load(OBJECT)
-            .map_err(|error| LoadError::Maps(told(&error)))?;
+        let mut object = maps(capacity)?;
         let ingress = program::<Xdp>(&mut object, "ingress");
         ingress.load().map_err(|error| LoadError::Refused {
             name: "ingress",
@@ -91,28 +80,37 @@ impl Ingress {
         let ingress = report("ingress", ingress.info());
         let egress = program::<SchedClassifier>(&mut object, "egress");
         let egress = report("egress", egress.load().and_then(|()| egress.info()));
-        let steer = program::<SkLookup>(&mut object, "steer");
-        let steer = report("steer", steer.load().and_then(|()| steer.info()));
-        let mut loaded = Self {
-            object,
-            programs: vec![ingress, egress, steer],
-            links: BTreeMap::new(),
-            steering: None,
-        };
+        let steer = load_steer(&mut object);
+        Self::with(object, vec![ingress, egress, steer])
+    }
+
+    /// The same with the program alone that steers connections: no interface is attached to.
+    ///
+    /// # Errors
+    /// [`LoadError::Maps`].
+    pub fn load_to_steer(capacity: Capacity) -> Result<Self, LoadError> {
+        let mut object = maps(capacity)?;
+        let steer = load_steer(&mut object);
+        Self::with(object, vec![steer])
+    }
+
+    fn with(mut object: Ebpf, programs: Vec<ProgramReport>) -> Result<Self, LoadError> {
         let settings = Settings {
             largest_redirect: u32::MAX,
             mask4: [0xff; 4],
             mask6: crate::maps::mask(64),
             ..Settings::default()
         };
-        let map = loaded
-            .object
-            .map_mut("settings")
-            .expect("the object has it");
+        let map = object.map_mut("settings").expect("the object has it");
         Array::try_from(map)
             .and_then(|mut map| map.set(0, settings, 0))
             .map_err(|error| LoadError::Maps(told(&error)))?;
-        Ok(loaded)
+        Ok(Self {
+            object,
+            programs,
+            links: BTreeMap::new(),
+            steering: None,
+        })
     }
 
     /// The programs, with their cost or the verifier's log.
@@ -129,4 +127,22 @@ impl Ingress {
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> std::io::Result<(u32, u64)> {
         test_run(&self.object, "ingress", frame, repeat)
     }
+}
+
+fn maps(capacity: Capacity) -> Result<Ebpf, LoadError> {
+    let functions = capacity.functions.saturating_add(1);
+    EbpfLoader::new()
+        .map_max_entries("functions", functions)
+        .map_max_entries("totals", functions)
+        .map_max_entries("traffic", functions.saturating_mul(2))
+        .map_max_entries("buckets", capacity.sources)
+        .map_max_entries("listed4", capacity.prefixes)
+        .map_max_entries("listed6", capacity.prefixes)
+        .load(OBJECT)
+        .map_err(|error| LoadError::Maps(told(&error)))
+}
+
+fn load_steer(object: &mut Ebpf) -> ProgramReport {
+    let steer = program::<SkLookup>(object, "steer");
+    report("steer", steer.load().and_then(|()| steer.info()))
 }
