@@ -17,6 +17,7 @@ pub mod scheduler;
 
 pub mod instance;
 
+pub mod ingress;
 pub mod network;
 
 pub mod criu;

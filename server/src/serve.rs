@@ -37,6 +37,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Answers the requests of connections. Each connection has a clone of its own.
 pub trait Answers: Clone + Send + Sync + 'static {
+    /// What answers on a connection that was accepted.
+    fn accepted(&self, _stream: &TcpStream) -> Self {
+        self.clone()
+    }
+
     /// Answers one request of a client at this address. `part` lives as long as the request's body.
     fn answer(
         &self,
@@ -57,7 +62,10 @@ pub async fn serve<A: Answers>(
         tokio::select! {
             (accepted, answers) = accept(&listeners) => match accepted {
                 Ok((stream, peer)) => match connections.admit(peer) {
-                    Some(seat) => serve_connection(stream, seat, answers.clone()),
+                    Some(seat) => {
+                        let answers = answers.accepted(&stream);
+                        serve_connection(stream, seat, answers);
+                    }
                     None => refuse(stream, peer),
                 },
                 Err(error) => {

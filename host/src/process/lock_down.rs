@@ -228,6 +228,9 @@ const IOCTLS: [u64; 5] = [
 /// What it may change of itself: names of threads and of memory. Not that it ends with the host process.
 const PRCTLS: [libc::c_int; 2] = [libc::PR_SET_NAME, libc::PR_SET_VMA];
 
+/// What it may do with a map of eBPF: look up, update, delete, list keys, and ask what it is. It makes none, and loads nothing.
+const MAP_COMMANDS: [u64; 5] = [1, 2, 3, 4, 15];
+
 /// Allows [`CALLS`], and to map memory that cannot be executed and to start threads; answers ENOSYS to everything else, by
 /// which a C library finds another way where there is one.
 pub(super) fn restrict_calls() -> Result<(), Failure> {
@@ -266,6 +269,8 @@ fn program() -> Result<BpfProgram, Failure> {
         libc::SYS_prctl,
         one_of(0, &PRCTLS.map(|option| option as u64))?,
     );
+    // The maps of the ingress, through the descriptors that it has.
+    rules.insert(libc::SYS_bpf, one_of(0, &MAP_COMMANDS)?);
     // Questions to DNS servers: sockets of the Internet, no others. To which TCP ports they connect, Landlock says.
     rules.insert(libc::SYS_socket, internet_sockets()?);
     rules.insert(libc::SYS_bind, Vec::new());

@@ -274,6 +274,14 @@ impl Config {
         }
     }
 
+    /// The interfaces whose packets meet the ingress. An unset variable in a compose file becomes one without a name.
+    pub fn xdp_interfaces(&self) -> &[String] {
+        match self.xdp_interface.as_slice() {
+            [only] if only.is_empty() => &[],
+            all => all,
+        }
+    }
+
     /// The user as which the server runs. Empty means none was named.
     pub fn user(&self) -> Option<&str> {
         self.user.as_deref().filter(|user| !user.is_empty())
@@ -329,8 +337,15 @@ mod tests {
         assert_eq!(error.setting, "HEARTH_NODE");
         let error = config(&["--memory-budget-mb", "0"]).check().unwrap_err();
         assert_eq!(error.setting, "HEARTH_MEMORY_BUDGET_MB");
-        let error = config(&["--xdp-interface", "eth0"]).check().unwrap_err();
-        assert_eq!(error.value, "eth0");
+        assert!(
+            config(&["--xdp-interface", "eth0,br-lan.10"])
+                .check()
+                .is_ok()
+        );
+        let error = config(&["--xdp-interface", "eth0,a/b"])
+            .check()
+            .unwrap_err();
+        assert_eq!(error.value, "a/b");
         let error = config(&["--restore-timeout-ms", "0"]).check().unwrap_err();
         assert_eq!(error.setting, "HEARTH_RESTORE_TIMEOUT_MS");
         let error = config(&["--image-budget-mb", "99999999"])

@@ -97,6 +97,7 @@ impl Engine {
         self.check(&spec)?;
         self.inner.resources.runtimes.check(spec.runtime)?;
         let _claim = Claim::take(&self, &spec.name)?;
+        let ports = self.claim_ports(&spec)?;
         let (unpacked, package) = self.install(code, None, &spec).await?;
         let key = FunctionKey::default();
         let deployment = self.deployment(key.clone(), 1, &spec, package, None, None);
@@ -126,6 +127,7 @@ impl Engine {
         self.inner
             .registry
             .insert(spec.name.as_str().into(), function.clone());
+        self.settle_ports(ports, &spec);
         tracing::info!(function = spec.name, "deployed");
         Ok(function.view())
     }
@@ -148,6 +150,7 @@ impl Engine {
         if code.is_none() && spec == active.spec {
             return Ok(function.view());
         }
+        let ports = self.claim_ports(&spec)?;
         let packages = &self.inner.packages;
         let (sha256, bytes, package) = match code {
             Some(code) => {
@@ -167,6 +170,7 @@ impl Engine {
                 .add_version(function.id(), &spec, &sha256, bytes)
                 .await?;
             self.go_on(&function, &mut stored, active.notes).await;
+            self.settle_ports(ports, &spec);
             return Ok(function.view());
         }
         let number = self.inner.store.next_version(function.id()).await?;
@@ -189,6 +193,7 @@ impl Engine {
             packages.drop_unused(&sha256).await;
             return Err(error);
         }
+        self.settle_ports(ports, &spec);
         tracing::info!(function = name, version = number, "deployed");
         Ok(function.view())
     }
@@ -214,12 +219,14 @@ impl Engine {
             .into_iter()
             .find(|stored| stored.version == version)
             .ok_or_else(missing)?;
+        let ports = self.claim_ports(&spec)?;
         let active = function.stored().active.clone();
         if code_sha256 == active.code_sha256 && differ_in_network(&active.spec, &spec) {
             let stored = self.inner.store.activate(function.id(), version).await?;
             let mut stored = stored.ok_or_else(missing)?;
             let notes = stored.active.notes.clone();
             self.go_on(&function, &mut stored, notes).await;
+            self.settle_ports(ports, &spec);
             return Ok(function.view());
         }
         let package = self.inner.packages.hold(&code_sha256);
@@ -242,6 +249,7 @@ impl Engine {
             stored.await?.ok_or_else(missing)
         };
         self.take_over(&function, &deployment, store).await?;
+        self.settle_ports(ports, &spec);
         tracing::info!(function = name, version, "activated");
         Ok(function.view())
     }
@@ -282,6 +290,7 @@ impl Engine {
         meant.check(function.revision())?;
         let versions = self.inner.store.versions(function.id()).await?;
         self.inner.store.delete_function(function.id()).await?;
+        self.inner.resources.ingress.remove(name);
         self.inner.registry.remove(name);
         function.active().retire();
         self.inner.history.forget(function.id());

@@ -78,6 +78,13 @@ impl Engine {
                 threads,
             );
             let name = deployment.name.clone();
+            let ingress = &engine.inner.resources.ingress;
+            match ingress.claim(&name, &stored.active.spec.triggers) {
+                Ok(ports) => engine.settle_ports(ports, &stored.active.spec),
+                Err(error) => {
+                    tracing::error!(function = %name, %error, "the function has no ports");
+                }
+            }
             let function = Function::new(key, stored, deployment);
             engine.inner.registry.insert(name, function.clone());
             functions.push(function);

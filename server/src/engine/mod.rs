@@ -32,6 +32,7 @@ pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 
 use crate::history::History;
+use crate::ingress::Ingress;
 use crate::model::{Cors, FunctionView, StartChoice, Threads, VersionView};
 use crate::package::Packages;
 use crate::sandbox::{Capability, PrewarmedBoard};
@@ -108,6 +109,11 @@ impl Engine {
         self.inner.registry.get(name).map(|function| function.id())
     }
 
+    /// What meets packets and connections before this process does.
+    pub fn ingress(&self) -> &Ingress {
+        &self.inner.resources.ingress
+    }
+
     /// Whether `/fn/{name}` needs no token; `None` when there is no such function. Cheap.
     pub fn is_public(&self, name: &str) -> Option<bool> {
         self.inner
@@ -155,14 +161,15 @@ impl Engine {
         for capability in self.inner.resources.host.capabilities() {
             all.insert(capability.name.clone(), describe(capability));
         }
-        for (name, reason) in [
-            ("xdp", "this version has no XDP ingress"),
-            ("sk_msg", "this version has no function chains"),
-        ] {
-            all.entry(name).or_insert_with(
-                || json!({ "available": false, "reason": reason, "version": null }),
+        for (name, reason) in self.inner.resources.ingress.capabilities() {
+            all.insert(
+                name.to_owned(),
+                json!({ "available": reason.is_none(), "reason": reason, "version": null }),
             );
         }
+        let reason = "this version has no function chains";
+        all.entry("sk_msg")
+            .or_insert_with(|| json!({ "available": false, "reason": reason, "version": null }));
         all.insert("runtimes".into(), self.inner.resources.runtimes.describe());
         all
     }

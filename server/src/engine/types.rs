@@ -24,6 +24,14 @@ pub enum EngineError {
          PUT /api/v1/functions/{0}/code, or delete it first"
     )]
     AlreadyExists(String),
+    /// 409 `port_taken`.
+    #[error("TCP port {port} is taken by {by}")]
+    PortTaken {
+        /// The port.
+        port: u16,
+        /// Who has it, in words.
+        by: String,
+    },
     /// 422 `invalid_field`.
     #[error(transparent)]
     Invalid(#[from] InvalidField),

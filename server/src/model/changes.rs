@@ -45,7 +45,7 @@ pub fn setting_changes(before: &FunctionSpec, after: &FunctionSpec) -> Vec<Setti
 }
 
 /// Every setting but the environment.
-fn plain(spec: &FunctionSpec) -> [(&'static str, String); 13] {
+fn plain(spec: &FunctionSpec) -> [(&'static str, String); 14] {
     let yes_no = |flag| if flag { "yes" } else { "no" }.to_owned();
     [
         ("handler", spec.handler.clone()),
@@ -69,7 +69,19 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 13] {
                 .as_deref()
                 .map_or_else(|| "none".to_owned(), in_words),
         ),
+        ("triggers", ports(spec)),
     ]
+}
+
+/// The ports in one line.
+fn ports(spec: &FunctionSpec) -> String {
+    match spec.triggers.as_slice() {
+        [] => "none".to_owned(),
+        triggers => {
+            let words: Vec<String> = triggers.iter().map(ToString::to_string).collect();
+            words.join(", ")
+        }
+    }
 }
 
 /// A setting in one line.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cors, Network, Start};
+use super::{Cors, Network, PortTrigger, Start};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -88,6 +88,9 @@ pub struct FunctionSpec {
     /// Which pages of other origins may call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<Arc<Cors>>,
+    /// Ports of its own, each of another number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<PortTrigger>,
     /// Environment variables; secret, write-only in the API.
     pub env: BTreeMap<String, String>,
 }
@@ -121,6 +124,8 @@ pub struct FunctionPatch {
     pub public: Option<bool>,
     /// A new value, or none to remove it; see [`FunctionSpec::cors`].
     pub cors: Option<Option<Cors>>,
+    /// See [`FunctionSpec::triggers`].
+    pub triggers: Option<Vec<PortTrigger>>,
     /// Variables to set (`Some`) or to remove (`None`); others stay.
     pub env: Option<BTreeMap<String, Option<String>>>,
 }
@@ -143,6 +148,7 @@ impl FunctionPatch {
             body,
             public,
             cors,
+            triggers,
             env,
         } = self;
         let mut names: Vec<String> = [
@@ -159,6 +165,7 @@ impl FunctionPatch {
             ("body", body.is_some()),
             ("public", public.is_some()),
             ("cors", cors.is_some()),
+            ("triggers", triggers.is_some()),
         ]
         .into_iter()
         .filter(|(_, changed)| *changed)

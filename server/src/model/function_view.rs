@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{BodyForm, Cors, DecisionCounts, Network, Note, Revision, Runtime, Start, StartKind};
+use super::{
+    BodyForm, Cors, DecisionCounts, Network, Note, PortTrigger, Revision, Runtime, Start, StartKind,
+};
 
 /// Whether a function can serve requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -107,6 +109,8 @@ pub struct FunctionView {
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
+    /// Ports at which it is called, besides its URL.
+    pub triggers: Vec<PortTrigger>,
     /// Names of the environment variables; values are write-only and always null.
     pub env: BTreeMap<String, Option<String>>,
     /// When the function was created.
@@ -174,6 +178,8 @@ pub struct VersionView {
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
+    /// Ports at which it is called, besides its URL.
+    pub triggers: Vec<PortTrigger>,
     /// Names of the environment variables; values are write-only and always null.
     pub env: BTreeMap<String, Option<String>>,
     /// When it was created.

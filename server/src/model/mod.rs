@@ -16,6 +16,7 @@ mod latency;
 mod log;
 mod network;
 mod note;
+mod port_trigger;
 mod retention;
 mod revision;
 mod start;
@@ -47,6 +48,7 @@ pub use network::{
     special_range,
 };
 pub use note::{Drawn, Note};
+pub use port_trigger::{PortMode, PortProtocol, PortTrigger};
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,

@@ -7,6 +7,7 @@ use super::policy::controllers::Controllers;
 use super::traffic::Traffic;
 use crate::criu::Images;
 use crate::host_error::HostErrors;
+use crate::ingress::Ingress;
 use crate::instance::Logs;
 use crate::network;
 use crate::runtimes::{Runtimes, UidRange};
@@ -46,6 +47,8 @@ pub struct Resources {
     pub cores: u32,
     /// Whether anybody calls.
     pub traffic: Traffic,
+    /// The ports of functions.
+    pub ingress: Ingress,
     /// What functions reach over the network.
     pub network: network::Node,
 }

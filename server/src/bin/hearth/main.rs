@@ -2,6 +2,7 @@
 //! ([`host`]), which does what only root can and starts the other one: `hearth serve`, the server ([`server`]).
 
 mod host;
+mod ingress;
 mod server;
 
 use std::ffi::OsString;

@@ -19,6 +19,7 @@ use hearth::engine::{self, Engine};
 use hearth::history::History;
 use hearth::http::edge::{self, Edge, Hosts, Proxies};
 use hearth::http::{App, Front, Parts};
+use hearth::ingress::Ingress;
 use hearth::limits::{CUT_OFF, Limits};
 use hearth::live::Sampler;
 use hearth::retention::Retainer;
@@ -96,6 +97,7 @@ async fn run(
         socket,
         listener,
         functions_listener,
+        ingress,
         data_dir,
         runtimes: runtimes_dir,
         known_as,
@@ -119,6 +121,10 @@ async fn run(
         &[&runtimes_dir, &config.python],
     )?;
 
+    let (ingress, at_ports) = match ingress {
+        Some(socket) => Ingress::take_over(&socket)?,
+        None => (Ingress::without("it was not prepared"), Vec::new()),
+    };
     let store = Store::open(&data_dir.join("hearth.db"))
         .await
         .context("the database")?;
@@ -145,6 +151,7 @@ async fn run(
         prewarm: config.prewarm == Switch::On,
         cores: system::cores(),
         traffic: scheduler::Traffic::default(),
+        ingress,
     };
     let engine = Engine::start(&data_dir, store.clone(), history.clone(), resources).await?;
     let accounts = Arc::new(Accounts::default());
@@ -190,7 +197,10 @@ async fn run(
     out.flush()?;
     drop(out);
     let mut listeners = vec![(listener, Front::new(app.clone()))];
-    listeners.extend(for_functions.map(|listener| (listener, Front::for_functions(app))));
+    listeners.extend(for_functions.map(|one| (one, Front::for_functions(app.clone()))));
+    for listener in at_ports {
+        listeners.push((adopt(listener)?, Front::for_ports(app.clone())));
+    }
     let connections = Connections::new(Limits::get());
     serve::serve(listeners, connections.clone(), stop_signal()?).await;
     drain(

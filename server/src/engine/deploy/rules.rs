@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::registry::Function;
 use crate::engine::{Engine, EngineError};
+use crate::ingress::{PortClaim, PortRefused};
 use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField};
 
 impl Engine {
@@ -38,6 +39,31 @@ impl Engine {
             })?;
         }
         Ok(())
+    }
+
+    /// Holds the ports of a version that is to become active.
+    pub(super) fn claim_ports(&self, spec: &FunctionSpec) -> Result<PortClaim, EngineError> {
+        let ingress = &self.inner.resources.ingress;
+        ingress
+            .claim(&spec.name, &spec.triggers)
+            .map_err(|refused| match refused {
+                PortRefused::Taken { port, by } => EngineError::PortTaken { port, by },
+                PortRefused::Full(_) | PortRefused::NotHere(_) => InvalidField {
+                    field: "triggers".into(),
+                    value: spec.triggers.len().to_string(),
+                    rule: format!("must be empty: {refused}"),
+                }
+                .into(),
+            })
+    }
+
+    /// Gives a version that has become active its ports, and takes back those of the former.
+    pub(in crate::engine) fn settle_ports(&self, claim: PortClaim, spec: &FunctionSpec) {
+        let ingress = &self.inner.resources.ingress;
+        if let Err(error) = ingress.settle(claim, &spec.triggers) {
+            // The maps are of fixed size and this server's own: there is nothing that could be done better next time.
+            tracing::error!(function = spec.name, %error, "cannot change the function's ports");
+        }
     }
 
     /// A change that waited may find that the one before it deleted the function.
@@ -134,6 +160,7 @@ pub(super) fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec 
             Some(cors) => cors.map(Arc::new),
             None => spec.cors.clone(),
         },
+        triggers: patch.triggers.unwrap_or_else(|| spec.triggers.clone()),
         env,
     }
 }

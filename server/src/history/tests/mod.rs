@@ -48,6 +48,7 @@ impl Fixture {
             body: crate::model::BodyForm::Base64,
             public: false,
             cors: None,
+            triggers: Vec::new(),
             env: BTreeMap::new(),
         };
         let function = store.create_function(&spec, "aa", 1).await.unwrap().id;

@@ -132,6 +132,7 @@ fn as_of(function: FunctionView, version: VersionView) -> FunctionView {
         network: version.network,
         public: version.public,
         cors: version.cors,
+        triggers: version.triggers,
         env: version.env,
         ..function
     }

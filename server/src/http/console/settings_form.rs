@@ -203,6 +203,7 @@ mod tests {
             body: crate::model::BodyForm::Base64,
             public: false,
             cors: None,
+            triggers: Vec::new(),
             env: BTreeMap::from([("KEEP".to_owned(), None), ("DROP".to_owned(), None)]),
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,

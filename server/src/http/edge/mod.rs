@@ -12,6 +12,7 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, Uri, header, uri::PathAndQuery};
 
 pub use hosts::{Hosts, Named, own_names};
+use proxies::Source;
 pub use proxies::{Proxies, is_https};
 
 use super::problem::{Problem, ProblemCode};
@@ -48,16 +49,7 @@ impl Edge {
     /// # Errors
     /// 400 when it does not name exactly one host, 421 when it names one that is not ours.
     pub fn receive(&self, request: &mut Request, peer: SocketAddr) -> Result<For, Problem> {
-        let source = self.proxies.settle(peer.ip(), request.headers_mut());
-        let client = proxies::at(source.client, peer);
-        request.extensions_mut().insert(ConnectInfo(client));
-        if request.method() == Method::CONNECT {
-            return Err(invalid(
-                "this server is not a proxy and does not support CONNECT",
-            ));
-        }
-        the_host(request.headers())?;
-        to_origin_form(request)?;
+        let source = self.settle(request, peer)?;
         let mut named = self.hosts.named(the_host(request.headers())?.as_bytes());
         // A function's own host is not left by a header that its page could send.
         if let Some(host) = source.host
@@ -73,6 +65,30 @@ impl Edge {
             Named::Foreign => Err(misdirected(request.headers())),
             Named::Invalid => Err(invalid("the Host header is not a valid host and port")),
         }
+    }
+
+    /// Brings a request into origin form, with the address of its client.
+    fn settle(&self, request: &mut Request, peer: SocketAddr) -> Result<Source, Problem> {
+        let source = self.proxies.settle(peer.ip(), request.headers_mut());
+        let client = proxies::at(source.client, peer);
+        request.extensions_mut().insert(ConnectInfo(client));
+        if request.method() == Method::CONNECT {
+            return Err(invalid(
+                "this server is not a proxy and does not support CONNECT",
+            ));
+        }
+        the_host(request.headers())?;
+        to_origin_form(request)?;
+        Ok(source)
+    }
+
+    /// The same at a port that is a function's: whatever name its clients know the host by.
+    ///
+    /// # Errors
+    /// 400 when it does not name exactly one host.
+    pub fn receive_at_port(&self, request: &mut Request, peer: SocketAddr) -> Result<(), Problem> {
+        self.settle(request, peer)?;
+        Ok(())
     }
 
     /// The URL of a function for the sender of these headers: its own host, the functions' listener, or its path on

@@ -77,6 +77,12 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::NotFound(_) => Self::new(ProblemCode::NotFound, error.to_string()),
+            EngineError::PortTaken { port, by } => {
+                let detail = format!("TCP port {port} is taken by {by}");
+                Self::new(ProblemCode::PortTaken, detail)
+                    .with("port", port)
+                    .with("by", by)
+            }
             EngineError::AlreadyExists(_) => {
                 Self::new(ProblemCode::AlreadyExists, error.to_string())
             }

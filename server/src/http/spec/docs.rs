@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::model::{BodyForm, Cors, Network, Runtime, Start};
+use crate::model::{BodyForm, Cors, Network, PortTrigger, Runtime, Start};
 
 /// A new function. Only `name`, `runtime` and `code` are required; unknown fields are rejected.
 #[derive(Deserialize, ToSchema)]
@@ -66,6 +66,9 @@ pub struct CreateFunction {
     /// Origins whose pages may call the function; without it, the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,
+    /// Ports of its own, on all addresses of the host, each answered like `/fn/{name}`. 409 if one is taken.
+    #[schema(required = false, max_items = 100)]
+    pub triggers: Vec<PortTrigger>,
     /// Environment variables, at most 4096 bytes in total. Names match `[A-Za-z_][A-Za-z0-9_]*` and do not start with
     /// `HEARTH_`. Values cannot be read back. Variables that Hearth sets (`AWS_LAMBDA_FUNCTION_NAME`, `AWS_REGION`,
     /// `LAMBDA_TASK_ROOT`, `TZ` …) are overwritten.
@@ -136,6 +139,9 @@ pub struct CreateFunctionForm {
     /// JSON text of an object.
     #[schema(required = false)]
     pub cors: String,
+    /// JSON text of a list.
+    #[schema(required = false)]
+    pub triggers: String,
     /// JSON text of an object.
     #[schema(required = false)]
     pub env: String,
@@ -197,6 +203,9 @@ pub struct PatchFunction {
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,
+    /// Ports of its own, on all addresses of the host, each answered like `/fn/{name}`. 409 if one is taken.
+    #[schema(required = false, max_items = 100)]
+    pub triggers: Vec<PortTrigger>,
     /// Variables to set, or to remove if null; others stay.
     #[schema(required = false)]
     pub env: BTreeMap<String, Option<String>>,

@@ -14,6 +14,7 @@ mod sieve;
 mod suggest;
 #[cfg(test)]
 mod tests;
+mod triggers;
 mod upload;
 
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub const CREATE_FIELDS: &[&str] = &[
     "body",
     "public",
     "cors",
+    "triggers",
     "env",
 ];
 
@@ -65,6 +67,7 @@ pub const PATCH_FIELDS: &[&str] = &[
     "body",
     "public",
     "cors",
+    "triggers",
     "env",
 ];
 
@@ -96,6 +99,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
         cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
+        triggers: triggers::setting(&mut fields)?.unwrap_or_default(),
         env: env::create(&mut fields)?,
     };
     let code = code::required(&mut fields, runtime)?;
@@ -137,6 +141,7 @@ pub fn patch(
         body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
         cors: cors::setting(&mut fields)?,
+        triggers: triggers::setting(&mut fields)?,
         env: env::patch(&mut fields)?,
     })
 }

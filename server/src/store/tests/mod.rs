@@ -75,6 +75,7 @@ fn spec(name: &str) -> FunctionSpec {
         body: crate::model::BodyForm::Base64,
         public: false,
         cors: None,
+        triggers: Vec::new(),
         env: BTreeMap::from([("KEY".into(), "välue \"quoted\"".into())]),
     }
 }

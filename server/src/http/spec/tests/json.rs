@@ -51,6 +51,7 @@ fn defaults_are_the_contracts() {
             body: crate::model::BodyForm::Base64,
             public: false,
             cors: None,
+            triggers: Vec::new(),
             env: Default::default(),
         }
     );
