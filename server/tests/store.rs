@@ -40,6 +40,7 @@ fn spec(name: &str, memory_mb: u32) -> FunctionSpec {
         body: hearth::model::BodyForm::Base64,
         public: false,
         cors: None,
+        triggers: Vec::new(),
         env: BTreeMap::new(),
     }
 }
