@@ -10,6 +10,7 @@ mod invoke;
 mod lifecycle;
 mod logs;
 mod network;
+mod ports;
 mod pressure;
 mod priority;
 mod registry;
@@ -28,6 +29,7 @@ pub use files::{VersionChange, VersionCode};
 pub use invoke::{Invocation, Receipt};
 pub use logs::log_sink;
 pub use network::{NetworkTraffic, NetworkView};
+pub use ports::IngressView;
 pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 

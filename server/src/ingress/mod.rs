@@ -4,19 +4,20 @@
 //! listeners that receive the connections to all ports. `server/docs/ingress.md` describes a packet's way.
 //!
 //! - [`handover`], [`report`]: what comes from the program that prepares.
+//! - [`traffic`]: what is counted.
 //! - [`claims`]: who has which port. [`taken`]: who else on the host has one.
 
 mod claims;
 mod handover;
 mod report;
 mod taken;
+mod traffic;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use hearth_ebpf::limits::Limits;
 use hearth_ebpf::packet::TCP;
-use hearth_ebpf::records::Traffic;
 use hearth_ebpf::{MapError, Maps};
 use parking_lot::{Mutex, RwLock};
 
@@ -24,6 +25,7 @@ use claims::Ports;
 pub use claims::{PortClaim, PortRefused};
 pub use handover::{Handover, HandoverError, hold};
 pub use report::{IngressInterface, IngressMap, IngressProgram, IngressReport};
+pub use traffic::{Dropped, PortTraffic};
 
 use crate::model::PortTrigger;
 
@@ -162,12 +164,13 @@ impl Ingress {
 
     /// What a function received and sent at its ports, since it has some; none if it has none, or nothing is counted
     /// because the ingress is attached to no interface.
-    pub fn traffic(&self, function: &str) -> Option<[Traffic; 2]> {
+    pub fn traffic(&self, function: &str) -> Option<(PortTraffic, Dropped, PortTraffic)> {
         if self.0.report.interfaces.is_empty() {
             return None;
         }
         let index = self.0.ports.read().index(function)?;
         let maps = self.0.maps.as_ref()?.lock();
-        maps.functions.traffic(index).ok()
+        let [received, sent] = maps.functions.traffic(index).ok()?;
+        Some(((&received).into(), (&received).into(), (&sent).into()))
     }
 }

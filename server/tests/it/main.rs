@@ -38,6 +38,7 @@ mod node;
 mod notes;
 mod origins;
 mod packages;
+mod ports;
 mod privileges;
 mod readme;
 mod real_packages;
