@@ -22,7 +22,7 @@ pub struct Connection {
     buffer: Vec<u8>,
     filled: usize,
     /// Where the answer's body begins and how long it is, once its head is there.
-    body: Option<(usize, usize)>,
+    body: Option<(usize, Extent)>,
 }
 
 /// An answer, in the connection's buffer.
@@ -90,9 +90,7 @@ impl Connection {
     pub fn go_on(&mut self, request: &[u8]) -> anyhow::Result<bool> {
         self.send(request)?;
         loop {
-            if let Some((start, length)) = self.body
-                && self.filled >= start + length
-            {
+            if self.is_whole()? {
                 return Ok(true);
             }
             if self.filled == self.buffer.len() {
@@ -121,6 +119,23 @@ impl Connection {
         Ok(())
     }
 
+    /// Whether the answer is whole. A body in chunks is put together then.
+    fn is_whole(&mut self) -> anyhow::Result<bool> {
+        match self.body {
+            None => Ok(false),
+            Some((start, Extent::Bytes(length))) => Ok(self.filled >= start + length),
+            Some((start, Extent::Chunks)) => {
+                let Some(body) = joined(&self.buffer[start..self.filled])? else {
+                    return Ok(false);
+                };
+                self.filled = start + body.len();
+                self.buffer[start..self.filled].copy_from_slice(&body);
+                self.body = Some((start, Extent::Bytes(body.len())));
+                Ok(true)
+            }
+        }
+    }
+
     /// The answer, when it is whole.
     pub fn answer(&self) -> anyhow::Result<Answer<'_>> {
         let start = self.body.map_or(0, |(start, _)| start);
@@ -128,16 +143,43 @@ impl Connection {
     }
 }
 
+/// How long a body is.
+#[derive(Clone, Copy)]
+enum Extent {
+    Bytes(usize),
+    Chunks,
+}
+
+/// A body in chunks (RFC 9112, 7.1) without them; none until it is whole.
+fn joined(mut bytes: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    loop {
+        let Some(end) = bytes.windows(2).position(|window| window == b"\r\n") else {
+            return Ok(None);
+        };
+        let length = usize::from_str_radix(std::str::from_utf8(&bytes[..end])?, 16)?;
+        let Some((chunk, rest)) = bytes[end + 2..].split_at_checked(length + 2) else {
+            return Ok(None);
+        };
+        if length == 0 {
+            return Ok(Some(body));
+        }
+        body.extend_from_slice(&chunk[..length]);
+        bytes = rest;
+    }
+}
+
 /// Where the body begins and how long it is, once the head is complete.
-fn head_end(bytes: &[u8]) -> anyhow::Result<Option<(usize, usize)>> {
+fn head_end(bytes: &[u8]) -> anyhow::Result<Option<(usize, Extent)>> {
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
     };
     let head = std::str::from_utf8(&bytes[..end])?;
     let length = match header(head, "content-length") {
-        Some(length) => length.parse()?,
+        Some(length) => Extent::Bytes(length.parse()?),
         // 204 has no body.
-        None if head.split(' ').nth(1) == Some("204") => 0,
+        None if head.split(' ').nth(1) == Some("204") => Extent::Bytes(0),
+        None if header(head, "transfer-encoding") == Some("chunked") => Extent::Chunks,
         None => bail!("an answer without content-length: {head}"),
     };
     Ok(Some((end + 4, length)))
@@ -174,4 +216,20 @@ pub fn request_of(method: &str, path: &str, media_type: &str, body: &[u8]) -> Ve
     .into_bytes();
     request.extend_from_slice(body);
     request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_joined_once_all_are_there() {
+        let whole = b"3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n";
+        for end in 0..whole.len() {
+            assert_eq!(joined(&whole[..end]).expect("chunks"), None, "{end}");
+        }
+        let body = joined(whole).expect("chunks").expect("whole");
+        assert_eq!(body, b"abc0123456789");
+        assert!(joined(b"x\r\n").is_err());
+    }
 }

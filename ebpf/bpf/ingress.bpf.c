@@ -7,6 +7,8 @@
 #include "ingress_maps.h"
 #include "limits.h"
 
+#define AF_INET 2
+
 static const __u32 zero = 0;
 
 /* The verdict of the lists, 0 for none. An expired prefix gives way to the next shorter one. */
@@ -238,12 +240,28 @@ int egress(struct __sk_buff *skb)
 	return TCX_NEXT;
 }
 
+/* Whether connections to the address that this one is to are steered. */
+static __always_inline int is_steered(const struct bpf_sk_lookup *ctx, const struct settings *config)
+{
+	int is_ipv4 = ctx->family == AF_INET;
+
+	if ((config->flags & SETTINGS_STEER_IPV4) && !is_ipv4)
+		return 0;
+	if (!(config->flags & SETTINGS_STEER_ADDRESS))
+		return 1;
+	if (is_ipv4)
+		return config->steer[2] == bpf_htonl(0xffff) && config->steer[3] == ctx->local_ip4;
+	return config->steer[0] == ctx->local_ip6[0] && config->steer[1] == ctx->local_ip6[1] &&
+	       config->steer[2] == ctx->local_ip6[2] && config->steer[3] == ctx->local_ip6[3];
+}
+
 /* Gives a connection to a function's port to the listening socket of its family. */
 SEC("sk_lookup")
 int steer(struct bpf_sk_lookup *ctx)
 {
 	__u32 index = PORT_INDEX(IPPROTO_TCP, ctx->local_port & 0xffff);
 	struct bpf_sock *listener;
+	struct settings *config;
 	struct port *port;
 
 	if (ctx->protocol != IPPROTO_TCP)
@@ -251,7 +269,10 @@ int steer(struct bpf_sk_lookup *ctx)
 	port = bpf_map_lookup_elem(&ports, &index);
 	if (!port || !port->function || !(port->flags & PORT_STEER))
 		return SK_PASS;
-	index = ctx->family == 10 /* AF_INET6 */ ? LISTENER_IPV6 : LISTENER_IPV4;
+	config = bpf_map_lookup_elem(&settings, &zero);
+	if (!config || !is_steered(ctx, config))
+		return SK_PASS;
+	index = ctx->family == AF_INET ? LISTENER_IPV4 : LISTENER_IPV6;
 	listener = bpf_map_lookup_elem(&listeners, &index);
 	if (!listener)
 		return SK_PASS;

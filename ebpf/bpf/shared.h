@@ -165,10 +165,15 @@ struct settings {
 	__u32 mask4;		/* what of an IPv4 source is its prefix, as on the wire */
 	__u32 unused;
 	__u32 mask6[4];		/* and of an IPv6 source */
+	__u32 steer[4];		/* to which address connections are steered, as on the wire */
 };
-SIZE_IS(struct settings, 32);
+SIZE_IS(struct settings, 48);
 /* Only packets to what is in `addresses` are ours; without it, all. */
 #define SETTINGS_CHECK_ADDRESS 1
+/* Only connections to `steer` are steered; without it, all. */
+#define SETTINGS_STEER_ADDRESS 2
+/* Only connections of IPv4 are. */
+#define SETTINGS_STEER_IPV4 4
 
 /* In front of a frame in AF_XDP's memory. */
 struct stamp {

@@ -14,6 +14,8 @@ pub(crate) const PORT_REDIRECT: u32 = 1;
 pub(crate) const PORT_STEER: u32 = 2;
 pub(crate) const FUNCTION_TRACKS_SOURCES: u32 = 1;
 pub(crate) const SETTINGS_CHECK_ADDRESS: u32 = 1;
+pub(crate) const SETTINGS_STEER_ADDRESS: u32 = 2;
+pub(crate) const SETTINGS_STEER_IPV4: u32 = 4;
 pub(crate) const LISTED_ALLOW: u32 = 1;
 pub(crate) const LISTED_DENY: u32 = 2;
 pub(crate) const STAMP_MAGIC: u32 = 0x4865_6172;
@@ -146,6 +148,8 @@ pub struct Settings {
     pub unused: u32,
     /// What of an IPv6 source is its prefix.
     pub mask6: [u8; 16],
+    /// To which address connections are steered, IPv4 as `::ffff:a.b.c.d`.
+    pub steer: [u8; 16],
 }
 
 /// In front of a frame in AF_XDP's memory.
@@ -207,7 +211,7 @@ plain! {
     BucketKey = 20,
     Bucket = 32,
     Listed = 16,
-    Settings = 32,
+    Settings = 48,
     Stamp = 16,
     Pair = 8,
     Forwarded = 16,

@@ -6,6 +6,8 @@ use hearth_init::{fields_of, variants_of};
 
 use crate::protocol::Malformed;
 
+/// The step in which a port is opened that another process has.
+const TAKEN_STEP: &str = "taken";
 /// The step of `hearth-init` in which CRIU is at work.
 const RESTORE_STEP: &str = "restore";
 
@@ -52,6 +54,22 @@ impl SandboxError {
     /// What was asked for is not granted, or makes no sense.
     pub(crate) fn specification(detail: impl ToString) -> Self {
         Self::step("specification", detail)
+    }
+
+    /// A port that another process has, as far as it can be seen which.
+    pub(crate) fn taken(owner: Option<String>) -> Self {
+        Self::step(
+            TAKEN_STEP,
+            owner.unwrap_or_else(|| "another process".to_owned()),
+        )
+    }
+
+    /// Which process has a port; none if the error is another one.
+    pub fn owner_of_port(&self) -> Option<&str> {
+        match self {
+            Self::Step { step, detail } if step == TAKEN_STEP => Some(detail),
+            _ => None,
+        }
     }
 
     /// Whether it was restoring that failed, or took too long.

@@ -1,4 +1,4 @@
-//! Threads that do what takes long, so that the keeper never waits: each takes one job after the other and reports.
+//! Threads that do what takes long, so that the supervisor never waits: each takes one job after the other and reports.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use crate::SandboxError;
 use crate::protocol::{Key, Reply, Sequence};
 
-/// Most jobs that wait for one thread, but for those that the keeper itself has: the server has at most some hundred
+/// Most jobs that wait for one thread, but for those that the supervisor itself has: the server has at most some hundred
 /// instances in the making and dumps one template at a time. Protects memory and descriptors from one that asks for more and
 /// more.
 const WAITING_MAX: usize = 4096;
@@ -124,6 +124,8 @@ pub(crate) enum News {
     Attached(Key, Result<Attached, SandboxError>),
     /// Nothing is left of a sandbox's network.
     Detached(Key),
+    /// This socket is for the server, which asked for it.
+    Socket(Sequence, OwnedFd),
 }
 
 /// Where helpers report. Cheap to clone.
@@ -134,14 +136,14 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// The keeper has the other end, and waits at the bell.
+    /// The supervisor has the other end, and waits at the bell.
     pub(crate) fn new(sender: mpsc::Sender<News>, bell: Arc<OwnedFd>) -> Self {
         Self { sender, bell }
     }
 
     /// Reports.
     fn report(&self, news: News) {
-        // The keeper may have ended.
+        // The supervisor may have ended.
         let _ = self.sender.send(news);
         // A full counter (2⁶⁴ unread rings) would be a bell that rings already.
         let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());

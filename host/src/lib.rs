@@ -8,10 +8,10 @@
 //!
 //! The modules are listed from the outside in, and each uses only those below it:
 //! - [`process`]: the host process as a process, and how the server drops its privileges.
-//! - [`keeper`]: owns the sandboxes' state; takes requests, init's reports and process exits.
+//! - [`supervisor`]: owns the sandboxes' state; takes requests, init's reports and process exits.
 //! - [`network`]: the way out of sandboxes.
 //! - [`prepare`]: what is done before there is a server.
-//! - [`images`]: dumps templates, removes images. [`helpers`]: the threads that do such things.
+//! - [`images`]: dumps templates, removes images. [`ports`]: opens those of functions. [`helpers`]: the threads that do such things.
 //! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them.
 //! - [`protocol`]: the messages.
 //!
@@ -21,13 +21,14 @@
 
 pub mod process;
 
-mod keeper;
+mod supervisor;
 
 mod network;
 
 mod prepare;
 
 mod images;
+mod ports;
 
 mod helpers;
 
@@ -47,5 +48,5 @@ mod memfd;
 pub use self::error::{Capability, HostProcessError, SandboxError};
 pub use self::prepare::{Host, Probed, find_init, server_environment};
 pub use self::settings::{
-    CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, NetworkSettings, RUN, Settings, UIDS,
+    CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, NetworkSettings, PortSettings, RUN, Settings, UIDS,
 };

@@ -1,7 +1,7 @@
 //! What the host process is started with.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
 use hearth_init::{fields_of, variants_of};
@@ -45,6 +45,8 @@ pub struct Settings {
     pub criu: CriuChoice,
     /// What the network of sandboxes is like.
     pub network: NetworkSettings,
+    /// Which ports functions may have.
+    pub ports: PortSettings,
     /// Who the server is. None where it is the same process.
     pub server: Option<ServerUser>,
 }
@@ -77,6 +79,25 @@ fn prefix(address: impl Into<IpAddr>, length: u8) -> Prefix {
     Prefix::new(address, length).unwrap_or(Prefix::host(address))
 }
 
+/// Which ports functions may have.
+#[derive(Debug, Clone)]
+pub struct PortSettings {
+    /// On which of the host's addresses; unspecified for all.
+    pub address: IpAddr,
+    /// From which to which.
+    pub ports: RangeInclusive<u16>,
+}
+
+impl Default for PortSettings {
+    /// Those that need no privilege, on this host only.
+    fn default() -> Self {
+        Self {
+            address: Ipv4Addr::LOCALHOST.into(),
+            ports: 1024..=u16::MAX,
+        }
+    }
+}
+
 /// A user and its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerUser {
@@ -97,6 +118,7 @@ fields_of!(Settings {
     runtimes,
     criu,
     network,
+    ports,
     server,
 });
 fields_of!(NetworkSettings {
@@ -104,6 +126,7 @@ fields_of!(NetworkSettings {
     block6,
     permitted,
 });
+fields_of!(PortSettings { address, ports });
 fields_of!(ServerUser { uid, gid });
 
 impl Settings {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use hearth_host::protocol::request::{Order, Target};
 use hearth_host::protocol::{
-    Counters, Malformed, Papers, Protocol, REPLY_BYTES, REQUEST_BYTES, Reply, Request, Resolved,
+    Counters, Malformed, Papers, Protocol, Purpose, REPLY_BYTES, REQUEST_BYTES, Reply, Request,
+    Resolved,
 };
 use hearth_host::{Capability, SandboxError};
 use hearth_init::fields::{FieldError, Fields as _};
@@ -52,6 +53,14 @@ fn resolved() -> impl Strategy<Value = Resolved> {
     )
 }
 
+fn purpose() -> impl Strategy<Value = Purpose> {
+    prop_oneof![
+        any::<u16>().prop_map(Purpose::Listen),
+        any::<(IpAddr, u16)>()
+            .prop_map(|(address, port)| Purpose::Dial(address.to_canonical(), port)),
+    ]
+}
+
 fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         (any::<u64>(), order()).prop_map(|(sequence, order)| Request::Create(sequence, order)),
@@ -76,6 +85,8 @@ fn request() -> impl Strategy<Value = Request> {
             .prop_map(|((sequence, key), resolved)| Request::Allow(sequence, key, resolved)),
         any::<(u64, u64)>().prop_map(|(sequence, key)| Request::Counters(sequence, key)),
         any::<(u32, bool)>().prop_map(|(thread, raised)| Request::Prioritize(thread, raised)),
+        (any::<(u64, u64)>(), purpose())
+            .prop_map(|((sequence, key), purpose)| Request::Socket(sequence, key, purpose)),
     ]
 }
 
@@ -206,7 +217,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
         let is_key = (1..9).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 21, 100, 255] {
+    for kind in [0, 22, 100, 255] {
         let mut unknown = bytes;
         unknown[0] = kind;
         assert_eq!(
@@ -241,7 +252,7 @@ fn arbitrary_bytes() {
             let mut sized = [0; REQUEST_BYTES];
             let length = input.len().min(REQUEST_BYTES);
             sized[..length].copy_from_slice(&input[..length]);
-            sized[0] %= 22;
+            sized[0] %= 23;
             if let Ok(request) = Request::decode(&sized) {
                 assert_eq!(request.encode(), sized);
             }

@@ -3,13 +3,14 @@
 mod conversation;
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 use hearth_host::protocol::request::{Order, Target};
-use hearth_host::protocol::{Papers, REQUEST_BYTES, Reply, Request};
+use hearth_host::protocol::{Papers, Purpose, REQUEST_BYTES, Reply, Request};
 use hearth_host::{Host, HostProcessError, Probed, SandboxError, UIDS};
 use rustix::process::Pid;
 
@@ -178,9 +179,9 @@ fn only_the_servers_own_threads_are_prioritized() {
         rustix::process::getpriority_process(Some(pid)).expect("it runs")
     };
     let ordinary = niceness(own.id());
-    let strangers = [std::process::id(), 1, other.id()];
-    let before = strangers.map(niceness);
-    for pid in strangers.into_iter().chain([0, u32::MAX, own.id()]) {
+    let others = [std::process::id(), 1, other.id()];
+    let before = others.map(niceness);
+    for pid in others.into_iter().chain([0, u32::MAX, own.id()]) {
         talk.say(&Request::Prioritize(pid, true));
     }
     until("the server's thread is prioritized", || {
@@ -192,12 +193,29 @@ fn only_the_servers_own_threads_are_prioritized() {
     talk.say(&Request::InstanceCgroup(1, key));
     while !matches!(talk.receive().0, Reply::InstanceCgroup(1, ..)) {}
     assert_eq!(niceness(own.id()), raised);
-    assert_eq!(strangers.map(niceness), before);
+    assert_eq!(others.map(niceness), before);
     talk.say(&Request::Prioritize(own.id(), false));
     until("it is ordinary again", || niceness(own.id()) == ordinary);
     for child in [&mut own, &mut other] {
         child.kill().expect("killed");
         child.wait().expect("gone");
+    }
+    talk.hang_up();
+}
+
+#[test]
+fn a_sandbox_without_a_network_gets_no_socket() {
+    let talk = Conversation::begin();
+    let (key, _) = talk.create(0);
+    for (sequence, key, purpose) in [
+        (1, key, Purpose::Listen(443)),
+        (2, key, Purpose::Dial(Ipv4Addr::LOCALHOST.into(), 22)),
+        (3, key + 1, Purpose::Listen(443)),
+    ] {
+        talk.say(&Request::Socket(sequence, key, purpose));
+        let refused = Reply::Refused(sequence, SandboxError::Gone);
+        // Until then there is only news.
+        while talk.receive().0 != refused {}
     }
     talk.hang_up();
 }

@@ -30,6 +30,7 @@ fn papers() -> Papers {
         env: vec![("HELLO".into(), "world = all\n".into())],
         image: Some("hello-1-0123456789abcdef".into()),
         network: Some(policy()),
+        trust: Some("-----BEGIN CERTIFICATE-----\n".into()),
     }
 }
 

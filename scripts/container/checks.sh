@@ -225,7 +225,13 @@ gone() {
   [[ -z $(pgrep --full '/opt/hearth|hearth-init|hearth serve') && -z $(cgroups) && $(namespaces) == "$NAMESPACES_BEFORE" ]]
 }
 
-reaches() { is "\"reached $2\"" call fetch "{\"url\":\"http://$1/\"}"; }
+# address: the container's own.
+address() { podman inspect --format '{{(index .NetworkSettings.Networks "hearth_default").IPAddress}}' "$NAME"; }
+
+# reaches_from FUNCTION HOST ADDRESS
+reaches_from() { is "\"reached $3\"" call "$1" "{\"url\":\"http://$2/\"}"; }
+reaches() { reaches_from fetch "$@"; }
+# refused FUNCTION ERROR HOST
 refused() { is "\"$2\"" call "$1" "{\"url\":\"http://$3/\"}"; }
 
 removed() { down --volumes && is "" podman ps --all --quiet && is "" podman volume ls --quiet; }
@@ -251,6 +257,9 @@ check "an allowed IPv6 network is reached" reaches "[$WEB6]" "$WEB6"
 check "another address is refused with EHOSTUNREACH" refused fetch EHOSTUNREACH "$OTHER"
 check "another name is refused" refused fetch gaierror other.example.com
 check "the host of the container is refused" refused fetch EHOSTUNREACH 93.184.216.1
+check "a function with all of the internet is deployed" deploy open python3 fetch.py --form network=internet
+check "it reaches the other address" reaches_from open "$OTHER" "$OTHER"
+check "it does not reach Hearth itself" refused open ECONNREFUSED "$(address):8080"
 check "a function without a policy reaches no address" refused closed ENETUNREACH "$WEB"
 check "nor a name" refused closed gaierror web.example.com
 

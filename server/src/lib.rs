@@ -7,6 +7,8 @@
 
 pub mod announce;
 
+pub mod triggers;
+
 pub mod http;
 pub mod serve;
 
@@ -17,8 +19,10 @@ pub mod scheduler;
 
 pub mod instance;
 
-pub mod ingress;
 pub mod network;
+pub mod ports;
+
+pub mod ingress;
 
 pub mod criu;
 pub mod sandbox;
@@ -32,6 +36,8 @@ pub mod package;
 pub mod retention;
 
 pub mod history;
+
+pub mod secrets;
 
 pub mod admin;
 pub mod store;

@@ -37,11 +37,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Answers the requests of connections. Each connection has a clone of its own.
 pub trait Answers: Clone + Send + Sync + 'static {
-    /// What answers on a connection that was accepted.
-    fn accepted(&self, _stream: &TcpStream) -> Self {
-        self.clone()
-    }
-
     /// Answers one request of a client at this address. `part` lives as long as the request's body.
     fn answer(
         &self,
@@ -61,13 +56,7 @@ pub async fn serve<A: Answers>(
     loop {
         tokio::select! {
             (accepted, answers) = accept(&listeners) => match accepted {
-                Ok((stream, peer)) => match connections.admit(peer) {
-                    Some(seat) => {
-                        let answers = answers.accepted(&stream);
-                        serve_connection(stream, seat, answers);
-                    }
-                    None => refuse(stream, peer),
-                },
+                Ok((stream, peer)) => connection(&connections, stream, peer, answers.clone()),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     // It may be descriptors that lack.
@@ -91,6 +80,19 @@ async fn accept<A>(listeners: &[(TcpListener, A)]) -> (io::Result<(TcpStream, So
         Poll::Pending
     })
     .await
+}
+
+/// Serves a connection on a task of its own, or refuses it.
+pub fn connection(
+    connections: &Connections,
+    stream: TcpStream,
+    peer: SocketAddr,
+    answers: impl Answers,
+) {
+    match connections.admit(peer) {
+        Some(seat) => serve_connection(stream, seat, answers),
+        None => refuse(stream, peer),
+    }
 }
 
 fn serve_connection(stream: TcpStream, seat: Seat, answers: impl Answers) {

@@ -39,8 +39,9 @@ fn spec(name: &str, memory_mb: u32) -> FunctionSpec {
         network: Network::None,
         body: hearth::model::BodyForm::Base64,
         public: false,
-        cors: None,
         triggers: Vec::new(),
+        cors: None,
+        secrets: Vec::new(),
         env: BTreeMap::new(),
     }
 }

@@ -36,7 +36,8 @@ class Workbench {
   first() {
     const origin = this.form.elements.namedItem("opened").value || undefined;
     const kind = this.pane.hidden ? (this.kept.textContent.includes("large") ? "large" : "binary") : "text";
-    const file = new CodeFile({ origin, path: this.path.value, kind, size: this.note.textContent, text: this.area.value });
+    const [path, size, text] = [this.path.value, this.note.textContent, this.area.value];
+    const file = new CodeFile({ origin, path, kind, size, text });
     this.files.set(origin ?? file, file);
     return file;
   }

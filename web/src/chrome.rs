@@ -43,6 +43,8 @@ pub enum Section {
     Overview,
     /// `/functions`, `/functions/…` and `/new`
     Functions,
+    /// `/secrets`
+    Secrets,
     /// `/users`
     Accounts,
     /// `/tokens`
@@ -60,6 +62,7 @@ impl Section {
         match first.unwrap_or_default() {
             "" => Self::Overview,
             "functions" | "new" => Self::Functions,
+            "secrets" => Self::Secrets,
             "users" => Self::Accounts,
             "tokens" => Self::Tokens,
             "audit" => Self::Audit,
@@ -69,9 +72,10 @@ impl Section {
     }
 
     /// The entries of the main navigation, in order: section, address, label, and whether only administrators see it.
-    pub const ENTRIES: [(Self, &'static str, &'static str, bool); 6] = [
+    pub const ENTRIES: [(Self, &'static str, &'static str, bool); 7] = [
         (Self::Overview, "/", "Overview", false),
         (Self::Functions, "/functions", "Functions", false),
+        (Self::Secrets, "/secrets", "Secrets", false),
         (Self::Accounts, "/users", "Users", true),
         (Self::Tokens, "/tokens", "Tokens", true),
         (Self::Audit, "/audit", "Audit", true),

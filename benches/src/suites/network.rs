@@ -1,7 +1,9 @@
-//! The way out: what a connection, a stream and a name cost through a policy, and what a policy costs functions that use none
-//! of it. All against the same without, in turns.
+//! The way out: what a connection, a stream and a name cost through a policy, what a secret costs a request, and what a policy
+//! costs functions that use none of it. All against the same without, in turns.
 
+mod brokered;
 mod functions;
+mod https;
 mod names;
 mod path;
 mod world;
@@ -13,6 +15,7 @@ use anyhow::Context;
 use hearth_testkit::wait::poll;
 use serde_json::{Value, json};
 
+pub use self::brokered::{KEPT, MORE, NEW};
 pub use self::functions::{FIRST, NONE, RESTORED, WARM, WITH};
 pub use self::path::{CONNECTION, POLICY, TWO_PLAIN, throughput};
 use self::world::{DOMAIN, PUBLIC, World};
@@ -40,7 +43,13 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
 
 fn in_world(world: &World, scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let resolver = PUBLIC.to_string();
-    let server = Server::start(&[("HEARTH_NETWORK_RESOLVERS", &resolver)])?;
+    let dir = tempfile::tempdir()?;
+    let trust = dir.path().join("roots.pem");
+    std::fs::write(&trust, &world.authority)?;
+    let server = Server::start(&[
+        ("HEARTH_NETWORK_RESOLVERS", &resolver),
+        ("SSL_CERT_FILE", &trust.to_string_lossy()),
+    ])?;
     let lacking = [
         server.runtime(Runtime::Python)?,
         server.capability("network_outbound")?,
@@ -55,6 +64,7 @@ fn in_world(world: &World, scale: Scale, document: &mut Document) -> anyhow::Res
     path::run(world, &sandbox, scale, document)?;
     names::run(world, &sandbox, scale, document)?;
     server.delete("reaches")?;
+    brokered::run(world, &server, scale, document)?;
     functions::run(&server, scale, document)
 }
 

@@ -6,6 +6,7 @@ mod hosts;
 mod lists;
 mod ports;
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use aya::Pod;
@@ -16,7 +17,9 @@ pub use hosts::{Addresses, Listeners};
 pub use lists::{Lists, Verdict};
 pub use ports::Ports;
 
-use crate::records::{Node, SETTINGS_CHECK_ADDRESS, Settings, Sum};
+use crate::records::{
+    Node, SETTINGS_CHECK_ADDRESS, SETTINGS_STEER_ADDRESS, SETTINGS_STEER_IPV4, Settings, Sum,
+};
 
 /// Why a map could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -188,16 +191,32 @@ impl Maps {
         largest_redirect: u32,
         check_address: bool,
     ) -> Result<(), MapError> {
-        let settings = Settings {
-            flags: if check_address {
-                SETTINGS_CHECK_ADDRESS
-            } else {
-                0
-            },
-            largest_redirect,
-            mask4: mask::<4>(prefixes.0),
-            unused: 0,
-            mask6: mask::<16>(prefixes.1),
+        let mut settings = self.settings.get(&0, 0)?;
+        settings.flags &= !SETTINGS_CHECK_ADDRESS;
+        if check_address {
+            settings.flags |= SETTINGS_CHECK_ADDRESS;
+        }
+        settings.largest_redirect = largest_redirect;
+        settings.mask4 = mask::<4>(prefixes.0);
+        settings.mask6 = mask::<16>(prefixes.1);
+        Ok(self.settings.set(0, settings, 0)?)
+    }
+
+    /// Steers only connections to this address: `0.0.0.0` is all of IPv4, `::` all of both.
+    ///
+    /// # Errors
+    /// [`MapError::Kernel`].
+    pub fn steer_to(&mut self, address: IpAddr) -> Result<(), MapError> {
+        let mut settings = self.settings.get(&0, 0)?;
+        settings.flags &= !(SETTINGS_STEER_ADDRESS | SETTINGS_STEER_IPV4);
+        if !address.is_unspecified() {
+            settings.flags |= SETTINGS_STEER_ADDRESS;
+        } else if address.is_ipv4() {
+            settings.flags |= SETTINGS_STEER_IPV4;
+        }
+        settings.steer = match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            IpAddr::V6(address) => address.octets(),
         };
         Ok(self.settings.set(0, settings, 0)?)
     }

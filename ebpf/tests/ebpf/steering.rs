@@ -71,6 +71,36 @@ fn thousands_of_ports_reach_one_listener() {
 }
 
 #[test]
+fn only_connections_to_the_address_are_steered() {
+    if !can_run() {
+        return;
+    }
+    let namespace = Namespace::new();
+    namespace.ip("addr add 192.0.2.7/32 dev lo");
+    let (mut ingress, mut maps) = load();
+    let bind = |address| namespace.run(|| TcpListener::bind(address)).expect("bound");
+    let (ipv4, ipv6) = (bind("127.0.0.1:0"), bind("[::1]:0"));
+    ingress.steer(&namespace).expect("attached");
+    maps.functions.add(1, Limits::default()).expect("added");
+    maps.ports.give_tcp(20_000, 1, true).expect("given");
+    maps.listeners.set(&ipv4, &ipv6).expect("set");
+    for (to, reached) in [
+        ("127.0.0.1", [true, false, false]),
+        ("192.0.2.7", [false, true, false]),
+        ("0.0.0.0", [true, true, false]),
+        ("::1", [false, false, true]),
+        ("::", [true, true, true]),
+    ] {
+        maps.steer_to(to.parse().expect("an address")).expect("set");
+        let addresses = ["127.0.0.1:20000", "192.0.2.7:20000", "[::1]:20000"];
+        for (address, reached) in addresses.into_iter().zip(reached) {
+            let connected = connect(&namespace, address).is_ok();
+            assert_eq!(connected, reached, "{address} with {to}");
+        }
+    }
+}
+
+#[test]
 fn a_listener_is_replaced_without_a_connection_lost() {
     if !can_run() {
         return;

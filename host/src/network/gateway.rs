@@ -77,6 +77,7 @@ pub(crate) struct Gateway {
 
 struct Sandbox {
     slot: u32,
+    namespace: OwnedFd,
     sockets: Sockets,
     limits: NetworkLimits,
     /// Expiry of an address at a port; port 0 means all.
@@ -162,12 +163,13 @@ impl Gateway {
             key,
             Sandbox {
                 slot,
+                namespace,
                 sockets,
                 limits: policy.limits,
                 resolved: until(&policy.resolved),
             },
         );
-        self.wire(slot, &namespace, &route)
+        self.wire(slot, &self.sandboxes[&key].namespace, &route)
             .map_err(failed("interface"))?;
         Ok(Attached {
             interface: INTERFACE + slot,

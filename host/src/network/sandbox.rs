@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -11,10 +11,11 @@ use rustix::thread::{LinkNameSpaceType, ThreadNameSpaceType};
 use super::connections::Sockets;
 use super::link::Route;
 use super::sys::bind_freely;
+use crate::protocol::{BROKER, Purpose};
 
 /// The address of the resolver in a sandbox.
 const RESOLVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 53);
-/// Connections to the resolver that may wait to be accepted.
+/// Connections to the resolver, or to the broker, that may wait to be accepted.
 const BACKLOG: i32 = 16;
 /// New interfaces get no link-local address: nobody would answer there.
 const NO_LINK_LOCAL: (&str, &str) = ("/proc/sys/net/ipv6/conf/default/addr_gen_mode", "1");
@@ -40,10 +41,7 @@ impl Inside {
                 namespace: current()?,
                 route: Route::open()?,
                 sockets: Sockets::open()?,
-                resolver: [
-                    resolver(SocketType::DGRAM, None)?,
-                    resolver(SocketType::STREAM, Some(BACKLOG))?,
-                ],
+                resolver: [bound(SocketType::DGRAM, RESOLVER)?, listener(RESOLVER)?],
             })
         })
     }
@@ -85,14 +83,42 @@ pub(super) fn in_a_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) 
     })
 }
 
-fn resolver(kind: SocketType, backlog: Option<i32>) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::INET, kind, flags, None)?;
+/// A TCP socket of the calling thread's network namespace.
+pub(super) fn tcp_socket(purpose: Purpose) -> io::Result<OwnedFd> {
+    match purpose {
+        Purpose::Listen(port) => listener(SocketAddrV4::new(BROKER, port)),
+        Purpose::Dial(address, port) => dial(SocketAddr::new(address, port)),
+    }
+}
+
+/// Starts to connect. The server waits until that is done.
+fn dial(to: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match to.is_ipv4() {
+        true => AddressFamily::INET,
+        false => AddressFamily::INET6,
+    };
+    let socket = socket(family, SocketType::STREAM)?;
+    match rustix::net::connect(&socket, &to) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn listener(at: SocketAddrV4) -> io::Result<OwnedFd> {
+    let socket = bound(SocketType::STREAM, at)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+fn bound(kind: SocketType, at: SocketAddrV4) -> io::Result<OwnedFd> {
+    let socket = socket(AddressFamily::INET, kind)?;
     // The sandbox may not have brought its loopback up yet.
     bind_freely(&socket)?;
-    rustix::net::bind(&socket, &RESOLVER)?;
-    if let Some(backlog) = backlog {
-        rustix::net::listen(&socket, backlog)?;
-    }
+    rustix::net::bind(&socket, &at)?;
     Ok(socket)
+}
+
+fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(family, kind, flags, None)?)
 }

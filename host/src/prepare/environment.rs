@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 /// What the server gets of the environment: its settings, and what programs and libraries go by. Not what else whoever
 /// started the host process had in it, such as keys.
-const VARIABLES: [&str; 9] = [
+const VARIABLES: [&str; 11] = [
     "HEARTH_",
     "MIMALLOC_",
     "LC_",
@@ -12,6 +12,8 @@ const VARIABLES: [&str; 9] = [
     "NO_COLOR",
     "PATH",
     "RUST_BACKTRACE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
     "TERM",
     "TZ",
 ];

@@ -19,7 +19,10 @@ pub use message::{Malformed, NAME_MAX};
 pub use papers::{Papers, PapersError};
 pub use policy::{Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved};
 pub use reply::{REPLY_BYTES, Reply};
-pub use request::{REQUEST_BYTES, Request};
+pub use request::{Purpose, REQUEST_BYTES, Request};
+
+/// Where a sandbox finds the server's broker of secrets, in its own network namespace.
+pub const BROKER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(127, 0, 0, 2);
 
 /// A sandbox, by the host's count; never used twice.
 pub type Key = u64;

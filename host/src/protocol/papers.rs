@@ -42,6 +42,8 @@ pub struct Papers {
     pub image: Option<String>,
     /// What it may reach over the network. None: it has none.
     pub network: Option<KernelPolicy>,
+    /// A certificate, PEM, that it trusts besides those that the host does.
+    pub trust: Option<String>,
 }
 
 fields_of!(Papers {
@@ -53,6 +55,7 @@ fields_of!(Papers {
     env,
     image,
     network,
+    trust,
 });
 
 /// Why papers are not accepted.

@@ -81,6 +81,8 @@ pub enum Reply {
     },
     /// What the kernel has counted for a sandbox.
     Counters(Sequence, Counters),
+    /// A listener, a TCP connection that is being made, or a socket for datagrams. Comes with it.
+    Socket(Sequence),
     /// A sandbox was removed.
     Destroyed(Key),
     /// Whether there is a pre-warmed sandbox for the runtime of this name, and whether it is ready.
@@ -109,6 +111,7 @@ variants_of!(Reply {
     12 => Start { uid, gid, separate, ingress },
     13 => Refusals,
     14 => Counters(sequence, counters),
+    15 => Socket(sequence),
 });
 
 impl Reply {
@@ -142,7 +145,7 @@ impl Reply {
         match self {
             Self::Created { interface: 0, .. } => 3,
             Self::Created { .. } => 5,
-            Self::Refusals => 1,
+            Self::Refusals | Self::Socket(_) => 1,
             Self::Start {
                 separate, ingress, ..
             } => 2 + usize::from(*separate) + usize::from(*ingress),

@@ -1,11 +1,12 @@
 //! What the server asks for.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hearth_init::{fields_of, variants_of};
 
 use super::message::{self, Malformed};
-use super::{Key, LeafNumber, Resolved, Sequence};
+use super::{Key, LeafNumber, Protocol, Resolved, Sequence};
 
 /// Size of every request: room for all numbers that any has, and a name.
 pub const REQUEST_BYTES: usize = 192;
@@ -36,6 +37,15 @@ pub struct Target {
     pub leaf: LeafNumber,
     /// Its process, as the server's pid namespace, which is the host's, numbers it; 0 before there is one.
     pub pid: u32,
+}
+
+/// What a TCP socket in a sandbox's network namespace is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To listen at this port of [`BROKER`](super::BROKER).
+    Listen(u16),
+    /// To connect to this address and port.
+    Dial(IpAddr, u16),
 }
 
 /// One request.
@@ -79,8 +89,12 @@ pub enum Request {
     Allow(Sequence, Key, Resolved),
     /// What has the kernel counted for a sandbox?
     Counters(Sequence, Key),
+    /// Open a port for functions.
+    OpenPort(Sequence, Protocol, u16),
     /// Give a thread of the server the raised priority, if true, or the ordinary one.
     Prioritize(u32, bool),
+    /// Create a TCP socket in the network namespace of a sandbox that has a network.
+    Socket(Sequence, Key, Purpose),
 }
 
 fields_of!(Order {
@@ -92,6 +106,10 @@ fields_of!(Order {
     restore_limit,
 });
 fields_of!(Target { key, leaf, pid });
+variants_of!(Purpose {
+    1 => Listen(port),
+    2 => Dial(address, port),
+});
 variants_of!(Request {
     1 => Create(sequence, order),
     2 => Destroy(key),
@@ -113,6 +131,8 @@ variants_of!(Request {
     18 => Allow(sequence, key, resolved),
     19 => Counters(sequence, key),
     20 => Prioritize(thread, raised),
+    21 => Socket(sequence, key, purpose),
+    22 => OpenPort(sequence, protocol, port),
 });
 
 impl Request {

@@ -15,8 +15,8 @@ use hearth_host::process::ServerUser;
 use hearth_host::protocol::request::Order;
 use hearth_host::protocol::{Papers, REPLY_BYTES, Reply, Request};
 use hearth_host::{
-    CriuChoice, Host, HostProcessError, NetworkSettings, Probed, SandboxError, Settings, UIDS,
-    find_init,
+    CriuChoice, Host, HostProcessError, NetworkSettings, PortSettings, Probed, SandboxError,
+    Settings, UIDS, find_init,
 };
 use hearth_init::wire;
 use hearth_testkit::{processes, wait};
@@ -36,6 +36,7 @@ pub fn settings(data_dir: &Path) -> Settings {
         runtimes: data_dir.join("runtimes"),
         criu: CriuChoice::Never("not used".into()),
         network: NetworkSettings::default(),
+        ports: PortSettings::default(),
         // Whose group it is does not matter here.
         server: Some(ServerUser {
             uid: UIDS.start - 1,
@@ -137,6 +138,7 @@ impl Conversation {
             env: Vec::new(),
             image: None,
             network: None,
+            trust: None,
         }
     }
 

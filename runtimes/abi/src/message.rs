@@ -39,6 +39,8 @@ pub enum Trigger {
     Udp = 5,
     /// Another function of a chain.
     Chain = 6,
+    /// A piece of a byte stream on the function's port.
+    Tcp = 7,
 }
 
 impl TryFrom<u16> for Trigger {
@@ -52,6 +54,7 @@ impl TryFrom<u16> for Trigger {
             4 => Self::Schedule,
             5 => Self::Udp,
             6 => Self::Chain,
+            7 => Self::Tcp,
             unknown => return Err(HeadError::UnknownTrigger(unknown)),
         })
     }

@@ -83,6 +83,8 @@ pub struct Assignment {
     pub restore: Option<RestoreSpec>,
     /// Whether it has a network, which comes from outside: PID 1 waits for [`NETWORK`] before the template runs.
     pub network: bool,
+    /// A certificate, PEM, that it trusts besides those that the host does.
+    pub trust: Option<String>,
 }
 
 fields_of!(JailSpec {
@@ -107,6 +109,7 @@ fields_of!(Assignment {
     max_file_bytes,
     restore,
     network,
+    trust,
 });
 
 /// Reports from init to the server.

@@ -45,8 +45,8 @@ const USR_NAMES: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 const LOADER_CACHE: &str = "etc/ld.so.cache";
 const CERTIFICATES: &str = "etc/ssl/certs";
 
-/// Size of the root's own files in bytes, and their number: a few short ones and copies of the loader's cache (20 to 200 KiB)
-/// and of the zone (4 KiB at most); the rest is mounted.
+/// Size of the root's own files in bytes, and their number: a few short ones and copies of the loader's cache (20 to 200 KiB),
+/// of the zone (4 KiB at most) and of the certificates (200 KiB or so); the rest is mounted.
 const ROOT_BYTES: u64 = 4 << 20;
 const ROOT_FILES: u32 = 256;
 
@@ -57,6 +57,10 @@ pub const CODE: &str = "var/task";
 /// The files of the root that depend on the function; the second is there only if it has a network.
 const HOSTS: &str = "etc/hosts";
 const RESOLVER: &str = "etc/resolv.conf";
+/// A certificate that the function trusts, alone and with those of the host; there only if it has one.
+const TRUST: &str = "etc/ssl/hearth.pem";
+const TRUST_ALL: &str = "etc/ssl/hearth-all.pem";
+const HOST_TRUST: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// The host process listens there, in the sandbox's network namespace.
 const RESOLVER_CONTENT: &str = "nameserver 127.0.0.1\n";
 
@@ -113,6 +117,10 @@ pub fn build(spec: &JailSpec) -> Result<Option<Incomplete>, JailError> {
     )?;
     if function.is_some_and(|function| function.network) {
         root.file(RESOLVER, RESOLVER_CONTENT)?;
+    }
+    if let Some(trust) = function.and_then(|function| function.trust.as_deref()) {
+        root.file(TRUST, trust)?;
+        root.file(TRUST_ALL, with_hosts(trust))?;
     }
     root.copy(Path::new("/").join(LOADER_CACHE).as_path(), LOADER_CACHE)?;
     root.local_time()?;
@@ -172,13 +180,20 @@ pub fn complete(
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = rustix::fs::openat(&root.writable, HOSTS, flags, Mode::empty())?;
         File::from(file).write_all(hosts(&function.hostname).as_bytes())?;
-        if function.network {
+        let add = |name: &str, content: &[u8]| -> io::Result<()> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(0o644);
-            let file = rustix::fs::openat(&root.writable, RESOLVER, flags, mode)?;
+            let file = rustix::fs::openat(&root.writable, name, flags, mode)?;
             let (user, group) = (Uid::from_raw(spec.uid_base), Gid::from_raw(spec.uid_base));
             rustix::fs::fchown(&file, Some(user), Some(group))?;
-            File::from(file).write_all(RESOLVER_CONTENT.as_bytes())?;
+            File::from(file).write_all(content)
+        };
+        if function.network {
+            add(RESOLVER, RESOLVER_CONTENT.as_bytes())?;
+        }
+        if let Some(trust) = &function.trust {
+            add(TRUST, trust.as_bytes())?;
+            add(TRUST_ALL, &with_hosts(trust))?;
         }
         Ok(())
     };
@@ -195,6 +210,14 @@ fn passwd() -> String {
 
 fn hosts(hostname: &str) -> String {
     format!("127.0.0.1 localhost {hostname}\n::1 localhost\n")
+}
+
+/// A certificate after those that the host trusts.
+fn with_hosts(trust: &str) -> Vec<u8> {
+    // A host without any has none to add.
+    let mut all = fs::read(HOST_TRUST).unwrap_or_default();
+    all.extend_from_slice(trust.as_bytes());
+    all
 }
 
 /// Opens up the directory's permissions for the sandbox's users, whatever the server's umask made them.

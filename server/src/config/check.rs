@@ -58,6 +58,8 @@ impl Config {
         self.trusted_proxies()?;
         self.network_allow_private()?;
         self.network_resolvers()?;
+        self.trigger_address()?;
+        self.trigger_ports()?;
         self.functions_host()?;
         self.functions_listen()?;
         if let Some(budget) = self.memory_budget_mb

@@ -2,6 +2,7 @@
 
 mod check;
 mod network;
+mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use hearth_host::CriuChoice;
 use crate::system::{HostMemory, cores};
 
 pub use check::InvalidSetting;
+pub use values::{NodeFork, Switch};
 
 /// Settings of the server. Every flag has an environment variable of the same meaning; the flag wins.
 #[derive(Debug, Clone, Parser)]
@@ -75,6 +77,19 @@ pub struct Config {
         value_delimiter = ','
     )]
     pub network_resolvers: Vec<String>,
+
+    /// Address of functions' own ports: one of this host's, or 0.0.0.0 or :: for all. Default: that of HEARTH_LISTEN.
+    #[arg(long, env = "HEARTH_TRIGGER_ADDRESS", value_name = "ADDRESS")]
+    pub trigger_address: Option<String>,
+
+    /// Ports that functions may have.
+    #[arg(
+        long,
+        env = "HEARTH_TRIGGER_PORTS",
+        default_value = "1024-65535",
+        value_name = "FIRST-LAST"
+    )]
+    pub trigger_ports: String,
 
     /// User as which the server runs, apart from the process that needs root: a name or a number. Default: the user
     /// hearth if there is one, otherwise a number that no other user has.
@@ -225,24 +240,6 @@ pub struct Config {
         value_name = "MIB"
     )]
     pub image_budget_mb: u64,
-}
-
-/// On or off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Switch {
-    /// On.
-    On,
-    /// Off.
-    Off,
-}
-
-/// See [`Config::node_fork`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum NodeFork {
-    /// Where it works.
-    Auto,
-    /// Never.
-    Off,
 }
 
 /// The budget if neither the setting nor the host gives one.

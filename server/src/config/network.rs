@@ -1,6 +1,7 @@
 //! Network settings: which hosts the server serves, and which proxies it trusts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 
@@ -119,6 +120,41 @@ impl Config {
             .collect()
     }
 
+    /// The address of functions' ports: the server's own by default.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn trigger_address(&self) -> Result<IpAddr, InvalidSetting> {
+        let text = self.trigger_address.as_deref().map(str::trim);
+        let Some(text) = text.filter(|text| !text.is_empty()) else {
+            return Ok(self.listen.ip());
+        };
+        text.parse().map_err(|_| InvalidSetting {
+            setting: "HEARTH_TRIGGER_ADDRESS",
+            value: text.to_owned(),
+            rule: "must be an address of this host such as 192.0.2.7, or 0.0.0.0 or [::] for all"
+                .into(),
+        })
+    }
+
+    /// The ports that functions may have.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub fn trigger_ports(&self) -> Result<RangeInclusive<u16>, InvalidSetting> {
+        let text = self.trigger_ports.trim();
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let number = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(first..=last),
+            _ => Err(InvalidSetting {
+                setting: "HEARTH_TRIGGER_PORTS",
+                value: text.to_owned(),
+                rule: "must be a range of ports such as 1024-65535".into(),
+            }),
+        }
+    }
+
     /// The second listener's address.
     ///
     /// # Errors
@@ -233,6 +269,22 @@ mod tests {
             "[2001:db8::53]:54",
         ];
         assert_eq!(servers, expected);
+    }
+
+    #[test]
+    fn ports_of_functions_are_read() {
+        let default = config(&["--listen", "192.0.2.7:80"]);
+        assert_eq!(default.trigger_address().unwrap().to_string(), "192.0.2.7");
+        assert_eq!(default.trigger_ports().unwrap(), 1024..=65535);
+        let own = config(&["--trigger-address", "::", "--trigger-ports", "53 - 53"]);
+        assert_eq!(own.trigger_address().unwrap().to_string(), "::");
+        assert_eq!(own.trigger_ports().unwrap(), 53..=53);
+        for wrong in ["", "0-1", "2-1", "1-65536", "a-b", "1-2-3"] {
+            let error = config(&["--trigger-ports", wrong]).check().unwrap_err();
+            assert_eq!(error.setting, "HEARTH_TRIGGER_PORTS", "{wrong}");
+        }
+        let error = config(&["--trigger-address", "eth0"]).check().unwrap_err();
+        assert_eq!(error.setting, "HEARTH_TRIGGER_ADDRESS");
     }
 
     #[test]

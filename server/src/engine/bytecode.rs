@@ -110,6 +110,7 @@ impl Compiler {
             memory_bytes: MEMORY_BYTES,
             max_instances: 1,
             network: None,
+            trust: None,
             dumpable: false,
             restore: None,
         }

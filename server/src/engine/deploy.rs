@@ -3,15 +3,15 @@
 //!
 //! A change runs on its own task, so that a client that disconnects cannot leave it half done.
 
+mod delete;
 mod rules;
 mod version;
 
-use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use self::rules::{Claim, differ_in_network, merged, still_edits};
+use self::rules::{Claim, merged, share_sandboxes, still_edits};
 use self::version::refusal;
 use super::registry::Function;
 use super::{Engine, EngineError};
@@ -77,7 +77,7 @@ impl Engine {
             .await
     }
 
-    async fn change<T, F>(&self, run: impl FnOnce(Self) -> F) -> Result<T, EngineError>
+    pub(super) async fn change<T, F>(&self, run: impl FnOnce(Self) -> F) -> Result<T, EngineError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, EngineError>> + Send + 'static,
@@ -97,7 +97,7 @@ impl Engine {
         self.check(&spec)?;
         self.inner.resources.runtimes.check(spec.runtime)?;
         let _claim = Claim::take(&self, &spec.name)?;
-        let ports = self.claim_ports(&spec)?;
+        let ports = self.claim_ports(&spec).await?;
         let (unpacked, package) = self.install(code, None, &spec).await?;
         let key = FunctionKey::default();
         let deployment = self.deployment(key.clone(), 1, &spec, package, None, None);
@@ -127,7 +127,7 @@ impl Engine {
         self.inner
             .registry
             .insert(spec.name.as_str().into(), function.clone());
-        self.settle_ports(ports, &spec);
+        ports.take_over();
         tracing::info!(function = spec.name, "deployed");
         Ok(function.view())
     }
@@ -150,7 +150,7 @@ impl Engine {
         if code.is_none() && spec == active.spec {
             return Ok(function.view());
         }
-        let ports = self.claim_ports(&spec)?;
+        let ports = self.claim_ports(&spec).await?;
         let packages = &self.inner.packages;
         let (sha256, bytes, package) = match code {
             Some(code) => {
@@ -164,13 +164,13 @@ impl Engine {
                 (active.code_sha256.clone(), active.code_bytes, package)
             }
         };
-        if sha256 == active.code_sha256 && differ_in_network(&active.spec, &spec) {
+        if sha256 == active.code_sha256 && share_sandboxes(&active.spec, &spec) {
             let store = &self.inner.store;
             let mut stored = store
                 .add_version(function.id(), &spec, &sha256, bytes)
                 .await?;
             self.go_on(&function, &mut stored, active.notes).await;
-            self.settle_ports(ports, &spec);
+            ports.take_over();
             return Ok(function.view());
         }
         let number = self.inner.store.next_version(function.id()).await?;
@@ -193,7 +193,7 @@ impl Engine {
             packages.drop_unused(&sha256).await;
             return Err(error);
         }
-        self.settle_ports(ports, &spec);
+        ports.take_over();
         tracing::info!(function = name, version = number, "deployed");
         Ok(function.view())
     }
@@ -219,14 +219,15 @@ impl Engine {
             .into_iter()
             .find(|stored| stored.version == version)
             .ok_or_else(missing)?;
-        let ports = self.claim_ports(&spec)?;
+        self.check_secrets(&spec)?;
+        let ports = self.claim_ports(&spec).await?;
         let active = function.stored().active.clone();
-        if code_sha256 == active.code_sha256 && differ_in_network(&active.spec, &spec) {
+        if code_sha256 == active.code_sha256 && share_sandboxes(&active.spec, &spec) {
             let stored = self.inner.store.activate(function.id(), version).await?;
             let mut stored = stored.ok_or_else(missing)?;
             let notes = stored.active.notes.clone();
             self.go_on(&function, &mut stored, notes).await;
-            self.settle_ports(ports, &spec);
+            ports.take_over();
             return Ok(function.view());
         }
         let package = self.inner.packages.hold(&code_sha256);
@@ -249,14 +250,14 @@ impl Engine {
             stored.await?.ok_or_else(missing)
         };
         self.take_over(&function, &deployment, store).await?;
-        self.settle_ports(ports, &spec);
+        ports.take_over();
         tracing::info!(function = name, version, "activated");
         Ok(function.view())
     }
 
     /// Boots a deployment, stores it as the active one, and lets it take over. If it does not boot or is not stored, it
     /// is retired and the active one stays.
-    async fn take_over(
+    pub(super) async fn take_over(
         &self,
         function: &Function,
         deployment: &Arc<Deployment>,
@@ -281,28 +282,5 @@ impl Engine {
                 Err(error)
             }
         }
-    }
-
-    async fn delete_now(self, name: &str, meant: Meant) -> Result<(), EngineError> {
-        let function = self.function(name)?;
-        let _change = function.change.lock().await;
-        self.still_there(name, &function)?;
-        meant.check(function.revision())?;
-        let versions = self.inner.store.versions(function.id()).await?;
-        self.inner.store.delete_function(function.id()).await?;
-        self.inner.resources.ingress.remove(name);
-        self.inner.registry.remove(name);
-        function.active().retire();
-        self.inner.history.forget(function.id());
-        self.inner.resources.images.forget(name).await;
-        let packages: HashSet<_> = versions
-            .into_iter()
-            .map(|version| version.code_sha256)
-            .collect();
-        for sha256 in packages {
-            self.inner.packages.drop_unused(&sha256).await;
-        }
-        tracing::info!(function = name, "deleted");
-        Ok(())
     }
 }

@@ -78,15 +78,11 @@ impl Engine {
                 threads,
             );
             let name = deployment.name.clone();
-            let ingress = &engine.inner.resources.ingress;
-            match ingress.claim(&name, &stored.active.spec.triggers) {
-                Ok(ports) => engine.settle_ports(ports, &stored.active.spec),
-                Err(error) => {
-                    tracing::error!(function = %name, %error, "the function has no ports");
-                }
-            }
             let function = Function::new(key, stored, deployment);
-            engine.inner.registry.insert(name, function.clone());
+            engine.inner.registry.insert(name.clone(), function.clone());
+            let triggers = &function.stored().active.spec.triggers;
+            let ports = &engine.inner.resources.ports;
+            ports.restore(&name, triggers).await;
             functions.push(function);
         }
         engine.keep_wanted_images().await?;

@@ -14,6 +14,7 @@ mod ports;
 mod pressure;
 mod priority;
 mod registry;
+mod secrets;
 mod summary;
 mod types;
 
@@ -35,7 +36,7 @@ pub use types::{EngineError, InvokeError, InvokeReply};
 
 use crate::history::History;
 use crate::ingress::Ingress;
-use crate::model::{Cors, FunctionView, StartChoice, Threads, VersionView};
+use crate::model::{Cors, FunctionView, Port, PortTrigger, StartChoice, Threads, VersionView};
 use crate::package::Packages;
 use crate::sandbox::{Capability, PrewarmedBoard};
 use crate::scheduler::Resources;
@@ -111,17 +112,22 @@ impl Engine {
         self.inner.registry.get(name).map(|function| function.id())
     }
 
-    /// What meets packets and connections before this process does.
-    pub fn ingress(&self) -> &Ingress {
-        &self.inner.resources.ingress
-    }
-
     /// Whether `/fn/{name}` needs no token; `None` when there is no such function. Cheap.
     pub fn is_public(&self, name: &str) -> Option<bool> {
         self.inner
             .registry
             .get(name)
             .map(|function| function.active().spec.public)
+    }
+
+    /// Which function has a port, and what it is to do. Cheap.
+    pub fn port_owner(&self, port: Port) -> Option<(Arc<str>, PortTrigger)> {
+        self.inner.resources.ports.owner(port)
+    }
+
+    /// What the kernel does for ports.
+    pub fn ingress(&self) -> &Ingress {
+        self.inner.resources.ports.ingress()
     }
 
     /// Which pages of other origins may call a function; `None` also when there is no such function. Cheap.
@@ -163,7 +169,7 @@ impl Engine {
         for capability in self.inner.resources.host.capabilities() {
             all.insert(capability.name.clone(), describe(capability));
         }
-        for (name, reason) in self.inner.resources.ingress.capabilities() {
+        for (name, reason) in self.inner.resources.ports.ingress().capabilities() {
             all.insert(
                 name.to_owned(),
                 json!({ "available": reason.is_none(), "reason": reason, "version": null }),

@@ -27,7 +27,7 @@ impl Engine {
     /// [`EngineError::NotFound`].
     pub fn function_ingress(&self, name: &str) -> Result<IngressView, EngineError> {
         let function = self.function(name)?;
-        let traffic = self.inner.resources.ingress.traffic(name);
+        let traffic = self.ingress().traffic(name);
         let (received, dropped, sent) = match traffic {
             Some((received, dropped, sent)) => (Some(received), Some(dropped), Some(sent)),
             None => (None, None, None),

@@ -24,14 +24,6 @@ pub enum EngineError {
          PUT /api/v1/functions/{0}/code, or delete it first"
     )]
     AlreadyExists(String),
-    /// 409 `port_taken`.
-    #[error("TCP port {port} is taken by {by}")]
-    PortTaken {
-        /// The port.
-        port: u16,
-        /// Who has it, in words.
-        by: String,
-    },
     /// 422 `invalid_field`.
     #[error(transparent)]
     Invalid(#[from] InvalidField),
@@ -45,6 +37,14 @@ pub enum EngineError {
         error: FunctionError,
         /// What the import printed.
         logs: Vec<LogLine>,
+    },
+    /// 409 `secret_in_use`: functions could not start without it.
+    #[error("the secret \"{name}\" is used by {}; take it out of their settings first", functions.join(", "))]
+    SecretInUse {
+        /// Its name.
+        name: String,
+        /// Functions whose active version uses it.
+        functions: Vec<String>,
     },
     /// 503 `host_exhausted`: nothing is wrong with the function; try again.
     #[error("{0}")]

@@ -11,13 +11,13 @@ use axum::extract::{Request, State};
 use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
-use tokio::net::TcpStream;
 use tower::Service;
 
 use super::edge::For;
 use super::functions::invoke;
 use super::problem::Problem;
 use super::{App, finish, inbound, router, trigger};
+use crate::model::Port;
 use crate::serve::{Answers, RequestPart};
 
 /// Answers requests. Cheap to clone: each connection has its own.
@@ -25,18 +25,8 @@ use crate::serve::{Answers, RequestPart};
 pub struct Front {
     app: App,
     router: Router,
-    serves: Serves,
-}
-
-/// What is behind a listener.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Serves {
-    /// Console, API and functions.
-    All,
-    /// Functions below `/fn/`.
-    Functions,
-    /// The function that has the port to which a client has connected: 0 before one has.
-    Port(u16),
+    /// Whether console and API are behind it, or functions only.
+    console: bool,
 }
 
 impl Front {
@@ -45,7 +35,7 @@ impl Front {
         Self {
             router: router(app.clone()),
             app,
-            serves: Serves::All,
+            console: true,
         }
     }
 
@@ -54,29 +44,12 @@ impl Front {
         Self {
             router: Router::new(),
             app,
-            serves: Serves::Functions,
-        }
-    }
-
-    /// The same for a listener that receives the connections to functions' ports.
-    pub fn for_ports(app: App) -> Self {
-        Self {
-            router: Router::new(),
-            app,
-            serves: Serves::Port(0),
+            console: false,
         }
     }
 }
 
 impl Answers for Front {
-    fn accepted(&self, stream: &TcpStream) -> Self {
-        let mut front = self.clone();
-        if let Serves::Port(port) = &mut front.serves {
-            *port = stream.local_addr().map_or(0, |address| address.port());
-        }
-        front
-    }
-
     async fn answer(
         &self,
         request: hyper::Request<Incoming>,
@@ -91,11 +64,8 @@ impl Answers for Front {
             })
             .await;
         }
-        if let Serves::Port(port) = self.serves {
-            return self.at_port(port, request, peer).await;
-        }
         match self.app.edge.receive(&mut request, peer) {
-            Ok(For::Console) if self.serves == Serves::Functions => {
+            Ok(For::Console) if !self.console => {
                 finish::around(request, async |mut request, id| {
                     request.extensions_mut().insert(id.clone());
                     trigger::functions_only(&self.app, request).await
@@ -119,29 +89,54 @@ impl Answers for Front {
 }
 
 impl Front {
-    /// Answers for the function that has the port.
-    async fn at_port(&self, port: u16, mut request: Request, peer: SocketAddr) -> Response {
-        let received = self.app.edge.receive_at_port(&mut request, peer);
-        finish::around(request, async |mut request, id| {
-            if let Err(problem) = received {
-                return problem.into_response();
-            }
-            // Each request again: the connection may be older than the port's owner.
-            let Some(function) = self.app.engine.ingress().owner(port) else {
-                return Problem::not_found("function at this port").into_response();
-            };
-            request.extensions_mut().insert(id.clone());
-            trigger::own_port(&self.app, function, request).await
-        })
-        .await
-    }
-
     /// Whether nothing but the handler has to look at this request. A session's needs to be known to have come by TLS.
     fn is_plain_invoke(&self, request: &Request) -> bool {
-        self.serves == Serves::All
+        self.console
             && request.method() == Method::POST
             && invoke::name_in(request.uri().path()).is_some()
             && request.headers().contains_key(header::AUTHORIZATION)
             && self.app.edge.is_plainly_for_the_console(request)
+    }
+}
+
+/// Answers requests on a port of a function's own, by whichever function has it at that time.
+#[derive(Clone)]
+pub struct PortFront {
+    app: App,
+    port: Port,
+}
+
+impl PortFront {
+    /// For this port.
+    pub fn new(app: App, port: Port) -> Self {
+        Self { app, port }
+    }
+
+    async fn respond(&self, request: Request) -> Response {
+        match self.app.engine.port_owner(self.port) {
+            Some((name, _)) => trigger::own_port(&self.app, name, request).await,
+            None => Problem::not_found("function on this port").into_response(),
+        }
+    }
+}
+
+impl Answers for PortFront {
+    async fn answer(
+        &self,
+        request: hyper::Request<Incoming>,
+        part: RequestPart,
+        peer: SocketAddr,
+    ) -> Response {
+        let mut request = request.map(|incoming| inbound::body(incoming, part));
+        match self.app.edge.receive_any(&mut request, peer) {
+            Ok(_) => {
+                finish::around(request, async |mut request, id| {
+                    request.extensions_mut().insert(id.clone());
+                    self.respond(request).await
+                })
+                .await
+            }
+            Err(problem) => finish::around(request, async |_, _| problem.into_response()).await,
+        }
     }
 }

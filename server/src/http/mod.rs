@@ -29,6 +29,7 @@ mod query;
 pub mod request_id;
 mod retention;
 mod router;
+mod secrets;
 pub mod spec;
 mod tokens;
 mod trace;
@@ -42,7 +43,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 
-pub use front::Front;
+pub use front::{Front, PortFront};
 
 use crate::accounts::Accounts;
 use crate::engine::Engine;

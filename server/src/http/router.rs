@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 use super::problem::{Problem, ProblemCode};
 use super::{
     App, audit, console, finish, functions, health, invocations, metrics, node, openapi, retention,
-    tokens, trigger, users,
+    secrets, tokens, trigger, users,
 };
 
 /// All documented routes.
@@ -47,6 +47,8 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(functions::network::network))
         .routes(routes!(invocations::invocation))
         .routes(routes!(retention::get, retention::patch))
+        .routes(routes!(secrets::list))
+        .routes(routes!(secrets::put, secrets::delete))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::delete))
         .routes(routes!(users::list, users::create))

@@ -1,33 +1,31 @@
-//! Ports of functions: who has which, and what the kernel steers, counts and limits.
+//! What the kernel does for functions' ports: it steers, counts and limits.
 //!
 //! The programs are loaded and attached before there is a server ([`Handover`]); the server has the maps' descriptors and the
-//! listeners that receive the connections to all ports. `server/docs/ingress.md` describes a packet's way.
+//! listeners that receive the connections to all ports. [`crate::ports`] knows whose a port is. `server/docs/ingress.md`
+//! describes a packet's way.
 //!
 //! - [`handover`], [`report`]: what comes from the program that prepares.
-//! - [`traffic`]: what is counted.
-//! - [`claims`]: who has which port. [`taken`]: who else on the host has one.
+//! - [`numbers`]: which function has which number in the maps. [`traffic`]: what is counted.
 
-mod claims;
 mod handover;
+mod numbers;
 mod report;
-mod taken;
 mod traffic;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use hearth_ebpf::limits::Limits;
-use hearth_ebpf::packet::TCP;
+use hearth_ebpf::packet::{TCP, UDP};
 use hearth_ebpf::{MapError, Maps};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
-use claims::Ports;
-pub use claims::{PortClaim, PortRefused};
 pub use handover::{Handover, HandoverError, hold};
+use numbers::Numbers;
 pub use report::{IngressInterface, IngressMap, IngressProgram, IngressReport};
 pub use traffic::{Dropped, PortTraffic};
 
-use crate::model::PortTrigger;
+use crate::model::{Port, Protocol};
 
 /// The ingress. Cheap to clone.
 #[derive(Clone)]
@@ -36,9 +34,12 @@ pub struct Ingress(Arc<Inner>);
 struct Inner {
     report: IngressReport,
     /// None where nothing is loaded.
-    maps: Option<Mutex<Maps>>,
-    /// Looked at for each connection to a port.
-    ports: RwLock<Ports>,
+    kernel: Option<Mutex<Kernel>>,
+}
+
+struct Kernel {
+    maps: Maps,
+    numbers: Numbers,
 }
 
 impl Ingress {
@@ -66,12 +67,11 @@ impl Ingress {
     }
 
     fn with(report: IngressReport, maps: Option<Maps>) -> Self {
-        let functions = maps.as_ref().map_or(0, |maps| maps.functions.last());
-        Self(Arc::new(Inner {
-            report,
-            maps: maps.map(Mutex::new),
-            ports: RwLock::new(Ports::new(functions)),
-        }))
+        let kernel = maps.map(|maps| {
+            let numbers = Numbers::new(maps.functions.last());
+            Mutex::new(Kernel { maps, numbers })
+        });
+        Self(Arc::new(Inner { report, kernel }))
     }
 
     /// What is loaded and attached.
@@ -90,76 +90,56 @@ impl Ingress {
         ]
     }
 
-    /// The function that has a TCP port. Cheap.
-    pub fn owner(&self, port: u16) -> Option<Arc<str>> {
-        self.0.ports.read().owner(port)
+    /// Whether connections to a port need no socket of its own.
+    pub fn steers(&self, port: Port) -> bool {
+        port.protocol == Protocol::Tcp && self.0.report.steering_missing.is_none()
     }
 
-    /// Claims ports for a function; those that it has already stay its own. They are given back when the claim is dropped
-    /// before it was [settled](Self::settle).
-    ///
-    /// # Errors
-    /// [`PortRefused`]: nothing is claimed then.
-    pub fn claim(
-        &self,
-        function: &str,
-        triggers: &[PortTrigger],
-    ) -> Result<PortClaim, PortRefused> {
-        if let (Some(reason), Some(_)) = (&self.0.report.steering_missing, triggers.first()) {
-            return Err(PortRefused::NotHere(reason.clone()));
-        }
-        let claimed = self
-            .0
-            .ports
-            .write()
-            .claim(function, triggers, taken::by_whom)?;
-        Ok(PortClaim::new(self.clone(), function, claimed))
-    }
-
-    /// Makes these, and no others, a function's ports: they have been claimed. Each port changes in one step.
-    ///
-    /// # Errors
-    /// What the kernel said. Ports that could not be changed are as they were.
-    pub fn settle(&self, claim: PortClaim, triggers: &[PortTrigger]) -> Result<(), MapError> {
-        let function = claim.keep();
-        self.set(&function, triggers)
-    }
-
-    /// Takes all ports of a function back.
-    pub fn remove(&self, function: &str) {
-        if let Err(error) = self.set(function, &[]) {
-            tracing::warn!(function, %error, "cannot take the function's ports back");
-        }
-    }
-
-    fn set(&self, function: &str, triggers: &[PortTrigger]) -> Result<(), MapError> {
-        let Some(maps) = &self.0.maps else {
-            return Ok(());
+    /// Makes these, and no others, a function's ports in the kernel. Each changes in one step, new ones first.
+    pub fn settle(&self, function: &str, ports: impl IntoIterator<Item = Port>) {
+        let Some(kernel) = &self.0.kernel else {
+            return;
         };
-        let mut maps = maps.lock();
-        let mut ports = self.0.ports.write();
-        let change = ports.settle(function, triggers);
-        let Some(index) = change.index else {
+        let ports = ports.into_iter().collect();
+        if let Err(error) = self.change(&mut kernel.lock(), function, ports) {
+            tracing::error!(function, %error, "cannot change a function's ports in the kernel");
+        }
+    }
+
+    fn change(
+        &self,
+        kernel: &mut Kernel,
+        function: &str,
+        ports: Vec<Port>,
+    ) -> Result<(), MapError> {
+        let Kernel { maps, numbers } = kernel;
+        let Some(change) = numbers.settle(function, ports) else {
             return Err(MapError::Full);
         };
+        let number = change.number;
         if change.is_new {
             let limits = Limits {
                 tracks_sources: true,
                 ..Limits::default()
             };
-            maps.functions.add(index, limits)?;
+            maps.functions.add(number, limits)?;
         }
         for port in change.given {
-            maps.ports.give_tcp(port, index, true)?;
+            match port.protocol {
+                Protocol::Tcp => maps
+                    .ports
+                    .give_tcp(port.number, number, self.steers(port))?,
+                Protocol::Udp => maps.ports.give_udp(port.number, number, false)?,
+            }
         }
         for port in change.taken {
-            maps.ports.take(TCP, port)?;
+            let protocol = match port.protocol {
+                Protocol::Tcp => TCP,
+                Protocol::Udp => UDP,
+            };
+            maps.ports.take(protocol, port.number)?;
         }
         Ok(())
-    }
-
-    fn release(&self, function: &str, ports: &[u16]) {
-        self.0.ports.write().release(function, ports);
     }
 
     /// What a function received and sent at its ports, since it has some; none if it has none, or nothing is counted
@@ -168,9 +148,9 @@ impl Ingress {
         if self.0.report.interfaces.is_empty() {
             return None;
         }
-        let index = self.0.ports.read().index(function)?;
-        let maps = self.0.maps.as_ref()?.lock();
-        let [received, sent] = maps.functions.traffic(index).ok()?;
+        let kernel = self.0.kernel.as_ref()?.lock();
+        let number = kernel.numbers.of(function)?;
+        let [received, sent] = kernel.maps.functions.traffic(number).ok()?;
         Some(((&received).into(), (&received).into(), (&sent).into()))
     }
 }

@@ -1,6 +1,8 @@
 //! Human-readable differences between the settings of two versions. Values of `env` are secrets: only that they differ
 //! is shown.
 
+use std::fmt::Display;
+
 use super::{Cors, FunctionSpec};
 
 /// One setting that differs.
@@ -45,7 +47,7 @@ pub fn setting_changes(before: &FunctionSpec, after: &FunctionSpec) -> Vec<Setti
 }
 
 /// Every setting but the environment.
-fn plain(spec: &FunctionSpec) -> [(&'static str, String); 14] {
+fn plain(spec: &FunctionSpec) -> [(&'static str, String); 15] {
     let yes_no = |flag| if flag { "yes" } else { "no" }.to_owned();
     [
         ("handler", spec.handler.clone()),
@@ -63,24 +65,23 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 14] {
         ("network", spec.network.to_string()),
         ("body", spec.body.as_str().to_owned()),
         ("public", yes_no(spec.public)),
+        ("triggers", listed(&spec.triggers)),
         (
             "cors",
             spec.cors
                 .as_deref()
                 .map_or_else(|| "none".to_owned(), in_words),
         ),
-        ("triggers", ports(spec)),
+        ("secrets", listed(&spec.secrets)),
     ]
 }
 
-/// The ports in one line.
-fn ports(spec: &FunctionSpec) -> String {
-    match spec.triggers.as_slice() {
-        [] => "none".to_owned(),
-        triggers => {
-            let words: Vec<String> = triggers.iter().map(ToString::to_string).collect();
-            words.join(", ")
-        }
+/// Ports, or secrets, in one line.
+fn listed(items: &[impl Display]) -> String {
+    let all: Vec<String> = items.iter().map(ToString::to_string).collect();
+    match all.is_empty() {
+        true => "none".to_owned(),
+        false => all.join(", "),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cors, Network, PortTrigger, Start};
+use super::{Cors, Network, PortTrigger, SecretBinding, Start};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -85,12 +85,15 @@ pub struct FunctionSpec {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<PortTrigger>,
     /// Which pages of other origins may call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<Arc<Cors>>,
-    /// Ports of its own, each of another number.
+    /// Secrets that it is given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub triggers: Vec<PortTrigger>,
+    pub secrets: Vec<SecretBinding>,
     /// Environment variables; secret, write-only in the API.
     pub env: BTreeMap<String, String>,
 }
@@ -122,10 +125,12 @@ pub struct FunctionPatch {
     pub body: Option<BodyForm>,
     /// See [`FunctionSpec::public`].
     pub public: Option<bool>,
+    /// See [`FunctionSpec::triggers`]; all of them.
+    pub triggers: Option<Vec<PortTrigger>>,
     /// A new value, or none to remove it; see [`FunctionSpec::cors`].
     pub cors: Option<Option<Cors>>,
-    /// See [`FunctionSpec::triggers`].
-    pub triggers: Option<Vec<PortTrigger>>,
+    /// All of them; see [`FunctionSpec::secrets`].
+    pub secrets: Option<Vec<SecretBinding>>,
     /// Variables to set (`Some`) or to remove (`None`); others stay.
     pub env: Option<BTreeMap<String, Option<String>>>,
 }
@@ -147,8 +152,9 @@ impl FunctionPatch {
             network,
             body,
             public,
-            cors,
             triggers,
+            cors,
+            secrets,
             env,
         } = self;
         let mut names: Vec<String> = [
@@ -164,8 +170,9 @@ impl FunctionPatch {
             ("network", network.is_some()),
             ("body", body.is_some()),
             ("public", public.is_some()),
-            ("cors", cors.is_some()),
             ("triggers", triggers.is_some()),
+            ("cors", cors.is_some()),
+            ("secrets", secrets.is_some()),
         ]
         .into_iter()
         .filter(|(_, changed)| *changed)

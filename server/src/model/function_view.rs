@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    BodyForm, Cors, DecisionCounts, Network, Note, PortTrigger, Revision, Runtime, Start, StartKind,
+    BodyForm, Cors, DecisionCounts, Network, Note, PortTrigger, Revision, Runtime, SecretBinding,
+    Start, StartKind,
 };
 
 /// Whether a function can serve requests.
@@ -106,11 +107,14 @@ pub struct FunctionView {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
-    /// Ports at which it is called, besides its URL.
-    pub triggers: Vec<PortTrigger>,
+    /// Secrets that it is given.
+    #[schema(value_type = Vec<Object>)]
+    pub secrets: Vec<SecretBinding>,
     /// Names of the environment variables; values are write-only and always null.
     pub env: BTreeMap<String, Option<String>>,
     /// When the function was created.
@@ -175,11 +179,14 @@ pub struct VersionView {
     pub body: BodyForm,
     /// Whether `/fn/{name}` answers without a token.
     pub public: bool,
+    /// Ports of its own.
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
-    /// Ports at which it is called, besides its URL.
-    pub triggers: Vec<PortTrigger>,
+    /// Secrets that it is given.
+    #[schema(value_type = Vec<Object>)]
+    pub secrets: Vec<SecretBinding>,
     /// Names of the environment variables; values are write-only and always null.
     pub env: BTreeMap<String, Option<String>>,
     /// When it was created.

@@ -44,8 +44,10 @@ pub enum Trigger {
     Async,
     /// A schedule.
     Schedule,
-    /// A datagram.
+    /// A datagram, or several.
     Udp,
+    /// A piece of a byte stream.
+    Tcp,
     /// Another function of a chain.
     Chain,
 }

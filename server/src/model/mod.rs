@@ -16,9 +16,10 @@ mod latency;
 mod log;
 mod network;
 mod note;
-mod port_trigger;
+mod port;
 mod retention;
 mod revision;
+mod secret;
 mod start;
 mod stats;
 mod token;
@@ -48,12 +49,16 @@ pub use network::{
     special_range,
 };
 pub use note::{Drawn, Note};
-pub use port_trigger::{PortMode, PortProtocol, PortTrigger};
+pub use port::{Batch, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, Port, PortTrigger, StreamMode};
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,
 };
 pub use revision::{Changed, Meant, Revision, digest};
+pub use secret::{
+    AUTHORIZATION, BoundHost, MAX_BINDINGS, MAX_SECRET_BYTES, NotRestarted, SecretBinding,
+    SecretChange, SecretView, is_secret_name,
+};
 pub use start::{Start, StartChoice, Threads, choose_start};
 pub use stats::{Percentiles, StageStats, StartCounts, Stats, samples_needed};
 pub use token::{NewToken, Right, TokenView};

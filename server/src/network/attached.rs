@@ -1,6 +1,6 @@
 //! One sandbox's network while it lives: applies its version's policy, answers its DNS queries, counts its traffic.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,13 +10,14 @@ use parking_lot::Mutex;
 use tokio::sync::RwLock;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::broker::{self, Broker, Deadlines, Listener, Reach};
 use super::function::{FunctionNetwork, WayOut};
 use super::kernel;
 use super::ledger::Outcome;
 use super::permits::Permits;
 use super::resolver::{self, Asker, Names};
 use crate::model::{Network, NetworkPolicy};
-use crate::sandbox::{NetworkError, Outbound, Refusal, RefusalReason};
+use crate::sandbox::{BROKER, NetworkError, Outbound, Refusal, RefusalReason};
 
 /// How often the kernel's counters are read: while they change, and otherwise. Traffic since the last reading is lost
 /// when the sandbox ends.
@@ -42,6 +43,7 @@ pub(super) struct Inner {
     /// more.
     in_force: RwLock<Arc<NetworkPolicy>>,
     permits: Mutex<Permits>,
+    broker: Option<Arc<Broker>>,
 }
 
 impl Drop for Inner {
@@ -62,15 +64,18 @@ impl WayOut {
             function: function.clone(),
             in_force: RwLock::new(self.policy.clone()),
             permits: Mutex::default(),
+            broker: self.broker.clone(),
         });
         function.node.register(id, &inner);
         function.joined(&inner);
         let ended = CancellationToken::new();
         let asker = Arc::new(Asker::new(inner.clone(), function.node.upstream()));
         if let Some((udp, tcp)) = sockets {
-            let served = resolver::serve(asker, udp, tcp);
+            let (inner, serving) = (inner.clone(), ended.clone());
             tokio::spawn(ended.clone().run_until_cancelled_owned(async move {
-                if let Err(error) = served.await {
+                // First: the resolver's answers lead there.
+                inner.serve_broker(&asker, &serving).await;
+                if let Err(error) = resolver::serve(asker, udp, tcp).await {
                     tracing::warn!(%error, "a sandbox's names are not resolved");
                 }
             }));
@@ -161,6 +166,27 @@ impl Inner {
         ledger.packet(name, destination, outcome, Timestamp::now());
     }
 
+    /// Listens where bound names lead to, and forwards what comes.
+    async fn serve_broker(&self, asker: &Arc<Asker<Self>>, ended: &CancellationToken) {
+        let Some(broker) = &self.broker else {
+            return;
+        };
+        let mut listeners = Vec::new();
+        for port in broker.ports() {
+            match self.outbound.listen(port).await {
+                Ok(socket) => listeners.push(Listener { port, socket }),
+                Err(error) if error.is_gone() => return,
+                Err(error) => tracing::error!(%error, port, "the broker of secrets cannot listen"),
+            }
+        }
+        let trust = self.function.node.trust();
+        let (broker, deadlines) = (broker.clone(), Deadlines::default());
+        let served = broker::serve(broker, asker.clone(), trust, deadlines, listeners, ended);
+        if let Err(error) = served {
+            tracing::error!(%error, "the broker of secrets does not work");
+        }
+    }
+
     /// The name that it was told an address for last.
     pub(super) fn name_of(&self, address: IpAddr) -> Option<Arc<str>> {
         self.permits.lock().name_of(address)
@@ -203,6 +229,11 @@ impl Names for Inner {
         allowed
     }
 
+    fn broker(&self, name: &str) -> Option<IpAddr> {
+        let broker = self.broker.as_ref()?;
+        broker.is_bound(name).then_some(BROKER.into())
+    }
+
     fn limited(&self, name: &str) {
         let mut ledger = self.function.ledger.lock();
         ledger.name_refused(name.into(), Outcome::Limited, Timestamp::now());
@@ -230,5 +261,15 @@ impl Names for Inner {
             }
         }
         admitted
+    }
+}
+
+impl Reach for Asker<Inner> {
+    async fn addresses(&self, name: &str) -> Vec<IpAddr> {
+        Self::addresses(self, name).await
+    }
+
+    async fn dial(&self, to: SocketAddr) -> Result<std::net::TcpStream, NetworkError> {
+        self.names().outbound.dial(to).await
     }
 }

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::attached::Inner;
+use super::broker::Broker;
 use super::labels::Labelled;
 use super::ledger::{DestinationView, Ledger, NetworkTotals};
 use super::reached::ReachedView;
@@ -147,6 +148,7 @@ impl VersionNetwork {
         Some(WayOut {
             version: self.clone(),
             policy,
+            broker: None,
         })
     }
 
@@ -159,9 +161,25 @@ impl VersionNetwork {
 pub struct WayOut {
     pub(super) version: Arc<VersionNetwork>,
     pub(super) policy: Arc<NetworkPolicy>,
+    pub(super) broker: Option<Arc<Broker>>,
 }
 
 impl WayOut {
+    /// Adds a broker for the hosts that secrets are bound to.
+    #[must_use]
+    pub fn with(self, broker: Option<Arc<Broker>>) -> Self {
+        Self { broker, ..self }
+    }
+
+    /// The certificate that the sandbox has to trust, PEM; none without a broker.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn certificate(&self) -> std::io::Result<Option<&str>> {
+        let broker = self.broker.as_ref();
+        broker.map(|broker| broker.certificate()).transpose()
+    }
+
     /// What the kernel allows from the start.
     pub fn kernel(&self) -> KernelPolicy {
         kernel::policy(&self.policy, self.version.function.node.open(), Vec::new())

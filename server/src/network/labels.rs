@@ -14,11 +14,11 @@ const OTHERS: &str = "other";
 pub struct Labelled {
     /// Connections, and UDP exchanges, that have begun.
     pub connections: u64,
-    /// Bytes from the function, by connections that are over.
+    /// Bytes from the function, by connections that have ended.
     pub bytes_out: u64,
-    /// Bytes to the function, by connections that are over.
+    /// Bytes to the function, by connections that have ended.
     pub bytes_in: u64,
-    /// Packets and names that were refused, as far as they were told of.
+    /// Refused packets and names that were reported.
     pub refused: u64,
 }
 

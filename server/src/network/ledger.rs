@@ -157,7 +157,7 @@ impl Ledger {
         self.see(key, Some(address), now);
     }
 
-    /// The kernel told of a connection. `name` is what its address was told for, if the sandbox is still there.
+    /// The kernel reported a connection. `name` is the one that its address was resolved from, if the sandbox is still there.
     pub(super) fn connection(&mut self, name: Option<Arc<str>>, told: &Connection, now: Timestamp) {
         let protocol = kernel::of_kernel(told.protocol);
         let to = (told.address.to_canonical(), told.port, protocol);

@@ -8,9 +8,11 @@
 //! ```
 //! - [`function`]: policies of functions and their versions. [`attached`]: one sandbox. [`permits`]: which name an address is
 //!   of. [`kernel`]: a policy in the kernel's words.
-//! - [`resolver`]: questions for names. [`ledger`]: what was seen: what was refused, [`reached`] and, for metrics, [`labels`].
+//! - [`resolver`]: questions for names. [`broker`]: requests with secrets. [`ledger`]: what was seen: what was refused,
+//!   [`reached`] and, for metrics, [`labels`].
 
 mod attached;
+pub mod broker;
 mod function;
 mod kernel;
 mod labels;
@@ -21,6 +23,7 @@ mod reached;
 pub mod resolver;
 
 pub use attached::Attached;
+pub use broker::{Broker, Trust};
 pub use function::{FunctionNetwork, VersionNetwork, WayOut};
 pub use labels::Labelled;
 pub use ledger::{DestinationView, NetworkTotals, Outcome};

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::attached::Inner;
+use super::broker::Trust;
 use super::function::FunctionNetwork;
 use super::resolver::Upstream;
 use crate::sandbox::{OutboundId, Report, Reports};
@@ -19,8 +20,9 @@ pub struct Node(Arc<Shared>);
 struct Shared {
     upstream: Arc<Upstream>,
     open: Vec<IpNet>,
-    /// Whom the kernel's names stand for, or stood for last: a connection is told of after its sandbox, too. As many as there
-    /// are addresses for sandboxes.
+    trust: Trust,
+    /// What the kernel's ids stand for, or stood for last: a connection may be reported after its sandbox has ended. As many
+    /// as there are addresses for sandboxes.
     sandboxes: Mutex<HashMap<OutboundId, Known>>,
 }
 
@@ -30,16 +32,18 @@ struct Known {
 }
 
 impl Node {
-    /// Starts it. `servers` are the DNS servers to ask, `open` the private networks that policies may list. Needs a
-    /// runtime.
+    /// Starts it. `servers` are the DNS servers to ask, `open` the private networks that policies may list, `trust` is for
+    /// requests with secrets. Needs a runtime.
     pub fn start(
         servers: Vec<std::net::SocketAddr>,
         open: Vec<IpNet>,
         reports: Option<Reports>,
+        trust: Trust,
     ) -> Self {
         let node = Self(Arc::new(Shared {
             upstream: Arc::new(Upstream::new(servers)),
             open,
+            trust,
             sandboxes: Mutex::default(),
         }));
         if let Some(reports) = reports {
@@ -51,6 +55,10 @@ impl Node {
     /// Private networks that are open.
     pub fn open(&self) -> &[IpNet] {
         &self.0.open
+    }
+
+    pub(super) fn trust(&self) -> Trust {
+        self.0.trust.clone()
     }
 
     pub(super) fn upstream(&self) -> Arc<Upstream> {

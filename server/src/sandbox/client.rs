@@ -38,6 +38,7 @@ pub(super) enum Answer {
     Sandbox(Sandbox),
     InstanceCgroup(LeafNumber),
     Counters(Counters),
+    Socket(OwnedFd),
     Done,
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hearth_host::protocol::request::Order;
-use hearth_host::protocol::{Papers, Request};
+use hearth_host::protocol::{Papers, Protocol, Request};
 use hearth_host::{Probed, SandboxError};
 use parking_lot::Mutex;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -108,6 +108,18 @@ impl Host {
         self.0.client.send(Request::Prioritize(thread, raised));
     }
 
+    /// Opens a port for functions: a socket that listens, or one for datagrams.
+    ///
+    /// # Errors
+    /// [`SandboxError::owner_of_port`] when another process has it.
+    pub async fn open_port(&self, protocol: Protocol, port: u16) -> Result<OwnedFd, SandboxError> {
+        let request = |sequence| Request::OpenPort(sequence, protocol, port);
+        match self.0.client.ask(request, None).await? {
+            Answer::Socket(socket) => Ok(socket),
+            _ => Err(SandboxError::Gone),
+        }
+    }
+
     /// The pre-warmed sandboxes.
     pub fn prewarmed(&self) -> &PrewarmedBoard {
         &self.0.client.prewarmed
@@ -173,6 +185,7 @@ impl Host {
             env: spec.env,
             image: spec.restore.map(|RestoreSource { image, .. }| image),
             network: spec.network,
+            trust: spec.trust,
         };
         let papers = papers
             .seal()

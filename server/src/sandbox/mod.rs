@@ -31,8 +31,8 @@ pub use self::prewarmed::{PrewarmedBoard, PrewarmedSpec};
 pub use self::sandbox::{Dumpable, MemoryUse, Sandbox};
 
 pub use self::network::{
-    Connection, Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId, Prefix,
-    Prefixed, Protocol, Refusal, RefusalReason, Report, Reports, Resolved,
+    BROKER, Connection, Counters, KernelPolicy, NetworkError, NetworkLimits, Outbound, OutboundId,
+    Prefix, Prefixed, Protocol, Refusal, RefusalReason, Report, Reports, Resolved,
 };
 
 /// What this host supports, for `GET /api/v1/node`.
@@ -47,6 +47,11 @@ pub struct Capability {
     /// Its version, where it has one ("v1", "v2", Landlock ABI "7").
     pub version: Option<String>,
 }
+
+/// Where a sandbox has [`SandboxSpec::trust`]: alone, and with the host's certificates.
+pub const TRUST: &str = "/etc/ssl/hearth.pem";
+/// See [`TRUST`].
+pub const TRUST_ALL: &str = "/etc/ssl/hearth-all.pem";
 
 /// The specification of a sandbox.
 #[derive(Debug, Clone)]
@@ -76,6 +81,8 @@ pub struct SandboxSpec {
     /// What it may reach over the network from its first moment on; [`Sandbox::outbound`] changes it. None: a sandbox without
     /// a network, which it cannot get later.
     pub network: Option<KernelPolicy>,
+    /// A certificate, PEM, that programs in it find at [`TRUST`], and at [`TRUST_ALL`] with those that the host trusts.
+    pub trust: Option<String>,
     /// Whether the template will be dumped: then CRIU needs its notes on the kernel in `/run`.
     pub dumpable: bool,
     /// An image to restore the template from, instead of starting `argv`.

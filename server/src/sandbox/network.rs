@@ -2,17 +2,17 @@
 //! server's (`server/docs/network.md`).
 
 use std::io;
-use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hearth_host::SandboxError;
-use hearth_host::protocol::{Key, Request};
+use hearth_host::protocol::{Key, Purpose, Request};
 
 pub use hearth_host::protocol::{
-    Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved,
+    BROKER, Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved,
 };
 
 use super::client::{Answer, Client};
@@ -120,6 +120,32 @@ impl Outbound {
         let request = |sequence| Request::Counters(sequence, self.key);
         match self.client.ask(request, None).await? {
             Answer::Counters(counters) => Ok(counters),
+            _ => Err(SandboxError::Gone.into()),
+        }
+    }
+
+    /// Listens at this port of [`BROKER`], in the sandbox's network namespace. Non-blocking.
+    ///
+    /// # Errors
+    /// [`NetworkError`]: the port is taken, or the sandbox is gone.
+    pub async fn listen(&self, port: u16) -> Result<TcpListener, NetworkError> {
+        Ok(self.socket(Purpose::Listen(port)).await?.into())
+    }
+
+    /// Starts a TCP connection in the sandbox's network namespace, under its rules, limits and counters. It is established, or
+    /// has failed, once the socket is writable. Non-blocking.
+    ///
+    /// # Errors
+    /// [`NetworkError`]: it failed at once, or the sandbox is gone.
+    pub async fn dial(&self, to: SocketAddr) -> Result<TcpStream, NetworkError> {
+        let purpose = Purpose::Dial(to.ip(), to.port());
+        Ok(self.socket(purpose).await?.into())
+    }
+
+    async fn socket(&self, purpose: Purpose) -> Result<OwnedFd, NetworkError> {
+        let request = |sequence| Request::Socket(sequence, self.key, purpose);
+        match self.client.ask(request, None).await? {
+            Answer::Socket(socket) => Ok(socket),
             _ => Err(SandboxError::Gone.into()),
         }
     }

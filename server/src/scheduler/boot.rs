@@ -11,6 +11,7 @@ use super::boot_failure::BootFailure;
 use super::deployment::Deployment;
 use super::environment::environment;
 use super::resources::Resources;
+use crate::host_error::HostError;
 use crate::instance::{BootError, Imported, Template, TemplateConfig};
 use crate::model::StartKind;
 use crate::network::WayOut;
@@ -219,7 +220,7 @@ pub(super) async fn boot_apart(
         body: spec.body,
         busy_poll: *busy_poll,
     };
-    let way_out = deployment.network.way_out();
+    let way_out = deployment.way_out();
     let mut sandbox = sandbox_spec(deployment, way_out.as_ref())?;
     sandbox.dumpable = dumpable;
     let function = deployment.function.clone();
@@ -230,10 +231,21 @@ pub(super) async fn boot_apart(
 pub(super) fn sandbox_spec(
     deployment: &Deployment,
     way_out: Option<&WayOut>,
-) -> std::io::Result<SandboxSpec> {
-    let Resources { runtimes, uids, .. } = &*deployment.resources;
+) -> Result<SandboxSpec, BootError> {
+    let Resources {
+        runtimes,
+        uids,
+        secrets,
+        ..
+    } = &*deployment.resources;
     let spec = &deployment.spec;
     let runtime = runtimes.get(spec.runtime);
+    let env = environment(spec, deployment.version(), runtime, secrets)
+        .map_err(|error| BootError::without("Runtime.NoSecret", &error))?;
+    let trust = way_out.map(WayOut::certificate).transpose();
+    let trust = trust
+        .map_err(|error| BootError::Host(HostError::new(error)))?
+        .flatten();
     let uid = uids.take();
     Ok(SandboxSpec {
         id: format!("{}-{}-{uid}", spec.name, deployment.version()),
@@ -243,10 +255,11 @@ pub(super) fn sandbox_spec(
         runtime_name: runtime.name,
         argv: runtime.argv(spec.memory_mb),
         forks: runtime.fork.is_ok(),
-        env: environment(spec, deployment.version(), runtime),
+        env,
         memory_bytes: u64::from(spec.memory_mb) * 1024 * 1024,
         max_instances: spec.max_concurrency,
         network: way_out.map(WayOut::kernel),
+        trust: trust.map(str::to_owned),
         dumpable: false,
         restore: None,
     })

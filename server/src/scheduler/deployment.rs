@@ -17,7 +17,7 @@ use super::pool::{Counts, Limits, Pool};
 use super::resources::Resources;
 use crate::instance::{FunctionKey, Imported, Instance};
 use crate::model::{DecisionCounts, FunctionSpec, LogEntry, LogLine, Note, Start, Threads};
-use crate::network::{FunctionNetwork, VersionNetwork};
+use crate::network::{Broker, FunctionNetwork, VersionNetwork, WayOut};
 use crate::package::Package;
 
 /// Requests that may wait for each instance a function may have: enough to ride out a burst, few enough that one who
@@ -46,6 +46,8 @@ pub struct Deployment {
     pub spec: FunctionSpec,
     /// What it may reach over the network.
     pub network: Arc<VersionNetwork>,
+    /// Puts secrets into its requests.
+    broker: Option<Arc<Broker>>,
     /// Its unpacked code, kept on disk while a sandbox may read it.
     pub package: Package,
     pub(super) resources: Arc<Resources>,
@@ -95,6 +97,7 @@ impl Deployment {
             name: spec.name.as_str().into(),
             version: AtomicU32::new(version),
             network,
+            broker: Broker::new(&spec.name, &spec.secrets, &resources.secrets),
             spec,
             package,
             resources,
@@ -112,6 +115,12 @@ impl Deployment {
             notes: Mutex::default(),
             retired: AtomicBool::new(false),
         })
+    }
+
+    /// The way out of a sandbox of it; none if its network is `none`.
+    pub(super) fn way_out(&self) -> Option<WayOut> {
+        let way_out = self.network.way_out()?;
+        Some(way_out.with(self.broker.clone()))
     }
 
     /// Boots the template unless it is up, and starts the minimum number of instances.

@@ -5,18 +5,36 @@ use std::collections::BTreeMap;
 
 use crate::model::{FunctionSpec, Runtime};
 use crate::runtimes::RuntimeFiles;
+use crate::sandbox::{TRUST, TRUST_ALL};
+use crate::secrets::Secrets;
 
 /// Path of the code inside.
 const TASK_ROOT: &str = "/var/task";
 /// A region for SDKs that require one: local AWS emulators use it, too.
 const REGION: &str = "us-east-1";
 
+/// By what programs are told which certificates to trust: OpenSSL and all that use it as it comes, curl, Python's `requests`,
+/// the SDKs of AWS; Node.js adds them to its own.
+const TRUSTING: [(&str, &str); 5] = [
+    ("SSL_CERT_FILE", TRUST_ALL),
+    ("CURL_CA_BUNDLE", TRUST_ALL),
+    ("REQUESTS_CA_BUNDLE", TRUST_ALL),
+    ("AWS_CA_BUNDLE", TRUST_ALL),
+    ("NODE_EXTRA_CA_CERTS", TRUST),
+];
+
+/// A function has a secret that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no secret \"{0}\"; make it with PUT /api/v1/secrets/{0}")]
+pub(super) struct NoSecret(String);
+
 /// All variables by name.
 pub(super) fn environment(
     spec: &FunctionSpec,
     version: u32,
     runtime: &RuntimeFiles,
-) -> Vec<(String, String)> {
+    secrets: &Secrets,
+) -> Result<Vec<(String, String)>, NoSecret> {
     let FunctionSpec { name, handler, .. } = spec;
     let version = version.to_string();
     let defaults = [
@@ -59,8 +77,21 @@ pub(super) fn environment(
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect();
+    if spec.secrets.iter().any(|given| given.brokered().is_some()) {
+        variables.extend(TRUSTING.map(|(name, file)| (name.to_owned(), file.to_owned())));
+    }
     variables.extend(spec.env.clone());
-    variables.into_iter().collect()
+    for given in &spec.secrets {
+        if let Some(variable) = given.env() {
+            let name = given.secret();
+            let value = secrets
+                .value(name)
+                .ok_or_else(|| NoSecret(name.to_owned()))?;
+            secrets.note_use(name);
+            variables.insert(variable.to_owned(), value.as_str().to_owned());
+        }
+    }
+    Ok(variables.into_iter().collect())
 }
 
 /// How instances are initialised, in Lambda's terms: from a snapshot taken after the import, or individually.

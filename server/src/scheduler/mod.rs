@@ -13,6 +13,7 @@ mod environment;
 mod evictor;
 mod gate;
 mod housekeeping;
+mod image_key;
 mod lease;
 pub mod policy;
 pub mod pool;

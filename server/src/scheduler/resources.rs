@@ -7,11 +7,12 @@ use super::policy::controllers::Controllers;
 use super::traffic::Traffic;
 use crate::criu::Images;
 use crate::host_error::HostErrors;
-use crate::ingress::Ingress;
 use crate::instance::Logs;
 use crate::network;
+use crate::ports::PortTable;
 use crate::runtimes::{Runtimes, UidRange};
 use crate::sandbox::Host;
+use crate::secrets::Secrets;
 
 /// What all deployments share.
 pub struct Resources {
@@ -47,8 +48,10 @@ pub struct Resources {
     pub cores: u32,
     /// Whether anybody calls.
     pub traffic: Traffic,
-    /// The ports of functions.
-    pub ingress: Ingress,
     /// What functions reach over the network.
     pub network: network::Node,
+    /// What functions are given.
+    pub secrets: Secrets,
+    /// The ports of functions.
+    pub ports: PortTable,
 }

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::boot::{boot_apart, sandbox_spec};
@@ -12,7 +11,7 @@ use super::resources::Resources;
 use crate::criu::{CriuError, Image, Key, Source};
 use crate::host_error::{HostError, tells_of_shortage};
 use crate::instance::{BootError, Template};
-use crate::model::{FunctionSpec, ImageView, Start, StartKind};
+use crate::model::{ImageView, StartKind};
 use crate::sandbox::RestoreSource;
 
 /// Minimum time after a boot: a function that was just deployed is likely to be called.
@@ -35,38 +34,10 @@ const MAPPINGS_MAX: u64 = 4096;
 /// Images are created one at a time: each costs a boot and some ten milliseconds of CRIU.
 static ONE: Semaphore = Semaphore::const_new(1);
 
-/// What a template depends on, as far as the version decides.
-#[derive(Serialize)]
-struct Parts<'a> {
-    spec: &'a FunctionSpec,
-    code: String,
-    runtime: String,
-    argv: Vec<String>,
-}
-
 impl Deployment {
     /// The image of this version, if it exists.
     pub(super) fn image(&self) -> Option<Arc<Image>> {
         self.resources.images.find(&self.image_key()?)
-    }
-
-    fn image_key(&self) -> Option<Key> {
-        let runtime = self.resources.runtimes.get(self.spec.runtime);
-        // A template that cannot fork has waiting instances, each with descriptors of the server's. And a version that
-        // asks for boots must not be restored.
-        if runtime.fork.is_err() || self.spec.start == Start::Boot {
-            return None;
-        }
-        let parts = Parts {
-            spec: &self.image_spec(),
-            // Packages are named after their content.
-            code: self.package.path().display().to_string(),
-            runtime: runtime.version.clone().unwrap_or_default(),
-            argv: runtime.argv(self.spec.memory_mb),
-        };
-        self.resources
-            .images
-            .key(&self.name, self.version(), &parts)
     }
 
     /// Size of the version's image in bytes, if there is one.
@@ -263,8 +234,13 @@ pub(super) async fn restore(deployment: &Deployment) -> Result<Option<Arc<Templa
         return Ok(None);
     }
     let begun = Instant::now();
-    let way_out = deployment.network.way_out();
-    let mut spec = sandbox_spec(deployment, way_out.as_ref()).map_err(HostError::new)?;
+    let way_out = deployment.way_out();
+    let mut spec = match sandbox_spec(deployment, way_out.as_ref()) {
+        Ok(spec) => spec,
+        Err(BootError::Host(error)) => return Err(error),
+        // A boot fails by the same.
+        Err(_) => return Ok(None),
+    };
     spec.restore = Some(RestoreSource {
         image: image.name(),
         limit: images.timeout(&image),

@@ -1,5 +1,7 @@
 //! The open connections: how many in total and per address, and which to close when the limit is reached.
 
+mod held;
+
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -215,7 +217,8 @@ impl Inner {
 }
 
 impl Connection {
-    pub(super) fn runs_in(&self, task: AbortHandle) {
+    /// Its task, which is aborted when the server cuts connections.
+    pub fn runs_in(&self, task: AbortHandle) {
         *self.task.lock() = Some(task);
     }
 

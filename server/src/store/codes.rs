@@ -66,7 +66,8 @@ codes!(
     Async = 3,
     Schedule = 4,
     Udp = 5,
-    Chain = 6
+    Chain = 6,
+    Tcp = 7
 );
 codes!(
     Status,

@@ -19,6 +19,7 @@ mod recount;
 mod removal;
 mod rollups;
 mod saved_events;
+mod secrets;
 mod sessions;
 mod settings;
 mod shrink;
@@ -47,6 +48,7 @@ pub(crate) use history_batch::HistoryBatch;
 pub(crate) use removal::PIECE;
 pub(crate) use rollups::{QUARTER, RollupCounts, RollupRow};
 pub use saved_events::{MAX_SAVED_EVENTS, SavedEvent, Saving};
+pub use secrets::StoredSecret;
 pub(crate) use totals::ALL;
 
 /// A database error, with the operation that met it.

@@ -57,6 +57,7 @@ async fn a_function_with_only_what_is_required_has_the_documented_defaults() {
         "network": "none",
         "body": "base64",
         "public": false,
+        "triggers": [],
         "cors": null,
         "env": {},
         "notes": [],

@@ -1,382 +1,412 @@
-//! Ports of functions: connections to them, who has them, and what becomes of them. Each test has a network namespace of its
-//! own.
+//! Ports of functions: HTTP and byte streams over TCP, datagrams over UDP.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use hearth_testkit::namespaces::Namespace;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Server, eventually, skip};
+use crate::support::{Browser, Client, Server, TOKEN, encoded, eventually, settings_form};
 
-const CODE: &str = r#"
+/// Longer than any answer takes.
+const LIMIT: Duration = Duration::from_secs(20);
+
+const HTTP: &str = "\
 def handler(event, context):
-    return {"path": event["rawPath"], "by": context.function_name, "version": context.function_version,
-            "cookies": event.get("cookies")}
-"#;
-/// Sets a cookie, and answers text.
-const COOKIE: &str = r#"
+    return {'statusCode': 200, 'body': context.function_name + ' ' + event['rawPath']}
+";
+const STREAM: &str = "\
+import base64
 def handler(event, context):
-    return {"statusCode": 200, "body": "x", "cookies": ["a=b"], "headers": {"x-own": "1"}}
-"#;
+    kind = event['type']
+    if kind == 'open':
+        return {'body': 'hello\\n'}
+    if kind == 'close':
+        return None
+    data = base64.b64decode(event['body'])
+    if data.strip() == b'quit':
+        return {'body': 'bye\\n', 'close': True}
+    return {'body': base64.b64encode(data.upper()).decode(), 'isBase64Encoded': True}
+";
+const DATAGRAM: &str = "\
+import base64
+def handler(event, context):
+    data = base64.b64decode(event['body'])
+    if data == b'silence':
+        return None
+    if data == b'nonsense':
+        return 3
+    return {'body': '%s %d %d %s' % (event['source']['ip'], event['source']['port'], event['port'], data.decode())}
+";
+const BATCH: &str = "\
+import base64
+def handler(event, context):
+    all = [base64.b64decode(d['body']).decode() for d in event['datagrams']]
+    return [None if one == 'silence' else {'body': '%d %s' % (len(all), one)} for one in all]
+";
 
-/// How long an answer may take before a test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A namespace that this thread is in from here on, and a server in it; counts the test as skipped where connections cannot
-/// be steered.
-async fn world() -> Option<(Namespace, Server)> {
-    let namespace = Namespace::make("ports").expect("a namespace");
-    namespace.enter().expect("entered");
-    let server = Server::start();
-    let node = server.client().get("/api/v1/node").await.expect(200).json();
-    let steering = &node["capabilities"]["port_steering"];
-    assert_eq!(steering["reason"], node["ingress"]["steering_missing"]);
-    if steering["available"] == true {
-        return Some((namespace, server));
-    }
-    skip(&format!(
-        "connections cannot be steered here: {}",
-        steering["reason"]
-    ));
-    None
+/// A port that nobody has, and that no other test gets: below those that the kernel gives out.
+fn free() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let is_free = |port: &u16| {
+        TcpListener::bind(("127.0.0.1", *port)).is_ok()
+            && UdpSocket::bind(("127.0.0.1", *port)).is_ok()
+    };
+    let mut ports = (0..10_000).map(|_| 20_000 + NEXT.fetch_add(1, Ordering::Relaxed) % 10_000);
+    ports.find(is_free).expect("a free port")
 }
 
-fn tcp(ports: &[u16]) -> Value {
-    let triggers = ports
-        .iter()
-        .map(|port| json!({"protocol": "tcp", "port": port}));
-    Value::Array(triggers.collect())
+fn tcp(port: u16) -> Value {
+    json!({"protocol": "tcp", "port": port})
 }
 
-/// The head and the body that come of a request.
-fn fetch(address: &str, head: &str) -> io::Result<(String, String)> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    write!(
-        stream,
-        "{head}\r\nhost: any.example\r\nconnection: close\r\n\r\n"
-    )?;
-    let mut all = String::new();
-    stream.read_to_string(&mut all)?;
-    let (head, body) = all.split_once("\r\n\r\n").unwrap_or((&all, ""));
-    Ok((head.to_owned(), body.to_owned()))
-}
-
-/// The function that answers at a port; none if nobody listens there.
-fn by(port: u16) -> Option<String> {
-    match fetch(&format!("127.0.0.1:{port}"), "GET /here HTTP/1.1") {
-        Ok((head, body)) => {
-            assert!(head.starts_with("HTTP/1.1 200"), "{head}\n{body}");
-            let start = body.find('{').expect("an object");
-            let end = body.rfind('}').expect("its end");
-            let said: Value = serde_json::from_str(&body[start..=end]).expect("JSON");
-            assert_eq!(said["path"], "/here");
-            Some(said["by"].as_str().expect("a name").to_owned())
-        }
-        Err(error) => {
-            assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused, "{error}");
-            None
-        }
+/// The body of a `GET`, or the status if it is not 200.
+async fn get(port: u16, path: &str) -> Result<String, u16> {
+    let client = Client::at(&format!("http://127.0.0.1:{port}"), None);
+    let answer = client.get(path).await;
+    match answer.status.as_u16() {
+        200 => Ok(answer.text()),
+        status => Err(status),
     }
 }
 
-async fn deploy(client: &Client, name: &str, ports: &[u16]) -> Value {
-    let settings = json!({"triggers": tcp(ports), "public": true});
-    client.deploy(name, CODE, settings).await
+fn is_closed(port: u16) -> bool {
+    TcpStream::connect(("127.0.0.1", port)).is_err()
+}
+
+fn stream(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+    stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
+    stream
+}
+
+fn expect(stream: &mut TcpStream, text: &str) {
+    let mut read = vec![0; text.len()];
+    stream.read_exact(&mut read).expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&read), text);
+}
+
+fn datagrams() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.set_read_timeout(Some(LIMIT)).expect("a timeout");
+    socket
+}
+
+fn reply(socket: &UdpSocket) -> String {
+    let mut bytes = [0; 2048];
+    let (length, _) = socket.recv_from(&mut bytes).expect("a reply");
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
 }
 
 #[tokio::test]
-async fn a_function_answers_at_its_ports_on_every_address() {
-    let Some((namespace, server)) = world().await else {
-        return;
-    };
+async fn http_on_a_port_is_the_functions_alone() {
+    let server = Server::start();
     let client = server.client();
-    let made = deploy(&client, "one", &[9000, 9001]).await;
+    let (port, private) = (free(), free());
+    let made = client
+        .deploy(
+            "web",
+            HTTP,
+            json!({"public": true, "triggers": [tcp(port)]}),
+        )
+        .await;
     assert_eq!(
         made["triggers"],
-        json!([
-            {"protocol": "tcp", "port": 9000, "mode": "http"},
-            {"protocol": "tcp", "port": 9001, "mode": "http"},
-        ])
+        json!([{"protocol": "tcp", "port": port, "mode": "http"}])
     );
-    deploy(&client, "two", &[9002]).await;
-    for (port, function) in [(9000, "one"), (9001, "one"), (9002, "two")] {
-        assert_eq!(by(port).as_deref(), Some(function));
-    }
-    assert_eq!(by(9003), None);
-    namespace
-        .ip("addr add 192.0.2.7/32 dev lo")
-        .expect("an address");
-    for address in ["192.0.2.7:9000", "[::1]:9000"] {
-        let (head, body) = fetch(address, "GET /x HTTP/1.1").expect("an answer");
-        assert!(
-            head.starts_with("HTTP/1.1 200") && body.contains("\"/x\""),
-            "{head}\n{body}"
-        );
-    }
-    // The console and the API are not there.
-    let (head, body) = fetch("127.0.0.1:9000", "GET /api/v1/node HTTP/1.1").expect("an answer");
-    assert!(
-        head.starts_with("HTTP/1.1 200") && body.contains("/api/v1/node"),
-        "{head}\n{body}"
+    assert_eq!(get(port, "/").await, Ok("web /".to_owned()));
+    assert_eq!(
+        get(port, "/api/v1/functions?x").await,
+        Ok("web /api/v1/functions".to_owned())
     );
-}
-
-#[tokio::test]
-async fn what_is_not_public_asks_for_a_token_and_cookies_stay_apart() {
-    let Some((_namespace, server)) = world().await else {
-        return;
-    };
-    let client = server.client();
-    let settings = json!({"triggers": tcp(&[9000])});
-    client.deploy("closed", CODE, settings).await;
-    let (head, _) = fetch("127.0.0.1:9000", "GET / HTTP/1.1").expect("an answer");
-    assert!(head.starts_with("HTTP/1.1 401"), "{head}");
-    let with_token = format!(
-        "GET / HTTP/1.1\r\nauthorization: Bearer {}\r\ncookie: hearth_session=s; own=1",
-        crate::support::TOKEN
-    );
-    let (head, body) = fetch("127.0.0.1:9000", &with_token).expect("an answer");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    assert!(
-        body.contains("own=1") && !body.contains("hearth_session"),
-        "{body}"
-    );
-    // A browser would send it to all ports of the host, the console's among them.
-    let settings = json!({"triggers": tcp(&[9001]), "public": true});
-    client.deploy("baker", COOKIE, settings).await;
-    let (head, _) = fetch("127.0.0.1:9001", "GET / HTTP/1.1").expect("an answer");
-    let head = head.to_ascii_lowercase();
-    assert!(
-        head.contains("x-own: 1") && !head.contains("\r\nset-cookie:"),
-        "{head}"
-    );
+    client
+        .deploy("private", HTTP, json!({"triggers": [tcp(private)]}))
+        .await;
+    assert_eq!(get(private, "/").await, Err(401));
+    let authorized = Client::at(&format!("http://127.0.0.1:{private}"), Some(TOKEN));
+    assert_eq!(authorized.get("/a").await.expect(200).text(), "private /a");
+    // A connection that is kept finds whoever has the port at that time.
+    let moved = json!({"triggers": []});
+    client
+        .patch("/api/v1/functions/web", &moved)
+        .await
+        .expect(200);
+    eventually("the port is closed", LIMIT, || async {
+        is_closed(port).then_some(())
+    })
+    .await;
+    let taken = json!({"triggers": [tcp(private), tcp(port)]});
+    client
+        .patch("/api/v1/functions/private", &taken)
+        .await
+        .expect(200);
+    assert_eq!(get(port, "/").await, Err(401));
+    assert_eq!(authorized.get("/b").await.expect(200).text(), "private /b");
 }
 
 #[tokio::test]
 async fn a_port_that_is_taken_is_refused_with_who_has_it() {
-    let Some((_namespace, server)) = world().await else {
-        return;
-    };
+    let server = Server::start();
     let client = server.client();
-    deploy(&client, "first", &[9000]).await;
-    let refused = client
-        .try_deploy("second", CODE, json!({"triggers": tcp(&[9001, 9000])}))
-        .await
-        .problem(409, "port_taken");
-    assert_eq!(
-        (&refused["port"], &refused["by"]),
-        (&json!(9000), &json!("the function \"first\""))
-    );
-    // Nothing was kept of what was refused.
+    let port = free();
     client
-        .get("/api/v1/functions/second")
-        .await
-        .problem(404, "not_found");
-    let own = TcpListener::bind("127.0.0.1:9002").expect("bound");
+        .deploy(
+            "first",
+            HTTP,
+            json!({"public": true, "triggers": [tcp(port)]}),
+        )
+        .await;
+    let second = |triggers: Value| json!({"name": "second", "runtime": "python3", "code": {"inline": HTTP}, "triggers": triggers});
     let refused = client
-        .try_deploy("second", CODE, json!({"triggers": tcp(&[9001, 9002])}))
-        .await
-        .problem(409, "port_taken");
-    let by_whom = refused["by"].as_str().expect("text");
+        .post(
+            "/api/v1/functions",
+            &second(json!([tcp(free()), tcp(port)])),
+        )
+        .await;
+    let problem = refused.problem(422, "invalid_field");
+    assert_eq!(problem["field"], "triggers[1].port");
     assert!(
-        by_whom.contains("root") && by_whom.contains("127.0.0.1:9002"),
-        "{by_whom}"
+        problem["detail"]
+            .as_str()
+            .expect("text")
+            .contains("function \"first\" has this one"),
+        "{problem}"
     );
-    drop(own);
-    // An import that fails gives its ports back.
+    client.get("/api/v1/functions/second").await.expect(404);
+
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port_of_ours = listener.local_addr().expect("an address").port();
+    let refused = client
+        .post("/api/v1/functions", &second(json!([tcp(port_of_ours)])))
+        .await;
+    let problem = refused.problem(422, "invalid_field");
+    let own = format!("(process {})", std::process::id());
+    assert!(
+        problem["detail"].as_str().expect("text").contains(&own),
+        "{problem}"
+    );
+    // A refusal claims nothing, and nothing is changed by it.
+    let wrong = json!({"triggers": [tcp(port), tcp(port_of_ours)]});
     client
-        .try_deploy(
-            "second",
-            "raise ValueError",
-            json!({"triggers": tcp(&[9003])}),
-        )
-        .await
-        .problem(422, "import_failed");
-    deploy(&client, "third", &[9001, 9002, 9003]).await;
-    assert_eq!(by(9003).as_deref(), Some("third"));
-    client
-        .try_deploy(
-            "fourth",
-            CODE,
-            json!({"triggers": [{"protocol": "udp", "port": 1}]}),
-        )
+        .patch("/api/v1/functions/first", &wrong)
         .await
         .problem(422, "invalid_field");
+    assert_eq!(get(port, "/").await, Ok("first /".to_owned()));
+    drop(listener);
+    client
+        .post("/api/v1/functions", &second(json!([tcp(port_of_ours)])))
+        .await
+        .expect(201);
+
+    for reserved in [80, 1023] {
+        let wrong = json!({"triggers": [tcp(reserved)]});
+        let refused = client.patch("/api/v1/functions/first", &wrong).await;
+        let problem = refused.problem(422, "invalid_field");
+        assert!(
+            problem["detail"]
+                .as_str()
+                .expect("text")
+                .contains("HEARTH_TRIGGER_PORTS"),
+            "{problem}"
+        );
+    }
+    // TCP and UDP have ports of their own.
+    let udp = json!({"triggers": [{"protocol": "udp", "port": port}]});
+    client
+        .patch("/api/v1/functions/second", &udp)
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
-async fn ports_follow_the_active_version_and_go_with_the_function() {
-    let Some((_namespace, server)) = world().await else {
-        return;
-    };
+async fn versions_have_their_ports_and_roll_back_with_them() {
+    let server = Server::start();
     let client = server.client();
-    deploy(&client, "f", &[9000]).await;
+    let (one, two) = (free(), free());
     let path = "/api/v1/functions/f";
-    let changed = client
-        .patch(path, &json!({"triggers": tcp(&[9000, 9001])}))
+    client
+        .deploy("f", HTTP, json!({"public": true, "triggers": [tcp(one)]}))
         .await;
-    assert_eq!(changed.expect(200).json()["active_version"], 2);
-    assert_eq!(
-        (by(9000).as_deref(), by(9001).as_deref()),
-        (Some("f"), Some("f"))
-    );
     client
-        .patch(path, &json!({"triggers": tcp(&[9001])}))
+        .patch(path, &json!({"triggers": [tcp(two)]}))
         .await
         .expect(200);
-    assert_eq!((by(9000), by(9001).as_deref()), (None, Some("f")));
-    // Back to the first version, and to its ports.
-    let activate = |version: u32| format!("{path}/versions/{version}/activate");
-    client.post(&activate(1), &json!({})).await.expect(200);
-    assert_eq!((by(9000).as_deref(), by(9001)), (Some("f"), None));
-    // What it no longer has, another may have; then the way back is closed.
-    deploy(&client, "g", &[9001]).await;
+    assert_eq!(get(two, "/").await, Ok("f /".to_owned()));
+    eventually("the former port is closed", LIMIT, || async {
+        is_closed(one).then_some(())
+    })
+    .await;
+    client
+        .post(&format!("{path}/versions/1/activate"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(get(one, "/").await, Ok("f /".to_owned()));
+    // What another one has taken meanwhile cannot be gone back to.
+    client
+        .deploy("g", HTTP, json!({"public": true, "triggers": [tcp(two)]}))
+        .await;
     let refused = client
-        .post(&activate(2), &json!({}))
-        .await
-        .problem(409, "port_taken");
-    assert_eq!(refused["by"], "the function \"g\"");
-    assert_eq!(
-        (by(9000).as_deref(), by(9001).as_deref()),
-        (Some("f"), Some("g"))
-    );
+        .post(&format!("{path}/versions/2/activate"), &json!({}))
+        .await;
+    refused.problem(422, "invalid_field");
+    assert_eq!(get(one, "/").await, Ok("f /".to_owned()));
     client.delete("/api/v1/functions/g").await.expect(204);
-    assert_eq!(by(9001), None);
-    client.post(&activate(2), &json!({})).await.expect(200);
-    assert_eq!(by(9001).as_deref(), Some("f"));
+    eventually("a deleted function's port is closed", LIMIT, || async {
+        is_closed(two).then_some(())
+    })
+    .await;
     client
-        .patch(path, &json!({"triggers": []}))
+        .post(&format!("{path}/versions/2/activate"), &json!({}))
         .await
         .expect(200);
-    assert_eq!((by(9000), by(9001)), (None, None));
+    assert_eq!(get(two, "/").await, Ok("f /".to_owned()));
 }
 
 #[tokio::test]
-async fn ports_are_there_again_after_a_restart() {
-    let Some((_namespace, server)) = world().await else {
-        return;
-    };
-    deploy(&server.client(), "f", &[9000]).await;
-    let server = server.restart();
-    assert_eq!(by(9000).as_deref(), Some("f"));
-    drop(server);
-    eventually("nobody steers any more", PATIENCE, || async {
-        by(9000).is_none().then_some(())
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn no_request_is_lost_while_ports_and_versions_change() {
-    let Some((_namespace, server)) = world().await else {
-        return;
-    };
+async fn ports_outlive_the_server() {
+    let mut server = Server::start();
     let client = server.client();
-    deploy(&client, "f", &[9000]).await;
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = stop.clone();
-    // In this thread's namespace, as every thread that it starts.
-    let asking = std::thread::spawn(move || {
-        let mut answered = 0;
-        while !stopped.load(Ordering::Relaxed) {
-            assert_eq!(by(9000).as_deref(), Some("f"));
-            answered += 1;
-        }
-        answered
-    });
-    for port in 9001..9011 {
-        let triggers = json!({"triggers": tcp(&[9000, port])});
-        client
-            .patch("/api/v1/functions/f", &triggers)
-            .await
-            .expect(200);
-        assert_eq!(by(port).as_deref(), Some("f"));
-    }
-    stop.store(true, Ordering::Relaxed);
-    let answered = asking.join().expect("every request was answered");
-    assert!(answered >= 10, "{answered} answers beside 10 changes");
-}
-
-/// A client's namespace beside the server's, with a pair of interfaces between.
-fn wire(host: &Namespace) -> Namespace {
-    let client = Namespace::make("client").expect("a namespace");
-    let made = || -> io::Result<()> {
-        let name = client.name();
-        host.ip(&format!("link add h0 type veth peer name c0 netns {name}"))?;
-        for (namespace, interface, address) in [
-            (host, "h0", "192.0.2.2/24"),
-            (&client, "c0", "192.0.2.1/24"),
-        ] {
-            namespace.ip(&format!("addr add {address} dev {interface}"))?;
-            namespace.ip(&format!("link set {interface} up"))?;
-        }
-        Ok(())
-    };
-    made().expect("a pair of interfaces");
+    let (stays, lost) = (free(), free());
     client
+        .deploy(
+            "f",
+            HTTP,
+            json!({"public": true, "triggers": [tcp(stays), tcp(lost)]}),
+        )
+        .await;
+    server.kill_9();
+    assert!(is_closed(stays), "nothing listens without the server");
+    let thief = TcpListener::bind(("127.0.0.1", lost)).expect("a free port");
+    let server = server.restart();
+    assert_eq!(get(stays, "/").await, Ok("f /".to_owned()));
+    drop(thief);
+    eventually("the other port is open again", LIMIT, || async {
+        get_or_refused(lost).await
+    })
+    .await;
+    drop(server);
 }
 
-/// What `ip` tells of the programs at an interface.
-fn attached(namespace: &Namespace) -> String {
-    let link = namespace.look("ip", &["-details", "link", "show", "h0"]);
-    let link = link.expect("ip runs");
-    let programs = link.lines().filter(|line| line.contains("prog/xdp"));
-    programs.collect()
+async fn get_or_refused(port: u16) -> Option<()> {
+    if is_closed(port) {
+        return None;
+    }
+    get(port, "/").await.ok().map(drop)
 }
 
 #[tokio::test]
-async fn the_ingress_counts_at_an_interface_and_is_gone_with_the_server() {
-    let host = Namespace::make("host").expect("a namespace");
-    let outside = wire(&host);
-    host.enter().expect("entered");
-    let server = Server::start_with(&[("HEARTH_XDP_INTERFACE", "h0")]);
+async fn a_byte_stream_is_events_in_order() {
+    let server = Server::start();
     let client = server.client();
-    let node = client.get("/api/v1/node").await.expect(200).json();
-    assert_eq!(node["capabilities"]["xdp"]["available"], true);
-    let interfaces = &node["ingress"]["interfaces"];
-    assert_eq!(interfaces[0]["name"], "h0");
-    assert_eq!(interfaces[0]["mode"], "native", "{interfaces}");
-    assert_ne!(attached(&host), "");
-    deploy(&client, "f", &[9000]).await;
-    for _ in 0..3 {
-        let answer = outside.within(|| fetch("192.0.2.2:9000", "GET / HTTP/1.1"));
-        let (head, _) = answer.expect("an answer");
-        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let port = free();
+    let raw = json!({"triggers": [{"protocol": "tcp", "port": port, "mode": "raw"}]});
+    client.deploy("raw", STREAM, raw).await;
+    let mut one = stream(port);
+    expect(&mut one, "hello\n");
+    let mut two = stream(port);
+    expect(&mut two, "hello\n");
+    for word in ["one\n", "two\n"] {
+        one.write_all(word.as_bytes()).expect("sent");
+        expect(&mut one, &word.to_uppercase());
     }
-    let view = client
-        .get("/api/v1/functions/f/ingress")
-        .await
-        .expect(200)
-        .json();
-    let received = &view["received"];
-    assert_eq!(received["starts"], 3, "{view}");
-    assert!(received["packets"].as_u64() > Some(9), "{view}");
-    assert!(received["bytes"].as_u64() > Some(500), "{view}");
-    if interfaces[0]["not_counting_sent"].is_null() {
-        assert!(view["sent"]["packets"].as_u64() > Some(6), "{view}");
-    } else {
-        skip("what functions send is not counted before Linux 6.6");
-    }
-    // Another server finds the place taken, and says by whom.
-    let second = tempfile::tempdir().expect("a directory");
-    let output = crate::support::command(&second.path().join("data"))
-        .env("HEARTH_XDP_INTERFACE", "h0")
-        .output()
-        .expect("started");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !output.status.success() && said.contains("already has the XDP program ingress"),
-        "{said}"
-    );
-    // SIGKILL.
-    drop(server);
-    eventually("the program is gone", PATIENCE, || async {
-        attached(&host).is_empty().then_some(())
+    two.write_all(b"quit\n").expect("sent");
+    expect(&mut two, "bye\n");
+    assert_eq!(two.read(&mut [0; 1]).expect("an end"), 0);
+    let big = "x".repeat(200_000);
+    one.write_all(big.as_bytes()).expect("sent");
+    expect(&mut one, &big.to_uppercase());
+    drop(one);
+    // A close is an event, too, and all of them are in the history.
+    eventually("the close is in the history", LIMIT, || async {
+        let history = client.get("/api/v1/functions/raw/invocations").await.json();
+        let items = history["items"].as_array()?.clone();
+        (items.len() >= 9 && items.iter().all(|item| item["trigger"] == "tcp")).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_datagram_is_answered_by_the_port_it_came_to() {
+    let server = Server::start();
+    let client = server.client();
+    let port = free();
+    client
+        .deploy(
+            "udp",
+            DATAGRAM,
+            json!({"triggers": [{"protocol": "udp", "port": port}]}),
+        )
+        .await;
+    let socket = datagrams();
+    let own = socket.local_addr().expect("an address").port();
+    socket.connect(("127.0.0.1", port)).expect("a peer");
+    for word in ["silence", "nonsense", "hi", "again"] {
+        socket.send(word.as_bytes()).expect("sent");
+    }
+    let mut answers = [reply(&socket), reply(&socket)];
+    answers.sort();
+    assert_eq!(
+        answers,
+        [
+            format!("127.0.0.1 {own} {port} again"),
+            format!("127.0.0.1 {own} {port} hi")
+        ]
+    );
+    // A client that is gone when the answer comes harms nobody.
+    for _ in 0..5 {
+        let gone = datagrams();
+        gone.send_to(b"gone", ("127.0.0.1", port)).expect("sent");
+    }
+    socket.send(b"still there").expect("sent");
+    assert!(reply(&socket).ends_with("still there"));
+    let history = client.get("/api/v1/functions/udp/invocations").await.json();
+    assert_eq!(history["items"][0]["trigger"], "udp");
+}
+
+#[tokio::test]
+async fn datagrams_that_come_together_are_one_invocation() {
+    let server = Server::start();
+    let client = server.client();
+    let port = free();
+    let batch = json!({"triggers": [{"protocol": "udp", "port": port, "batch": {"max": 3, "wait_ms": 1000}}]});
+    client.deploy("batch", BATCH, batch).await;
+    let socket = datagrams();
+    for word in ["a", "silence", "b"] {
+        socket
+            .send_to(word.as_bytes(), ("127.0.0.1", port))
+            .expect("sent");
+    }
+    // All three: none but the third could have ended the wait so early, and it is the batch's last.
+    let mut answers = [reply(&socket), reply(&socket)];
+    answers.sort();
+    assert_eq!(answers, ["3 a", "3 b"]);
+    socket.send_to(b"alone", ("127.0.0.1", port)).expect("sent");
+    assert_eq!(reply(&socket), "1 alone");
+}
+
+#[tokio::test]
+async fn the_form_of_the_settings_has_ports() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("f", HTTP, json!({})).await;
+    let browser = Browser::logged_in(&server, TOKEN).await;
+    let (one, two) = (free(), free());
+    let submit = async |text: &str| {
+        let fields = settings_form(&[("csrf", browser.csrf()), ("triggers", text)]);
+        let post = browser.post("/functions/f/settings");
+        browser.send(encoded(post, &fields)).await
+    };
+    let said = submit("tcp 9000 fast").await.expect(422).text();
+    assert!(said.contains("a port in each line"), "{said}");
+    let text = format!("tcp {one}\r\n\r\nudp {two} batch 64 wait 2");
+    submit(&text).await.expect(303);
+    let now = client.get("/api/v1/functions/f").await.json();
+    assert_eq!(
+        now["triggers"],
+        json!([
+            {"protocol": "tcp", "port": one, "mode": "http"},
+            {"protocol": "udp", "port": two, "batch": {"max": 64, "wait_ms": 2}},
+        ])
+    );
 }

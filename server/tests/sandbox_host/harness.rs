@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hearth::sandbox::{Host, Sandbox, SandboxSpec, find_init};
-use hearth_host::{CriuChoice, NetworkSettings, Settings};
+use hearth_host::{CriuChoice, NetworkSettings, PortSettings, Settings};
 use hearth_testkit::{cgroups, processes, wait};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
@@ -103,6 +103,7 @@ impl Harness {
             memory_bytes: MEMORY,
             max_instances: 2,
             network: None,
+            trust: None,
             dumpable: false,
             restore: None,
         }
@@ -201,6 +202,7 @@ pub fn settings(dir: &Path) -> Settings {
         runtimes: dir.join("runtimes"),
         criu: CriuChoice::Never("not used".into()),
         network: NetworkSettings::default(),
+        ports: PortSettings::default(),
         server: None,
     }
 }

@@ -65,6 +65,7 @@ impl SettingRow {
             ("start", _) => "Start",
             ("network", _) => "Network",
             ("public", _) => "Public",
+            ("secrets", _) => "Secrets",
             ("env", _) => "Environment",
             (name, _) => name,
         }

@@ -19,6 +19,7 @@ mod network;
 mod new;
 mod overview;
 mod retention;
+mod secrets;
 mod settings;
 mod setup;
 mod shared;
@@ -60,6 +61,7 @@ pub use retention::{
     AmountView, PassView, RetentionForm, RetentionPage, RetentionPreview, RetentionPreviewPartial,
     RetentionState, RetentionStatePartial,
 };
+pub use secrets::{SecretRow, SecretsPage};
 pub use settings::{CorsForm, DeleteState, NetworkForm, SettingsForm, SettingsPage};
 pub use setup::SetupPage;
 pub use shared::{

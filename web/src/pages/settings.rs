@@ -33,6 +33,8 @@ pub struct SettingsForm {
     pub network: NetworkForm,
     /// Whether the URL answers without a token.
     pub public: bool,
+    /// Ports of its own, one in each line.
+    pub triggers: String,
     /// Which pages of other origins may call it.
     pub cors: CorsForm,
     /// Variables to set or replace.
@@ -86,6 +88,7 @@ impl SettingsForm {
         "body",
         "network",
         "public",
+        "triggers",
         "cors",
         "env",
     ];

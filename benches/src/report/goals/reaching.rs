@@ -4,7 +4,7 @@ use super::Goal;
 use crate::report::Documents;
 use crate::report::format::number;
 use crate::suites::network::{
-    CONNECTION, FIRST, NONE, POLICY, RESTORED, TWO_PLAIN, WARM, WITH, throughput,
+    CONNECTION, FIRST, KEPT, MORE, NEW, NONE, POLICY, RESTORED, TWO_PLAIN, WARM, WITH, throughput,
 };
 use crate::suites::pair::ratio_name;
 
@@ -39,5 +39,14 @@ pub(super) fn reaching(documents: &Documents, goals: &mut Vec<Goal>) {
         add(what, "≤ 1.03 × without a network", found, |found| {
             found <= 1.03
         });
+    }
+    for (what, category) in [
+        ("brokered HTTPS request, open connection", KEPT),
+        ("brokered HTTPS request, new connection", NEW),
+    ] {
+        let mut goal = Goal::new(what, "≤ 1 ms more than direct");
+        let found = documents.value("network", category, MORE);
+        goal.measured = found.map(|found| (format!("{} ms", number(found)), found <= 1.0));
+        goals.push(goal);
     }
 }

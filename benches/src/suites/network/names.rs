@@ -16,7 +16,7 @@ const CATEGORY: &str = "a name resolved";
 const UNKNOWN: usize = 90;
 const KNOWN: usize = 250;
 /// Longer than the resolver takes for any answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Measures names that nobody has asked for before, and one that was.
 pub(super) fn run(
@@ -53,7 +53,7 @@ pub(super) fn run(
 
 fn ask(server: SocketAddr, names: &[String]) -> io::Result<Samples> {
     let socket = UdpSocket::bind(("0.0.0.0", 0))?;
-    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_read_timeout(Some(TIMEOUT))?;
     socket.connect(server)?;
     let mut samples = Samples::default();
     let mut answer = [0; 1500];

@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 
 use hearth_testkit::namespaces::Namespace;
 
+use super::https;
+
 /// Where they are on the internet, and for the plain namespace.
 pub const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 pub const NEAR: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -32,6 +34,8 @@ pub struct World {
     pub host: Namespace,
     /// The one that is joined to the outside by one pair of interfaces alone.
     pub plain: Namespace,
+    /// By whose certificate the hosts by HTTPS are known, PEM.
+    pub authority: String,
 }
 
 impl World {
@@ -58,14 +62,19 @@ impl World {
             outside.ip(&format!("addr add {own} dev {block}"))?;
             outside.ip(&format!("link set {block} up"))?;
         }
-        outside.within(|| {
+        let authority = outside.within(|| {
             serve(ECHO, echo)?;
             serve(SINK, sink)?;
             serve(SOURCE, source)?;
-            serve_names()
+            serve_names()?;
+            https::serve()
         })?;
         // The servers hold the namespace, which needs no name any more.
-        Ok(Self { host, plain })
+        Ok(Self {
+            host,
+            plain,
+            authority,
+        })
     }
 }
 

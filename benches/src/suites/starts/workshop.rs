@@ -12,7 +12,7 @@ use hearth::instance::{FunctionKey, Logs, Template, TemplateConfig};
 use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
-use hearth_host::{CriuChoice, NetworkSettings, Settings};
+use hearth_host::{CriuChoice, NetworkSettings, PortSettings, Settings};
 use tempfile::TempDir;
 
 use crate::server::{Runtime, executable};
@@ -50,6 +50,7 @@ impl Workshop {
                 runtimes: runtimes.clone(),
                 criu,
                 network: NetworkSettings::default(),
+                ports: PortSettings::default(),
                 server: None,
             })?,
             logs: engine::log_sink(&History::start(store)),
@@ -91,6 +92,7 @@ impl Workshop {
             memory_bytes: u64::from(MEMORY_MB) << 20,
             max_instances: 8,
             network: None,
+            trust: None,
             dumpable: false,
             restore: None,
         }

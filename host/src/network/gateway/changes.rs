@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,8 @@ use super::Gateway;
 use crate::SandboxError;
 use crate::network::connections::Connection;
 use crate::network::rules::{self, Entry, entries};
-use crate::protocol::{Counters, KernelPolicy, Key, Prefix, Resolved};
+use crate::network::sandbox::{tcp_socket, within};
+use crate::protocol::{Counters, KernelPolicy, Key, Prefix, Purpose, Resolved};
 
 /// For how long after a change of rules the old ones may still apply to packets.
 const IN_FLIGHT: Duration = Duration::from_millis(2);
@@ -81,6 +83,13 @@ impl Gateway {
             .map_err(|error| SandboxError::step("network", error))?;
         sandbox.resolved.extend(entries);
         Ok(())
+    }
+
+    /// Creates a TCP socket in a sandbox's network namespace: that sandbox's rules, limits and counters apply to it.
+    pub(crate) fn socket(&self, key: Key, purpose: Purpose) -> Result<OwnedFd, SandboxError> {
+        let sandbox = self.sandboxes.get(&key).ok_or(SandboxError::Gone)?;
+        within(&sandbox.namespace, || tcp_socket(purpose))
+            .map_err(|error| SandboxError::step("socket", error))
     }
 
     /// Reads the kernel's counters.

@@ -13,7 +13,7 @@ use hearth::config::{Config, InvalidSetting};
 use hearth::limits::Limits;
 use hearth::sandbox::{self, Prefix};
 use hearth_host::process::{self, DataDir, HandoverError, Orders, ServerStart, ServerUser};
-use hearth_host::{Host, NetworkSettings, Probed};
+use hearth_host::{Host, NetworkSettings, PortSettings, Probed};
 
 use crate::start_logging;
 
@@ -45,7 +45,7 @@ pub(crate) fn prepare(
         .functions_listen()?
         .map(|address| listen("HEARTH_FUNCTIONS_LISTEN", address))
         .transpose()?;
-    let ingress = crate::ingress::prepare(config.xdp_interfaces())?;
+    let ingress = crate::ingress::prepare(config.xdp_interfaces(), config.trigger_address()?)?;
     let runtimes = config
         .runtimes
         .clone()
@@ -64,6 +64,10 @@ pub(crate) fn prepare(
         network: NetworkSettings {
             permitted,
             ..Default::default()
+        },
+        ports: PortSettings {
+            address: config.trigger_address()?,
+            ports: config.trigger_ports()?,
         },
         server: Some(user),
     };

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 
 use anyhow::Context;
@@ -18,9 +18,9 @@ pub(crate) struct Prepared {
     pub(crate) attached: OwnedFd,
 }
 
-/// Loads what is needed, and attaches to these interfaces. Without any, only connections to functions' ports are steered, and
-/// a host that cannot do that is none the worse.
-pub(crate) fn prepare(interfaces: &[String]) -> anyhow::Result<Prepared> {
+/// Loads what is needed, and attaches to these interfaces. Connections to functions' ports are steered on this address. Without
+/// interfaces that is all, and on a host that cannot do it each port gets a socket of its own.
+pub(crate) fn prepare(interfaces: &[String], address: IpAddr) -> anyhow::Result<Prepared> {
     let loaded = match interfaces {
         [] => Ingress::load_to_steer(Capacity {
             // No packet is counted by its source.
@@ -40,7 +40,7 @@ pub(crate) fn prepare(interfaces: &[String]) -> anyhow::Result<Prepared> {
         attached.with_context(|| setting(interfaces))?;
     }
     let listeners = listen().context("a listener for functions' ports")?;
-    let steered = steer(&mut ingress, &listeners);
+    let steered = steer(&mut ingress, &listeners, address);
     let report = IngressReport {
         interfaces: ingress.attachments().map(Into::into).collect(),
         programs: ingress.programs().iter().map(Into::into).collect(),
@@ -78,7 +78,7 @@ fn setting(interfaces: &[String]) -> String {
     format!("HEARTH_XDP_INTERFACE={}", interfaces.join(","))
 }
 
-/// The sockets that receive the connections to all ports of functions, on any address of the host. Their own ports, which the
+/// The sockets that receive the connections to all ports of functions. Their own ports, which the
 /// kernel chooses, are on the loopback and are no function's.
 fn listen() -> io::Result<Vec<TcpListener>> {
     let ipv4 = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -92,7 +92,7 @@ fn listen() -> io::Result<Vec<TcpListener>> {
 }
 
 /// Or why connections cannot be steered.
-fn steer(ingress: &mut Ingress, listeners: &[TcpListener]) -> Result<(), String> {
+fn steer(ingress: &mut Ingress, listeners: &[TcpListener], address: IpAddr) -> Result<(), String> {
     let (Some(ipv4), Some(ipv6)) = (listeners.first(), listeners.last()) else {
         return Err("nothing listens".to_owned());
     };
@@ -102,6 +102,7 @@ fn steer(ingress: &mut Ingress, listeners: &[TcpListener]) -> Result<(), String>
         .and_then(|maps| Maps::new(maps).map_err(|error| error.to_string()))?;
     maps.listeners
         .set(ipv4, ipv6)
+        .and_then(|()| maps.steer_to(address))
         .map_err(|error| error.to_string())?;
     let own = File::open("/proc/self/ns/net").map_err(|error| error.to_string())?;
     ingress

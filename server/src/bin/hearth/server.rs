@@ -22,18 +22,22 @@ use hearth::http::{App, Front, Parts};
 use hearth::ingress::Ingress;
 use hearth::limits::{CUT_OFF, Limits};
 use hearth::live::Sampler;
+use hearth::ports::PortTable;
 use hearth::retention::Retainer;
 use hearth::runtimes::{Runtimes, UidRange};
 use hearth::sandbox::Host;
 use hearth::scheduler::policy::controllers::Controllers;
 use hearth::scheduler::{self, Resources, StartGate};
+use hearth::secrets::Secrets;
 use hearth::serve::Connections;
 use hearth::store::Store;
+use hearth::triggers::Triggers;
 use hearth::uploads::Uploads;
 use hearth::{admin, network, serve, system};
 use hearth_abi::time_slice::take_short_time_slices_alone;
 use hearth_host::process::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::{fail, start_logging};
 
@@ -59,6 +63,8 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Err(error) => return fail(&format!("HEARTH_TEST_LIMITS: {error}")),
     };
     Limits::set(limits);
+    // They may be where it cannot look later.
+    let trust = network::Trust::of_machine();
     let ports: Vec<u16> = resolvers.iter().map(SocketAddr::port).collect();
     if let Err(error) = server.lock_down(&ports) {
         return fail(&error.to_string());
@@ -76,7 +82,7 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("cannot start the runtime: {error}")),
     };
-    match runtime.block_on(run(config, server, runtimes, resolvers)) {
+    match runtime.block_on(run(config, server, runtimes, resolvers, trust)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&known_as.with_known_names(&format!("{error:#}"))),
     }
@@ -92,6 +98,7 @@ async fn run(
     server: Server,
     runtimes: Runtimes,
     resolvers: Vec<SocketAddr>,
+    trust: network::Trust,
 ) -> anyhow::Result<()> {
     let Server {
         socket,
@@ -121,18 +128,22 @@ async fn run(
         &[&runtimes_dir, &config.python],
     )?;
 
-    let (ingress, at_ports) = match ingress {
-        Some(socket) => Ingress::take_over(&socket)?,
-        None => (Ingress::without("it was not prepared"), Vec::new()),
-    };
     let store = Store::open(&data_dir.join("hearth.db"))
         .await
         .context("the database")?;
+    let secrets = Secrets::open(&data_dir, store.clone()).await?;
     let token = admin::ensure_token(&data_dir, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
     let open = config.network_allow_private()?;
+    let (ingress, steered) = match ingress {
+        Some(socket) => Ingress::take_over(&socket)?,
+        None => (Ingress::without("it was not prepared"), Vec::new()),
+    };
+    let (ports, opened) = PortTable::start(host.clone(), ingress, config.trigger_ports()?);
     let resources = Resources {
-        network: network::Node::start(resolvers, open, host.take_reports()),
+        ports,
+        network: network::Node::start(resolvers, open, host.take_reports(), trust),
+        secrets: secrets.clone(),
         host_errors: hearth::host_error::HostErrors::default(),
         host,
         logs: engine::log_sink(&history),
@@ -151,7 +162,6 @@ async fn run(
         prewarm: config.prewarm == Switch::On,
         cores: system::cores(),
         traffic: scheduler::Traffic::default(),
-        ingress,
     };
     let engine = Engine::start(&data_dir, store.clone(), history.clone(), resources).await?;
     let accounts = Arc::new(Accounts::default());
@@ -197,18 +207,27 @@ async fn run(
     out.flush()?;
     drop(out);
     let mut listeners = vec![(listener, Front::new(app.clone()))];
-    listeners.extend(for_functions.map(|one| (one, Front::for_functions(app.clone()))));
-    for listener in at_ports {
-        listeners.push((adopt(listener)?, Front::for_ports(app.clone())));
-    }
+    listeners.extend(for_functions.map(|listener| (listener, Front::for_functions(app.clone()))));
     let connections = Connections::new(Limits::get());
+    let stopping = CancellationToken::new();
+    let triggers = Triggers {
+        engine: engine.clone(),
+        app,
+        connections: connections.clone(),
+        stopping: stopping.clone(),
+    };
+    tokio::spawn(triggers.run(opened, steered));
     serve::serve(listeners, connections.clone(), stop_signal()?).await;
+    stopping.cancel();
     drain(
         &engine,
         &connections,
         Duration::from_secs(config.drain_s.into()),
     )
     .await;
+    if let Err(error) = secrets.write_uses().await {
+        tracing::warn!(%error, "cannot write the last use of some secrets");
+    }
     store.close().await;
     tracing::info!("stopped");
     Ok(())

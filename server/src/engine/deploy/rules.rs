@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::engine::registry::Function;
 use crate::engine::{Engine, EngineError};
-use crate::ingress::{PortClaim, PortRefused};
 use crate::model::{Code, FunctionPatch, FunctionSpec, InvalidField};
+use crate::ports;
 
 impl Engine {
     /// Rules that need more than one field, or this node's capabilities.
@@ -38,36 +38,25 @@ impl Engine {
                 rule: invalid.error.to_string(),
             })?;
         }
-        Ok(())
+        self.check_secrets(spec)
     }
 
-    /// Holds the ports of a version that is to become active.
-    pub(super) fn claim_ports(&self, spec: &FunctionSpec) -> Result<PortClaim, EngineError> {
-        let ingress = &self.inner.resources.ingress;
-        ingress
-            .claim(&spec.name, &spec.triggers)
-            .map_err(|refused| match refused {
-                PortRefused::Taken { port, by } => EngineError::PortTaken { port, by },
-                PortRefused::Full(_) | PortRefused::NotHere(_) => InvalidField {
-                    field: "triggers".into(),
-                    value: spec.triggers.len().to_string(),
-                    rule: format!("must be empty: {refused}"),
-                }
-                .into(),
-            })
-    }
-
-    /// Gives a version that has become active its ports, and takes back those of the former.
-    pub(in crate::engine) fn settle_ports(&self, claim: PortClaim, spec: &FunctionSpec) {
-        let ingress = &self.inner.resources.ingress;
-        if let Err(error) = ingress.settle(claim, &spec.triggers) {
-            // The maps are of fixed size and this server's own: there is nothing that could be done better next time.
-            tracing::error!(function = spec.name, %error, "cannot change the function's ports");
-        }
+    /// Claims the ports of a version that is about to serve.
+    pub(super) async fn claim_ports(
+        &self,
+        spec: &FunctionSpec,
+    ) -> Result<ports::Claim, InvalidField> {
+        let table = &self.inner.resources.ports;
+        let claimed = table.claim(&spec.name, &spec.triggers).await;
+        claimed.map_err(|(index, error)| InvalidField {
+            field: format!("triggers[{index}].port"),
+            value: spec.triggers[index].port().number.to_string(),
+            rule: error.to_string(),
+        })
     }
 
     /// A change that waited may find that the one before it deleted the function.
-    pub(super) fn still_there(
+    pub(in crate::engine) fn still_there(
         &self,
         name: &str,
         function: &Arc<Function>,
@@ -83,14 +72,17 @@ impl Engine {
     }
 }
 
-/// Whether two versions differ at most in their network policies, and both have a network: then they can share
-/// sandboxes.
-pub(super) fn differ_in_network(one: &FunctionSpec, other: &FunctionSpec) -> bool {
+/// Whether two versions can share sandboxes: they differ at most in their ports and, if both have a network, in its
+/// policy.
+pub(super) fn share_sandboxes(one: &FunctionSpec, other: &FunctionSpec) -> bool {
     let with = FunctionSpec {
         network: other.network.clone(),
+        triggers: other.triggers.clone(),
         ..one.clone()
     };
-    one.network.is_open() && other.network.is_open() && with == *other
+    let same_network =
+        one.network == other.network || one.network.is_open() && other.network.is_open();
+    same_network && with == *other
 }
 
 /// Reserves a name while a function is being created.
@@ -156,11 +148,12 @@ pub(super) fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec 
         network: patch.network.unwrap_or_else(|| spec.network.clone()),
         body: patch.body.unwrap_or(spec.body),
         public: patch.public.unwrap_or(spec.public),
+        triggers: patch.triggers.unwrap_or_else(|| spec.triggers.clone()),
         cors: match patch.cors {
             Some(cors) => cors.map(Arc::new),
             None => spec.cors.clone(),
         },
-        triggers: patch.triggers.unwrap_or_else(|| spec.triggers.clone()),
+        secrets: patch.secrets.unwrap_or_else(|| spec.secrets.clone()),
         env,
     }
 }

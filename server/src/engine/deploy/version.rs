@@ -87,7 +87,7 @@ impl Engine {
         tracing::info!(
             function = stored.active.spec.name,
             version,
-            "changed its network"
+            "changed its network or ports"
         );
     }
 

@@ -227,6 +227,7 @@ fn trigger_code(trigger: Trigger) -> hearth_abi::Trigger {
         Trigger::Async => hearth_abi::Trigger::Async,
         Trigger::Schedule => hearth_abi::Trigger::Schedule,
         Trigger::Udp => hearth_abi::Trigger::Udp,
+        Trigger::Tcp => hearth_abi::Trigger::Tcp,
         Trigger::Chain => hearth_abi::Trigger::Chain,
     }
 }

@@ -47,8 +47,9 @@ impl Fixture {
             network: Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
-            cors: None,
             triggers: Vec::new(),
+            cors: None,
+            secrets: Vec::new(),
             env: BTreeMap::new(),
         };
         let function = store.create_function(&spec, "aa", 1).await.unwrap().id;

@@ -24,6 +24,9 @@ pub const ALL: &[&str] = &[
     "function.delete",
     "event.save",
     "event.delete",
+    "secret.create",
+    "secret.replace",
+    "secret.delete",
     "token.create",
     "token.revoke",
     "user.create",
@@ -75,6 +78,16 @@ const ROUTES: &[(Method, &str, Known)] = &[
         Method::POST,
         "/api/v1/functions/{name}/invoke",
         Known::NoChange,
+    ),
+    (
+        Method::PUT,
+        "/api/v1/secrets/{name}",
+        Known::Change("secret.replace"),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/secrets/{name}",
+        Known::Change("secret.delete"),
     ),
     (
         Method::POST,
@@ -215,6 +228,17 @@ const ROUTES: &[(Method, &str, Known)] = &[
         Method::POST,
         "/users/{name}/sessions/end",
         Known::Change("session.end_others"),
+    ),
+    (Method::POST, "/secrets", Known::Change("secret.create")),
+    (
+        Method::POST,
+        "/secrets/{name}/replace",
+        Known::Change("secret.replace"),
+    ),
+    (
+        Method::POST,
+        "/secrets/{name}/delete",
+        Known::Change("secret.delete"),
     ),
     (Method::POST, "/tokens", Known::Change("token.create")),
     (

@@ -40,7 +40,9 @@ mod packed;
 mod palette;
 mod person;
 mod place;
+mod ports_form;
 mod retention;
+mod secrets;
 mod session;
 mod settings;
 mod settings_form;
@@ -120,6 +122,9 @@ pub fn router(app: App) -> Router<App> {
         .route("/functions/{name}/delete", post(settings::delete))
         .route("/retention", get(retention::page).post(retention::submit))
         .route("/retention/preview", post(retention::preview))
+        .route("/secrets", get(secrets::page).post(secrets::create))
+        .route("/secrets/{name}/replace", post(secrets::replace))
+        .route("/secrets/{name}/delete", post(secrets::delete))
         .route("/logout", post(session::logout))
         .route("/account", get(account::page))
         .route("/account/password", post(account::password))

@@ -131,8 +131,9 @@ fn as_of(function: FunctionView, version: VersionView) -> FunctionView {
         body: version.body,
         network: version.network,
         public: version.public,
-        cors: version.cors,
         triggers: version.triggers,
+        cors: version.cors,
+        secrets: version.secrets,
         env: version.env,
         ..function
     }

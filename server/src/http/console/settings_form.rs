@@ -8,7 +8,7 @@ use crate::model::{Cors, FunctionPatch, FunctionView, InvalidField};
 
 use super::create::{env, env_rows};
 use super::form::Form;
-use super::network_form;
+use super::{network_form, ports_form};
 
 /// Only what differs from the present settings; `None` when nothing does.
 pub(super) fn read(
@@ -43,6 +43,11 @@ pub(super) fn read(
     if network != now.network {
         let value = network_form::value(&network, &function.network);
         fields.add("network".to_owned(), Input::Json(value))?;
+    }
+    let triggers = ports_form::typed(form);
+    if triggers != now.triggers {
+        let value = ports_form::value(&triggers)?;
+        fields.add("triggers".to_owned(), Input::Json(value))?;
     }
     let cors = typed_cors(form);
     if cors != now.cors {
@@ -84,6 +89,7 @@ pub(super) fn present(function: &FunctionView) -> SettingsForm {
         body: function.body.as_str().to_owned(),
         network: network_form::present(&function.network),
         public: function.public,
+        triggers: ports_form::present(&function.triggers),
         cors: cors_form(function.cors.as_deref()),
         env: Vec::new(),
         env_names: function.env.keys().cloned().collect(),
@@ -159,6 +165,7 @@ pub(super) fn typed(form: &Form, function: &FunctionView) -> SettingsForm {
         body: form.trimmed("body"),
         network: network_form::typed(form),
         public: !form.text("public").is_empty(),
+        triggers: ports_form::typed(form),
         cors: typed_cors(form),
         env: env_rows(form),
         env_names: function.env.keys().cloned().collect(),
@@ -202,8 +209,9 @@ mod tests {
             network: crate::model::Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
-            cors: None,
             triggers: Vec::new(),
+            cors: None,
+            secrets: Vec::new(),
             env: BTreeMap::from([("KEEP".to_owned(), None), ("DROP".to_owned(), None)]),
             created_at: Timestamp::UNIX_EPOCH,
             updated_at: Timestamp::UNIX_EPOCH,

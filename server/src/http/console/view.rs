@@ -61,6 +61,7 @@ fn trigger(trigger: Trigger) -> &'static str {
         Trigger::Async => "async",
         Trigger::Schedule => "schedule",
         Trigger::Udp => "udp",
+        Trigger::Tcp => "tcp",
         Trigger::Chain => "chain",
     }
 }

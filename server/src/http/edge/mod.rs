@@ -12,7 +12,6 @@ use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, Uri, header, uri::PathAndQuery};
 
 pub use hosts::{Hosts, Named, own_names};
-use proxies::Source;
 pub use proxies::{Proxies, is_https};
 
 use super::problem::{Problem, ProblemCode};
@@ -49,10 +48,10 @@ impl Edge {
     /// # Errors
     /// 400 when it does not name exactly one host, 421 when it names one that is not ours.
     pub fn receive(&self, request: &mut Request, peer: SocketAddr) -> Result<For, Problem> {
-        let source = self.settle(request, peer)?;
+        let host = self.receive_any(request, peer)?;
         let mut named = self.hosts.named(the_host(request.headers())?.as_bytes());
         // A function's own host is not left by a header that its page could send.
-        if let Some(host) = source.host
+        if let Some(host) = host
             && !matches!(named, Named::Function(_))
         {
             named = self.hosts.named(host.as_bytes());
@@ -67,8 +66,16 @@ impl Edge {
         }
     }
 
-    /// Brings a request into origin form, with the address of its client.
-    fn settle(&self, request: &mut Request, peer: SocketAddr) -> Result<Source, Problem> {
+    /// The same for a request on a function's own port, which may name any one host. Returns the one that trusted proxies
+    /// name.
+    ///
+    /// # Errors
+    /// 400 when it does not name exactly one host.
+    pub fn receive_any(
+        &self,
+        request: &mut Request,
+        peer: SocketAddr,
+    ) -> Result<Option<HeaderValue>, Problem> {
         let source = self.proxies.settle(peer.ip(), request.headers_mut());
         let client = proxies::at(source.client, peer);
         request.extensions_mut().insert(ConnectInfo(client));
@@ -79,16 +86,7 @@ impl Edge {
         }
         the_host(request.headers())?;
         to_origin_form(request)?;
-        Ok(source)
-    }
-
-    /// The same at a port that is a function's: whatever name its clients know the host by.
-    ///
-    /// # Errors
-    /// 400 when it does not name exactly one host.
-    pub fn receive_at_port(&self, request: &mut Request, peer: SocketAddr) -> Result<(), Problem> {
-        self.settle(request, peer)?;
-        Ok(())
+        Ok(source.host)
     }
 
     /// The URL of a function for the sender of these headers: its own host, the functions' listener, or its path on

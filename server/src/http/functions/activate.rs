@@ -25,7 +25,7 @@ use crate::model::FunctionView;
         ("n" = u32, Path, minimum = 1, description = "Version number"),
     ),
     responses((status = 200, description = "The function with this version active", body = FunctionView)),
-    extensions(("x-tagged" = json!("change")), ("x-errors" = json!(["not_found", "import_failed", "host_exhausted", "shutting_down"]))),
+    extensions(("x-tagged" = json!("change")), ("x-errors" = json!(["not_found", "invalid_field", "import_failed", "host_exhausted", "shutting_down"]))),
 )]
 pub async fn activate(
     asked: Allowed<Write>,

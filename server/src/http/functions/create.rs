@@ -10,6 +10,7 @@ use crate::http::App;
 use crate::http::auth::{self, Scoped, Write};
 use crate::http::etag;
 use crate::http::problem::Problem;
+use crate::http::secrets;
 use crate::http::spec;
 use crate::model::FunctionView;
 
@@ -43,6 +44,7 @@ pub async fn create(
     let fields = spec::upload(request, &app.uploads).await?;
     let (settings, code) = spec::create(fields)?;
     auth::reach(&asked.caller, &settings.name)?;
+    secrets::may_bind(&asked.caller, &[], Some(&settings.secrets))?;
     let location = format!("/api/v1/functions/{}", settings.name);
     let engine = app.engine.clone();
     let view = to_the_end(async move { engine.create(settings, code).await }).await?;

@@ -11,6 +11,7 @@ use crate::http::auth::{Allowed, Write};
 use crate::http::etag;
 use crate::http::path::Path;
 use crate::http::problem::Problem;
+use crate::http::secrets;
 use crate::http::spec;
 use crate::model::FunctionView;
 
@@ -44,6 +45,7 @@ pub async fn patch(
     if let (Some(most), None) = (patch.max_concurrency, patch.min_instances) {
         spec::still_room(most, now.min_instances)?;
     }
+    secrets::may_bind(&asked.caller, &now.secrets, patch.secrets.as_deref())?;
     asked.audit.detail(patch.fields().join(", "));
     let view = {
         let (engine, meant) = (app.engine.clone(), etag::meant(&headers));

@@ -99,7 +99,7 @@ fn encode_destinations(
         ),
         (
             "hearth_network_destination_refused",
-            "Packets and names of functions that were refused and told of, by destination",
+            "Refused packets and names that were reported, by destination",
             |seen| seen.refused,
         ),
     ];

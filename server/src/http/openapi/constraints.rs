@@ -14,6 +14,8 @@ const USER_NAME: &str = "^[a-z0-9][a-z0-9._@-]{0,63}$";
 const HANDLER: &str = "^[A-Za-z0-9_-]+([./][A-Za-z0-9_-]+)*\\.[A-Za-z_$][A-Za-z0-9_$]*$";
 /// Names that start with `HEARTH_` are the platform's.
 const VARIABLE_NAME: &str = "^(?!HEARTH_)[A-Za-z_][A-Za-z0-9_]*$";
+/// See [`crate::model::is_secret_name`].
+const SECRET_NAME: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 const VARIABLE_VALUE: &str = "^[^\\u0000]*$";
 /// Something visible, and no control characters.
 const TOKEN_NAME: &str = "^(?=.*\\S)[^\\u0000-\\u001f\\u007f-\\u009f]*$";
@@ -78,9 +80,10 @@ pub(super) fn add(document: &mut Value) {
     };
     for (path, item) in paths {
         let is_audit = path == "/api/v1/audit";
-        let pattern = match path.contains("/users/") {
-            true => USER_NAME,
-            false => FUNCTION_NAME,
+        let pattern = match path.split('/').nth(3) {
+            Some("users") => USER_NAME,
+            Some("secrets") => SECRET_NAME,
+            _ => FUNCTION_NAME,
         };
         let operations = item
             .as_object_mut()

@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 33] = [
+const ROUTES: [(&str, &str); 36] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -34,6 +34,9 @@ const ROUTES: [(&str, &str); 33] = [
     ("get", "/api/v1/tokens"),
     ("post", "/api/v1/tokens"),
     ("delete", "/api/v1/tokens/{id}"),
+    ("get", "/api/v1/secrets"),
+    ("put", "/api/v1/secrets/{name}"),
+    ("delete", "/api/v1/secrets/{name}"),
     ("get", "/api/v1/retention"),
     ("patch", "/api/v1/retention"),
     ("get", "/api/v1/users"),

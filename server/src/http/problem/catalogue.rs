@@ -60,10 +60,10 @@ catalogue! {
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request took too long to arrive";
     /// The name is taken.
     AlreadyExists = "already_exists", CONFLICT, "Already exists";
-    /// A function or a process of the host has the port; `port` and `by` tell.
-    PortTaken = "port_taken", CONFLICT, "The port is taken";
     /// A token cannot delete itself.
     TokenInUse = "token_in_use", CONFLICT, "The token is in use";
+    /// The active version of a function uses it.
+    SecretInUse = "secret_in_use", CONFLICT, "The secret is in use";
     /// No admin would remain.
     LastAdmin = "last_admin", CONFLICT, "The last admin must stay";
     /// `If-Match` does not match the current state; nothing was changed.

@@ -77,12 +77,6 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::NotFound(_) => Self::new(ProblemCode::NotFound, error.to_string()),
-            EngineError::PortTaken { port, by } => {
-                let detail = format!("TCP port {port} is taken by {by}");
-                Self::new(ProblemCode::PortTaken, detail)
-                    .with("port", port)
-                    .with("by", by)
-            }
             EngineError::AlreadyExists(_) => {
                 Self::new(ProblemCode::AlreadyExists, error.to_string())
             }
@@ -93,6 +87,9 @@ impl From<EngineError> for Problem {
                 let detail = format!("{}: {}", error.error_type, error.error_message);
                 shaped(Self::new(ProblemCode::ImportFailed, detail), error)
                     .with("logs", lines(&logs))
+            }
+            EngineError::SecretInUse { .. } => {
+                Self::new(ProblemCode::SecretInUse, error.to_string())
             }
             EngineError::HostExhausted(_) => exhausted(error.to_string()),
             EngineError::ShuttingDown => Self::new(ProblemCode::ShuttingDown, error.to_string()),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use super::SecretSetting;
 use crate::model::{BodyForm, Cors, Network, PortTrigger, Runtime, Start};
 
 /// A new function. Only `name`, `runtime` and `code` are required; unknown fields are rejected.
@@ -63,12 +64,15 @@ pub struct CreateFunction {
     /// Whether `/fn/{name}` answers without a token.
     #[schema(required = false, default = false)]
     pub public: bool,
+    /// Ports of the function's own: TCP connections (HTTP, or the byte stream) and UDP datagrams invoke it.
+    #[schema(required = false, max_items = 64)]
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; without it, the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,
-    /// Ports of its own, on all addresses of the host, each answered like `/fn/{name}`. 409 if one is taken.
-    #[schema(required = false, max_items = 100)]
-    pub triggers: Vec<PortTrigger>,
+    /// Secrets that the function is given.
+    #[schema(required = false, max_items = 32)]
+    pub secrets: Vec<SecretSetting>,
     /// Environment variables, at most 4096 bytes in total. Names match `[A-Za-z_][A-Za-z0-9_]*` and do not start with
     /// `HEARTH_`. Values cannot be read back. Variables that Hearth sets (`AWS_LAMBDA_FUNCTION_NAME`, `AWS_REGION`,
     /// `LAMBDA_TASK_ROOT`, `TZ` …) are overwritten.
@@ -136,12 +140,15 @@ pub struct CreateFunctionForm {
     /// `true` or `false`.
     #[schema(required = false)]
     pub public: bool,
+    /// JSON text of a list.
+    #[schema(required = false)]
+    pub triggers: String,
     /// JSON text of an object.
     #[schema(required = false)]
     pub cors: String,
     /// JSON text of a list.
     #[schema(required = false)]
-    pub triggers: String,
+    pub secrets: String,
     /// JSON text of an object.
     #[schema(required = false)]
     pub env: String,
@@ -200,12 +207,15 @@ pub struct PatchFunction {
     /// Whether `/fn/{name}` answers without a token.
     #[schema(required = false)]
     pub public: bool,
+    /// Ports of the function's own, all of them: TCP connections (HTTP, or the byte stream) and UDP datagrams invoke it.
+    #[schema(required = false, max_items = 64)]
+    pub triggers: Vec<PortTrigger>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,
-    /// Ports of its own, on all addresses of the host, each answered like `/fn/{name}`. 409 if one is taken.
-    #[schema(required = false, max_items = 100)]
-    pub triggers: Vec<PortTrigger>,
+    /// All secrets that the function is given, in place of those it has now.
+    #[schema(required = false, max_items = 32)]
+    pub secrets: Vec<SecretSetting>,
     /// Variables to set, or to remove if null; others stay.
     #[schema(required = false)]
     pub env: BTreeMap<String, Option<String>>,

@@ -79,7 +79,7 @@ fn read(fields: &mut Fields) -> Result<Option<Variables>, InvalidField> {
     Ok(Some(variables))
 }
 
-fn check_name(name: &str) -> Result<(), InvalidField> {
+pub(super) fn check_name(name: &str) -> Result<(), InvalidField> {
     let first = |b: u8| b.is_ascii_alphabetic() || b == b'_';
     let good = name.bytes().next().is_some_and(first)
         && name.bytes().all(|b| first(b) || b.is_ascii_digit());

@@ -10,6 +10,7 @@ mod fields;
 mod multipart;
 mod network;
 mod rules;
+mod secrets;
 mod sieve;
 mod suggest;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunc
 pub use fields::{Fields, Input, IntegerRule, invalid};
 pub use network::invalid_entry;
 pub use rules::is_function_name;
+pub use secrets::{SecretSetting, secret_name, secret_value};
 pub use upload::{code_upload, json_fields, upload};
 
 /// Fields of `POST /api/v1/functions`.
@@ -47,8 +49,9 @@ pub const CREATE_FIELDS: &[&str] = &[
     "network",
     "body",
     "public",
-    "cors",
     "triggers",
+    "cors",
+    "secrets",
     "env",
 ];
 
@@ -66,8 +69,9 @@ pub const PATCH_FIELDS: &[&str] = &[
     "network",
     "body",
     "public",
-    "cors",
     "triggers",
+    "cors",
+    "secrets",
     "env",
 ];
 
@@ -98,8 +102,9 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         network: network::setting(&mut fields)?.unwrap_or(Network::None),
         body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
-        cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
         triggers: triggers::setting(&mut fields)?.unwrap_or_default(),
+        cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
+        secrets: secrets::setting(&mut fields)?.unwrap_or_default(),
         env: env::create(&mut fields)?,
     };
     let code = code::required(&mut fields, runtime)?;
@@ -140,8 +145,9 @@ pub fn patch(
         network: network::setting(&mut fields)?,
         body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
-        cors: cors::setting(&mut fields)?,
         triggers: triggers::setting(&mut fields)?,
+        cors: cors::setting(&mut fields)?,
+        secrets: secrets::setting(&mut fields)?,
         env: env::patch(&mut fields)?,
     })
 }

@@ -2,19 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::{InvalidField, PortMode, PortProtocol, PortTrigger};
-
 use super::fields::{Fields, Input, invalid, type_of};
-
-/// Most ports of one function.
-const MAX_TRIGGERS: usize = 100;
+use crate::model::{
+    Batch, InvalidField, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, PortTrigger, StreamMode,
+};
 
 const RULE: &str =
-    "must be a list of at most 100 ports such as [{\"protocol\": \"tcp\", \"port\": 9000}]";
+    "must be a list of ports such as [{\"protocol\": \"tcp\", \"port\": 9000}], or [] for none";
+const PROTOCOL_RULE: &str = "must be \"tcp\" or \"udp\"";
 const PORT_RULE: &str = "must be a whole number from 1 to 65535";
-const PROTOCOL_RULE: &str = "must be \"tcp\"";
-const MODE_RULE: &str = "must be \"http\"";
-const KNOWN: [&str; 3] = ["protocol", "port", "mode"];
+const MODE_RULE: &str = "must be \"http\" or \"raw\"";
+const BATCH_RULE: &str =
+    "must be an object with max and wait_ms, such as {\"max\": 64, \"wait_ms\": 2}";
 
 /// The setting, if it is given.
 pub(super) fn setting(fields: &mut Fields) -> Result<Option<Vec<PortTrigger>>, InvalidField> {
@@ -31,50 +30,122 @@ pub(super) fn setting(fields: &mut Fields) -> Result<Option<Vec<PortTrigger>>, I
         let rule = format!("{RULE}; this is {}", type_of(&value));
         return Err(invalid("triggers", &value, rule));
     };
-    if items.len() > MAX_TRIGGERS {
-        return Err(invalid("triggers", &value, RULE));
+    if items.len() > MAX_PORTS {
+        let rule = format!(
+            "must have at most {MAX_PORTS} ports; these are {}",
+            items.len()
+        );
+        return Err(invalid("triggers", &value, rule));
     }
-    let mut triggers: Vec<PortTrigger> = Vec::with_capacity(items.len());
-    for (at, item) in items.iter().enumerate() {
-        let field = format!("triggers[{at}]");
-        let Value::Object(object) = item else {
-            return Err(invalid(&field, item, RULE));
-        };
-        let trigger = checked(&field, object)?;
-        if triggers.iter().any(|other| other.port == trigger.port) {
-            let rule = format!("must not name port {} twice", trigger.port);
-            return Err(invalid(&field, item, rule));
+    let mut triggers = Vec::<PortTrigger>::new();
+    for (index, item) in items.iter().enumerate() {
+        let trigger = Place(index).trigger(item)?;
+        if let Some(twin) = triggers
+            .iter()
+            .position(|other| other.port() == trigger.port())
+        {
+            let rule = format!("must differ from triggers[{twin}], which has the same port");
+            return Err(invalid(
+                &format!("triggers[{index}].port"),
+                &item["port"],
+                rule,
+            ));
         }
         triggers.push(trigger);
     }
     Ok(Some(triggers))
 }
 
-fn checked(field: &str, object: &Map<String, Value>) -> Result<PortTrigger, InvalidField> {
-    let unknown = object
-        .iter()
-        .find(|(name, _)| !KNOWN.contains(&name.as_str()));
-    if let Some((name, value)) = unknown {
-        let name: String = name.chars().take(100).collect();
-        let rule = format!("unknown field; expected one of {}", KNOWN.join(", "));
-        return Err(invalid(&format!("{field}.{name}"), value, rule));
+/// Which item of the list is read.
+struct Place(usize);
+
+impl Place {
+    fn trigger(&self, item: &Value) -> Result<PortTrigger, InvalidField> {
+        let Value::Object(object) = item else {
+            let rule = format!(
+                "must be an object with protocol and port; this is {}",
+                type_of(item)
+            );
+            return Err(invalid(&self.name(""), item, rule));
+        };
+        let protocol = object.get("protocol").unwrap_or(&Value::Null);
+        match protocol.as_str() {
+            Some("tcp") => {
+                self.only(object, &["protocol", "port", "mode"], "")?;
+                let mode = match object.get("mode") {
+                    None => StreamMode::default(),
+                    Some(Value::String(mode)) if mode == "http" => StreamMode::Http,
+                    Some(Value::String(mode)) if mode == "raw" => StreamMode::Raw,
+                    Some(other) => return Err(invalid(&self.name(".mode"), other, MODE_RULE)),
+                };
+                let port = self.port(object)?;
+                Ok(PortTrigger::Tcp { port, mode })
+            }
+            Some("udp") => {
+                self.only(object, &["protocol", "port", "batch"], "")?;
+                let batch = match object.get("batch") {
+                    None => Batch::default(),
+                    Some(Value::Object(batch)) => self.batch(batch)?,
+                    Some(other) => return Err(invalid(&self.name(".batch"), other, BATCH_RULE)),
+                };
+                let port = self.port(object)?;
+                Ok(PortTrigger::Udp { port, batch })
+            }
+            _ => Err(invalid(&self.name(".protocol"), protocol, PROTOCOL_RULE)),
+        }
     }
-    let part = |name: &str| object.get(name).unwrap_or(&Value::Null);
-    let refuse = |name: &str, rule| Err(invalid(&format!("{field}.{name}"), part(name), rule));
-    let Some("tcp") = part("protocol").as_str() else {
-        return refuse("protocol", PROTOCOL_RULE);
-    };
-    let port = part("port").as_u64().and_then(|port| port.try_into().ok());
-    let Some(port @ 1..) = port else {
-        return refuse("port", PORT_RULE);
-    };
-    match object.get("mode").map(Value::as_str) {
-        None | Some(Some("http")) => Ok(PortTrigger {
-            protocol: PortProtocol::Tcp,
-            port,
-            mode: PortMode::Http,
-        }),
-        _ => refuse("mode", MODE_RULE),
+
+    fn port(&self, object: &Map<String, Value>) -> Result<u16, InvalidField> {
+        let value = object.get("port").unwrap_or(&Value::Null);
+        let port = value.as_u64().and_then(|port| u16::try_from(port).ok());
+        port.filter(|port| *port > 0)
+            .ok_or_else(|| invalid(&self.name(".port"), value, PORT_RULE))
+    }
+
+    fn batch(&self, object: &Map<String, Value>) -> Result<Batch, InvalidField> {
+        self.only(object, &["max", "wait_ms"], ".batch")?;
+        let number = |name: &str, default: u32, least: u32, most: u32| {
+            let Some(value) = object.get(name) else {
+                return Ok(default);
+            };
+            let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+            let good = number.filter(|number| (least..=most).contains(number));
+            good.ok_or_else(|| {
+                let rule = format!("must be a whole number from {least} to {most}");
+                invalid(&self.name(&format!(".batch.{name}")), value, rule)
+            })
+        };
+        let default = Batch::default();
+        Ok(Batch {
+            max: number("max", default.max, 1, MAX_BATCH)?,
+            wait_ms: number("wait_ms", default.wait_ms, 0, MAX_BATCH_WAIT_MS)?,
+        })
+    }
+
+    fn only(
+        &self,
+        object: &Map<String, Value>,
+        known: &[&str],
+        within: &str,
+    ) -> Result<(), InvalidField> {
+        let unknown = object
+            .iter()
+            .find(|(name, _)| !known.contains(&name.as_str()));
+        let Some((name, value)) = unknown else {
+            return Ok(());
+        };
+        let name: String = name.chars().take(100).collect();
+        let rule = format!("unknown field; expected one of {}", known.join(", "));
+        Err(invalid(
+            &self.name(&format!("{within}.{name}")),
+            value,
+            rule,
+        ))
+    }
+
+    /// The field's name, with what follows the item.
+    fn name(&self, rest: &str) -> String {
+        format!("triggers[{}]{rest}", self.0)
     }
 }
 
@@ -84,57 +155,78 @@ mod tests {
 
     use super::*;
 
-    fn read(value: Value) -> Result<Vec<u16>, String> {
+    fn read(value: Value) -> Result<Option<Vec<PortTrigger>>, String> {
         let mut fields = Fields::single("triggers", Input::Json(value));
-        let triggers = setting(&mut fields).map_err(|error| error.field)?;
-        let triggers = triggers.unwrap_or_default();
-        Ok(triggers.iter().map(|trigger| trigger.port).collect())
+        setting(&mut fields).map_err(|error| error.field)
     }
 
     #[test]
-    fn ports_are_read_from_json_and_from_a_form() {
-        assert_eq!(setting(&mut Fields::default()), Ok(None));
-        assert_eq!(read(json!([])), Ok(vec![]));
-        let both = json!([
-            {"protocol": "tcp", "port": 1},
-            {"protocol": "tcp", "port": 65_535, "mode": "http"},
+    fn ports_have_defaults_and_settings() {
+        let all = json!([
+            {"protocol": "tcp", "port": 9000},
+            {"protocol": "tcp", "port": 9001, "mode": "raw"},
+            {"protocol": "udp", "port": 9000},
+            {"protocol": "udp", "port": 65535, "batch": {"max": 64, "wait_ms": 2}},
         ]);
-        assert_eq!(read(both.clone()), Ok(vec![1, 65_535]));
-        let mut form = Fields::single("triggers", Input::Text(both.to_string()));
+        let read_back = read(all.clone()).unwrap().unwrap();
+        let lines: Vec<_> = read_back.iter().map(ToString::to_string).collect();
         assert_eq!(
-            setting(&mut form).expect("valid").map(|all| all.len()),
-            Some(2)
+            lines,
+            [
+                "tcp 9000",
+                "tcp 9001 raw",
+                "udp 9000",
+                "udp 65535 batch 64 wait 2"
+            ]
         );
+        let text = Input::Text(all.to_string());
+        assert_eq!(
+            setting(&mut Fields::single("triggers", text)).unwrap(),
+            Some(read_back)
+        );
+        assert_eq!(read(json!([])), Ok(Some(Vec::new())));
+        assert_eq!(setting(&mut Fields::default()).unwrap(), None);
     }
 
     #[test]
-    fn a_refusal_names_the_part() {
-        let with = |name: &str, value: Value| {
-            let mut trigger = json!({"protocol": "tcp", "port": 9000});
-            trigger[name] = value;
-            json!([trigger])
+    fn each_wrong_field_is_named() {
+        let tcp = |name: &str, value: Value| {
+            let mut item = json!({"protocol": "tcp", "port": 9000});
+            item[name] = value;
+            json!([{"protocol": "udp", "port": 1}, item])
         };
+        let batch = |batch: Value| json!([{"protocol": "udp", "port": 1, "batch": batch}]);
+        let many: Vec<_> = (1..=MAX_PORTS + 1)
+            .map(|port| json!({"protocol": "tcp", "port": port}))
+            .collect();
         for (value, field) in [
             (json!(null), "triggers"),
-            (json!("tcp"), "triggers"),
-            (
-                json!(vec![json!({"protocol": "tcp", "port": 1}); 101]),
-                "triggers",
-            ),
+            (json!(9000), "triggers"),
+            (json!({"protocol": "tcp", "port": 9000}), "triggers"),
+            (Value::Array(many), "triggers"),
             (json!([9000]), "triggers[0]"),
-            (json!([{}]), "triggers[0].protocol"),
-            (json!([{"protocol": "tcp"}]), "triggers[0].port"),
-            (with("protocol", json!("udp")), "triggers[0].protocol"),
-            (with("port", json!(0)), "triggers[0].port"),
-            (with("port", json!(65_536)), "triggers[0].port"),
-            (with("port", json!("9000")), "triggers[0].port"),
-            (with("port", json!(1.5)), "triggers[0].port"),
-            (with("mode", json!("raw")), "triggers[0].mode"),
-            (with("mode", json!(null)), "triggers[0].mode"),
-            (with("prt", json!(1)), "triggers[0].prt"),
+            (tcp("protocol", json!("icmp")), "triggers[1].protocol"),
+            (tcp("protocol", json!(null)), "triggers[1].protocol"),
+            (tcp("port", json!(0)), "triggers[1].port"),
+            (tcp("port", json!(65536)), "triggers[1].port"),
+            (tcp("port", json!(80.5)), "triggers[1].port"),
+            (tcp("port", json!("80")), "triggers[1].port"),
+            (tcp("mode", json!("h2")), "triggers[1].mode"),
+            (tcp("batch", json!({"max": 2})), "triggers[1].batch"),
+            (tcp("prot", json!(1)), "triggers[1].prot"),
+            (batch(json!(2)), "triggers[0].batch"),
+            (batch(json!({"max": 0})), "triggers[0].batch.max"),
+            (batch(json!({"max": 257})), "triggers[0].batch.max"),
+            (batch(json!({"wait_ms": 1001})), "triggers[0].batch.wait_ms"),
+            (batch(json!({"wait_ms": -1})), "triggers[0].batch.wait_ms"),
+            (batch(json!({"size": 1})), "triggers[0].batch.size"),
             (
-                json!([{"protocol": "tcp", "port": 9}, {"protocol": "tcp", "port": 9}]),
-                "triggers[1]",
+                json!([{"protocol": "udp", "port": 1, "mode": "raw"}]),
+                "triggers[0].mode",
+            ),
+            (
+                json!([{"protocol": "udp", "port": 1}, {"protocol": "udp", "port": 1, "batch": {"max": 2}}]),
+                "triggers[1].port",
             ),
         ] {
             assert_eq!(read(value.clone()), Err(field.to_owned()), "{value}");

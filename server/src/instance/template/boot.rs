@@ -39,6 +39,16 @@ pub enum BootError {
     },
 }
 
+impl BootError {
+    /// It lacks something that its function asks for.
+    pub fn without(error_type: &str, error: &impl std::fmt::Display) -> Self {
+        Self::Import {
+            error: failure(error_type, error.to_string()),
+            logs: Vec::new(),
+        }
+    }
+}
+
 impl From<SandboxError> for BootError {
     /// Everything in a sandbox is the host's responsibility, except for what is in an image.
     fn from(error: SandboxError) -> Self {

@@ -15,7 +15,7 @@ const WILDCARD: &str = "*";
 impl NamePattern {
     /// Reads one. Case and a dot at the end do not matter; names in other scripts become their `xn--` form, which is what
     /// is asked for.
-    pub(super) fn parse(text: &str) -> Result<Self, RuleError> {
+    pub fn parse(text: &str) -> Result<Self, RuleError> {
         let written = text.strip_suffix('.').unwrap_or(text);
         let name = match written.is_ascii() {
             true => written.to_ascii_lowercase(),

@@ -25,11 +25,16 @@ const UPSTREAM: (u32, u32) = (20, 100);
 const TTL_MAX: Duration = Duration::from_secs(300);
 /// TTL of `localhost`, which never changes.
 const LOCALHOST_TTL: Duration = Duration::from_secs(3600);
+/// For how long the broker's address is told; it changes with the sandbox only.
+const BROKER_TTL: Duration = Duration::from_secs(300);
 
 /// A sandbox's policy on names.
 pub trait Names: Send + Sync + 'static {
     /// Whether the function may ask for this name. Notes what it asked for.
     fn may_ask(&self, name: &str) -> impl Future<Output = bool> + Send;
+
+    /// The address of the broker, for names whose requests go through it.
+    fn broker(&self, name: &str) -> Option<IpAddr>;
 
     /// Records that the rate limit was exceeded.
     fn limited(&self, name: &str);
@@ -69,6 +74,11 @@ impl<N: Names> Asker<N> {
         }
     }
 
+    /// The sandbox's policy on names.
+    pub(in crate::network) fn names(&self) -> &N {
+        &self.names
+    }
+
     /// A place among the concurrent queries; none while there are too many, or if there were too many recently.
     pub(super) fn enter(&self) -> Option<OwnedSemaphorePermit> {
         let place = self.in_flight.clone().try_acquire_owned().ok()?;
@@ -95,33 +105,57 @@ impl<N: Names> Asker<N> {
             Kind::Service => return refuse(ResponseCode::NoError),
             Kind::Other(_) => return refuse(ResponseCode::Refused),
         }
+        if let Some(broker) = self.names.broker(name) {
+            return say(ResponseCode::NoError, &[broker], BROKER_TTL);
+        }
+        match self.resolve(name, question.kind).await {
+            Ok((addresses, ttl)) => say(ResponseCode::NoError, &addresses, ttl),
+            Err(code) => refuse(code),
+        }
+    }
+
+    /// Addresses of a name that may be connected to now, for the broker; none if the policy does not allow it.
+    pub async fn addresses(&self, name: &str) -> Vec<IpAddr> {
+        if !self.names.may_ask(name).await {
+            return Vec::new();
+        }
+        let (four, six) = tokio::join!(self.resolve(name, Kind::A), self.resolve(name, Kind::Aaaa));
+        let found = [four, six].into_iter().flatten();
+        found.flat_map(|(addresses, _)| addresses).collect()
+    }
+
+    /// The addresses of a name that may be asked for, and how long they are valid.
+    async fn resolve(
+        &self,
+        name: &str,
+        kind: Kind,
+    ) -> Result<(Vec<IpAddr>, Duration), ResponseCode> {
         let now = Instant::now();
         // Also what was told under a former policy: its addresses go on being allowed by this one, which allows the name.
-        let known = self.cache.lock().get(name, question.kind, now);
-        if let Some((addresses, left)) = known {
-            return say(ResponseCode::NoError, &addresses, left);
+        if let Some(known) = self.cache.lock().get(name, kind, now) {
+            return Ok(known);
         }
         if !self.upstream_questions.lock().take(Instant::now()) {
             self.names.limited(name);
-            return refuse(ResponseCode::ServFail);
+            return Err(ResponseCode::ServFail);
         }
-        match self.upstream.ask(name, question.kind).await {
+        match self.upstream.ask(name, kind).await {
             Ok(Answer::Addresses(found, ttl)) => {
                 let ttl = ttl.min(TTL_MAX);
                 let (asked, any) = (Instant::now(), !found.is_empty());
                 let admitted = self.names.admit(name, found, ttl).await;
                 if admitted.is_empty() && any {
-                    return refuse(ResponseCode::Refused);
+                    return Err(ResponseCode::Refused);
                 }
                 let mut cache = self.cache.lock();
-                cache.put(name, question.kind, admitted.clone(), asked + ttl, asked);
-                say(ResponseCode::NoError, &admitted, ttl)
+                cache.put(name, kind, admitted.clone(), asked + ttl, asked);
+                Ok((admitted, ttl))
             }
-            Ok(Answer::NoSuchName) => refuse(ResponseCode::NXDomain),
-            Ok(Answer::Truncated | Answer::Failed) => refuse(ResponseCode::ServFail),
+            Ok(Answer::NoSuchName) => Err(ResponseCode::NXDomain),
+            Ok(Answer::Truncated | Answer::Failed) => Err(ResponseCode::ServFail),
             Err(error) => {
                 tracing::debug!(%error, name, "a name was not resolved");
-                refuse(ResponseCode::ServFail)
+                Err(ResponseCode::ServFail)
             }
         }
     }

@@ -43,7 +43,7 @@ impl Client {
         }
     }
 
-    pub(super) fn take(self: &Arc<Self>, reply: Reply, fds: Vec<OwnedFd>) {
+    pub(super) fn take(self: &Arc<Self>, reply: Reply, mut fds: Vec<OwnedFd>) {
         match reply {
             Reply::Created {
                 sequence,
@@ -71,6 +71,12 @@ impl Client {
             Reply::Done(sequence) => self.answer(sequence, Ok(Answer::Done)),
             Reply::Counters(sequence, counters) => {
                 self.answer(sequence, Ok(Answer::Counters(counters)));
+            }
+            Reply::Socket(sequence) => {
+                // None was free to receive it.
+                let missing = || SandboxError::step("socket", rustix::io::Errno::MFILE);
+                let socket = fds.pop().ok_or_else(missing);
+                self.answer(sequence, socket.map(Answer::Socket));
             }
             Reply::InstanceCgroup(sequence, _, leaf) => {
                 self.answer(sequence, Ok(Answer::InstanceCgroup(leaf)));

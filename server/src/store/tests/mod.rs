@@ -74,8 +74,9 @@ fn spec(name: &str) -> FunctionSpec {
         network: Network::None,
         body: crate::model::BodyForm::Base64,
         public: false,
-        cors: None,
         triggers: Vec::new(),
+        cors: None,
+        secrets: Vec::new(),
         env: BTreeMap::from([("KEY".into(), "välue \"quoted\"".into())]),
     }
 }

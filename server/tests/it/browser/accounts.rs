@@ -317,6 +317,7 @@ async fn the_pages_about_people_are_sound_at_every_size_and_in_every_theme() {
                     "/users/a-user-with-quite-a-long-name@example.org",
                 ),
                 ("tokens", "/tokens"),
+                ("secrets-empty", "/secrets"),
                 ("audit", "/audit"),
                 ("audit-nothing", "/audit?target=nothing"),
             ],

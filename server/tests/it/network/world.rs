@@ -89,6 +89,17 @@ impl World {
         Server::start_with(&[("HEARTH_NETWORK_RESOLVERS", DNS)])
     }
 
+    /// A server whose functions ask this world's DNS server, with further settings.
+    pub fn server_with(&self, settings: &[(&str, &str)], dir: &std::path::Path) -> Server {
+        let all = [&[("HEARTH_NETWORK_RESOLVERS", DNS)], settings].concat();
+        Server::start_in_with(dir, &all)
+    }
+
+    /// Does something outside, where servers are.
+    pub fn outside(&self, what: impl FnOnce() -> io::Result<()> + Send) {
+        self.outside.within(what).expect("a server");
+    }
+
     /// What a name resolves to.
     pub fn name(&self, name: &str, addresses: &[&str]) {
         let addresses = addresses

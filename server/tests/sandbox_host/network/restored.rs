@@ -80,6 +80,7 @@ async fn a_restored_template_has_it() {
     let restored = |network: Option<KernelPolicy>| SandboxSpec {
         uid_base: fresh_pair(),
         network,
+        trust: None,
         restore: Some(RestoreSource {
             image: IMAGE.into(),
             limit: LIMIT,

@@ -164,6 +164,7 @@ pub fn settings() -> SettingsPage {
                 dry_run: false,
             },
             public: false,
+            triggers: "tcp 9000\nudp 9001 batch 64 wait 2".to_owned(),
             cors: hearth_web::pages::CorsForm::default(),
             env: Vec::new(),
             env_names: vec!["API_KEY".into(), "STAGE".into()],

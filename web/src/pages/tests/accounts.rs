@@ -107,6 +107,38 @@ fn tokens() -> TokensPage {
     }
 }
 
+fn secrets() -> SecretsPage {
+    SecretsPage {
+        chrome: chrome(),
+        secrets: vec![SecretRow {
+            name: "stripe".into(),
+            functions: vec!["shop".into(), "till".into()],
+            created: moment(),
+            updated: moment(),
+            used: None,
+        }],
+        name: HOSTILE.into(),
+        errors: FieldErrors::one("name", "Must be right.".into()),
+        problem: HOSTILE.into(),
+    }
+}
+
+#[test]
+fn secrets_are_listed_and_changed_by_who_may() {
+    let page = html(&secrets());
+    assert!(page.contains("href=\"/functions/shop\"") && page.contains("/secrets/stripe/delete"));
+    let reader = SecretsPage {
+        chrome: Chrome {
+            can_write: false,
+            ..chrome()
+        },
+        secrets: Vec::new(),
+        ..secrets()
+    };
+    let page = html(&reader);
+    assert!(page.contains("id=\"no-secrets\"") && !page.contains("id=\"add-secret\""));
+}
+
 fn audit() -> AuditPage {
     AuditPage {
         chrome: chrome(),
@@ -138,6 +170,7 @@ pub(super) fn pages() -> Vec<String> {
         html(&accounts()),
         html(&person_page()),
         html(&tokens()),
+        html(&secrets()),
         html(&audit()),
     ]
 }

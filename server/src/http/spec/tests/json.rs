@@ -50,8 +50,9 @@ fn defaults_are_the_contracts() {
             network: Network::None,
             body: crate::model::BodyForm::Base64,
             public: false,
-            cors: None,
             triggers: Vec::new(),
+            cors: None,
+            secrets: Vec::new(),
             env: Default::default(),
         }
     );

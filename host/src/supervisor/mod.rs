@@ -1,0 +1,274 @@
+//! The supervisor: owns the state of all sandboxes and waits for requests, init's reports and process exits.
+//!
+//! ```text
+//! Create ─▶ Starting ──Ready──▶ Running ──template ends──▶ Ended
+//!              │ a step fails       │ Destroy                 │ Destroy
+//!              ▼                    ▼                         ▼
+//!           (removed) ◀───────── Destroying ◀─────────────────┘
+//! ```
+//!
+//! All on the thread that calls [`Host::serve`], because a sandbox dies with the thread that spawned it
+//! (`PR_SET_PDEATHSIG`). Nothing here blocks on a sandbox or on the server; retries are put into a list with a time.
+//! Helpers have threads of their own, because what they do takes long: [`attach`], [`images`](crate::images) and
+//! [`network`](crate::network).
+//!
+//! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance; [`outbound`]: a network.
+//!   [`outbox`]: the socket.
+//! - [`jobs`]: what it does later. [`priority`]: that of the server's threads.
+//! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
+//!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
+
+mod attach;
+mod ending;
+mod instances;
+mod jobs;
+mod launch;
+mod lifecycle;
+mod live;
+mod outbound;
+mod outbox;
+mod prewarmed;
+mod priority;
+mod requests;
+mod site;
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use rustix::event::EventfdFlags;
+use rustix::event::epoll::{self, EventData, EventFlags};
+
+use self::jobs::Scheduled;
+use self::live::LiveSandbox;
+use self::outbox::{Outbox, Received};
+use self::prewarmed::PrewarmedSandboxes;
+use crate::cgroup::Version;
+use crate::helpers::{Helper, News, Reporter};
+use crate::images::{self, Images};
+use crate::network::Network;
+use crate::protocol::{Key, Reply, Sequence};
+use crate::{Capability, Host, HostProcessError};
+
+/// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
+/// KiB.
+const INSTANCE_CGROUP_POOL: u32 = 4;
+/// A sandbox that is not ready after this long is given up. Building one takes milliseconds; protects callers from a
+/// file system that hangs.
+const SETUP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay between ordering a sandbox and creating its first instance cgroup. Doing it immediately would delay the
+/// sandbox, which the kernel wakes on this thread's CPU.
+const FIRST_INSTANCE_CGROUP: Duration = Duration::from_millis(3);
+/// Delay between a sandbox becoming ready and creating its other instance cgroups: the template's first fork goes
+/// first.
+const OTHER_INSTANCE_CGROUPS: Duration = Duration::from_millis(5);
+/// Events taken at once, and requests: so that neither keeps the other waiting.
+const EVENTS: usize = 64;
+/// Events of the socket and of the helpers' bell; sandboxes' are twice their key, plus one for PID 1's end.
+const SOCKET: u64 = u64::MAX;
+const BELL: u64 = u64::MAX - 1;
+
+impl Host {
+    /// Does what the server at the other end of `socket` asks for until it is gone, or has shut everything down. Nothing of
+    /// any sandbox is left then.
+    ///
+    /// # Errors
+    /// [`HostProcessError`]; every sandbox has been ended then, too.
+    pub fn serve(mut self, socket: OwnedFd) -> Result<(), HostProcessError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
+        let outbox = Outbox::new(socket).map_err(io::Error::from)?;
+        outbox.watch(&epoll, SOCKET).map_err(io::Error::from)?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let bell = Arc::new(rustix::event::eventfd(0, flags).map_err(io::Error::from)?);
+        epoll::add(&epoll, &*bell, EventData::new_u64(BELL), EventFlags::IN)
+            .map_err(io::Error::from)?;
+        let (sender, news) = mpsc::channel();
+        let reporter = Reporter::new(sender, bell.clone());
+        let network = Network::open(&self.settings.network, reporter.clone());
+        self.capabilities.push(match &network {
+            Ok(_) => Capability::available("network_outbound", None),
+            Err(reason) => Capability::unavailable("network_outbound", reason.clone()),
+        });
+        let criu = self.criu.clone();
+        let mut supervisor = Supervisor {
+            attach: attach::start(reporter.clone()).map_err(io::Error::other)?,
+            images: images::start(&self.settings, criu, reporter).map_err(io::Error::other)?,
+            network: network.ok(),
+            host: self,
+            epoll,
+            outbox,
+            live: HashMap::new(),
+            next: 0,
+            prewarmed: PrewarmedSandboxes::default(),
+            jobs: Vec::new(),
+            closing: false,
+            closed: Vec::new(),
+        };
+        supervisor.introduce();
+        let served = supervisor.run(&news, &bell);
+        supervisor.finish();
+        served
+    }
+}
+
+/// The state of all sandboxes.
+struct Supervisor {
+    host: Host,
+    attach: Helper<()>,
+    images: Helper<Images>,
+    /// By which sandboxes have a network.
+    network: Option<Network>,
+    epoll: OwnedFd,
+    outbox: Outbox,
+    live: HashMap<Key, LiveSandbox>,
+    next: Key,
+    prewarmed: PrewarmedSandboxes,
+    jobs: Vec<Scheduled>,
+    /// No sandbox will be asked for any more: the supervisor ends with the last one.
+    closing: bool,
+    /// Who waits for that.
+    closed: Vec<Sequence>,
+}
+
+impl Supervisor {
+    /// Says what there is.
+    fn introduce(&mut self) {
+        for capability in std::mem::take(&mut self.host.capabilities) {
+            self.say(Reply::Capability(capability));
+        }
+        let network = self.network.as_mut();
+        if let Some(refusals) = network.and_then(|network| network.refusals.take()) {
+            self.outbox.send(Reply::Refusals, vec![refusals]);
+        }
+        let up = Reply::Up {
+            v2: self.host.top.version == Version::V2,
+            cgroups: self.host.top.memory.display().to_string(),
+            init: std::mem::take(&mut self.host.init),
+        };
+        self.say(up);
+    }
+
+    fn say(&mut self, reply: Reply) {
+        self.outbox.send(reply, Vec::new());
+    }
+
+    fn run(&mut self, news: &mpsc::Receiver<News>, bell: &OwnedFd) -> Result<(), HostProcessError> {
+        let mut served = Ok(());
+        let mut events = Vec::with_capacity(EVENTS);
+        let mut waits_for_room = false;
+        while !self.done() {
+            if self.outbox.is_waiting() != waits_for_room {
+                waits_for_room = self.outbox.is_waiting();
+                self.outbox
+                    .rewatch(&self.epoll, SOCKET)
+                    .map_err(io::Error::from)?;
+            }
+            events.clear();
+            match epoll::wait(
+                &self.epoll,
+                rustix::buffer::spare_capacity(&mut events),
+                self.timeout().as_ref(),
+            ) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                // Cannot happen with a valid descriptor; ending kills every sandbox, which is the safe side.
+                Err(errno) => return Err(io::Error::from(errno).into()),
+            }
+            for event in &events {
+                match event.data.u64() {
+                    SOCKET => {
+                        if let Err(error) = self.listen() {
+                            self.hang_up();
+                            served = Err(error);
+                        }
+                    }
+                    BELL => {
+                        let mut count = [0; 8];
+                        // Nothing to read means that it was read already.
+                        let _ = rustix::io::read(bell, &mut count);
+                        self.on_news(news);
+                    }
+                    data if data % 2 == 0 => self.on_report(data / 2),
+                    data => self.on_exit(data / 2),
+                }
+            }
+            self.run_due_jobs();
+            if let Some(error) = self.outbox.take_failure() {
+                self.hang_up();
+                served = Err(error);
+            }
+        }
+        served
+    }
+
+    /// Takes requests, and sends what waits for room.
+    fn listen(&mut self) -> Result<(), HostProcessError> {
+        self.outbox.flush();
+        for _ in 0..EVENTS {
+            match self.outbox.receive()? {
+                Received::Request(request, fds) => self.handle(request, fds),
+                Received::Nothing => break,
+                Received::End => {
+                    self.hang_up();
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The server is gone, or is not to be listened to any more: so is everything.
+    fn hang_up(&mut self) {
+        self.outbox.hang_up(&self.epoll);
+        self.close();
+    }
+
+    fn close(&mut self) {
+        self.closing = true;
+        let keys: Vec<_> = self.live.keys().copied().collect();
+        for key in keys {
+            self.destroy(key);
+        }
+    }
+
+    fn on_news(&mut self, news: &mpsc::Receiver<News>) {
+        while let Ok(news) = news.try_recv() {
+            match news {
+                News::Say(reply) => self.say(reply),
+                News::Attached(key, attached) => self.attached(key, attached),
+                News::Detached(key) => self.detached(key),
+                News::Socket(sequence, socket) => {
+                    self.outbox.send(Reply::Socket(sequence), vec![socket]);
+                }
+            }
+        }
+    }
+
+    /// Nothing is left, and nothing will come.
+    fn done(&self) -> bool {
+        let is_reaping = self.jobs.iter().any(|job| job.of.is_none());
+        self.closing && self.live.is_empty() && !is_reaping
+    }
+
+    /// Removes what is not any one sandbox's.
+    fn finish(mut self) {
+        // After an error there may be some; they die with this thread at the latest.
+        for live in self.live.values() {
+            live.kill();
+        }
+        // Its interface and table on the host, too.
+        if let Some(network) = self.network.take() {
+            network.gateway.finish();
+        }
+        if let Err(error) = self.host.top.remove() {
+            tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
+        }
+        // The directory may have been removed with the one it is in.
+        let _ = fs::remove_dir_all(&self.host.dir);
+        for sequence in std::mem::take(&mut self.closed) {
+            self.say(Reply::Done(sequence));
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Settings with a few values.
+
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+/// See [`Config::node_fork`](super::Config::node_fork).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum NodeFork {
+    /// Where it works.
+    Auto,
+    /// Never.
+    Off,
+}

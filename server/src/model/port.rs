@@ -1,0 +1,120 @@
+//! Ports of a function's own, over TCP and UDP.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Most ports of one function.
+pub const MAX_PORTS: usize = 64;
+/// Most datagrams of one invocation.
+pub const MAX_BATCH: u32 = 256;
+/// Longest wait for the datagrams of one invocation, in ms.
+pub const MAX_BATCH_WAIT_MS: u32 = 1000;
+
+/// A port that invokes a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(tag = "protocol", rename_all = "lowercase", deny_unknown_fields)]
+pub enum PortTrigger {
+    /// TCP connections.
+    Tcp {
+        /// Its number; not used by another function or program.
+        #[schema(minimum = 1, maximum = 65535)]
+        port: u16,
+        /// What is spoken on it.
+        #[serde(default)]
+        #[schema(required = false)]
+        mode: StreamMode,
+    },
+    /// UDP datagrams.
+    Udp {
+        /// Its number; not used by another function or program.
+        #[schema(minimum = 1, maximum = 65535)]
+        port: u16,
+        /// How many datagrams are one invocation.
+        #[serde(default)]
+        #[schema(required = false)]
+        batch: Batch,
+    },
+}
+
+/// What is spoken on a TCP port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamMode {
+    /// HTTP, as on `/fn/{name}`, with every path the function's.
+    #[default]
+    Http,
+    /// Any protocol: each piece of the byte stream is an event.
+    Raw,
+}
+
+/// How many datagrams are one invocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// Most datagrams of one invocation. With more than one, the event is a list.
+    #[serde(default = "one")]
+    #[schema(required = false, minimum = 1, maximum = 256, default = 1)]
+    pub max: u32,
+    /// How long the first datagram waits for others, in ms.
+    #[serde(default)]
+    #[schema(required = false, minimum = 0, maximum = 1000, default = 0)]
+    pub wait_ms: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self {
+            max: one(),
+            wait_ms: 0,
+        }
+    }
+}
+
+/// Whose number a port is: TCP and UDP have their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port {
+    /// The protocol.
+    pub protocol: super::Protocol,
+    /// The number.
+    pub number: u16,
+}
+
+impl PortTrigger {
+    /// Its port.
+    pub fn port(&self) -> Port {
+        let (protocol, number) = match *self {
+            Self::Tcp { port, .. } => (super::Protocol::Tcp, port),
+            Self::Udp { port, .. } => (super::Protocol::Udp, port),
+        };
+        Port { protocol, number }
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { protocol, number } = self;
+        write!(f, "{} port {number}", protocol.as_str())
+    }
+}
+
+/// In one line, as the console's form has it: `tcp 9000`, `tcp 9001 raw`, `udp 9002 batch 64 wait 2`.
+impl fmt::Display for PortTrigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Tcp { port, mode } => match mode {
+                StreamMode::Http => write!(f, "tcp {port}"),
+                StreamMode::Raw => write!(f, "tcp {port} raw"),
+            },
+            Self::Udp { port, batch } if batch == Batch::default() => write!(f, "udp {port}"),
+            Self::Udp { port, batch } => {
+                write!(f, "udp {port} batch {} wait {}", batch.max, batch.wait_ms)
+            }
+        }
+    }
+}

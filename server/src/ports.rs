@@ -1,0 +1,276 @@
+//! Ports of functions: which function each belongs to. The host process opens them, or the kernel steers their connections
+//! to one listener ([`crate::ingress`]); [`crate::triggers`] serves them.
+//!
+//! A change of a function claims its ports first and takes them over once it is stored, in one step: at no time does a
+//! port belong to two functions or, if it stays, to none.
+
+mod claim;
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hearth_host::SandboxError;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::ingress::Ingress;
+use crate::model::{Port, PortTrigger, Protocol};
+use crate::sandbox::Host;
+
+pub use self::claim::Claim;
+
+/// How often it is tried again to open what another process has, after a restart.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// A port that was opened.
+pub struct Opened {
+    /// Which one.
+    pub port: Port,
+    /// It listens, or is for datagrams.
+    pub socket: OwnedFd,
+    /// Cancelled when no function has it any more.
+    pub closed: CancellationToken,
+}
+
+/// Why a function cannot have a port.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PortError {
+    /// Another function has it.
+    #[error("must be a free port; function \"{0}\" has this one")]
+    Function(String),
+    /// Another process has it.
+    #[error("must be a free port; {0} has this one")]
+    Process(String),
+    /// It is not one of those that functions may have.
+    #[error("must be from {} to {} on this node (HEARTH_TRIGGER_PORTS)", .0.start(), .0.end())]
+    Range(RangeInclusive<u16>),
+    /// The kernel refused.
+    #[error("must be a port that can be opened: {0}")]
+    Host(String),
+}
+
+/// What is known of a port.
+struct Entry {
+    function: Arc<str>,
+    /// None while a change has only claimed it.
+    trigger: Option<PortTrigger>,
+    /// Why it is not open.
+    failed: Option<PortError>,
+    closed: CancellationToken,
+}
+
+/// The ports of all functions. Cheap to clone.
+#[derive(Clone)]
+pub struct PortTable(Arc<Inner>);
+
+struct Inner {
+    host: Host,
+    ingress: Ingress,
+    range: RangeInclusive<u16>,
+    entries: Mutex<HashMap<Port, Entry>>,
+    opened: mpsc::UnboundedSender<Opened>,
+}
+
+/// A port of a function, for the API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortState {
+    /// Which one.
+    pub port: Port,
+    /// Why it is not open.
+    pub failed: Option<PortError>,
+}
+
+impl PortTable {
+    /// No port belongs to anyone yet. What is opened comes out of the receiver. Needs a runtime.
+    pub fn start(
+        host: Host,
+        ingress: Ingress,
+        range: RangeInclusive<u16>,
+    ) -> (Self, mpsc::UnboundedReceiver<Opened>) {
+        let (opened, receiver) = mpsc::unbounded_channel();
+        let table = Self(Arc::new(Inner {
+            host,
+            ingress,
+            range,
+            entries: Mutex::default(),
+            opened,
+        }));
+        (table, receiver)
+    }
+
+    /// What the kernel does for them.
+    pub fn ingress(&self) -> &Ingress {
+        &self.0.ingress
+    }
+
+    /// Who has a port, and what it is to do.
+    pub fn owner(&self, port: Port) -> Option<(Arc<str>, PortTrigger)> {
+        let entries = self.0.entries.lock();
+        let entry = entries.get(&port)?;
+        Some((entry.function.clone(), entry.trigger?))
+    }
+
+    /// Ports of a function that are not open, and why.
+    pub fn failed(&self, function: &str) -> Vec<PortState> {
+        let entries = self.0.entries.lock();
+        let of_function = entries
+            .iter()
+            .filter(|(_, entry)| &*entry.function == function && entry.failed.is_some());
+        let mut all: Vec<_> = of_function
+            .map(|(port, entry)| PortState {
+                port: *port,
+                failed: entry.failed.clone(),
+            })
+            .collect();
+        all.sort_by_key(|state| state.port);
+        all
+    }
+
+    /// How many there are, and how many of them are not open.
+    pub fn counts(&self) -> (usize, usize) {
+        let entries = self.0.entries.lock();
+        let failed = entries.values().filter(|entry| entry.failed.is_some());
+        (entries.len(), failed.count())
+    }
+
+    /// Claims ports for a function. Those that it has already stay as they are until [`Claim::take_over`].
+    ///
+    /// # Errors
+    /// The first one that it cannot have, by its place in `wanted`; nothing is claimed then.
+    pub async fn claim(
+        &self,
+        function: &str,
+        wanted: &[PortTrigger],
+    ) -> Result<Claim, (usize, PortError)> {
+        let mut claim = Claim::new(self, function, wanted);
+        for (index, trigger) in wanted.iter().enumerate() {
+            let port = trigger.port();
+            let claimed = claim.reserve(port).map_err(|error| (index, error))?;
+            if claimed {
+                let socket = self.open(port).await.map_err(|error| (index, error))?;
+                claim.opened(port, socket);
+            }
+        }
+        Ok(claim)
+    }
+
+    /// The ports of a function that was deployed before the server was started. What cannot be opened now is tried again.
+    pub async fn restore(&self, function: &str, triggers: &[PortTrigger]) {
+        for trigger in triggers {
+            let port = trigger.port();
+            let entry = Entry {
+                function: function.into(),
+                trigger: Some(*trigger),
+                failed: None,
+                closed: CancellationToken::new(),
+            };
+            self.0.entries.lock().insert(port, entry);
+            if let Err(error) = self.try_open(port).await {
+                tracing::warn!(function, %port, %error, "cannot open a port of a function; trying again");
+                tokio::spawn(self.clone().keep_trying(port));
+            }
+        }
+    }
+
+    /// Takes all ports from a function.
+    pub fn release(&self, function: &str) {
+        self.0.ingress.settle(function, []);
+        self.0.entries.lock().retain(|_, entry| {
+            let stays = &*entry.function != function;
+            if !stays {
+                entry.closed.cancel();
+            }
+            stays
+        });
+    }
+
+    async fn keep_trying(self, port: Port) {
+        loop {
+            tokio::time::sleep(RETRY).await;
+            let is_wanted = self
+                .0
+                .entries
+                .lock()
+                .get(&port)
+                .is_some_and(|entry| entry.failed.is_some());
+            if !is_wanted || self.try_open(port).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Opens a port that a function has.
+    async fn try_open(&self, port: Port) -> Result<(), PortError> {
+        let opened = self.open(port).await;
+        let mut entries = self.0.entries.lock();
+        let Some(entry) = entries.get_mut(&port) else {
+            return Ok(());
+        };
+        match opened {
+            Ok(socket) => {
+                entry.failed = None;
+                self.0.hand_on(port, socket, entry);
+                let function = entry.function.clone();
+                self.0.settle(&function, &entries);
+                Ok(())
+            }
+            Err(error) => {
+                entry.failed = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens a port. Without a socket, its connections are steered from when it is [settled](Inner::settle); nobody else has
+    /// it, which opening it for a moment has shown.
+    async fn open(&self, port: Port) -> Result<Option<OwnedFd>, PortError> {
+        if !self.0.range.contains(&port.number) {
+            return Err(PortError::Range(self.0.range.clone()));
+        }
+        let protocol = match port.protocol {
+            Protocol::Tcp => hearth_host::protocol::Protocol::Tcp,
+            Protocol::Udp => hearth_host::protocol::Protocol::Udp,
+        };
+        let opened = self.0.host.open_port(protocol, port.number).await;
+        let socket = opened.map_err(|error| match error.owner_of_port() {
+            Some(owner) => PortError::Process(owner.to_owned()),
+            None => PortError::Host(reason(&error)),
+        })?;
+        Ok((!self.0.ingress.steers(port)).then_some(socket))
+    }
+}
+
+/// What the kernel said.
+fn reason(error: &SandboxError) -> String {
+    match error {
+        SandboxError::Step { detail, .. } => detail.clone(),
+        other => other.to_string(),
+    }
+}
+
+impl Inner {
+    /// Tells the kernel which ports a function has.
+    fn settle(&self, function: &str, entries: &HashMap<Port, Entry>) {
+        let has = |entry: &Entry| {
+            &*entry.function == function && entry.trigger.is_some() && entry.failed.is_none()
+        };
+        let ports = entries.iter().filter(|(_, entry)| has(entry));
+        self.ingress.settle(function, ports.map(|(port, _)| *port));
+    }
+
+    fn hand_on(&self, port: Port, socket: Option<OwnedFd>, entry: &Entry) {
+        let Some(socket) = socket else {
+            return;
+        };
+        // Whoever serves them may have ended, as everything does.
+        let _ = self.opened.send(Opened {
+            port,
+            socket,
+            closed: entry.closed.clone(),
+        });
+    }
+}

@@ -1,0 +1,72 @@
+//! Serves the ports of functions: HTTP and byte streams over TCP, datagrams over UDP.
+//!
+//! - [`connections`]: accepts TCP connections. HTTP goes to [`crate::http::PortFront`].
+//! - [`streams`]: byte streams. [`datagrams`]: datagrams, over [`socket`].
+//! - [`event`]: what functions get, and what they answer.
+//!
+//! `server/docs/ports.md` explains the events.
+
+mod connections;
+mod datagrams;
+mod event;
+mod socket;
+mod streams;
+
+use std::os::fd::OwnedFd;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Engine;
+use crate::http::App;
+use crate::model::Protocol;
+use crate::ports::Opened;
+use crate::serve::Connections;
+
+/// What serves a port.
+#[derive(Clone)]
+pub struct Triggers {
+    /// Runs functions.
+    pub engine: Engine,
+    /// Answers HTTP.
+    pub app: App,
+    /// All TCP connections of the server.
+    pub connections: Connections,
+    /// Cancelled when the server stops: nothing new is taken then.
+    pub stopping: CancellationToken,
+}
+
+impl Triggers {
+    /// Serves ports as they are opened, and the connections that come to these listeners from all others, until the server
+    /// stops.
+    pub async fn run(self, mut opened: mpsc::UnboundedReceiver<Opened>, steered: Vec<OwnedFd>) {
+        for listener in steered {
+            let served = connections::serve_steered(self.clone(), listener);
+            tokio::spawn(async move {
+                if let Err(error) = served.await {
+                    tracing::error!(%error, "cannot serve the ports of functions");
+                }
+            });
+        }
+        loop {
+            let next = tokio::select! {
+                next = opened.recv() => next,
+                () = self.stopping.cancelled() => None,
+            };
+            let Some(opened) = next else {
+                return;
+            };
+            let triggers = self.clone();
+            tokio::spawn(async move {
+                let port = opened.port;
+                let served = match port.protocol {
+                    Protocol::Tcp => connections::serve(triggers, opened).await,
+                    Protocol::Udp => datagrams::serve(triggers, opened).await,
+                };
+                if let Err(error) = served {
+                    tracing::error!(%port, %error, "cannot serve a port of a function");
+                }
+            });
+        }
+    }
+}
