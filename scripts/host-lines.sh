@@ -33,5 +33,8 @@ mapfile -t dropping < <(sources | grep -E "$SERVERS")
 printf '%6d  hearth host: host/, while there is a server\n' "$(count "${serving[@]}")"
 printf '%6d  hearth host: shared with hearth-init and instances\n' "$(count "${SHARED[@]}")"
 printf '%6d  hearth: host/src/prepare, before there is a server\n' "$(count "${preparing[@]}")"
-printf '%6d  hearth: server/src/bin/hearth, before and after\n' "$(count server/src/bin/hearth/{main,host}.rs)"
+# Of the crate for eBPF, what loads and attaches the ingress.
+printf '%6d  hearth: ebpf/src, before there is a server\n' \
+  "$(count ebpf/src/{ingress,maps}/*.rs ebpf/src/{programs,link,interfaces,records,report}.rs)"
+printf '%6d  hearth: server/src/bin/hearth, before and after\n' "$(count server/src/bin/hearth/{main,host,ingress}.rs)"
 printf '%6d  hearth serve: until it has dropped its privileges, and dropping them\n' "$(count "${dropping[@]}")"

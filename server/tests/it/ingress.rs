@@ -1,12 +1,14 @@
 //! Ports of functions as the kernel serves them: steered to one listener, counted at an interface. Each test has a network
 //! namespace of its own.
 
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use hearth_ebpf::{Capacity, Ingress};
 use hearth_testkit::namespaces::Namespace;
 use serde_json::{Value, json};
 
@@ -246,6 +248,48 @@ async fn no_request_is_lost_while_ports_and_versions_change() {
     stop.store(true, Ordering::Relaxed);
     let answered = asking.join().expect("every request was answered");
     assert!(answered >= 10, "{answered} answers beside 10 changes");
+}
+
+#[tokio::test]
+async fn where_connections_cannot_be_steered_each_port_has_a_socket() {
+    let namespace = Namespace::make("full").expect("a namespace");
+    namespace.enter().expect("entered");
+    let own = File::open("/proc/thread-self/ns/net").expect("the namespace");
+    // A namespace takes 64 programs.
+    let mut others = Vec::new();
+    loop {
+        let least = Capacity {
+            functions: 1,
+            sources: 1,
+            prefixes: 1,
+        };
+        let Ok(mut other) = Ingress::load_to_steer(least) else {
+            return skip("no eBPF on this host");
+        };
+        if other.steer(&own).is_err() {
+            break;
+        }
+        others.push(other);
+        assert!(others.len() < 1_000, "the namespace is not full");
+    }
+    let server = Server::start();
+    let client = server.client();
+    let node = client.get("/api/v1/node").await.expect(200).json();
+    let steering = &node["capabilities"]["port_steering"];
+    assert_eq!(steering["available"], false);
+    assert!(steering["reason"].is_string(), "{steering}");
+    let before = listeners(&server);
+    deploy(&client, "f", &[9000, 9001]).await;
+    assert_eq!(listeners(&server), before + 2);
+    assert_eq!(
+        (by(9000).as_deref(), by(9001).as_deref()),
+        (Some("f"), Some("f"))
+    );
+    client.delete("/api/v1/functions/f").await.expect(204);
+    eventually("the port is closed", PATIENCE, || async {
+        by(9000).is_none().then_some(())
+    })
+    .await;
 }
 
 /// A client's namespace beside the server's, with a pair of interfaces between.
