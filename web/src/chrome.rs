@@ -71,6 +71,11 @@ impl Section {
         }
     }
 
+    /// Whether the main navigation has it on narrow screens, too, where the others are in the menu.
+    pub fn is_always_shown(self) -> bool {
+        matches!(self, Self::Overview | Self::Functions)
+    }
+
     /// The entries of the main navigation, in order: section, address, label, and whether only administrators see it.
     pub const ENTRIES: [(Self, &'static str, &'static str, bool); 7] = [
         (Self::Overview, "/", "Overview", false),

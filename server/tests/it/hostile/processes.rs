@@ -175,6 +175,8 @@ async fn a_template_that_was_stopped_is_replaced() {
         .attack("stop_template")
         .await
         .problem(502, "function_crashed");
-    assert_eq!(arena.recovers("stopping the template").await, "boot");
+    // It is replaced by a boot, which on a busy host may be over before the next request.
+    let start = arena.recovers("stopping the template").await;
+    assert!(["boot", "fork"].contains(&start.as_str()), "{start}");
     arena.finish().await;
 }
