@@ -13,7 +13,7 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use tokio::time::timeout;
 
-use super::patience::Timely;
+use super::timely::Timely;
 use super::upstream::{Sender, Upstream};
 use super::{Broker, Reach};
 use crate::model::BoundHost;

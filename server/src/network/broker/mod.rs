@@ -8,15 +8,15 @@
 //!
 //! - [`authority`]: certificates for the bound hosts. [`trust`]: whose certificates the hosts may have.
 //! - [`credential`]: a secret in a header. [`forward`]: one request. [`upstream`]: connections to a host.
-//! - [`serve`]: connections of a function. [`deadlines`]: how long either side is waited for. [`patience`]: streams and bodies
+//! - [`serve`]: connections of a function. [`deadlines`]: how long either side is waited for. [`timely`]: streams and bodies
 //!   that are given up then.
 
 mod authority;
 mod credential;
 mod deadlines;
 mod forward;
-mod patience;
 mod serve;
+mod timely;
 mod trust;
 mod upstream;
 

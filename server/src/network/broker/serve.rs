@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::forward::forward;
-use super::patience::Draining;
+use super::timely::Draining;
 use super::trust::Trust;
 use super::upstream::Upstream;
 use super::{Broker, Deadlines, Reach};

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-use super::patience::{Draining, Timely};
+use super::timely::{Draining, Timely};
 use super::trust::Trust;
 use super::{Deadlines, Reach};
 use crate::model::BoundHost;
