@@ -45,7 +45,7 @@ install: ## install what `make build` built under PREFIX (default /opt/hearth); 
 	@scripts/install.sh $(PREFIX)
 	@scripts/user.sh
 
-fuzz: setup ## fuzz the channel's reader, the host process's messages and the resolver for DURATION seconds per target (default 60)
+fuzz: setup ## fuzz the channel's reader, the messages of host process and gateway, and the resolver for DURATION seconds per target (default 60)
 	@scripts/fuzz.sh $(DURATION)
 
 fmt: ## format the Rust code

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Counts Hearth's own lines of code by the process that runs them as root: without tests, comments and blank lines.
+# Counts Hearth's own lines of code by the process that runs them with privileges: without tests, comments and blank lines.
 # `server/docs/privileges.md` has the figures.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -21,17 +21,19 @@ sources() {
   find host/src -name '*.rs' "$@"
 }
 
-# The server's side: these run in `hearth serve`, the first until it has dropped its privileges.
-readonly SERVERS='host/src/process/(server|lock_down|internet_sockets)\.rs'
+# The others' side: these run in `hearth serve` and in `hearth gateway`, until they have dropped their privileges.
+readonly OTHERS='host/src/process/(server|lock_down|internet_sockets|privileges|filter)\.rs'
 # What the host process shares with hearth-init, and a priority that it shares with instances.
 readonly SHARED=(runtimes/init/src/{lib,fields,wire,criu}.rs runtimes/abi/src/time_slice.rs)
 
-mapfile -t serving < <(sources -not -path '*/prepare/*' | grep -vE "$SERVERS")
+mapfile -t serving < <(sources -not -path '*/prepare/*' | grep -vE "$OTHERS")
 mapfile -t preparing < <(sources -path '*/prepare/*')
-mapfile -t dropping < <(sources | grep -E "$SERVERS")
+mapfile -t dropping < <(sources | grep -E "$OTHERS")
+mapfile -t gateway < <(find gateway/src -name '*.rs')
 
 printf '%6d  hearth host: host/, while there is a server\n' "$(count "${serving[@]}")"
 printf '%6d  hearth host: shared with hearth-init and instances\n' "$(count "${SHARED[@]}")"
 printf '%6d  hearth: host/src/prepare, before there is a server\n' "$(count "${preparing[@]}")"
 printf '%6d  hearth: server/src/bin/hearth, before and after\n' "$(count server/src/bin/hearth/{main,host}.rs)"
-printf '%6d  hearth serve: until it has dropped its privileges, and dropping them\n' "$(count "${dropping[@]}")"
+printf '%6d  hearth serve, hearth gateway: dropping their privileges\n' "$(count "${dropping[@]}")"
+printf '%6d  hearth gateway: gateway/, with CAP_NET_ADMIN, but for what it opens before it drops root\n' "$(count "${gateway[@]}")"

@@ -8,6 +8,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+/// Keeps the allocator from asking for huge pages ahead: a process that needs a few hundred KiB would have some of 2 MiB.
+pub(crate) const NO_HUGE_PAGES: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
+
 /// A descriptor of one that was not waited for yet.
 pub(crate) fn pidfd(child: &Child) -> io::Result<OwnedFd> {
     let pid = Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;

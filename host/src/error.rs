@@ -4,7 +4,8 @@ use std::io;
 
 use hearth_init::{fields_of, variants_of};
 
-use crate::protocol::Malformed;
+use crate::peer::PeerError;
+use crate::protocol::{NAME_MAX, TEXT_MAX, cut};
 
 /// The step in which a port is opened that another process has.
 const TAKEN_STEP: &str = "taken";
@@ -38,12 +39,12 @@ pub enum SandboxError {
 }
 
 impl SandboxError {
-    /// A step that failed.
+    /// A step that failed. Texts for which no message has room are cut.
     pub fn step(step: &str, detail: impl ToString) -> Self {
-        Self::Step {
-            step: step.to_owned(),
-            detail: detail.to_string(),
-        }
+        let (mut step, mut detail) = (step.to_owned(), detail.to_string());
+        cut(&mut step, NAME_MAX);
+        cut(&mut detail, TEXT_MAX);
+        Self::Step { step, detail }
     }
 
     /// A restore that failed, or took too long.
@@ -52,7 +53,7 @@ impl SandboxError {
     }
 
     /// What was asked for is not granted, or makes no sense.
-    pub(crate) fn specification(detail: impl ToString) -> Self {
+    pub fn specification(detail: impl ToString) -> Self {
         Self::step("specification", detail)
     }
 
@@ -121,7 +122,8 @@ impl Capability {
     }
 
     /// One that cannot, and why.
-    pub fn unavailable(name: &str, reason: String) -> Self {
+    pub fn unavailable(name: &str, mut reason: String) -> Self {
+        cut(&mut reason, TEXT_MAX);
         Self {
             name: name.to_owned(),
             available: false,
@@ -134,12 +136,15 @@ impl Capability {
 /// Why the host process has stopped serving without having been asked to.
 #[derive(Debug, thiserror::Error)]
 pub enum HostProcessError {
-    /// The server has said something that no server says.
-    #[error("the server sent a malformed message: {0}")]
-    Malformed(#[from] Malformed),
-    /// The server does not read.
-    #[error("the server does not read its replies")]
-    Deaf,
+    /// The server is not listened to any more.
+    #[error("the server {0}")]
+    Server(#[from] PeerError),
+    /// Nor is the gateway.
+    #[error("the gateway {0}")]
+    Gateway(PeerError),
+    /// The gateway has ended.
+    #[error("the gateway has ended")]
+    NoGateway,
     /// The kernel refused something that the process cannot do without.
     #[error("the host process cannot continue: {0}")]
     Kernel(#[from] io::Error),

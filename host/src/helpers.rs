@@ -1,11 +1,12 @@
 //! Threads that do what takes long, so that the supervisor never waits: each takes one job after the other and reports.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
 
 use crate::SandboxError;
+use crate::network::Inside;
 use crate::protocol::{Key, Reply, Sequence};
 
 /// Most jobs that wait for one thread, but for those that the supervisor itself has: the server has at most some hundred
@@ -20,7 +21,6 @@ type Job<S> = Box<dyn FnOnce(&mut S) -> Option<News> + Send>;
 pub(crate) struct Helper<S> {
     jobs: mpsc::Sender<Job<S>>,
     waiting: Arc<AtomicUsize>,
-    thread: JoinHandle<()>,
 }
 
 impl<S: 'static> Helper<S> {
@@ -48,7 +48,7 @@ impl<S: 'static> Helper<S> {
                 left.fetch_sub(1, Ordering::Relaxed);
             }
         };
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(work)
             .map_err(|error| error.to_string())?;
@@ -58,7 +58,6 @@ impl<S: 'static> Helper<S> {
         Ok(Self {
             jobs: sender,
             waiting,
-            thread,
         })
     }
 
@@ -98,32 +97,14 @@ impl<S: 'static> Helper<S> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.jobs.send(Box::new(job)).is_ok()
     }
-
-    /// Waits until everything is done, and it has ended.
-    pub(crate) fn finish(self) {
-        drop(self.jobs);
-        // It may have panicked.
-        let _ = self.thread.join();
-    }
-}
-
-/// The network that a sandbox got.
-#[derive(Debug)]
-pub(crate) struct Attached {
-    /// Number of its interface in the gateway.
-    pub(crate) interface: u32,
-    /// Its UDP socket and its TCP listener for names.
-    pub(crate) resolver: [OwnedFd; 2],
 }
 
 /// What a helper reports.
 pub(crate) enum News {
     /// This is for the server.
     Say(Reply),
-    /// A sandbox has a network, or cannot have it.
-    Attached(Key, Result<Attached, SandboxError>),
-    /// Nothing is left of a sandbox's network.
-    Detached(Key),
+    /// A sandbox's network namespace was entered, or could not be.
+    Entered(Key, io::Result<Inside>),
     /// This socket is for the server, which asked for it.
     Socket(Sequence, OwnedFd),
 }

@@ -9,11 +9,11 @@
 //! The modules are listed from the outside in, and each uses only those below it:
 //! - [`process`]: the host process as a process, and how the server drops its privileges.
 //! - [`supervisor`]: owns the sandboxes' state; takes requests, init's reports and process exits.
-//! - [`network`]: the way out of sandboxes.
+//! - [`gateway`]: the gateway, another process, which connects sandboxes. [`network`]: what it needs from within them.
 //! - [`prepare`]: what is done before there is a server.
 //! - [`images`]: dumps templates, removes images. [`ports`]: opens those of functions. [`helpers`]: the threads that do such things.
 //! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them.
-//! - [`protocol`]: the messages.
+//! - [`peer`]: a socket to another process. [`protocol`]: the messages.
 //!
 //! `server/docs/privileges.md` explains which process may do what, `server/docs/sandbox.md` how each resource is contained.
 
@@ -23,7 +23,7 @@ pub mod process;
 
 mod supervisor;
 
-mod network;
+mod gateway;
 
 mod prepare;
 
@@ -31,6 +31,7 @@ mod images;
 mod ports;
 
 mod helpers;
+mod network;
 
 pub mod cgroup;
 mod limits;
@@ -41,12 +42,14 @@ mod settings;
 
 mod error;
 
+pub mod peer;
+
 pub mod protocol;
 
-mod memfd;
+pub mod memfd;
 
 pub use self::error::{Capability, HostProcessError, SandboxError};
 pub use self::prepare::{Host, Probed, find_init, server_environment};
 pub use self::settings::{
-    CRIU_SETTING, CriuChoice, FIRST_UID, IMAGES, NetworkSettings, PortSettings, RUN, Settings, UIDS,
+    CRIU_SETTING, CriuChoice, FIRST_UID, GATEWAY_USER, IMAGES, PortSettings, RUN, Settings, UIDS,
 };

@@ -153,6 +153,7 @@ mod tests {
             forks: true,
             dumpable: false,
             restore_limit: None,
+            network: false,
         }
     }
 

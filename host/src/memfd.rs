@@ -14,7 +14,10 @@ pub(crate) fn all_seals() -> SealFlags {
 
 /// A file that exists in memory only, with this content for good: the environment of a function is secret, and may be larger
 /// than a datagram.
-pub(crate) fn sealed(content: &[u8]) -> io::Result<OwnedFd> {
+///
+/// # Errors
+/// When there is no memory or no descriptor.
+pub fn sealed(content: &[u8]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut file = File::from(rustix::fs::memfd_create("hearth", flags)?);
     file.write_all(content)?;
@@ -24,7 +27,10 @@ pub(crate) fn sealed(content: &[u8]) -> io::Result<OwnedFd> {
 }
 
 /// Two sockets that keep messages apart.
-pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+///
+/// # Errors
+/// When there is no descriptor.
+pub fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(
         AddressFamily::UNIX,
         SocketType::SEQPACKET,

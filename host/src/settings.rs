@@ -1,13 +1,11 @@
 //! What the host process is started with.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 
 use hearth_init::{fields_of, variants_of};
 use rustix::fs::Gid;
-
-use crate::protocol::Prefix;
 
 /// First host uid given to sandboxes: above systemd-nspawn's container range, below 2^31, and used by no distribution.
 pub const FIRST_UID: u32 = 1_900_000_000;
@@ -43,40 +41,12 @@ pub struct Settings {
     pub runtimes: PathBuf,
     /// Which CRIU.
     pub criu: CriuChoice,
-    /// What the network of sandboxes is like.
-    pub network: NetworkSettings,
+    /// What the gateway is started with, in its own encoding.
+    pub gateway: Vec<u8>,
     /// Which ports functions may have.
     pub ports: PortSettings,
     /// Who the server is. None where it is the same process.
     pub server: Option<ServerUser>,
-}
-
-/// What the administrator of the node chooses about the network.
-#[derive(Debug, Clone)]
-pub struct NetworkSettings {
-    /// IPv4 addresses of sandboxes: a prefix that the host has no other use for. Each Hearth on the host takes 4,096 of them.
-    /// The packets that leave the host have the host's address.
-    pub block: Prefix,
-    /// The same of IPv6, 96 bits or fewer: the last 32 are those of the IPv4 address.
-    pub block6: Prefix,
-    /// Private, local or reserved addresses that a policy may allow all the same.
-    pub permitted: Vec<Prefix>,
-}
-
-impl Default for NetworkSettings {
-    /// A part of what is set aside for measuring networks (RFC 2544), which no network has, and a unique local prefix.
-    fn default() -> Self {
-        Self {
-            block: prefix(Ipv4Addr::new(198, 19, 0, 0), 16),
-            block6: prefix(Ipv6Addr::new(0xfd68, 0x6561, 0x7274, 0x68, 0, 0, 0, 0), 96),
-            permitted: Vec::new(),
-        }
-    }
-}
-
-fn prefix(address: impl Into<IpAddr>, length: u8) -> Prefix {
-    let address = address.into();
-    Prefix::new(address, length).unwrap_or(Prefix::host(address))
 }
 
 /// Which ports functions may have.
@@ -107,6 +77,12 @@ pub struct ServerUser {
     pub gid: u32,
 }
 
+/// The gateway's user: outside what sandboxes get, and used by no distribution.
+pub const GATEWAY_USER: ServerUser = ServerUser {
+    uid: UIDS.start - 2,
+    gid: UIDS.start - 2,
+};
+
 variants_of!(CriuChoice {
     0 => Detect,
     1 => Named(path),
@@ -117,14 +93,9 @@ fields_of!(Settings {
     init,
     runtimes,
     criu,
-    network,
+    gateway,
     ports,
     server,
-});
-fields_of!(NetworkSettings {
-    block,
-    block6,
-    permitted,
 });
 fields_of!(PortSettings { address, ports });
 fields_of!(ServerUser { uid, gid });

@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use hearth_host::protocol::request::{Order, Target};
 use hearth_host::protocol::{
-    Counters, Malformed, Papers, Protocol, Purpose, REPLY_BYTES, REQUEST_BYTES, Reply, Request,
-    Resolved,
+    FromGateway, Malformed, Message, Papers, Protocol, Purpose, Reply, Request, ToGateway,
 };
 use hearth_host::{Capability, SandboxError};
 use hearth_init::fields::{FieldError, Fields as _};
@@ -29,26 +28,16 @@ fn target() -> impl Strategy<Value = Target> {
 }
 
 fn order() -> impl Strategy<Value = Order> {
-    let numbers = any::<(u32, u64, u32, bool, bool)>();
+    let numbers = any::<(u32, u64, u32, bool, bool, bool)>();
     (numbers, option::of(any::<u64>())).prop_map(
-        |((uid_base, memory_bytes, max_instances, forks, dumpable), micros)| Order {
+        |((uid_base, memory_bytes, max_instances, forks, dumpable, network), micros)| Order {
             uid_base,
             memory_bytes,
             max_instances,
             forks,
             dumpable,
             restore_limit: micros.map(Duration::from_micros),
-        },
-    )
-}
-
-fn resolved() -> impl Strategy<Value = Resolved> {
-    (any::<(IpAddr, bool, u16, u16)>(), any::<u64>()).prop_map(
-        |((address, is_udp, first, last), micros)| Resolved {
-            address: address.to_canonical(),
-            protocol: if is_udp { Protocol::Udp } else { Protocol::Tcp },
-            ports: first..=last,
-            ttl: Duration::from_micros(micros),
+            network,
         },
     )
 }
@@ -80,17 +69,13 @@ fn request() -> impl Strategy<Value = Request> {
             .prop_map(|((sequence, key, most), name)| { Request::Dump(sequence, key, most, name) }),
         (any::<u64>(), name()).prop_map(|(sequence, name)| Request::RemoveImage(sequence, name)),
         any::<u64>().prop_map(Request::Shutdown),
-        any::<(u64, u64)>().prop_map(|(sequence, key)| Request::SetPolicy(sequence, key)),
-        (any::<(u64, u64)>(), resolved())
-            .prop_map(|((sequence, key), resolved)| Request::Allow(sequence, key, resolved)),
-        any::<(u64, u64)>().prop_map(|(sequence, key)| Request::Counters(sequence, key)),
         any::<(u32, bool)>().prop_map(|(thread, raised)| Request::Prioritize(thread, raised)),
-        (any::<(u64, u64)>(), purpose())
-            .prop_map(|((sequence, key), purpose)| Request::Socket(sequence, key, purpose)),
         any::<(u64, bool, u16)>().prop_map(|(sequence, is_udp, port)| {
             let protocol = if is_udp { Protocol::Udp } else { Protocol::Tcp };
             Request::OpenPort(sequence, protocol, port)
         }),
+        (any::<(u64, u64)>(), purpose())
+            .prop_map(|((sequence, key), purpose)| Request::Socket(sequence, key, purpose)),
     ]
 }
 
@@ -144,27 +129,7 @@ fn reply() -> impl Strategy<Value = Reply> {
                 init_signal,
             }
         ),
-        Just(Reply::Refusals),
         any::<u64>().prop_map(Reply::Socket),
-        (any::<u64>(), any::<[u64; 6]>()).prop_map(|(sequence, numbers)| {
-            let [
-                bytes_out,
-                packets_out,
-                bytes_in,
-                packets_in,
-                connections,
-                refused,
-            ] = numbers;
-            let counters = Counters {
-                bytes_out,
-                packets_out,
-                bytes_in,
-                packets_in,
-                connections,
-                refused,
-            };
-            Reply::Counters(sequence, counters)
-        }),
         any::<u64>().prop_map(Reply::Destroyed),
         (name(), any::<(bool, bool)>()).prop_map(|(runtime, (kept, ready))| Reply::Prewarmed {
             runtime,
@@ -174,7 +139,49 @@ fn reply() -> impl Strategy<Value = Reply> {
     ]
 }
 
+fn to_gateway() -> impl Strategy<Value = ToGateway> {
+    prop_oneof![
+        Just(ToGateway::Start),
+        any::<u64>().prop_map(ToGateway::Attach),
+        any::<u64>().prop_map(ToGateway::Detach),
+    ]
+}
+
+fn from_gateway() -> impl Strategy<Value = FromGateway> {
+    prop_oneof![
+        any::<(u64, u32)>().prop_map(|(key, interface)| FromGateway::Attached(key, interface)),
+        (any::<u64>(), name(), "\\PC{0,200}").prop_map(|(key, step, detail)| {
+            FromGateway::Failed(key, SandboxError::Step { step, detail })
+        }),
+        any::<u64>().prop_map(FromGateway::Detached),
+    ]
+}
+
+/// Whatever these bytes are, they are none, or the one encoding of a message.
+fn check_arbitrary<M: Message>(input: &[u8], kinds: u8) {
+    if let Ok(message) = M::decode(input) {
+        assert_eq!(message.encode(), input);
+    }
+    // Random bytes seldom have the size, and even more seldom an existing kind.
+    let mut sized = input.to_vec();
+    sized.resize(M::BYTES, 0);
+    sized[0] %= kinds + 2;
+    if let Ok(message) = M::decode(&sized) {
+        assert_eq!(message.encode(), sized);
+    }
+}
+
 proptest! {
+    #[test]
+    fn what_goes_to_the_gateway_is_read_as_it_was_written(message in to_gateway()) {
+        prop_assert_eq!(ToGateway::decode(&message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn what_the_gateway_says_is_read_as_it_was_written(message in from_gateway()) {
+        prop_assert_eq!(FromGateway::decode(&message.encode()), Ok(message));
+    }
+
     #[test]
     fn a_request_is_read_as_it_was_written(request in request()) {
         prop_assert_eq!(Request::decode(&request.encode()), Ok(request));
@@ -189,7 +196,7 @@ proptest! {
     #[test]
     fn a_changed_request_is_not_taken_for_it(
         request in request(),
-        at in 0..REQUEST_BYTES,
+        at in 0..Request::BYTES,
         bit in 0..8_u32,
     ) {
         let mut bytes = request.encode();
@@ -205,24 +212,24 @@ fn messages_of_another_size_are_none() {
         let refused = Request::decode(&bytes[..length]);
         assert_eq!(refused, Err(Malformed::Size(length)));
     }
-    let longer = [0; REQUEST_BYTES + 1];
+    let longer = [0; Request::BYTES + 1];
     assert_eq!(Request::decode(&longer), Err(Malformed::Size(longer.len())));
-    let short = Reply::decode(&[0; REPLY_BYTES - 1]);
-    assert_eq!(short, Err(Malformed::Size(REPLY_BYTES - 1)));
+    let short = Reply::decode(&[0; Reply::BYTES - 1]);
+    assert_eq!(short, Err(Malformed::Size(Reply::BYTES - 1)));
 }
 
 #[test]
 fn what_a_message_has_no_use_for_must_be_zero() {
     let bytes = Request::Destroy(7).encode();
     for at in 1..bytes.len() {
-        let mut changed = bytes;
+        let mut changed = bytes.clone();
         changed[at] ^= 0x40;
         // The key, which follows the kind, may be another one, and all else may not be at all.
         let is_key = (1..9).contains(&at);
         assert_eq!(Request::decode(&changed).is_ok(), is_key, "{at}");
     }
-    for kind in [0, 23, 100, 255] {
-        let mut unknown = bytes;
+    for kind in [0, 20, 100, 255] {
+        let mut unknown = bytes.clone();
         unknown[0] = kind;
         assert_eq!(
             Request::decode(&unknown),
@@ -233,7 +240,7 @@ fn what_a_message_has_no_use_for_must_be_zero() {
 
 #[test]
 fn a_text_that_is_too_long_is_cut_between_characters() {
-    let long = "é".repeat(REPLY_BYTES);
+    let long = "é".repeat(Reply::BYTES);
     let reply = Reply::Refused(1, SandboxError::step(&long, &long));
     let Ok(Reply::Refused(1, SandboxError::Step { step, detail })) = Reply::decode(&reply.encode())
     else {
@@ -247,19 +254,11 @@ fn a_text_that_is_too_long_is_cut_between_characters() {
 fn arbitrary_bytes() {
     bolero::check!()
         .with_iterations(CASES)
-        .with_max_len(REQUEST_BYTES * 2)
+        .with_max_len(Request::BYTES * 2)
         .for_each(|input: &[u8]| {
-            if let Ok(request) = Request::decode(input) {
-                assert_eq!(request.encode(), *input);
-            }
-            // Random bytes seldom have the size, and even more seldom an existing kind.
-            let mut sized = [0; REQUEST_BYTES];
-            let length = input.len().min(REQUEST_BYTES);
-            sized[..length].copy_from_slice(&input[..length]);
-            sized[0] %= 23;
-            if let Ok(request) = Request::decode(&sized) {
-                assert_eq!(request.encode(), sized);
-            }
+            check_arbitrary::<Request>(input, 19);
+            check_arbitrary::<ToGateway>(input, 3);
+            check_arbitrary::<FromGateway>(input, 3);
         });
 }
 

@@ -6,8 +6,9 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use hearth_host::peer::PeerError;
 use hearth_host::protocol::request::Target;
-use hearth_host::protocol::{Reply, Request};
+use hearth_host::protocol::{Message as _, Reply, Request};
 use hearth_host::{HostProcessError, SandboxError};
 use hearth_init::wire;
 use hearth_testkit::{figures, processes};
@@ -57,7 +58,10 @@ fn a_server_that_does_not_read_is_given_up() {
         }
     }
     let ended = talk.end();
-    assert!(matches!(ended, Err(HostProcessError::Deaf)), "{ended:?}");
+    assert!(
+        matches!(ended, Err(HostProcessError::Server(PeerError::Deaf))),
+        "{ended:?}"
+    );
 }
 
 #[test]

@@ -9,8 +9,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
+use hearth_host::peer::PeerError;
 use hearth_host::protocol::request::{Order, Target};
-use hearth_host::protocol::{Papers, Purpose, REQUEST_BYTES, Reply, Request};
+use hearth_host::protocol::{Message as _, Papers, Purpose, Reply, Request};
 use hearth_host::{Host, HostProcessError, Probed, SandboxError, UIDS};
 use rustix::process::Pid;
 
@@ -223,14 +224,14 @@ fn a_sandbox_without_a_network_gets_no_socket() {
 #[test]
 fn a_message_that_is_none_ends_everything() {
     let good = Request::Destroy(1).encode();
-    let mut unknown = good;
+    let mut unknown = good.clone();
     unknown[0] = 99;
-    let mut padded = good;
-    padded[REQUEST_BYTES - 1] = 1;
+    let mut padded = good.clone();
+    padded[Request::BYTES - 1] = 1;
     let longer = [&good[..], &[0]].concat();
     for bytes in [
         &good[..1],
-        &good[..REQUEST_BYTES - 1],
+        &good[..Request::BYTES - 1],
         &longer,
         &unknown,
         &padded,
@@ -240,7 +241,10 @@ fn a_message_that_is_none_ends_everything() {
         talk.send(bytes, &[]);
         let ended = talk.end();
         assert!(
-            matches!(ended, Err(HostProcessError::Malformed(_))),
+            matches!(
+                ended,
+                Err(HostProcessError::Server(PeerError::Malformed(_)))
+            ),
             "{ended:?}"
         );
     }
@@ -252,14 +256,20 @@ fn descriptors_that_do_not_belong_there_end_everything() {
     let destroy = Request::Destroy(1).encode();
     let talk = Conversation::begin();
     talk.send(&destroy, &[null.as_fd()]);
-    assert!(matches!(talk.end(), Err(HostProcessError::Malformed(_))));
+    assert!(matches!(
+        talk.end(),
+        Err(HostProcessError::Server(PeerError::Malformed(_)))
+    ));
     for count in [0, 2, 3, 8] {
         let talk = Conversation::begin();
         let create = Request::Create(1, talk.order(0)).encode();
         talk.send(&create, &vec![null.as_fd(); count]);
         let ended = talk.end();
         assert!(
-            matches!(ended, Err(HostProcessError::Malformed(_))),
+            matches!(
+                ended,
+                Err(HostProcessError::Server(PeerError::Malformed(_)))
+            ),
             "{count}: {ended:?}"
         );
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use hearth_host::process::server::Server;
 use hearth_host::process::{DataDir, ServerUser};
-use hearth_host::protocol::Reply;
+use hearth_host::protocol::{Message as _, Reply};
 use hearth_init::wire;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
@@ -184,12 +184,14 @@ fn nothing_but_the_servers_work_is_left_to_it() {
     let listener: OwnedFd = std::net::TcpListener::bind("127.0.0.1:0")
         .expect("a listener")
         .into();
+    // It is handed on, and nothing else here.
+    let gateway = ours.try_clone().expect("a descriptor");
     let start = Reply::Start {
         uid: USER.uid,
         gid: USER.gid,
         separate: false,
     };
-    let fds = [data_dir.lock.as_fd(), listener.as_fd()];
+    let fds = [data_dir.lock.as_fd(), gateway.as_fd(), listener.as_fd()];
     wire::send(&ours, &start.encode(), &fds).expect("sent");
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "a_process_that_is_locked_down", "--ignored"])

@@ -5,20 +5,9 @@ use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 
 use hearth_host::protocol::papers::PAPERS_MAX;
-use hearth_host::protocol::{KernelPolicy, Papers, PapersError, Prefix, Prefixed, Protocol};
+use hearth_host::protocol::{Papers, PapersError};
 use hearth_init::fields::Fields as _;
 use rustix::fs::{MemfdFlags, SealFlags};
-
-fn policy() -> KernelPolicy {
-    KernelPolicy {
-        allow: vec![Prefixed {
-            prefix: Prefix::host("192.0.2.1".parse().expect("an address")),
-            protocol: Protocol::Tcp,
-            ports: 443..=443,
-        }],
-        ..KernelPolicy::default()
-    }
-}
 
 fn papers() -> Papers {
     Papers {
@@ -29,7 +18,6 @@ fn papers() -> Papers {
         argv: vec!["/usr/bin/python3".into(), "-I".into()],
         env: vec![("HELLO".into(), "world = all\n".into())],
         image: Some("hello-1-0123456789abcdef".into()),
-        network: Some(policy()),
         trust: Some("-----BEGIN CERTIFICATE-----\n".into()),
     }
 }

@@ -222,7 +222,7 @@ nothing_is_left() {
 }
 
 gone() {
-  [[ -z $(pgrep --full '/opt/hearth|hearth-init|hearth serve') && -z $(cgroups) && $(namespaces) == "$NAMESPACES_BEFORE" ]]
+  [[ -z $(pgrep --full '/opt/hearth|hearth-init|hearth (serve|gateway)') && -z $(cgroups) && $(namespaces) == "$NAMESPACES_BEFORE" ]]
 }
 
 # address: the container's own.

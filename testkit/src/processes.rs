@@ -136,18 +136,29 @@ pub fn descendants(root: u32) -> Vec<Process> {
 
 /// The server that a host process has started: its child `hearth serve`.
 pub fn serving(host: u32) -> Option<u32> {
-    let children = descendants(host).into_iter().map(|process| process.pid);
-    children.into_iter().find(|pid| {
-        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).nth(1) == Some(b"serve")
-    })
+    started_as("serve", host).into_iter().next()
 }
 
-/// The processes of a host process's sandboxes, those included that nobody has waited for: its descendants but the server.
+/// The gateways that a process has started: its children `hearth gateway`.
+pub fn gateways(host: u32) -> Vec<u32> {
+    started_as("gateway", host)
+}
+
+fn started_as(command: &str, by: u32) -> Vec<u32> {
+    let children = descendants(by).into_iter().map(|process| process.pid);
+    let children = children.filter(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(command.as_bytes())
+    });
+    children.collect()
+}
+
+/// The processes of a host process's sandboxes, those included that nobody has waited for: its descendants but the server
+/// and the gateway.
 pub fn sandboxed(host: u32) -> Vec<Process> {
-    let server = serving(host);
+    let others: Vec<u32> = serving(host).into_iter().chain(gateways(host)).collect();
     let mut all = descendants(host);
-    all.retain(|process| Some(process.pid) != server);
+    all.retain(|process| !others.contains(&process.pid));
     all
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 pub use crate::launch::{Launch, StartError, TOKEN};
-use crate::processes::{descendants, is_alive, serving};
+use crate::processes::{descendants, gateways, is_alive, serving};
 use crate::program::{END, Output, Program, after};
 use crate::wait::{eventually, poll};
 
@@ -93,11 +93,20 @@ impl Server {
         serving(self.pid()).expect("the server runs")
     }
 
-    /// Kills the host process without warning, which is the server's end, too, and waits until both are gone.
+    /// Process id of the gateway, which the host process has started.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn gateway_pid(&self) -> u32 {
+        gateways(self.pid())[0]
+    }
+
+    /// Kills the host process without warning, which is the others' end, too, and waits until all are gone.
     pub fn kill_9(&mut self) {
-        let server = serving(self.pid());
+        let gateways = gateways(self.pid()).into_iter();
+        let others: Vec<u32> = gateways.chain(serving(self.pid())).collect();
         self.program.kill();
-        let gone = || server.is_none_or(|pid| !is_alive(pid)).then_some(());
+        let gone = || (!others.iter().any(|pid| is_alive(*pid))).then_some(());
         let _ = poll(GONE, LOOK, gone);
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use hearth_testkit::figures::{cpu_time, pss_kib};
-use hearth_testkit::processes::Process;
+use hearth_testkit::processes::{Process, gateways, serving};
 use hearth_testkit::wait::poll;
 use serde_json::json;
 
@@ -17,6 +17,8 @@ use crate::server::{Runtime, Server};
 
 /// How long a new version may take to replace the one before.
 const REPLACING: Duration = Duration::from_secs(60);
+/// What a deploy has left to be done is done after this long.
+const SETTLING: Duration = Duration::from_secs(10);
 /// How often to look meanwhile.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -28,6 +30,21 @@ pub const CPU: &str = "CPU time of the idle instances over the time observed";
 /// What the report calls that time.
 pub const OBSERVED: &str = "time observed";
 
+/// What the report calls the memory of one of Hearth's own processes.
+pub fn pss_of(process: &str) -> String {
+    format!("PSS of the idle {process}")
+}
+
+/// What the report calls its processor time.
+pub fn cpu_of(process: &str) -> String {
+    format!("CPU time of the idle {process} over the time observed")
+}
+
+/// The category of both.
+pub const PROCESSES: &str = "processes";
+/// Processes of Hearth's that have privileges.
+pub const PRIVILEGED: [&str; 2] = ["host process", "gateway"];
+
 /// A server with many idle instances of one function.
 struct Idle {
     runtime: Runtime,
@@ -37,6 +54,7 @@ struct Idle {
 
 /// Measures each runtime; then all idle instances are watched at the same time.
 pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    processes(scale, document)?;
     let mut idle = Vec::new();
     for runtime in Runtime::ALL {
         let server = Server::start(&[])?;
@@ -56,6 +74,41 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         document.figure(category, CPU, millis(after.0 - before.0), "ms");
         let name = "CPU time of the server meanwhile";
         document.figure(category, name, millis(after.1 - before.1), "ms");
+    }
+    Ok(())
+}
+
+/// Measures Hearth's own processes while nothing happens, with a function that has a network.
+fn processes(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let server = Server::start(&[])?;
+    let runtime = Runtime::Python;
+    if let Err(reason) = server.runtime(runtime)? {
+        document.skip("memory of Hearth's processes", reason);
+        return Ok(());
+    }
+    let settings = json!({ "network": "internet" });
+    server.deploy("idle", runtime, runtime.usual(), &settings)?;
+    std::thread::sleep(SETTLING);
+    let [host, gateway] = PRIVILEGED;
+    let gateways = gateways(server.pid());
+    let all = [
+        (host, server.pid()),
+        (gateway, *gateways.first().context("no gateway")?),
+        (
+            "server process",
+            serving(server.pid()).context("no server")?,
+        ),
+    ];
+    let observed = Duration::from_secs(scale.pick(30, 1));
+    let before = all.map(|(_, pid)| cpu_time(pid));
+    std::thread::sleep(observed);
+    document.figure(PROCESSES, OBSERVED, observed.as_secs_f64(), "s");
+    for ((name, pid), before) in all.into_iter().zip(before) {
+        let spent = cpu_time(pid)?.saturating_sub(before?);
+        let mib = pss_kib(pid)? as f64 / 1024.0;
+        document.figure(PROCESSES, &pss_of(name), mib, "MiB");
+        let millis = spent.as_secs_f64() * 1e3;
+        document.figure(PROCESSES, &cpu_of(name), millis, "ms");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::settings::{ServerUser, UIDS};
+use crate::settings::{GATEWAY_USER, ServerUser, UIDS};
 
 /// The user's name where `make install` has made one.
 const NAME: &str = "hearth";
@@ -38,6 +38,9 @@ impl ServerUser {
         };
         if found.uid == 0 || found.gid == 0 {
             return Err("must not be root: the server has no use for its rights".into());
+        }
+        if found.uid == GATEWAY_USER.uid || found.gid == GATEWAY_USER.gid {
+            return Err(format!("must not be {}: the gateway's", GATEWAY_USER.uid));
         }
         if UIDS.contains(&found.uid) || UIDS.contains(&found.gid) {
             let (first, end) = (UIDS.start, UIDS.end);
@@ -81,7 +84,15 @@ mod tests {
 
     #[test]
     fn neither_root_nor_a_sandbox_is_taken() {
-        for setting in ["root", "0", "1900000000", "2099999999", "nobody-here", "-1"] {
+        for setting in [
+            "root",
+            "0",
+            "1899999998",
+            "1900000000",
+            "2099999999",
+            "nobody-here",
+            "-1",
+        ] {
             let found = ServerUser::find_in(Some(setting), FILE);
             assert!(found.is_err(), "{setting}");
         }

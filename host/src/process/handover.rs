@@ -13,6 +13,7 @@ use rustix::fs::FileType;
 
 use super::ServerStart;
 use crate::Host;
+use crate::children::NO_HUGE_PAGES;
 use crate::memfd::{sealed, socket_pair};
 use crate::protocol::PapersError;
 use crate::protocol::papers::read_sealed;
@@ -21,8 +22,6 @@ use crate::protocol::papers::read_sealed;
 pub const HOST: &str = "host";
 /// The only message. Comes with the orders and the descriptors that are the server's.
 const ORDERS: &[u8] = b"H";
-/// Keeps the allocator from asking for huge pages ahead: a process that needs a few hundred KiB would have some of 2 MiB.
-const NO_HUGE_PAGES: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
 
 /// What the host process is told.
 pub struct Orders {
@@ -83,7 +82,10 @@ pub fn take_over() -> Result<(Orders, Vec<OwnedFd>), HandoverError> {
 }
 
 /// The socket that is standard input, and is taken off it. None if it is something else.
-pub(super) fn socket_of_stdin() -> io::Result<Option<OwnedFd>> {
+///
+/// # Errors
+/// What the kernel says.
+pub fn socket_of_stdin() -> io::Result<Option<OwnedFd>> {
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     let mode = rustix::fs::fstat(&stdin)?.st_mode;
     if FileType::from_raw_mode(mode) != FileType::Socket {

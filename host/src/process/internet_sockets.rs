@@ -2,7 +2,7 @@
 
 use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
-use super::lock_down::Failure;
+use super::filter::Failure;
 
 /// TCP and UDP over IPv4 and IPv6.
 pub(super) fn internet_sockets() -> Result<Vec<SeccompRule>, Failure> {

@@ -1,20 +1,13 @@
 //! What the server may do once it runs: Landlock's rules and the system call filter.
 
-use std::collections::BTreeMap;
-
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort,
     PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule,
-};
 
+use super::filter::{Calls, Failure};
 use super::internet_sockets::internet_sockets;
 use super::server::{DATA_PLACE, RUNTIMES_PLACE};
-
-pub(super) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The newest Landlock whose rights were looked at one by one for what follows; older kernels get what they know.
 const LANDLOCK_ABI: ABI = ABI::V6;
@@ -228,60 +221,21 @@ const IOCTLS: [u64; 5] = [
 /// What it may change of itself: names of threads and of memory. Not that it ends with the host process.
 const PRCTLS: [libc::c_int; 2] = [libc::PR_SET_NAME, libc::PR_SET_VMA];
 
-/// Allows [`CALLS`], and to map memory that cannot be executed and to start threads; answers ENOSYS to everything else, by
-/// which a C library finds another way where there is one.
+/// Allows [`CALLS`] and what the server needs beside them.
 pub(super) fn restrict_calls() -> Result<(), Failure> {
-    seccompiler::apply_filter(&program()?)?;
-    Ok(())
+    calls()?.restrict()
 }
 
-fn program() -> Result<BpfProgram, Failure> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = CALLS
-        .iter()
-        .flat_map(|(_, calls)| calls.iter())
-        .chain(OLD_CALLS)
-        .map(|call| (*call, Vec::new()))
-        .collect();
-    let masked = |argument, mask: i32, value: i32| -> Result<Vec<SeccompRule>, Failure> {
-        let condition = SeccompCondition::new(
-            argument,
-            SeccompCmpArgLen::Qword,
-            SeccompCmpOp::MaskedEq(u64::from(mask.cast_unsigned())),
-            u64::from(value.cast_unsigned()),
-        )?;
-        Ok(vec![SeccompRule::new(vec![condition])?])
-    };
-    let one_of = |argument, values: &[u64]| -> Result<Vec<SeccompRule>, Failure> {
-        let mut rules = Vec::new();
-        for value in values {
-            // The kernel looks at as many bits of it.
-            let (length, op) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Eq);
-            let condition = SeccompCondition::new(argument, length, op, *value)?;
-            rules.push(SeccompRule::new(vec![condition])?);
-        }
-        Ok(rules)
-    };
-    rules.insert(libc::SYS_ioctl, one_of(1, &IOCTLS)?);
-    rules.insert(
-        libc::SYS_prctl,
-        one_of(0, &PRCTLS.map(|option| option as u64))?,
-    );
+fn calls() -> Result<Calls, Failure> {
+    let all = CALLS.iter().flat_map(|(_, calls)| calls.iter());
+    let mut calls = Calls::new(all.chain(OLD_CALLS).copied())?;
+    calls.one_of(libc::SYS_ioctl, 1, IOCTLS)?;
+    calls.one_of(libc::SYS_prctl, 0, PRCTLS.map(|option| option as u64))?;
     // Questions to DNS servers: sockets of the Internet, no others. To which TCP ports they connect, Landlock says.
-    rules.insert(libc::SYS_socket, internet_sockets()?);
-    rules.insert(libc::SYS_bind, Vec::new());
-    rules.insert(libc::SYS_connect, Vec::new());
-    rules.insert(libc::SYS_mmap, masked(2, libc::PROT_EXEC, 0)?);
-    rules.insert(libc::SYS_mprotect, masked(2, libc::PROT_EXEC, 0)?);
-    // `clone3`, whose flags no filter can see, is answered ENOSYS: this is what comes instead.
-    let thread = libc::CLONE_THREAD;
-    rules.insert(libc::SYS_clone, masked(0, thread, thread)?);
-    let filter = SeccompFilter::new(
-        rules,
-        SeccompAction::Errno(libc::ENOSYS.cast_unsigned()),
-        SeccompAction::Allow,
-        std::env::consts::ARCH.try_into()?,
-    )?;
-    Ok(filter.try_into()?)
+    calls.allow(libc::SYS_socket, internet_sockets()?);
+    calls.allow(libc::SYS_bind, Vec::new());
+    calls.allow(libc::SYS_connect, Vec::new());
+    Ok(calls)
 }
 
 #[cfg(test)]
@@ -290,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_filter_compiles_and_lists_no_call_twice() {
-        assert!(program().unwrap().len() < 4096);
+        assert!(calls().unwrap().program().unwrap().len() < 4096);
         let mut all: Vec<i64> = CALLS.iter().flat_map(|(_, calls)| calls.to_vec()).collect();
         all.extend(OLD_CALLS);
         let before = all.len();

@@ -3,17 +3,22 @@
 //! ```text
 //! hearth          root: data directory, listeners, probes ──exec──▶ hearth host
 //! hearth host     root: serves the socket ──▶ everything removed, the same status
-//! └─ hearth serve root for a moment ──drop──▶ a uid of its own, no capability ──▶ parses what comes from outside
+//! ├─ hearth serve   root for a moment ──drop──▶ a uid of its own, no capability ──▶ parses what comes from outside
+//! └─ hearth gateway root for a moment ──drop──▶ a uid of its own, CAP_NET_ADMIN ──▶ the network of sandboxes
 //! ```
 //! - [`handover`]: how one program becomes the other.
-//! - [`server`]: the server's side: from root to a process that can do nothing, read top to bottom.
+//! - [`server`]: the server's side: from root to a process that can do nothing, read top to bottom. [`lock_down`]: what it may
+//!   do then. [`internet_sockets`]: of it, sockets.
+//! - [`privileges`], [`filter`]: what the gateway (`gateway/`) does likewise.
 
+pub mod filter;
 mod handover;
 mod internet_sockets;
 mod lock_down;
+pub mod privileges;
 pub mod server;
 mod signals;
-mod sys;
+pub mod sys;
 
 use std::ffi::OsString;
 use std::io;
@@ -25,11 +30,12 @@ use std::time::Duration;
 
 use hearth_init::{fields_of, wire};
 
-pub use self::handover::{HOST, HandoverError, Orders, hand_over, take_over};
+pub use self::handover::{HOST, HandoverError, Orders, hand_over, socket_of_stdin, take_over};
 use crate::children::{ends_within, pidfd};
+pub use crate::gateway::{GATEWAY, Gateway};
 use crate::memfd::socket_pair;
 pub use crate::prepare::{DataDir, DataDirError};
-use crate::protocol::Reply;
+use crate::protocol::{Message as _, Reply};
 pub use crate::settings::ServerUser;
 use crate::{Host, HostProcessError};
 
@@ -72,8 +78,11 @@ pub fn run(
     mut fds: Vec<OwnedFd>,
 ) -> Result<Option<ExitStatus>, HostProcessError> {
     signals::install(start.drain + AFTER_DRAIN)?;
+    let program = Path::new("/proc/self/exe");
+    let (gateway, to_gateway) = Gateway::start(program, &host.settings.gateway)?;
+    fds.insert(1, to_gateway);
     let (ours, theirs) = socket_pair()?;
-    let mut server = Command::new("/proc/self/exe")
+    let mut server = Command::new(program)
         .arg0("hearth")
         .arg(SERVE)
         .args(&start.arguments)
@@ -88,7 +97,7 @@ pub fn run(
     let first = Reply::Start {
         uid: start.user.uid,
         gid: start.user.gid,
-        separate: fds.len() > 2,
+        separate: fds.len() > 3,
     };
     let passed: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
     let served = wire::send(&ours, &first.encode(), &passed)
@@ -101,7 +110,7 @@ pub fn run(
             if signals::stopped() {
                 return Ok(false);
             }
-            host.serve(ours).map(|()| true)
+            host.serve(ours, Some(gateway)).map(|()| true)
         });
     match served {
         Ok(true) => Ok(Some(wait(&mut server)?)),

@@ -1,4 +1,5 @@
-//! From root to the server: the only place where the server's privileges are dropped, read top to bottom.
+//! From root to the server: how the server's privileges are dropped, read top to bottom; steps 3 to 6 are those of
+//! [`privileges`].
 //! `server/docs/privileges.md` has the same steps as a list.
 
 use std::fs;
@@ -9,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use hearth_init::wire;
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
-use rustix::process::{DumpableBehavior, Signal};
-use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets, Gid, Uid};
+use rustix::thread::CapabilitySet;
 
 use super::handover::socket_of_stdin;
-use super::{lock_down, sys};
-use crate::protocol::{REPLY_BYTES, Reply};
+use super::{lock_down, privileges, sys};
+use crate::protocol::{Message as _, Reply};
+use crate::settings::ServerUser;
 
 /// Variables by which the host process names two directories, as itself sees them.
 pub(super) const DATA_DIR: &str = "HEARTH_HOST_DATA_DIR";
@@ -46,6 +47,8 @@ pub enum ServerError {
 pub struct Server {
     /// The socket to the host process.
     pub socket: OwnedFd,
+    /// The socket to the gateway.
+    pub gateway: OwnedFd,
     /// Listens for console and API.
     pub listener: OwnedFd,
     /// Listens for functions, if that is separate.
@@ -99,13 +102,14 @@ impl Server {
         };
         let socket = socket_of_stdin().map_err(step("stdin"))?;
         let socket = socket.ok_or(ServerError::ByHand)?;
-        let mut bytes = [0; REPLY_BYTES];
+        let mut bytes = [0; Reply::BYTES];
         let (length, fds) = wire::receive(&socket, &mut bytes).map_err(step("the socket"))?;
         let Ok(Reply::Start { uid, gid, .. }) = Reply::decode(&bytes[..length]) else {
             return Err(ServerError::Unexpected);
         };
         let mut fds = fds.into_iter();
-        let (Some(lock), Some(listener)) = (fds.next(), fds.next()) else {
+        let (Some(lock), Some(gateway), Some(listener)) = (fds.next(), fds.next(), fds.next())
+        else {
             return Err(ServerError::Unexpected);
         };
 
@@ -114,53 +118,13 @@ impl Server {
         place(Path::new(&host_data_dir), Path::new(&host_runtimes))?;
         show_processes()?;
 
-        // 3. No way to ever have a capability: not by exec, not by a change of user.
-        rustix::thread::clear_ambient_capability_set().map_err(step("ambient capabilities"))?;
-        for number in 0..u64::BITS {
-            let capability = CapabilitySet::from_bits_retain(1 << number);
-            match rustix::thread::remove_capability_from_bounding_set(capability) {
-                Ok(()) => {}
-                Err(rustix::io::Errno::INVAL) => break, // past the last one this kernel knows
-                Err(errno) => return Err(step("the bounding set")(errno)),
-            }
-        }
-        rustix::thread::set_capabilities_secure_bits(
-            CapabilitiesSecureBits::NO_ROOT
-                | CapabilitiesSecureBits::NO_ROOT_LOCKED
-                | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
-                | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
-                | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED,
-        )
-        .map_err(step("securebits"))?;
-
-        // 4. A user of its own, without any other group.
-        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-        rustix::thread::set_thread_groups(&[]).map_err(step("groups"))?;
-        rustix::thread::set_thread_res_gid(gid, gid, gid).map_err(step("the group"))?;
-        rustix::thread::set_thread_res_uid(uid, uid, uid).map_err(step("the user"))?;
-
-        // 5. No capability, and never again one.
-        let none = CapabilitySet::empty();
-        let sets = CapabilitySets {
-            effective: none,
-            permitted: none,
-            inheritable: none,
-        };
-        rustix::thread::set_capabilities(None, sets).map_err(step("capabilities"))?;
-        rustix::thread::set_no_new_privs(true).map_err(step("no_new_privs"))?;
-
-        // 6. It ends with the host process; and no other process looks into it. Changing users has cleared the one and
-        //    set the other; both are said all the same. It stays in the host process's session, because the scheduler
-        //    shares processors out among sessions (sched(7), autogroup): in one of its own it had to wait for that of a
-        //    client on the same host. That it cannot type into the session's terminal is up to `restrict_calls`.
-        // Read once, from a file or by a call that are closed to it from here on (getauxval(3)).
-        rustix::param::page_size();
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-            .map_err(step("dying with the host process"))?;
-        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
-            .map_err(step("hiding from /proc"))?;
+        // 3. to 6.
+        let user = ServerUser { uid, gid };
+        privileges::drop_to(user, CapabilitySet::empty())
+            .map_err(|(step, error)| ServerError::Step(step, error))?;
         Ok(Self {
             socket,
+            gateway,
             listener,
             functions_listener: fds.next(),
             data_dir: DATA_PLACE.into(),

@@ -1,5 +1,5 @@
 //! The layout of all messages: a kind, one byte, and what that kind has, one field after the other; then zeroes, up to the one
-//! size that there is. Every message has one encoding.
+//! size that all messages of its type have. Every message has one encoding.
 
 use hearth_init::fields::{FieldError, Fields};
 
@@ -23,25 +23,48 @@ pub enum Malformed {
     Descriptors(usize),
 }
 
-/// Writes a message, for which `N` bytes must be enough.
-pub(super) fn encode<const N: usize>(message: &impl Fields) -> [u8; N] {
-    let fields = message.to_bytes();
-    debug_assert!(fields.len() <= N, "{} bytes", fields.len());
-    let length = fields.len().min(N);
-    let mut bytes = [0; N];
-    bytes[..length].copy_from_slice(&fields[..length]);
+/// What one process says to another.
+pub trait Message: Fields {
+    /// Size of every message of this type.
+    const BYTES: usize;
+
+    /// How many descriptors come with it.
+    fn descriptors(&self) -> usize {
+        0
+    }
+
+    /// As bytes. Names have [`NAME_MAX`] bytes at most.
+    #[must_use]
+    fn encode(&self) -> Vec<u8> {
+        padded(self)
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`], for everything that [`Self::encode`] does not write.
+    fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        if bytes.len() != Self::BYTES {
+            return Err(Malformed::Size(bytes.len()));
+        }
+        let mut rest = bytes;
+        let message = Self::read(&mut rest)?;
+        match rest.iter().all(|byte| *byte == 0) {
+            true => Ok(message),
+            false => Err(Malformed::Rest),
+        }
+    }
+}
+
+/// A message, with the zeroes that it ends with.
+pub(super) fn padded<T: Message>(message: &T) -> Vec<u8> {
+    let mut bytes = message.to_bytes();
+    debug_assert!(bytes.len() <= T::BYTES, "{} bytes", bytes.len());
+    bytes.resize(T::BYTES, 0);
     bytes
 }
 
-/// Reads a message of `N` bytes.
-pub(super) fn decode<const N: usize, T: Fields>(bytes: &[u8]) -> Result<T, Malformed> {
-    if bytes.len() != N {
-        return Err(Malformed::Size(bytes.len()));
-    }
-    let mut rest = bytes;
-    let message = T::read(&mut rest)?;
-    match rest.iter().all(|byte| *byte == 0) {
-        true => Ok(message),
-        false => Err(Malformed::Rest),
-    }
+/// Cuts a text that is too long for a message: nothing that matters is that long.
+pub(crate) fn cut(text: &mut String, most: usize) {
+    text.truncate(text.floor_char_boundary(most));
 }

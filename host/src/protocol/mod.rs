@@ -1,25 +1,28 @@
-//! What the server and the host process say to each other, over a `SOCK_SEQPACKET` pair.
+//! What the server and the host process say to each other, over a `SOCK_SEQPACKET` pair; and the gateway and the host process.
 //!
-//! - [`request`]: from the server. Every message has [`REQUEST_BYTES`] bytes and is decoded as if a hostile server had
-//!   sent it; one that does not decode ends the conversation, and with it everything.
+//! - [`request`]: from the server. Every message is decoded as if a hostile server had sent it; one that does not decode ends the conversation, and with it everything.
 //! - [`papers`]: what has no fixed size comes along as a sealed memfd: of which function a sandbox is.
-//! - [`policy`]: what a sandbox may reach over the network; comes as papers do.
-//! - [`reply`]: from the host process, [`REPLY_BYTES`] each; replies to a request and news that were not asked for.
-//! - [`message`]: the layout of both.
+//! - [`reply`]: from the host process, replies to a request and news that were not asked for.
+//! - [`gateway`]: to the gateway, and from it, which is not trusted either.
+//! - [`message`]: the layout of all.
 //!
 //! `server/docs/privileges.md` lists the messages and what each one lets a compromised server do.
 
+pub mod gateway;
 mod message;
 pub mod papers;
-pub mod policy;
 pub mod reply;
 pub mod request;
+mod transport;
 
-pub use message::{Malformed, NAME_MAX};
+pub use gateway::{FromGateway, ToGateway};
+pub(crate) use message::cut;
+pub use message::{Malformed, Message, NAME_MAX};
 pub use papers::{Papers, PapersError};
-pub use policy::{Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved};
-pub use reply::{REPLY_BYTES, Reply};
-pub use request::{Purpose, REQUEST_BYTES, Request};
+pub use reply::Reply;
+pub(crate) use reply::TEXT_MAX;
+pub use request::{Purpose, Request};
+pub use transport::Protocol;
 
 /// Where a sandbox finds the server's broker of secrets, in its own network namespace.
 pub const BROKER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(127, 0, 0, 2);

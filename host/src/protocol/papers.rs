@@ -10,7 +10,6 @@ use std::path::{Component, Path, PathBuf};
 use hearth_init::fields::{FieldError, Fields as _};
 use hearth_init::fields_of;
 
-use super::KernelPolicy;
 use crate::memfd::{all_seals, sealed};
 
 /// Most bytes of papers. Protects the host process's memory; a function's environment is far smaller.
@@ -40,8 +39,6 @@ pub struct Papers {
     pub env: Vec<(String, String)>,
     /// Name of the image to restore the template from.
     pub image: Option<String>,
-    /// What it may reach over the network. None: it has none.
-    pub network: Option<KernelPolicy>,
     /// A certificate, PEM, that it trusts besides those that the host does.
     pub trust: Option<String>,
 }
@@ -54,7 +51,6 @@ fields_of!(Papers {
     argv,
     env,
     image,
-    network,
     trust,
 });
 
@@ -132,8 +128,7 @@ impl Papers {
         value(
             self.image.as_deref().is_none_or(is_image_name),
             "image name",
-        )?;
-        self.network.as_ref().map_or(Ok(()), KernelPolicy::check)
+        )
     }
 }
 
@@ -165,7 +160,10 @@ fn is_below_code(path: &Path) -> bool {
 }
 
 /// What a sealed memfd holds.
-pub(crate) fn read_sealed(fd: OwnedFd) -> Result<Vec<u8>, PapersError> {
+///
+/// # Errors
+/// [`PapersError`].
+pub fn read_sealed(fd: OwnedFd) -> Result<Vec<u8>, PapersError> {
     // Only memory can be sealed: no pipe, which could block, and no device passes.
     let seals = rustix::fs::fcntl_get_seals(&fd).map_err(|_| PapersError::Unsealed)?;
     if !seals.contains(all_seals()) {

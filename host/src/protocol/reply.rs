@@ -2,20 +2,18 @@
 
 use hearth_init::variants_of;
 
-use super::message::{self, Malformed, NAME_MAX};
-use super::{Counters, Key, LeafNumber, Sequence};
+use super::message::{Message, cut, padded};
+use super::{Key, LeafNumber, Sequence};
 use crate::{Capability, SandboxError};
 
-/// Size of every reply.
-pub const REPLY_BYTES: usize = 1024;
-/// Longest text of one, in bytes; longer ones are cut. It leaves room for a name and for the numbers.
-pub const REPLY_TEXT_MAX: usize = 800;
+/// Longest text of one, in bytes. It leaves room for a name and for the numbers.
+pub(crate) const TEXT_MAX: usize = 800;
 
 /// One reply, or news.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// To a server that was just started, and to nothing else: who it is to be. Comes with the data directory's lock, the
-    /// listener, and that of the functions if it is separate.
+    /// socket to the gateway, the listener, and that of the functions if it is separate.
     Start {
         /// User.
         uid: u32,
@@ -26,9 +24,6 @@ pub enum Reply {
     },
     /// What the host can do: one of several, before [`Reply::Up`].
     Capability(Capability),
-    /// Sandboxes can have a network. Comes with a netlink socket on which the kernel reports what it refused; before
-    /// [`Reply::Up`].
-    Refusals,
     /// Requests are taken from here on.
     Up {
         /// Whether the cgroups are of version 2.
@@ -77,8 +72,6 @@ pub enum Reply {
         /// The signal that killed PID 1, if one did.
         init_signal: Option<i32>,
     },
-    /// What the kernel has counted for a sandbox.
-    Counters(Sequence, Counters),
     /// A listener, a TCP connection that is being made, or a socket for datagrams. Comes with it.
     Socket(Sequence),
     /// A sandbox was removed.
@@ -107,49 +100,28 @@ variants_of!(Reply {
     10 => Destroyed(key),
     11 => Prewarmed { runtime, kept, ready },
     12 => Start { uid, gid, separate },
-    13 => Refusals,
-    14 => Counters(sequence, counters),
-    15 => Socket(sequence),
+    13 => Socket(sequence),
 });
 
-impl Reply {
-    /// As bytes. Texts are cut where they do not fit: nothing that matters is that long.
-    #[must_use]
-    pub fn encode(&self) -> [u8; REPLY_BYTES] {
-        let mut reply = self.clone();
-        match &mut reply {
-            Self::Refused(_, SandboxError::Step { step, detail }) => {
-                step.truncate(step.floor_char_boundary(NAME_MAX));
-                cut(detail);
-            }
-            Self::Capability(capability) => capability.reason.iter_mut().for_each(cut),
-            Self::AttachFailed(_, _, text) | Self::Up { cgroups: text, .. } => cut(text),
-            _ => {}
-        }
-        message::encode(&reply)
-    }
+impl Message for Reply {
+    const BYTES: usize = 1024;
 
-    /// From bytes.
-    ///
-    /// # Errors
-    /// [`Malformed`].
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        message::decode::<REPLY_BYTES, _>(bytes)
-    }
-
-    /// How many descriptors come with it.
-    #[must_use]
-    pub fn descriptors(&self) -> usize {
+    fn descriptors(&self) -> usize {
         match self {
             Self::Created { interface: 0, .. } => 3,
             Self::Created { .. } => 5,
-            Self::Refusals | Self::Socket(_) => 1,
-            Self::Start { separate, .. } => 2 + usize::from(*separate),
+            Self::Socket(_) => 1,
+            Self::Start { separate, .. } => 3 + usize::from(*separate),
             _ => 0,
         }
     }
-}
 
-fn cut(text: &mut String) {
-    text.truncate(text.floor_char_boundary(REPLY_TEXT_MAX));
+    fn encode(&self) -> Vec<u8> {
+        let mut reply = self.clone();
+        match &mut reply {
+            Self::AttachFailed(_, _, text) | Self::Up { cgroups: text, .. } => cut(text, TEXT_MAX),
+            _ => {}
+        }
+        padded(&reply)
+    }
 }

@@ -5,11 +5,8 @@ use std::time::Duration;
 
 use hearth_init::{fields_of, variants_of};
 
-use super::message::{self, Malformed};
-use super::{Key, LeafNumber, Protocol, Resolved, Sequence};
-
-/// Size of every request: room for all numbers that any has, and a name.
-pub const REQUEST_BYTES: usize = 192;
+use super::message::Message;
+use super::{Key, LeafNumber, Protocol, Sequence};
 
 /// The numbers of a sandbox to be made; its [`Papers`](super::Papers) come along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +23,8 @@ pub struct Order {
     pub dumpable: bool,
     /// Longest time that the restore of the image in the papers may take. None without an image.
     pub restore_limit: Option<Duration>,
+    /// Whether it has a network.
+    pub network: bool,
 }
 
 /// One instance, as its sandbox's owner means it.
@@ -51,7 +50,7 @@ pub enum Purpose {
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// Make a sandbox. Comes with its papers.
+    /// Make a sandbox. Comes with its papers, and with the policy of its network if it has one.
     Create(Sequence, Order),
     /// Destroy one, and say so.
     Destroy(Key),
@@ -83,12 +82,6 @@ pub enum Request {
     RemoveImage(Sequence, String),
     /// Destroy all sandboxes, and say so. Nothing can be made after that.
     Shutdown(Sequence),
-    /// Give a sandbox that has a network another policy, which comes along as a memfd. Cuts what is not allowed any more.
-    SetPolicy(Sequence, Key),
-    /// Allow an address that a name resolved to.
-    Allow(Sequence, Key, Resolved),
-    /// What has the kernel counted for a sandbox?
-    Counters(Sequence, Key),
     /// Open a port for functions.
     OpenPort(Sequence, Protocol, u16),
     /// Give a thread of the server the raised priority, if true, or the ordinary one.
@@ -104,6 +97,7 @@ fields_of!(Order {
     forks,
     dumpable,
     restore_limit,
+    network,
 });
 fields_of!(Target { key, leaf, pid });
 variants_of!(Purpose {
@@ -127,32 +121,19 @@ variants_of!(Request {
     14 => Dump(sequence, key, mappings, image),
     15 => RemoveImage(sequence, image),
     16 => Shutdown(sequence),
-    17 => SetPolicy(sequence, key),
-    18 => Allow(sequence, key, resolved),
-    19 => Counters(sequence, key),
-    20 => Prioritize(thread, raised),
-    21 => Socket(sequence, key, purpose),
-    22 => OpenPort(sequence, protocol, port),
+    17 => Prioritize(thread, raised),
+    18 => Socket(sequence, key, purpose),
+    19 => OpenPort(sequence, protocol, port),
 });
 
-impl Request {
-    /// As bytes. Names have [`NAME_MAX`](super::NAME_MAX) bytes at most.
-    #[must_use]
-    pub fn encode(&self) -> [u8; REQUEST_BYTES] {
-        message::encode(self)
-    }
+impl Message for Request {
+    // Room for all numbers that any has, and a name.
+    const BYTES: usize = 192;
 
-    /// From bytes.
-    ///
-    /// # Errors
-    /// [`Malformed`], for everything that [`Self::encode`] does not write.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        message::decode::<REQUEST_BYTES, _>(bytes)
-    }
-
-    /// How many descriptors come with it.
-    #[must_use]
-    pub fn descriptors(&self) -> usize {
-        usize::from(matches!(self, Self::Create(..) | Self::SetPolicy(..)))
+    fn descriptors(&self) -> usize {
+        match self {
+            Self::Create(_, order) => 1 + usize::from(order.network),
+            _ => 0,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::time::Duration;
 
 use hearth_init::criu::Outside;
@@ -50,11 +51,12 @@ impl Supervisor {
         sequence: Sequence,
         order: Order,
         papers: Papers,
+        policy: Option<OwnedFd>,
     ) -> Result<(), SandboxError> {
         self.check_order(&order)?;
         Self::check_names(&papers, &order)?;
-        self.check_network(&papers)?;
-        match self.restore_into_prewarmed(sequence, (order, papers)) {
+        self.check_network(order.network)?;
+        match self.restore_into_prewarmed(sequence, (order, papers, policy.map(Rc::new))) {
             Some(function) => self.create_anew(sequence, function),
             None => Ok(()),
         }
@@ -167,7 +169,7 @@ impl Supervisor {
                 Ok(Report::Prewarmed) => self.prewarmed_ready(key),
                 Ok(Report::Ready { control_inode }) => self.ready(key, fds.pop(), control_inode),
                 Ok(Report::Failed { step, detail }) => {
-                    self.fail(key, SandboxError::Step { step, detail });
+                    self.fail(key, SandboxError::step(&step, detail));
                 }
                 Ok(Report::TemplateEnded { code, signal }) => {
                     live.template_end = Some((code, signal));
@@ -256,7 +258,7 @@ impl Supervisor {
         let TemplateEnds { stdout, stderr } = waiting.ends;
         let resolver = attached.into_iter().flat_map(|attached| attached.resolver);
         let fds = [control, stdout, stderr].into_iter().chain(resolver);
-        self.outbox.send(created, fds.collect());
+        self.server.send(created, fds.collect());
         for leaf in prepared {
             self.say(Reply::Prepared(key, leaf));
         }

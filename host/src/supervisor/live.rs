@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::process::Child;
+use std::rc::Rc;
 
 use hearth_init::criu::{Outside, RESTORE_LOG, WORK, last_words};
 use hearth_init::fields::Fields as _;
@@ -29,8 +30,8 @@ pub(super) const CRIU_DIR: &str = "criu";
 /// being killed. Protects the kernel's memory from a server that asks for more and more.
 const LEAVES_EXTRA: usize = 64;
 
-/// What a sandbox is made from.
-pub(super) type Function = (Order, Papers);
+/// What a sandbox is made from, with the policy of its network.
+pub(super) type Function = (Order, Papers, Option<Rc<OwnedFd>>);
 
 /// A sandbox that is being made, runs or goes away.
 pub(super) struct LiveSandbox {
@@ -98,7 +99,7 @@ impl LiveSandbox {
     pub(super) fn start(
         host: &Host,
         name: String,
-        (order, papers): Function,
+        (order, papers, policy): Function,
     ) -> Result<(Self, TemplateEnds), SandboxError> {
         let limits = Limits::here(&order);
         let restores = papers.image.is_some();
@@ -110,8 +111,8 @@ impl LiveSandbox {
             limits: Some(&limits),
             runtime: &papers.runtime.clone(),
         };
-        let way_out = WayOut::of(&papers);
-        let assignment = assignment(host, papers, &limits)?;
+        let way_out = WayOut::of(policy);
+        let assignment = assignment(host, papers, &limits, order.network)?;
         let (mut live, ends) = site.launch(host, Some(assignment))?;
         live.way_out = way_out;
         live.max_instances = order.max_instances;
@@ -142,12 +143,12 @@ impl LiveSandbox {
     pub(super) fn assign(
         &mut self,
         host: &Host,
-        (order, papers): Function,
+        (order, papers, policy): Function,
     ) -> Result<TemplateEnds, SandboxError> {
         let failed = |error: io::Error| SandboxError::step("assign", error);
         let limits = Limits::here(&order);
-        let way_out = WayOut::of(&papers);
-        let assignment = assignment(host, papers, &limits)?;
+        let way_out = WayOut::of(policy);
+        let assignment = assignment(host, papers, &limits, order.network)?;
         self.group.limit(&limits).map_err(failed)?;
         self.max_instances = order.max_instances;
         let gone = || failed(io::ErrorKind::NotConnected.into());

@@ -10,10 +10,9 @@
 //! All on the thread that calls [`Host::serve`], because a sandbox dies with the thread that spawned it
 //! (`PR_SET_PDEATHSIG`). Nothing here blocks on a sandbox or on the server; retries are put into a list with a time.
 //! Helpers have threads of their own, because what they do takes long: [`attach`], [`images`](crate::images) and
-//! [`network`](crate::network).
+//! [`network`](crate::network). The [gateway](crate::gateway) is another process.
 //!
-//! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance; [`outbound`]: a network.
-//!   [`outbox`]: the socket.
+//! - [`requests`]: what the server asks for; [`instances`]: of it, what concerns one instance. [`outbound`]: a network.
 //! - [`jobs`]: what it does later. [`priority`]: that of the server's threads.
 //! - [`lifecycle`] and [`ending`]: the transitions of a sandbox; [`live`]: one sandbox; [`site`]: its cgroups and directory;
 //!   [`launch`]: starts `hearth-init`, which builds it and is its PID 1; [`prewarmed`]: pre-warmed sandboxes for restores.
@@ -26,7 +25,6 @@ mod launch;
 mod lifecycle;
 mod live;
 mod outbound;
-mod outbox;
 mod prewarmed;
 mod priority;
 mod requests;
@@ -37,21 +35,21 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::EventfdFlags;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use self::jobs::Scheduled;
 use self::live::LiveSandbox;
-use self::outbox::{Outbox, Received};
 use self::prewarmed::PrewarmedSandboxes;
 use crate::cgroup::Version;
+use crate::gateway::{Gateway, ToIt};
 use crate::helpers::{Helper, News, Reporter};
 use crate::images::{self, Images};
-use crate::network::Network;
-use crate::protocol::{Key, Reply, Sequence};
-use crate::{Capability, Host, HostProcessError};
+use crate::peer::{Peer, PeerError, Received};
+use crate::protocol::{Key, Reply, Request, Sequence};
+use crate::{Host, HostProcessError};
 
 /// Instance cgroups kept ready in each sandbox, so that a start need not wait for one. Each costs the kernel some ten
 /// KiB.
@@ -67,49 +65,51 @@ const FIRST_INSTANCE_CGROUP: Duration = Duration::from_millis(3);
 const OTHER_INSTANCE_CGROUPS: Duration = Duration::from_millis(5);
 /// Events taken at once, and requests: so that neither keeps the other waiting.
 const EVENTS: usize = 64;
-/// Events of the socket and of the helpers' bell; sandboxes' are twice their key, plus one for PID 1's end.
-const SOCKET: u64 = u64::MAX;
+/// Events of the sockets and of the helpers' bell; sandboxes' are twice their key, plus one for PID 1's end.
+const SERVER: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;
+const GATEWAY: u64 = u64::MAX - 2;
 
 impl Host {
     /// Does what the server at the other end of `socket` asks for until it is gone, or has shut everything down. Nothing of
-    /// any sandbox is left then.
+    /// any sandbox is left then. Without a gateway no sandbox can have a network.
     ///
     /// # Errors
     /// [`HostProcessError`]; every sandbox has been ended then, too.
-    pub fn serve(mut self, socket: OwnedFd) -> Result<(), HostProcessError> {
+    pub fn serve(self, socket: OwnedFd, gateway: Option<Gateway>) -> Result<(), HostProcessError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?;
-        let outbox = Outbox::new(socket).map_err(io::Error::from)?;
-        outbox.watch(&epoll, SOCKET).map_err(io::Error::from)?;
+        let server = Peer::new(socket, &epoll, SERVER)?;
+        let to_gateway = gateway
+            .as_ref()
+            .map(|gateway| gateway.peer(&epoll, GATEWAY))
+            .transpose()?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = Arc::new(rustix::event::eventfd(0, flags).map_err(io::Error::from)?);
         epoll::add(&epoll, &*bell, EventData::new_u64(BELL), EventFlags::IN)
             .map_err(io::Error::from)?;
         let (sender, news) = mpsc::channel();
         let reporter = Reporter::new(sender, bell.clone());
-        let network = Network::open(&self.settings.network, reporter.clone());
-        self.capabilities.push(match &network {
-            Ok(_) => Capability::available("network_outbound", None),
-            Err(reason) => Capability::unavailable("network_outbound", reason.clone()),
-        });
         let criu = self.criu.clone();
         let mut supervisor = Supervisor {
             attach: attach::start(reporter.clone()).map_err(io::Error::other)?,
+            network: outbound::start(reporter.clone()).map_err(io::Error::other)?,
             images: images::start(&self.settings, criu, reporter).map_err(io::Error::other)?,
-            network: network.ok(),
+            gateway: to_gateway,
+            gateway_heard: Instant::now(),
             host: self,
             epoll,
-            outbox,
+            server,
             live: HashMap::new(),
             next: 0,
             prewarmed: PrewarmedSandboxes::default(),
             jobs: Vec::new(),
             closing: false,
+            failed: None,
             closed: Vec::new(),
         };
         supervisor.introduce();
         let served = supervisor.run(&news, &bell);
-        supervisor.finish();
+        supervisor.finish(gateway);
         served
     }
 }
@@ -119,16 +119,21 @@ struct Supervisor {
     host: Host,
     attach: Helper<()>,
     images: Helper<Images>,
+    network: Helper<()>,
     /// By which sandboxes have a network.
-    network: Option<Network>,
+    gateway: Option<ToIt>,
+    /// When it has last done something that was waited for.
+    gateway_heard: Instant,
     epoll: OwnedFd,
-    outbox: Outbox,
+    server: Peer<Reply, Request>,
     live: HashMap<Key, LiveSandbox>,
     next: Key,
     prewarmed: PrewarmedSandboxes,
     jobs: Vec<Scheduled>,
     /// No sandbox will be asked for any more: the supervisor ends with the last one.
     closing: bool,
+    /// Why, if nobody asked for it.
+    failed: Option<HostProcessError>,
     /// Who waits for that.
     closed: Vec<Sequence>,
 }
@@ -139,10 +144,6 @@ impl Supervisor {
         for capability in std::mem::take(&mut self.host.capabilities) {
             self.say(Reply::Capability(capability));
         }
-        let network = self.network.as_mut();
-        if let Some(refusals) = network.and_then(|network| network.refusals.take()) {
-            self.outbox.send(Reply::Refusals, vec![refusals]);
-        }
         let up = Reply::Up {
             v2: self.host.top.version == Version::V2,
             cgroups: self.host.top.memory.display().to_string(),
@@ -152,19 +153,15 @@ impl Supervisor {
     }
 
     fn say(&mut self, reply: Reply) {
-        self.outbox.send(reply, Vec::new());
+        self.server.send(reply, Vec::new());
     }
 
     fn run(&mut self, news: &mpsc::Receiver<News>, bell: &OwnedFd) -> Result<(), HostProcessError> {
-        let mut served = Ok(());
         let mut events = Vec::with_capacity(EVENTS);
-        let mut waits_for_room = false;
         while !self.done() {
-            if self.outbox.is_waiting() != waits_for_room {
-                waits_for_room = self.outbox.is_waiting();
-                self.outbox
-                    .rewatch(&self.epoll, SOCKET)
-                    .map_err(io::Error::from)?;
+            self.server.rewatch(&self.epoll)?;
+            if let Some(gateway) = &mut self.gateway {
+                gateway.rewatch(&self.epoll)?;
             }
             events.clear();
             match epoll::wait(
@@ -178,10 +175,14 @@ impl Supervisor {
             }
             for event in &events {
                 match event.data.u64() {
-                    SOCKET => {
+                    SERVER => {
                         if let Err(error) = self.listen() {
-                            self.hang_up();
-                            served = Err(error);
+                            self.give_up(error.into());
+                        }
+                    }
+                    GATEWAY => {
+                        if let Err(error) = self.listen_to_gateway() {
+                            self.lose_gateway(error);
                         }
                     }
                     BELL => {
@@ -195,20 +196,22 @@ impl Supervisor {
                 }
             }
             self.run_due_jobs();
-            if let Some(error) = self.outbox.take_failure() {
-                self.hang_up();
-                served = Err(error);
+            if let Some(error) = self.server.take_failure() {
+                self.give_up(error.into());
+            }
+            if let Some(error) = self.gateway.as_mut().and_then(Peer::take_failure) {
+                self.lose_gateway(HostProcessError::Gateway(error));
             }
         }
-        served
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Takes requests, and sends what waits for room.
-    fn listen(&mut self) -> Result<(), HostProcessError> {
-        self.outbox.flush();
+    fn listen(&mut self) -> Result<(), PeerError> {
+        self.server.flush();
         for _ in 0..EVENTS {
-            match self.outbox.receive()? {
-                Received::Request(request, fds) => self.handle(request, fds),
+            match self.server.receive()? {
+                Received::Message(request, fds) => self.handle(request, fds),
                 Received::Nothing => break,
                 Received::End => {
                     self.hang_up();
@@ -221,8 +224,14 @@ impl Supervisor {
 
     /// The server is gone, or is not to be listened to any more: so is everything.
     fn hang_up(&mut self) {
-        self.outbox.hang_up(&self.epoll);
+        self.server.hang_up(&self.epoll);
         self.close();
+    }
+
+    /// Ends everything, and says why.
+    fn give_up(&mut self, why: HostProcessError) {
+        self.failed.get_or_insert(why);
+        self.hang_up();
     }
 
     fn close(&mut self) {
@@ -237,10 +246,9 @@ impl Supervisor {
         while let Ok(news) = news.try_recv() {
             match news {
                 News::Say(reply) => self.say(reply),
-                News::Attached(key, attached) => self.attached(key, attached),
-                News::Detached(key) => self.detached(key),
+                News::Entered(key, inside) => self.entered(key, inside),
                 News::Socket(sequence, socket) => {
-                    self.outbox.send(Reply::Socket(sequence), vec![socket]);
+                    self.server.send(Reply::Socket(sequence), vec![socket]);
                 }
             }
         }
@@ -253,15 +261,13 @@ impl Supervisor {
     }
 
     /// Removes what is not any one sandbox's.
-    fn finish(mut self) {
+    fn finish(mut self, gateway: Option<Gateway>) {
         // After an error there may be some; they die with this thread at the latest.
         for live in self.live.values() {
             live.kill();
         }
-        // Its interface and table on the host, too.
-        if let Some(network) = self.network.take() {
-            network.gateway.finish();
-        }
+        // Its interface and table on the host end with it.
+        drop(gateway);
         if let Err(error) = self.host.top.remove() {
             tracing::warn!(%error, "cannot remove the sandboxes' cgroup");
         }

@@ -32,11 +32,14 @@ impl Supervisor {
         }
         match request {
             Request::Create(sequence, order) => {
-                let papers = fds.into_iter().next().map(Papers::open);
+                let mut fds = fds.into_iter();
+                let (papers, policy) = (fds.next().map(Papers::open), fds.next());
                 let made = match papers {
-                    Some(Ok(papers)) => self.create(sequence, order, papers),
                     Some(Err(error)) => Err(SandboxError::specification(error)),
-                    None => Err(SandboxError::step("papers", rustix::io::Errno::MFILE)),
+                    Some(Ok(papers)) if policy.is_some() == order.network => {
+                        self.create(sequence, order, papers, policy)
+                    }
+                    _ => Err(SandboxError::step("papers", rustix::io::Errno::MFILE)),
                 };
                 self.refuse_failed(sequence, made);
             }
@@ -78,11 +81,6 @@ impl Supervisor {
                 };
                 self.refuse_failed(sequence, asked);
             }
-            Request::SetPolicy(sequence, key) => {
-                self.set_policy(sequence, key, fds.into_iter().next());
-            }
-            Request::Allow(sequence, key, resolved) => self.allow(sequence, key, resolved),
-            Request::Counters(sequence, key) => self.count(sequence, key),
             Request::Socket(sequence, key, purpose) => self.socket(sequence, key, purpose),
             Request::Shutdown(sequence) => {
                 self.closed.push(sequence);
@@ -102,9 +100,6 @@ impl Supervisor {
             | Request::InstanceCgroup(sequence, _)
             | Request::Dump(sequence, ..)
             | Request::RemoveImage(sequence, _)
-            | Request::SetPolicy(sequence, _)
-            | Request::Allow(sequence, ..)
-            | Request::Counters(sequence, _)
             | Request::Socket(sequence, ..)
             | Request::OpenPort(sequence, ..) => {
                 self.say(Reply::Refused(sequence, SandboxError::shut_down()));
@@ -123,7 +118,7 @@ impl Supervisor {
             return self.say(Reply::Refused(sequence, error));
         }
         match ports::open(protocol, port, settings) {
-            Ok(socket) => self.outbox.send(Reply::Socket(sequence), vec![socket]),
+            Ok(socket) => self.server.send(Reply::Socket(sequence), vec![socket]),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 let asked = self.attach.ask(sequence, move |()| {
                     let owner = ports::owner(protocol, port);

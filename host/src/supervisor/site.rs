@@ -107,6 +107,7 @@ pub(super) fn assignment(
     host: &Host,
     papers: Papers,
     limits: &Limits,
+    network: bool,
 ) -> Result<Assignment, SandboxError> {
     let restore = papers
         .image
@@ -123,7 +124,7 @@ pub(super) fn assignment(
         // No file can be larger than the memory it is in.
         max_file_bytes: limits.cgroup_memory,
         restore: restore.transpose()?,
-        network: papers.network.is_some(),
+        network,
         trust: papers.trust,
     })
 }

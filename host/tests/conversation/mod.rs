@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hearth_host::process::ServerUser;
+use hearth_host::process::{Gateway, ServerUser};
 use hearth_host::protocol::request::Order;
-use hearth_host::protocol::{Papers, REPLY_BYTES, Reply, Request};
+use hearth_host::protocol::{Message as _, Papers, Reply, Request};
 use hearth_host::{
-    CriuChoice, Host, HostProcessError, NetworkSettings, PortSettings, Probed, SandboxError,
-    Settings, UIDS, find_init,
+    CriuChoice, Host, HostProcessError, PortSettings, Probed, SandboxError, Settings, UIDS,
+    find_init,
 };
 use hearth_init::wire;
 use hearth_testkit::{processes, wait};
@@ -35,7 +35,7 @@ pub fn settings(data_dir: &Path) -> Settings {
         init: find_init().expect("hearth-init, built"),
         runtimes: data_dir.join("runtimes"),
         criu: CriuChoice::Never("not used".into()),
-        network: NetworkSettings::default(),
+        gateway: Vec::new(),
         ports: PortSettings::default(),
         // Whose group it is does not matter here.
         server: Some(ServerUser {
@@ -55,6 +55,11 @@ pub struct Conversation {
 
 impl Conversation {
     pub fn begin() -> Self {
+        Self::begin_with(b"")
+    }
+
+    /// With this program as a gateway that gets these settings, if they are any.
+    pub fn begin_with(gateway: &'static [u8]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         for name in ["code/sleeper", "runtimes/python", "secret"] {
             fs::create_dir_all(dir.path().join(name)).expect("mkdir");
@@ -75,7 +80,12 @@ impl Conversation {
                 Ok(host) => host,
                 Err(error) => panic!("{error}"),
             };
-            host.serve(theirs)
+            // The server's socket to it is not used.
+            let started = (!gateway.is_empty()).then(|| {
+                let program = std::env::current_exe().expect("this program");
+                Gateway::start(&program, gateway).expect("started").0
+            });
+            host.serve(theirs, started)
         });
         let conversation = Self {
             dir,
@@ -108,7 +118,7 @@ impl Conversation {
         let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
         let most = Timespec::try_from(TIMEOUT).expect("fits");
         assert_ne!(poll(&mut ready, Some(&most)).expect("poll"), 0, "no answer");
-        let mut bytes = [0; REPLY_BYTES];
+        let mut bytes = [0; Reply::BYTES];
         match wire::receive(&self.socket, &mut bytes) {
             Ok((0, _)) => None,
             Ok((length, fds)) => Some((Reply::decode(&bytes[..length]).expect("a reply"), fds)),
@@ -125,6 +135,7 @@ impl Conversation {
             forks: true,
             dumpable: false,
             restore_limit: None,
+            network: false,
         }
     }
 
@@ -137,7 +148,6 @@ impl Conversation {
             argv: ["/bin/sleep", "600"].map(String::from).to_vec(),
             env: Vec::new(),
             image: None,
-            network: None,
             trust: None,
         }
     }

@@ -1,4 +1,4 @@
-//! The sandbox's network: its own loopback, and what the host process adds to it.
+//! The sandbox's network: its own loopback, and what the gateway adds to it.
 
 use std::fs;
 use std::io;
@@ -26,7 +26,7 @@ pub fn bring_up() -> Result<(), JailError> {
     }
 }
 
-/// Waits until the host process has added the way out that the function has. False when it is gone.
+/// Waits until the host process says that the gateway has added the way out that the function has. False when it is gone.
 pub fn wait(control: &OwnedFd) -> Result<bool, JailError> {
     let mut command = [0; 16];
     let (length, _) = wire::receive(control, &mut command).map_err(JailError::Control)?;

@@ -15,7 +15,7 @@ use super::{Node, kernel};
 use crate::model::{Network, NetworkPolicy, Rule};
 use crate::sandbox::KernelPolicy;
 
-/// How long a change waits for each sandbox to apply it: the host process answers within a millisecond.
+/// How long a change waits for each sandbox to apply it: the gateway answers within a millisecond.
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// State shared by all versions of a function.

@@ -2,7 +2,7 @@
 //! `server/docs/network.md` explains the design.
 //!
 //! ```text
-//! Node ──── Function ──── Version ──── Sandbox ──── sandbox::Outbound (the host process, the kernel)
+//! Node ──── Function ──── Version ──── Sandbox ──── sandbox::Outbound (the gateway, the kernel)
 //! servers,  what was      its policy   addresses that names resolved to,
 //! reports   seen                       its resolver
 //! ```

@@ -7,19 +7,27 @@ use std::sync::Arc;
 
 use hearth_host::protocol::request::Order;
 use hearth_host::protocol::{Papers, Protocol, Request};
-use hearth_host::{Probed, SandboxError};
+use hearth_host::{Probed, SandboxError, process};
 use parking_lot::Mutex;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::thread::Pid;
 
 use super::client::{Answer, Client, introduction, relative};
+use super::gateway::{self, Gateway};
 use super::{
-    Capability, PrewarmedBoard, PrewarmedSpec, Reports, RestoreSource, Sandbox, SandboxSpec,
+    Capability, KernelPolicy, PrewarmedBoard, PrewarmedSpec, Reports, RestoreSource, Sandbox,
+    SandboxSpec,
 };
 
-fn open(settings: hearth_host::Settings) -> Result<hearth_host::Host, SandboxError> {
+fn open(
+    settings: hearth_host::Settings,
+    hearth: &Path,
+) -> Result<(hearth_host::Host, process::Gateway, OwnedFd), SandboxError> {
     let probed = Probed::kernel(&settings.init)?;
-    hearth_host::Host::open(settings, probed)
+    let (gateway, to_gateway) = process::Gateway::start(hearth, &settings.gateway)
+        .map_err(|error| SandboxError::step("gateway", error))?;
+    let host = hearth_host::Host::open(settings, probed)?;
+    Ok((host, gateway, to_gateway))
 }
 
 /// The narrow interface to everything that needs root. Cheap to clone.
@@ -35,16 +43,17 @@ struct HostInner {
 }
 
 impl Host {
-    /// The host process at the other end of this socket, which says what it is at once. `data_dir` is its data directory, by
-    /// the server's path.
+    /// The host process and the gateway at the other ends of these sockets, which say what they are at once. `data_dir` is the
+    /// data directory, by the server's path.
     ///
     /// # Errors
-    /// When it does not.
-    pub fn connect(socket: OwnedFd, data_dir: &Path) -> io::Result<Self> {
+    /// When they do not.
+    pub fn connect(socket: OwnedFd, gateway: OwnedFd, data_dir: &Path) -> io::Result<Self> {
         let mut introduction = introduction(&socket)?;
-        let reports = introduction.reports.take();
+        let gateway::Introduction { outbound, reports } = gateway::introduction(&gateway)?;
+        introduction.capabilities.push(outbound.into());
         Ok(Self(Arc::new(HostInner {
-            client: Client::start(socket, &introduction)?,
+            client: Client::start(socket, &introduction, Gateway::start(gateway)?)?,
             capabilities: introduction.capabilities,
             init: introduction.init,
             data_dir: data_dir.to_owned(),
@@ -52,12 +61,12 @@ impl Host {
         })))
     }
 
-    /// Does what the host process does on a thread of this one, which has to be root's: for tests and benchmarks that have no
-    /// server. May block for some hundred milliseconds.
+    /// Does what the host process does on a thread of this one, which has to be root's, with a gateway by this program
+    /// `hearth`: for tests and benchmarks that have no server. May block for some hundred milliseconds.
     ///
     /// # Errors
     /// [`SandboxError::Missing`] when the host cannot give something that every sandbox needs.
-    pub fn start(settings: hearth_host::Settings) -> Result<Self, SandboxError> {
+    pub fn start(settings: hearth_host::Settings, hearth: PathBuf) -> Result<Self, SandboxError> {
         let failed = |error: io::Error| SandboxError::step("thread", error);
         let data_dir = settings.data_dir.clone();
         let (ours, theirs) = socketpair(
@@ -70,21 +79,21 @@ impl Host {
         let (opened, outcome) = std::sync::mpsc::channel();
         std::thread::Builder::new()
             .name("hearth-host".to_owned())
-            .spawn(move || match open(settings) {
-                Ok(host) => {
+            .spawn(move || match open(settings, &hearth) {
+                Ok((host, gateway, to_gateway)) => {
                     // Its receiver waits for it.
-                    let _ = opened.send(Ok(()));
-                    if let Err(error) = host.serve(theirs) {
+                    let _ = opened.send(Ok(to_gateway));
+                    if let Err(error) = host.serve(theirs, Some(gateway)) {
                         tracing::error!(%error, "the host's thread has ended");
                     }
                 }
                 Err(error) => drop(opened.send(Err(error))),
             })
             .map_err(failed)?;
-        outcome
+        let gateway = outcome
             .recv()
             .unwrap_or_else(|_| Err(SandboxError::shut_down()))?;
-        Self::connect(ours, &data_dir).map_err(failed)
+        Self::connect(ours, gateway, &data_dir).map_err(failed)
     }
 
     /// Pre-warms a sandbox for restores of this runtime, without waiting for it. Does nothing without CRIU.
@@ -114,7 +123,7 @@ impl Host {
     /// [`SandboxError::owner_of_port`] when another process has it.
     pub async fn open_port(&self, protocol: Protocol, port: u16) -> Result<OwnedFd, SandboxError> {
         let request = |sequence| Request::OpenPort(sequence, protocol, port);
-        match self.0.client.ask(request, None).await? {
+        match self.0.client.ask(request, Vec::new()).await? {
             Answer::Socket(socket) => Ok(socket),
             _ => Err(SandboxError::Gone),
         }
@@ -175,6 +184,7 @@ impl Host {
             forks: spec.forks,
             dumpable: spec.dumpable,
             restore_limit: spec.restore.as_ref().map(|source| source.limit),
+            network: spec.network.is_some(),
         };
         let papers = Papers {
             id: spec.id,
@@ -184,14 +194,15 @@ impl Host {
             argv: spec.argv,
             env: spec.env,
             image: spec.restore.map(|RestoreSource { image, .. }| image),
-            network: spec.network,
             trust: spec.trust,
         };
-        let papers = papers
-            .seal()
-            .map_err(|error| SandboxError::step("papers", error))?;
+        let policy = spec.network.as_ref().map(KernelPolicy::seal);
+        let fds = std::iter::once(papers.seal())
+            .chain(policy)
+            .collect::<io::Result<_>>();
+        let fds = fds.map_err(|error| SandboxError::step("papers", error))?;
         let request = |sequence| Request::Create(sequence, order);
-        match self.0.client.ask(request, Some(papers)).await? {
+        match self.0.client.ask(request, fds).await? {
             Answer::Sandbox(sandbox) => Ok(sandbox),
             _ => Err(SandboxError::Gone),
         }
@@ -200,7 +211,7 @@ impl Host {
     /// Removes an image, and waits for that.
     pub async fn remove_image(&self, name: &str) {
         let request = |sequence| Request::RemoveImage(sequence, name.to_owned());
-        if let Err(error) = self.0.client.ask(request, None).await {
+        if let Err(error) = self.0.client.ask(request, Vec::new()).await {
             tracing::warn!(image = name, %error, "cannot remove an image");
         }
     }
@@ -214,6 +225,6 @@ impl Host {
     /// Destroys every sandbox and removes all cgroups and directories. Waits until that is done.
     pub async fn shutdown(&self) {
         // An error means that it was done before.
-        let _ = self.0.client.ask(Request::Shutdown, None).await;
+        let _ = self.0.client.ask(Request::Shutdown, Vec::new()).await;
     }
 }

@@ -1,7 +1,8 @@
 //! Sandboxes as the server sees them: whatever needs root is requested from the host process (`hearth-host`), over one
-//! socket.
+//! socket, and what concerns their network from the gateway (`hearth-gateway`), over another.
 //!
-//! - [`client`]: the socket. [`host`]: what can be asked for. [`sandbox`], [`instance_cgroup`]: what comes of it.
+//! - [`client`], [`gateway`]: the [sockets](link). [`host`]: what can be asked for. [`sandbox`], [`instance_cgroup`]: what
+//!   comes of it.
 //! - [`network`]: a sandbox's way out. [`reports`]: what the kernel tells of packets and connections.
 //! - [`prewarmed`]: what is known of pre-warmed sandboxes. [`usage`]: what is in cgroups.
 //!
@@ -9,8 +10,10 @@
 //! resource is contained, `server/docs/privileges.md` which process may do what.
 
 mod client;
+mod gateway;
 mod host;
 mod instance_cgroup;
+mod link;
 mod network;
 mod prewarmed;
 mod reports;
@@ -46,6 +49,17 @@ pub struct Capability {
     pub reason: Option<String>,
     /// Its version, where it has one ("v1", "v2", Landlock ABI "7").
     pub version: Option<String>,
+}
+
+impl From<hearth_host::Capability> for Capability {
+    fn from(of_host: hearth_host::Capability) -> Self {
+        Self {
+            name: of_host.name,
+            available: of_host.available,
+            reason: of_host.reason,
+            version: of_host.version,
+        }
+    }
 }
 
 /// Where a sandbox has [`SandboxSpec::trust`]: alone, and with the host's certificates.

@@ -8,12 +8,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hearth_gateway::protocol::{Reply, Request};
 use hearth_host::SandboxError;
-use hearth_host::protocol::{Key, Purpose, Request};
+use hearth_host::protocol::{self as host, Key, Purpose};
 
-pub use hearth_host::protocol::{
-    BROKER, Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved,
+pub use hearth_gateway::protocol::{
+    Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved,
 };
+pub use hearth_host::protocol::BROKER;
 
 use super::client::{Answer, Client};
 pub use super::reports::{Connection, Refusal, RefusalReason, Report, Reports};
@@ -22,7 +24,7 @@ pub use super::reports::{Connection, Refusal, RefusalReason, Report, Reports};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OutboundId(pub(super) u32);
 
-/// The host process did not do something about a sandbox's network.
+/// The gateway did not do something about a sandbox's network.
 #[derive(Debug, thiserror::Error)]
 #[error("the network of a sandbox: {0}")]
 pub struct NetworkError(#[from] SandboxError);
@@ -85,7 +87,7 @@ impl Outbound {
     pub async fn set_policy(&self, policy: &KernelPolicy) -> Result<(), NetworkError> {
         let fd = policy.seal()?;
         let request = |sequence| Request::SetPolicy(sequence, self.key);
-        self.client.ask(request, Some(fd)).await?;
+        self.client.gateway.ask(request, Some(fd)).await?;
         Ok(())
     }
 
@@ -108,7 +110,7 @@ impl Outbound {
             ttl,
         };
         let request = |sequence| Request::Allow(sequence, self.key, resolved);
-        self.client.ask(request, None).await?;
+        self.client.gateway.ask(request, None).await?;
         Ok(())
     }
 
@@ -118,8 +120,8 @@ impl Outbound {
     /// [`NetworkError`]: the sandbox is gone.
     pub async fn counters(&self) -> Result<Counters, NetworkError> {
         let request = |sequence| Request::Counters(sequence, self.key);
-        match self.client.ask(request, None).await? {
-            Answer::Counters(counters) => Ok(counters),
+        match self.client.gateway.ask(request, None).await? {
+            Reply::Counters(_, counters) => Ok(counters),
             _ => Err(SandboxError::Gone.into()),
         }
     }
@@ -143,8 +145,8 @@ impl Outbound {
     }
 
     async fn socket(&self, purpose: Purpose) -> Result<OwnedFd, NetworkError> {
-        let request = |sequence| Request::Socket(sequence, self.key, purpose);
-        match self.client.ask(request, None).await? {
+        let request = |sequence| host::Request::Socket(sequence, self.key, purpose);
+        match self.client.ask(request, Vec::new()).await? {
             Answer::Socket(socket) => Ok(socket),
             _ => Err(SandboxError::Gone.into()),
         }

@@ -8,13 +8,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use hearth_host::protocol::Protocol;
+use hearth_gateway::protocol::Protocol;
 use tokio::io::Interest;
 
 use super::network::OutboundId;
 use crate::watched::Watched;
 
-/// More than any datagram has that the host process has set up: 128 bytes of a packet and some attributes, several at a time.
+/// More than any datagram has that the gateway has set up: 128 bytes of a packet and some attributes, several at a time.
 const DATAGRAM: usize = 16 << 10;
 /// How long to wait after all was read: a flood of connections wakes the server no more often than that.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -79,7 +79,7 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Over a socket that the host process has set up. Needs a runtime.
+    /// Over a socket that the gateway has set up. Needs a runtime.
     pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
         Ok(Self {
@@ -188,7 +188,7 @@ fn packet(all: &[u8]) -> Option<Refusal> {
     })
 }
 
-/// Marks are those of the rules that the host process has made (`host/src/network/rules.rs`).
+/// Marks are those of the rules that the gateway has made (`gateway/src/rules.rs`).
 fn reason_of(mark: u32) -> Option<RefusalReason> {
     Some(match mark {
         1 => RefusalReason::Policy,

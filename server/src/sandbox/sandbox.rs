@@ -99,7 +99,7 @@ impl Dumpable {
     pub async fn dump(&self, image: &str, mappings: u64) -> Result<(), SandboxError> {
         let (key, image) = (self.key, image.to_owned());
         let request = |sequence| Request::Dump(sequence, key, mappings, image);
-        self.client.ask(request, None).await.map(drop)
+        self.client.ask(request, Vec::new()).await.map(drop)
     }
 }
 
@@ -161,7 +161,7 @@ impl Sandbox {
                 self.shared.pool.lock().coming = 0;
                 let key = self.key;
                 let request = |sequence| Request::InstanceCgroup(sequence, key);
-                match self.client.ask(request, None).await? {
+                match self.client.ask(request, Vec::new()).await? {
                     Answer::InstanceCgroup(number) => number,
                     _ => return Err(SandboxError::Gone),
                 }

@@ -1,18 +1,22 @@
-//! The two processes of a server: which rights each has, and that neither outlives the other.
+//! The three processes of a server: which rights each has, and that none outlives the others.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt, lchown};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use hearth_testkit::figures::pss_kib;
+use hearth_testkit::namespaces::Namespace;
 use hearth_testkit::program::Program;
-use rustix::process::{Pid, Signal, getpriority_process, kill_process};
+use rustix::process::{Pid, Signal, getpriority_process};
 use serde_json::json;
 
 use crate::support::{Server, command, descendants, eventually, is_alive, signal};
 
 /// Longest wait for something that takes milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Most memory of a process with privileges.
+const PRIVILEGED_KIB: u64 = 8 << 10;
 const ECHO: &str = "def handler(event, context):\n    return event\n";
 
 /// A field of a process's status.
@@ -58,46 +62,103 @@ async fn the_server_has_no_privilege_and_the_host_process_no_more_than_it_needs(
     }
 }
 
+/// What a Hearth with a network has on its host: the interface and the table of this name.
+fn networks() -> Vec<String> {
+    let look = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output();
+        String::from_utf8_lossy(&output.expect(program).stdout).into_owned()
+    };
+    let all = look("ip", &["-o", "link"]) + &look("nft", &["list", "tables"]);
+    let names = all.lines().filter(|line| line.contains("hearth"));
+    names.map(str::to_owned).collect()
+}
+
 #[tokio::test]
 async fn when_one_process_is_killed_everything_ends() {
-    for kills_the_host in [true, false] {
+    let namespace = Namespace::make("kill").expect("a network namespace");
+    namespace.enter().expect("entered");
+    let victims: [fn(&Server) -> u32; 3] =
+        [|it| it.pid(), |it| it.serve_pid(), |it| it.gateway_pid()];
+    for (number, victim) in victims.into_iter().enumerate() {
         let mut server = Server::start();
         let client = server.client();
-        client.deploy("echo", ECHO, json!({})).await;
+        let settings = json!({"network": "internet"});
+        client.deploy("echo", ECHO, settings).await;
         client.invoke("echo", &json!(1)).await.expect(200);
-        let (host, serve) = (server.pid(), server.serve_pid());
-        let sandboxes = descendants(host);
+        let others = [server.serve_pid(), server.gateway_pid()];
+        let sandboxes = descendants(server.pid());
         assert!(sandboxes.len() > 1, "{sandboxes:?}");
-        let victim = if kills_the_host { host } else { serve };
-        let victim = Pid::from_raw(victim.cast_signed()).expect("a pid");
-        kill_process(victim, Signal::KILL).expect("killed");
+        assert_eq!(networks().len(), 2, "{:?}", networks());
+        signal(victim(&server), Signal::KILL).expect("it runs");
         let status = server.wait();
         assert!(!status.success());
         eventually("everything ends", TIMEOUT, || async {
-            let lives = sandboxes.iter().any(|process| is_alive(process.pid));
-            (!lives && !is_alive(serve)).then_some(())
+            let sandboxes = sandboxes.iter().map(|process| process.pid);
+            let lives = sandboxes.chain(others).any(is_alive);
+            (!lives && networks().is_empty()).then_some(())
         })
         .await;
-        if !kills_the_host {
-            // It had the time to tidy up.
+        if number > 0 {
+            // The host process had the time to tidy up.
             let left = std::fs::read_dir(server.data_dir().join("run")).expect("run");
             assert_eq!(left.count(), 0);
         }
     }
 }
 
+#[tokio::test]
+async fn the_gateway_may_administer_networks_and_nothing_else() {
+    let server = Server::start();
+    let pid = server.gateway_pid();
+    let uid = field(pid, "Uid:");
+    let first = uid.split_whitespace().next().expect("a uid");
+    assert_ne!(first, "0");
+    assert!(!field(server.serve_pid(), "Uid:").contains(first));
+    assert!(uid.split_whitespace().all(|other| other == first), "{uid}");
+    assert_eq!(field(pid, "Groups:"), "");
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
+    for task in tasks.flatten() {
+        let status = std::fs::read_to_string(task.path().join("status")).expect("a thread");
+        for line in [
+            "NoNewPrivs:\t1\n",
+            "Seccomp:\t2\n",
+            "CapInh:\t0000000000000000\n",
+            "CapPrm:\t0000000000001000\n",
+            "CapEff:\t0000000000001000\n",
+            "CapBnd:\t0000000000000000\n",
+            "CapAmb:\t0000000000000000\n",
+        ] {
+            assert!(status.contains(line), "{line}: {status}");
+        }
+    }
+    for pid in [pid, server.pid()] {
+        let pss = pss_kib(pid).expect("it runs");
+        assert!(pss <= PRIVILEGED_KIB, "{pss} KiB");
+    }
+    // It sees no file, and has no network but its own.
+    let root = std::fs::read_dir(format!("/proc/{pid}/root")).expect("its root");
+    assert_eq!(root.count(), 0);
+    let network = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/net")).expect("it runs");
+    assert_ne!(network(pid), network(server.pid()));
+    let environment = std::fs::read_to_string(format!("/proc/{pid}/environ")).expect("it runs");
+    assert!(!environment.contains("HEARTH_"), "{environment}");
+}
+
 #[test]
-fn the_server_is_not_started_by_hand() {
-    let output = Command::new(env!("CARGO_BIN_EXE_hearth"))
-        .arg("serve")
-        .output()
-        .expect("started");
-    assert!(!output.status.success());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(
-        said,
-        "hearth: `hearth serve` is started by `hearth`, not by hand\n"
-    );
+fn neither_is_started_by_hand() {
+    for command in ["serve", "gateway"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_hearth"))
+            .arg(command)
+            .stdin(Stdio::null())
+            .output()
+            .expect("started");
+        assert!(!output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            said,
+            format!("hearth: `hearth {command}` is started by `hearth`, not by hand\n")
+        );
+    }
 }
 
 #[tokio::test]

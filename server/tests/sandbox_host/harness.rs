@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hearth::sandbox::{Host, Sandbox, SandboxSpec, find_init};
-use hearth_host::{CriuChoice, NetworkSettings, PortSettings, Settings};
+use hearth_host::{CriuChoice, PortSettings, Settings};
+use hearth_init::fields::Fields as _;
 use hearth_testkit::{cgroups, processes, wait};
 use serde_json::Value;
 use tokio::net::UnixDatagram;
@@ -67,7 +68,7 @@ impl Harness {
         fs::write(dir.join("runtimes/python/runtime.txt"), "runtime").expect("write");
         let mut settings = settings(&dir);
         change(&mut settings);
-        let host = match Host::start(settings) {
+        let host = match Host::start(settings, env!("CARGO_BIN_EXE_hearth").into()) {
             Ok(host) => host,
             Err(error) => panic!("{error}"),
         };
@@ -201,10 +202,17 @@ pub fn settings(dir: &Path) -> Settings {
         },
         runtimes: dir.join("runtimes"),
         criu: CriuChoice::Never("not used".into()),
-        network: NetworkSettings::default(),
+        gateway: gateway_settings(|_| {}),
         ports: PortSettings::default(),
         server: None,
     }
+}
+
+/// What a gateway is started with.
+pub fn gateway_settings(change: impl FnOnce(&mut hearth_gateway::Settings)) -> Vec<u8> {
+    let mut settings = hearth_gateway::Settings::default();
+    change(&mut settings);
+    settings.to_bytes()
 }
 
 /// Waits until something is so; fails with its description.

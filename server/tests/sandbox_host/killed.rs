@@ -59,7 +59,7 @@ async fn nothing_outlives_a_killed_server() {
     .await;
 
     // The next server clears its directory and its cgroups.
-    let host = match Host::start(settings(dir.path())) {
+    let host = match Host::start(settings(dir.path()), env!("CARGO_BIN_EXE_hearth").into()) {
         Ok(host) => host,
         Err(error) => panic!("{error}"),
     };

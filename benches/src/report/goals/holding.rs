@@ -34,6 +34,7 @@ pub(super) fn holding(documents: &Documents, goals: &mut Vec<Goal>) {
     after_a_restart(documents, goals);
     goals.extend(Runtime::ALL.map(|runtime| upload(documents, runtime)));
     among_others(documents, goals);
+    goals.extend(memory::PRIVILEGED.map(|process| privileged(documents, process)));
     for (runtime, limit) in [(Runtime::Python, 2.0), (Runtime::Node, 8.0)] {
         let name = runtime.name();
         let mut goal = Goal::new(
@@ -58,6 +59,23 @@ pub(super) fn holding(documents: &Documents, goals: &mut Vec<Goal>) {
         goal.floor = "the pages that a fork must write, and its page tables (not in PSS)".into();
         goals.push(goal);
     }
+}
+
+/// What a process with privileges costs while nothing happens.
+fn privileged(documents: &Documents, process: &str) -> Goal {
+    let mut goal = Goal::new(format!("idle {process}"), "≤ 8 MiB PSS, no CPU");
+    let value = |what: &str| documents.value("memory", memory::PROCESSES, what);
+    if let (Some(pss), Some(cpu), Some(seconds)) = (
+        value(&memory::pss_of(process)),
+        value(&memory::cpu_of(process)),
+        value(memory::OBSERVED),
+    ) {
+        let (mib, ms, s) = (number(pss), number(cpu), number(seconds));
+        let text = format!("{mib} MiB; {ms} ms of CPU in {s} s");
+        goal.measured = Some((text, pss <= 8.0 && cpu <= seconds / 10.0));
+    }
+    goal.floor = "the pages of the program that it writes when it starts".into();
+    goal
 }
 
 /// What slow clients cost one that is not.

@@ -12,7 +12,8 @@ use hearth::instance::{FunctionKey, Logs, Template, TemplateConfig};
 use hearth::runtimes::{RuntimeFiles, Runtimes, UidRange};
 use hearth::sandbox::{self, Host, PrewarmedSpec, SandboxSpec};
 use hearth::store::Store;
-use hearth_host::{CriuChoice, NetworkSettings, PortSettings, Settings};
+use hearth_host::{CriuChoice, PortSettings, Settings};
+use hearth_init::fields::Fields as _;
 use tempfile::TempDir;
 
 use crate::server::{Runtime, executable};
@@ -44,15 +45,18 @@ impl Workshop {
         let runtimes = executable()?.with_file_name("runtimes");
         std::fs::create_dir(dir.path().join("code"))?;
         Ok(Self {
-            host: Host::start(Settings {
-                data_dir: dir.path().to_owned(),
-                init: sandbox::find_init()?,
-                runtimes: runtimes.clone(),
-                criu,
-                network: NetworkSettings::default(),
-                ports: PortSettings::default(),
-                server: None,
-            })?,
+            host: Host::start(
+                Settings {
+                    data_dir: dir.path().to_owned(),
+                    init: sandbox::find_init()?,
+                    runtimes: runtimes.clone(),
+                    criu,
+                    gateway: hearth_gateway::Settings::default().to_bytes(),
+                    ports: PortSettings::default(),
+                    server: None,
+                },
+                executable()?,
+            )?,
             logs: engine::log_sink(&History::start(store)),
             runtimes: Runtimes::probe(&runtimes, &Config::parse_from(["hearth"])),
             uids: UidRange::default(),

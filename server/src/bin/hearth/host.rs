@@ -13,7 +13,8 @@ use hearth::config::{Config, InvalidSetting};
 use hearth::limits::Limits;
 use hearth::sandbox::{self, Prefix};
 use hearth_host::process::{self, DataDir, HandoverError, Orders, ServerStart, ServerUser};
-use hearth_host::{Host, NetworkSettings, PortSettings, Probed};
+use hearth_host::{Host, PortSettings, Probed};
+use hearth_init::fields::Fields as _;
 
 use crate::start_logging;
 
@@ -55,15 +56,17 @@ pub(crate) fn prepare(
         .iter()
         .filter_map(|network| Prefix::new(network.addr(), network.prefix_len()))
         .collect();
+    let gateway = hearth_gateway::Settings {
+        permitted,
+        log: config.log.clone(),
+        ..Default::default()
+    };
     let settings = hearth_host::Settings {
         data_dir: data_dir.path,
         init,
         runtimes,
         criu: config.criu_choice(),
-        network: NetworkSettings {
-            permitted,
-            ..Default::default()
-        },
+        gateway: gateway.to_bytes(),
         ports: PortSettings {
             address: config.trigger_address()?,
             ports: config.trigger_ports()?,

@@ -1,5 +1,6 @@
-//! `hearth`: two processes from one binary. Without a subcommand it prepares and becomes the host process, `hearth host`
-//! ([`host`]), which does what only root can and starts the other one: `hearth serve`, the server ([`server`]).
+//! `hearth`: three processes from one binary. Without a subcommand it prepares and becomes the host process, `hearth host`
+//! ([`host`]), which does what only root can and starts the others: `hearth serve`, the server ([`server`]), and
+//! `hearth gateway`, the network of sandboxes ([`hearth_gateway`]).
 
 mod host;
 mod server;
@@ -10,7 +11,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use hearth::config::Config;
-use hearth_host::process::{HOST, SERVE};
+use hearth_gateway::process::{GatewayError, Process};
+use hearth_host::process::{GATEWAY, HOST, SERVE};
 
 /// A request makes dozens of short-lived allocations and often frees them on another core, which this does for less than
 /// glibc's allocator.
@@ -24,6 +26,10 @@ fn main() -> ExitCode {
             arguments.remove(1);
             return server::main(&arguments);
         }
+        Some(GATEWAY) => {
+            let served = serve_network();
+            return served.map_or_else(|error| fail(&error.to_string()), |()| ExitCode::SUCCESS);
+        }
         Some(HOST) => return host::serve().unwrap_or_else(|error| fail(&format!("{error:#}"))),
         _ => {}
     }
@@ -36,6 +42,13 @@ fn main() -> ExitCode {
         Ok(error) => fail(&error.to_string()),
         Err(error) => fail(&format!("{error:#}")),
     }
+}
+
+fn serve_network() -> Result<(), GatewayError> {
+    let gateway = Process::begin()?;
+    start_logging(&gateway.log);
+    gateway.lock_down()?;
+    gateway.serve()
 }
 
 /// Logs what this filter lets through, in `tracing` syntax.

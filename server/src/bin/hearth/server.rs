@@ -101,6 +101,7 @@ async fn run(
 ) -> anyhow::Result<()> {
     let Server {
         socket,
+        gateway,
         listener,
         functions_listener,
         data_dir,
@@ -115,7 +116,7 @@ async fn run(
         .as_ref()
         .map(tokio::net::TcpListener::local_addr)
         .transpose()?;
-    let host = Host::connect(socket, &data_dir).context("the host process")?;
+    let host = Host::connect(socket, gateway, &data_dir).context("the host process")?;
     let images = Images::start(
         &data_dir,
         &host,

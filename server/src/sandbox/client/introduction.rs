@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use hearth_host::cgroup::Version;
 use hearth_host::protocol::Reply;
 
-use super::replies::receive;
 use crate::sandbox::Capability;
+use crate::sandbox::link::receive;
 
 /// The host process as it describes itself.
 pub(in crate::sandbox) struct Introduction {
@@ -17,30 +17,20 @@ pub(in crate::sandbox) struct Introduction {
     /// Directory of all sandboxes' cgroups in the memory hierarchy.
     pub(super) cgroups: PathBuf,
     pub(in crate::sandbox) init: String,
-    /// Where the kernel tells of packets and connections.
-    pub(in crate::sandbox) reports: Option<OwnedFd>,
 }
 
 /// Reads the host process's first messages. Blocks briefly at most.
 pub(in crate::sandbox) fn introduction(socket: &OwnedFd) -> io::Result<Introduction> {
     let mut capabilities = Vec::new();
-    let mut reports = None;
     loop {
         match receive(socket)? {
-            Some((Reply::Capability(capability), _)) => capabilities.push(Capability {
-                name: capability.name,
-                available: capability.available,
-                reason: capability.reason,
-                version: capability.version,
-            }),
-            Some((Reply::Refusals, mut fds)) => reports = fds.pop(),
+            Some((Reply::Capability(capability), _)) => capabilities.push(capability.into()),
             Some((Reply::Up { v2, cgroups, init }, _)) => {
                 return Ok(Introduction {
                     capabilities,
                     version: if v2 { Version::V2 } else { Version::V1 },
                     cgroups: cgroups.into(),
                     init,
-                    reports,
                 });
             }
             Some(_) => return Err(io::Error::other("the host process says something else")),

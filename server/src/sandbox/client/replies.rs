@@ -1,49 +1,27 @@
-//! Receives the host process's messages and dispatches them.
+//! Dispatches the host process's messages.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Weak};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use hearth_host::SandboxError;
-use hearth_host::protocol::{Key, REPLY_BYTES, Reply, Request, Sequence};
-use hearth_init::wire;
+use hearth_host::protocol::{Key, Message as _, Reply, Request};
 use rustix::process::Signal;
-use tokio::io::Interest;
-use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Client};
 use crate::host_error::HostError;
+use crate::sandbox::link::Listener;
 use crate::sandbox::sandbox::{Ended, Sandbox, Shared};
-use crate::watched::Watched;
-
-/// One reply with its descriptors; none when the host process is gone.
-pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<(Reply, Vec<OwnedFd>)>> {
-    let mut bytes = [0; REPLY_BYTES];
-    let (length, fds) = match wire::receive(socket, &mut bytes) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => (0, Vec::new()),
-        received => received?,
-    };
-    if length == 0 {
-        return Ok(None);
-    }
-    let reply = Reply::decode(&bytes[..length]).map_err(io::Error::other)?;
-    Ok(Some((reply, fds)))
-}
 
 impl Client {
     fn shared(&self, key: Key) -> Option<Arc<Shared>> {
         self.sandboxes.lock().get(&key).cloned()
     }
+}
 
-    fn answer(&self, sequence: Sequence, answer: Result<Answer, SandboxError>) {
-        let waiting = self.waiting.lock().remove(&sequence);
-        // Nothing may wait any more. A sandbox is dropped then, which destroys it.
-        if let Some(waiting) = waiting {
-            drop(waiting.send(answer));
-        }
-    }
+impl Listener for Client {
+    type Said = Reply;
 
-    pub(super) fn take(self: &Arc<Self>, reply: Reply, mut fds: Vec<OwnedFd>) {
+    fn take(self: &Arc<Self>, reply: Reply, mut fds: Vec<OwnedFd>) {
         match reply {
             Reply::Created {
                 sequence,
@@ -56,7 +34,7 @@ impl Client {
                 if fds.len() != reply.descriptors() {
                     // None was free to receive them.
                     let error = SandboxError::step("control", rustix::io::Errno::MFILE);
-                    self.answer(sequence, Err(error));
+                    self.link.answer(sequence, Err(error));
                     return self.send(Request::Destroy(key));
                 }
                 let shared = Arc::<Shared>::default();
@@ -65,21 +43,18 @@ impl Client {
                     self.prewarmed.count_use();
                 }
                 let sandbox = Sandbox::new(self.clone(), key, name, uid, interface, shared, fds);
-                self.answer(sequence, Ok(Answer::Sandbox(sandbox)));
-            }
-            Reply::Refused(sequence, error) => self.answer(sequence, Err(error)),
-            Reply::Done(sequence) => self.answer(sequence, Ok(Answer::Done)),
-            Reply::Counters(sequence, counters) => {
-                self.answer(sequence, Ok(Answer::Counters(counters)));
+                self.link.answer(sequence, Ok(Answer::Sandbox(sandbox)));
             }
             Reply::Socket(sequence) => {
                 // None was free to receive it.
                 let missing = || SandboxError::step("socket", rustix::io::Errno::MFILE);
                 let socket = fds.pop().ok_or_else(missing);
-                self.answer(sequence, socket.map(Answer::Socket));
+                self.link.answer(sequence, socket.map(Answer::Socket));
             }
+            Reply::Refused(sequence, error) => self.link.answer(sequence, Err(error)),
+            Reply::Done(sequence) => self.link.answer(sequence, Ok(Answer::Done)),
             Reply::InstanceCgroup(sequence, _, leaf) => {
-                self.answer(sequence, Ok(Answer::InstanceCgroup(leaf)));
+                self.link.answer(sequence, Ok(Answer::InstanceCgroup(leaf)));
             }
             Reply::Prepared(key, leaf) => {
                 if let Some(shared) = self.shared(key) {
@@ -124,13 +99,13 @@ impl Client {
                 ready,
             } => self.prewarmed.show(&runtime, kept.then_some(ready)),
             // Said at the beginning only.
-            Reply::Start { .. } | Reply::Capability(_) | Reply::Refusals | Reply::Up { .. } => {}
+            Reply::Start { .. } | Reply::Capability(_) | Reply::Up { .. } => {}
         }
     }
 
     /// The host process is gone, and with it every sandbox.
     fn lose(&self) {
-        self.waiting.lock().clear();
+        self.link.lose();
         let sandboxes = std::mem::take(&mut *self.sandboxes.lock());
         for shared in sandboxes.into_values() {
             shared.ended.send_if_modified(|ended| {
@@ -163,28 +138,5 @@ fn how_it_ended(
         (Some((Some(code), None)), _) => format!("the template exited with status {code}"),
         (_, Some(number)) => format!("PID 1 of the sandbox {}", killed(number)),
         _ => "PID 1 of the sandbox exited".to_owned(),
-    }
-}
-
-/// Hears the host process until it is gone.
-pub(super) async fn read(socket: Arc<Watched>, client: Weak<Client>, gone: CancellationToken) {
-    loop {
-        let read = |socket: BorrowedFd<'_>| receive(socket);
-        let received = socket.io(Interest::READABLE, read).await;
-        let Some(client) = client.upgrade() else {
-            break;
-        };
-        match received {
-            Ok(Some((reply, fds))) => client.take(reply, fds),
-            Ok(None) => break,
-            Err(error) => {
-                tracing::error!(%error, "cannot read from the host process");
-                break;
-            }
-        }
-    }
-    gone.cancel();
-    if let Some(client) = client.upgrade() {
-        client.lose();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hearth_host::protocol::Protocol;
+use hearth_gateway::protocol::Protocol;
 
 use super::{Connection, attributes};
 use crate::sandbox::network::OutboundId;
@@ -20,7 +20,7 @@ const ABOVE: u16 = 2;
 /// Within what was counted.
 const BYTES: u16 = 2;
 /// The last bits of a sandbox's addresses are the number of its slot, to which this is added for the number of its interface
-/// (`host/src/network/address.rs`).
+/// (`gateway/src/address.rs`).
 const SLOT_BITS: u32 = 0xfff;
 const INTERFACE: u32 = 1000;
 

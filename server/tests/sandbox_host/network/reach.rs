@@ -14,7 +14,7 @@ use super::world::{
     HOST, OTHER_TCP, PRIVATE, PROGRAM, PUBLIC, TCP, UDP, World, harness, inside, to, with_policy,
     within,
 };
-use crate::harness::{Harness, fresh_pair, processes_of};
+use crate::harness::{Harness, fresh_pair, gateway_settings, processes_of};
 
 /// What is allowed is reached, over both protocols and families; everything else is refused at once.
 #[tokio::test]
@@ -421,7 +421,7 @@ async fn the_node_may_permit_private_addresses() {
     let _world = World::enter();
     let permitted = Prefix::new("10.9.9.0".parse().expect("an address"), 24).expect("a prefix");
     let harness = Harness::with_settings(PROGRAM, |settings| {
-        settings.network.permitted.push(permitted)
+        settings.gateway = gateway_settings(|gateway| gateway.permitted.push(permitted));
     });
     let policy = KernelPolicy {
         allow: vec![
@@ -467,6 +467,8 @@ async fn a_host_without_the_right_says_so() {
         inheritable: own.inheritable - without,
     };
     rustix::thread::set_capabilities(None, fewer).expect("given up");
+    // For the gateway, too.
+    rustix::thread::remove_capability_from_bounding_set(without).expect("given up");
     let harness = harness();
     let reason = harness
         .host

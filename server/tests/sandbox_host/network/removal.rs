@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearth::sandbox::{KernelPolicy, Prefix};
 
 use super::world::{PROGRAM, PUBLIC, TCP, World, gateway_of, harness, look_in, with_policy};
-use crate::harness::{Harness, fresh_pair, until};
+use crate::harness::{Harness, fresh_pair, gateway_settings, until};
 
 /// Sandboxes that come and go in a run of the test suite, and variable with another number.
 const SANDBOXES: u32 = 40;
@@ -26,7 +26,7 @@ async fn nothing_is_left_of_sandboxes() {
     let world = World::enter();
     let block = Prefix::new("10.78.0.0".parse().expect("an address"), 20);
     let harness = Harness::with_settings(PROGRAM, |settings| {
-        settings.network.block = block.expect("a prefix");
+        settings.gateway = gateway_settings(|gateway| gateway.block = block.expect("a prefix"));
     });
     // The first one joins the gateway to the host.
     with_policy(&harness, internet()).await.live.destroy().await;
@@ -75,7 +75,7 @@ async fn a_connection_of_a_former_sandbox_is_nobodys() {
     let _world = World::enter();
     let block = Prefix::new("10.77.0.0".parse().expect("an address"), 28);
     let harness = Harness::with_settings(PROGRAM, |settings| {
-        settings.network.block = block.expect("a prefix");
+        settings.gateway = gateway_settings(|gateway| gateway.block = block.expect("a prefix"));
     });
     let mut kept = Vec::new();
     // More than there are addresses: they are used again.

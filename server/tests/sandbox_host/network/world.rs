@@ -11,6 +11,7 @@ use std::process::Command;
 
 use hearth::sandbox::{KernelPolicy, Prefix, Prefixed, Protocol};
 use hearth_testkit::namespaces::{self, Namespace};
+use hearth_testkit::processes;
 use serde_json::Value;
 
 use crate::harness::{Harness, Running};
@@ -139,18 +140,10 @@ pub fn inside(pid: u32, program: &[&str]) {
     );
 }
 
-/// The network namespace of the gateway that has this address: that of one of this process's threads.
+/// The network namespace of the gateway that has this address, of those that this process has started.
 pub fn gateway_of(address: &str) -> String {
-    let tasks = std::fs::read_dir("/proc/self/task")
-        .expect("threads")
-        .flatten();
-    let pid = std::process::id();
-    let mut namespaces = tasks
-        .filter(|task| {
-            let name = std::fs::read_to_string(task.path().join("comm"));
-            name.is_ok_and(|name| name.trim() == "hearth-network")
-        })
-        .map(|task| format!("/proc/{pid}/task/{}/ns/net", task.file_name().display()));
+    let gateways = processes::gateways(std::process::id()).into_iter();
+    let mut namespaces = gateways.map(|pid| format!("/proc/{pid}/ns/net"));
     namespaces
         .find(|namespace| look_in(namespace, &["ip", "addr"]).contains(&format!(" {address}/")))
         .expect("a gateway")

@@ -1,0 +1,138 @@
+//! Connects the gateway to the host's own network namespace, once a sandbox needs it.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use hearth_host::SandboxError;
+
+use super::sysctl::Forwarding;
+use super::{Gateway, default};
+use crate::address::{Slots, UPLINK};
+use crate::link::{End, Route};
+use crate::nft::Nftables;
+use crate::protocol::Prefix;
+use crate::rules;
+
+/// Name of the gateway's interface to the host. On the host, it gets the first of these names that is free: another
+/// Hearth may have one.
+const OUTWARD: &str = "up";
+const HOST_NAMES: u32 = 16;
+
+/// What was opened in the host's own network namespace, which is not entered any more.
+pub(crate) struct Uplink {
+    namespace: OwnedFd,
+    route: Route,
+    /// Holds the table there, which disappears with it.
+    nftables: Nftables,
+    forwarding: Forwarding,
+    /// Whether the gateway is connected to the host.
+    pub(super) is_up: bool,
+}
+
+impl Uplink {
+    /// In the calling thread's namespace, which stays unchanged.
+    pub(super) fn open(has_ipv6: bool) -> io::Result<Self> {
+        Ok(Self {
+            namespace: fs::File::open("/proc/thread-self/ns/net")?.into(),
+            route: Route::open()?,
+            nftables: Nftables::open()?,
+            forwarding: Forwarding::open(has_ipv6)?,
+            is_up: false,
+        })
+    }
+
+    /// The only directory in which something is opened later.
+    pub(crate) fn directory(&self) -> Option<BorrowedFd<'_>> {
+        self.forwarding.six.as_ref().map(|fd| fd.as_fd())
+    }
+}
+
+impl Gateway {
+    /// See [`Uplink::directory`].
+    pub(crate) fn directory(&self) -> Option<BorrowedFd<'_>> {
+        self.uplink.directory()
+    }
+
+    /// Joins the gateway to the host's own network namespace, if it is not.
+    pub(super) fn join(&mut self) -> Result<(), SandboxError> {
+        if self.uplink.is_up {
+            return Ok(());
+        }
+        let failed = |error: io::Error| SandboxError::step("network", error);
+        let number = self.pair_with_host().map_err(failed)?;
+        let name = host_name(number);
+        if let Err(error) = self.join_as(&name) {
+            // The next sandbox tries again.
+            let _ = self.route.remove(UPLINK);
+            let _ = rules::leave(&self.uplink.nftables, &name);
+            return Err(failed(error));
+        }
+        self.uplink.is_up = true;
+        Ok(())
+    }
+
+    /// Does on the host what the interface of this name there needs.
+    fn join_as(&self, name: &str) -> io::Result<()> {
+        let Uplink {
+            route,
+            nftables,
+            forwarding,
+            ..
+        } = &self.uplink;
+        let index = route.index_of(name)?;
+        rules::join(nftables, index, name, &self.addresses)?;
+        route.up(index)?;
+        for block in self.blocks() {
+            route.route(index, block, None)?;
+        }
+        forwarding.enable()
+    }
+
+    /// Creates the pair of interfaces to the host, takes the addresses for its number, and returns the number.
+    fn pair_with_host(&mut self) -> io::Result<u32> {
+        let here = End {
+            name: OUTWARD,
+            index: UPLINK,
+        };
+        for number in 0..HOST_NAMES {
+            let there = End {
+                name: &host_name(number),
+                index: 0,
+            };
+            match self.route.pair(&here, &there, &self.uplink.namespace) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => {
+                    let joined = made.and_then(|()| self.take_share(number));
+                    if joined.is_err() {
+                        let _ = self.route.remove(UPLINK);
+                    }
+                    return joined.map(|()| number);
+                }
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn take_share(&mut self, number: u32) -> io::Result<()> {
+        let share = self.all.share(number);
+        self.addresses = share.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        self.slots = Slots::new(&self.addresses);
+        self.route.up(UPLINK)?;
+        for address in self.present(self.addresses.of(0)) {
+            self.route.address(UPLINK, address)?;
+            self.route.route(UPLINK, default(address), None)?;
+        }
+        Ok(())
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = Prefix> {
+        let has_ipv6 = self.has_ipv6;
+        let blocks = self.addresses.blocks().into_iter();
+        blocks.filter(move |block| has_ipv6 || block.address().is_ipv4())
+    }
+}
+
+fn host_name(number: u32) -> String {
+    format!("hearth{number}")
+}
