@@ -140,10 +140,10 @@ impl History {
         Self { inner }
     }
 
-    /// Records a finished invocation (its logs included). Never blocks the caller unless 65,536 are waiting to be
-    /// written, when it waits for room: none is dropped, not even when the future is. A record with more than 4 KiB of
-    /// log and error counts as several. The record of a function that has been deleted is passed over when written; an
-    /// id that was recorded before is replaced.
+    /// Records a finished invocation (its logs included). Never blocks the caller unless 65,536 are waiting to be written,
+    /// when it waits for room: none is dropped, not even when the future is. While the database cannot be written it does
+    /// not wait, and what finds no room is lost. A record with more than 4 KiB of log and error counts as several. The
+    /// record of a function that has been deleted is passed over when written; an id that was recorded before is replaced.
     pub async fn record(&self, function: i64, record: InvocationRecord) {
         self.record_with(function, record, None).await;
     }

@@ -2,10 +2,12 @@
 //!
 //! Recording never waits for the disk and wakes the writer only for the first record of a batch: the queue is
 //! unbounded, and the writer sleeps until its batch is due. Backpressure comes from recorders past the limit waiting
-//! *after* adding their record until the writer has caught up, so a cancelled caller loses nothing.
+//! *after* adding their record until the writer has caught up, so a cancelled caller loses nothing. While the database
+//! cannot be written, a full disk for example, nobody waits: that may take days. What exceeds the limit is lost then, and
+//! counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -72,6 +74,10 @@ struct State {
     most: usize,
     /// Units put in and not yet written.
     waiting: AtomicUsize,
+    /// The database cannot be written.
+    failing: AtomicBool,
+    /// Items that were not taken because of that.
+    lost: AtomicU64,
     /// Wakes the writer before its batch is due: enough is there, or someone waits at a barrier.
     due: Notify,
     /// Wakes callers waiting for room.
@@ -97,9 +103,16 @@ pub(super) fn queue(most: usize) -> (Queue, Outlet) {
 }
 
 impl Queue {
-    /// Adds an item, then waits while the queue is over its limit.
+    /// Adds an item, then waits while the queue is over its limit. If nothing can be written, the item is lost instead.
     pub(super) async fn put(&self, item: Item) {
         let units = item.units();
+        let state = &self.state;
+        if state.failing.load(Ordering::SeqCst)
+            && state.waiting.load(Ordering::SeqCst) + units > state.most
+        {
+            state.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         let before = self.state.waiting.fetch_add(units, Ordering::SeqCst);
         if self.items.send(item).is_err() {
             tracing::error!("the history writer is gone; a record is lost");
@@ -120,7 +133,10 @@ impl Queue {
             tokio::pin!(notified);
             // Registered before the count is read, so that a write that ends in between is not missed.
             notified.as_mut().enable();
-            if self.state.waiting.load(Ordering::SeqCst) <= self.state.most {
+            let state = &self.state;
+            if state.waiting.load(Ordering::SeqCst) <= state.most
+                || state.failing.load(Ordering::SeqCst)
+            {
                 return;
             }
             notified.await;
@@ -178,6 +194,20 @@ impl Outlet {
             }
         }
         Some(batch)
+    }
+
+    /// The database cannot be written: nobody waits for it. False if that was known.
+    pub(super) fn fails(&self) -> bool {
+        let is_news = !self.state.failing.swap(true, Ordering::SeqCst);
+        self.state.room.notify_waiters();
+        is_news
+    }
+
+    /// It can be written. If it could not be before, returns how many items were lost.
+    pub(super) fn works(&self) -> Option<u64> {
+        let failed = self.state.failing.load(Ordering::Relaxed)
+            && self.state.failing.swap(false, Ordering::SeqCst);
+        failed.then(|| self.state.lost.swap(0, Ordering::Relaxed))
     }
 
     /// A batch is written: frees its room and wakes the callers waiting for it.

@@ -1,6 +1,6 @@
 //! The batching writer: one task that writes queued records in batches.
 //!
-//! A failed write is retried until it succeeds; meanwhile the queue fills up, and then recorders wait.
+//! A failed write is retried until it succeeds; meanwhile the queue fills up, and takes no more then.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,34 +20,29 @@ const RETRY_LONGEST: Duration = Duration::from_secs(5);
 /// The task that writes.
 pub(super) struct Writer {
     store: Store,
-    /// The last attempt to write failed, and that was logged.
-    failing: bool,
 }
 
 impl Writer {
     /// A writer into this store.
     pub(super) fn new(store: Store) -> Self {
-        Self {
-            store,
-            failing: false,
-        }
+        Self { store }
     }
 
     /// Writes until the queue's other end is gone.
-    pub(super) async fn run(mut self, mut queue: Outlet) {
+    pub(super) async fn run(self, mut queue: Outlet) {
         while let Some(mut batch) = queue.batch().await {
             let items = Arc::new(std::mem::take(&mut batch.items));
-            self.write(items).await;
+            self.write(&queue, items).await;
             queue.written(batch);
         }
     }
 
     /// Writes items, however often it takes.
-    async fn write(&mut self, items: Arc<Vec<Item>>) {
+    async fn write(&self, queue: &Outlet, items: Arc<Vec<Item>>) {
         if items.is_empty() {
             return;
         }
-        match self.write_some(&items, 0..items.len()).await {
+        match self.write_some(queue, &items, 0..items.len()).await {
             Written::Done => return,
             Written::Closed => {
                 tracing::error!(
@@ -60,14 +55,20 @@ impl Writer {
         }
         // Some row is one the database will never take. The others are not to be lost for it.
         for index in 0..items.len() {
-            if self.write_some(&items, index..index + 1).await == Written::Refused {
+            let written = self.write_some(queue, &items, index..index + 1).await;
+            if written == Written::Refused {
                 tracing::error!("a history record is lost: the database rejects it");
             }
         }
     }
 
     /// Writes some items in one transaction; tries again while the fault may pass (a full disk, a lock).
-    async fn write_some(&mut self, items: &Arc<Vec<Item>>, range: Range<usize>) -> Written {
+    async fn write_some(
+        &self,
+        queue: &Outlet,
+        items: &Arc<Vec<Item>>,
+        range: Range<usize>,
+    ) -> Written {
         let batch = match encode(items.clone(), range).await {
             Ok(batch) => batch,
             Err(error) => {
@@ -79,8 +80,13 @@ impl Writer {
         loop {
             match self.store.write_history(&batch).await {
                 Ok(()) => {
-                    if std::mem::take(&mut self.failing) {
-                        tracing::info!("writing the history again");
+                    match queue.works() {
+                        None => {}
+                        Some(0) => tracing::info!("writing the history again"),
+                        Some(lost) => tracing::error!(
+                            lost,
+                            "writing the history again; what found no room meanwhile is lost"
+                        ),
                     }
                     return Written::Done;
                 }
@@ -93,7 +99,7 @@ impl Writer {
                     return Written::Refused;
                 }
                 Err(error) => {
-                    if !std::mem::replace(&mut self.failing, true) {
+                    if queue.fails() {
                         tracing::error!(%error, "cannot write the history; retrying until it succeeds");
                     }
                     sleep(pause).await;

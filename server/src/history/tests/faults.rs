@@ -111,6 +111,41 @@ async fn the_queue_makes_callers_wait_when_it_is_full() {
 }
 
 #[tokio::test]
+async fn no_caller_waits_for_a_disk_that_is_full() {
+    let fixture = Fixture::new().await;
+    let (queue, outlet) = queue::queue(4);
+    let pragma = async |sql: String| -> i64 {
+        let sql = sqlx::AssertSqlSafe(sql);
+        let row = sqlx::query(sql).fetch_one(fixture.store.writer()).await;
+        sqlx::Row::get(&row.unwrap(), 0)
+    };
+    let pages = pragma("PRAGMA page_count".into()).await;
+    pragma(format!("PRAGMA max_page_count = {pages}")).await;
+    tokio::spawn(Writer::new(fixture.store.clone()).run(outlet));
+    let put = async || {
+        let mut large = record(T0, 1, Status::Succeeded);
+        // More than is left in the pages.
+        large.logs = vec![line(T0, &"x".repeat(30_000))];
+        let item = Item::Invocation(fixture.function, Arc::new(large), None);
+        tokio::time::timeout(TIMEOUT, queue.put(item)).await
+    };
+    // One is enough to fill the queue. It waits until the disk is known to be full, and so may some; the others are lost.
+    for _ in 0..100 {
+        put().await.expect("it does not wait for the disk");
+    }
+    pragma("PRAGMA max_page_count = 1000000".into()).await;
+    assert!(queue.written(TIMEOUT).await);
+    put().await.expect("it is written again");
+    assert!(queue.written(TIMEOUT).await);
+    let page = fixture
+        .history
+        .list(fixture.function, &InvocationFilter::default(), None, 200)
+        .await;
+    let count = page.unwrap().unwrap().items.len();
+    assert!((2..20).contains(&count), "{count}");
+}
+
+#[tokio::test]
 async fn a_record_the_database_refuses_takes_no_other_with_it() {
     let fixture = Fixture::new().await;
     sqlx::query(
