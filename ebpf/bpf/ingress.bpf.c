@@ -105,10 +105,14 @@ static __always_inline __u32 limit(const struct packet *packet, __u32 index, con
 /* Hands a datagram to the AF_XDP socket of its queue, with a time stamp in front. XDP_PASS if there is none. */
 static __always_inline int redirect(struct xdp_md *ctx, __u32 function, __u32 total, const struct settings *settings)
 {
-	__u32 queue = ctx->rx_queue_index;
+	struct queue queue = { .interface = ctx->ingress_ifindex, .number = ctx->rx_queue_index };
 	struct stamp *stamp;
+	__u32 *socket;
 
-	if (total > settings->largest_redirect || !bpf_map_lookup_elem(&sockets, &queue))
+	if (total > settings->largest_redirect)
+		return XDP_PASS;
+	socket = bpf_map_lookup_elem(&queues, &queue);
+	if (!socket || !bpf_map_lookup_elem(&sockets, socket))
 		return XDP_PASS;
 	/* Not every driver has room in front of the frame. User space sees by the magic number whether there is a stamp. */
 	if (!bpf_xdp_adjust_meta(ctx, -(int)sizeof(*stamp))) {
@@ -119,7 +123,7 @@ static __always_inline int redirect(struct xdp_md *ctx, __u32 function, __u32 to
 		stamp->function = function;
 		stamp->magic = STAMP_MAGIC;
 	}
-	return bpf_redirect_map(&sockets, queue, XDP_PASS);
+	return bpf_redirect_map(&sockets, *socket, XDP_PASS);
 }
 
 SEC("xdp.frags")

@@ -83,10 +83,17 @@ struct {
 	__type(value, struct settings);
 } settings SEC(".maps");
 
-/* One AF_XDP socket a receive queue. */
+/* A socket takes frames of its own queue only, and queues of different interfaces have the same numbers. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SOCKETS);
+	__type(key, struct queue);
+	__type(value, __u32);
+} queues SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__uint(max_entries, 64);
+	__uint(max_entries, SOCKETS);
 	__type(key, __u32);
 	__type(value, __u32);
 } sockets SEC(".maps");

@@ -175,6 +175,14 @@ SIZE_IS(struct settings, 48);
 /* Only connections of IPv4 are. */
 #define SETTINGS_STEER_IPV4 4
 
+/* `queues`: which entry of `sockets` is the AF_XDP socket of an interface's receive queue. */
+struct queue {
+	__u32 interface;
+	__u32 number;
+};
+SIZE_IS(struct queue, 8);
+#define SOCKETS 64
+
 /* In front of a frame in AF_XDP's memory. */
 struct stamp {
 	__u64 time;	   /* CLOCK_MONOTONIC in ns, when the program saw the packet */

@@ -76,6 +76,12 @@ impl<'a> Datagram<'a> {
         &self.frame[self.payload.clone()]
     }
 
+    /// Bytes of the headers in front of IP's.
+    #[must_use]
+    pub fn link_header(&self) -> usize {
+        usize::from(self.packet.network)
+    }
+
     /// What its checksum says.
     #[must_use]
     pub fn checksum(&self) -> Checksum {

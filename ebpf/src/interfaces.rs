@@ -21,8 +21,10 @@ pub struct Interface {
     pub master: Option<u32>,
     /// Its hardware address.
     pub address: Vec<u8>,
-    /// How many receive queues it has.
+    /// How many receive queues it has; of some kinds (veth), fewer are in use.
     pub receive_queues: u32,
+    /// Bytes of the largest IP packet that it sends.
+    pub mtu: u32,
     /// Ids of the XDP programs that are attached to it.
     pub xdp: Vec<u32>,
 }
@@ -34,6 +36,7 @@ const RTM_GETLINK: u16 = 18;
 const NLM_F_REQUEST_DUMP: u16 = 0x301;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
@@ -110,6 +113,7 @@ fn interface(body: &[u8]) -> Option<Interface> {
         match kind {
             IFLA_ADDRESS => value.clone_into(&mut interface.address),
             IFLA_IFNAME => interface.name = text(value),
+            IFLA_MTU => interface.mtu = u32_at(value, 0)?,
             IFLA_LINK => interface.link = u32_at(value, 0).filter(|link| *link != 0),
             IFLA_MASTER => interface.master = u32_at(value, 0),
             IFLA_NUM_RX_QUEUES => interface.receive_queues = u32_at(value, 0)?,

@@ -8,6 +8,9 @@ pub const OUTCOMES: usize = 8;
 /// Counters of packets left to the stack by the redirect programs.
 pub const LEFTS: usize = 4;
 
+/// Most AF_XDP sockets.
+pub const SOCKETS: u32 = 64;
+
 /// Index of a port in the map `ports`.
 pub(crate) const PORTS_OF_A_PROTOCOL: u32 = 65_536;
 pub(crate) const PORT_REDIRECT: u32 = 1;
@@ -152,6 +155,16 @@ pub struct Settings {
     pub steer: [u8; 16],
 }
 
+/// A receive queue of an interface.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Index of the interface.
+    pub interface: u32,
+    /// Its number there.
+    pub number: u32,
+}
+
 /// In front of a frame in AF_XDP's memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -212,6 +225,7 @@ plain! {
     Bucket = 32,
     Listed = 16,
     Settings = 48,
+    Queue = 8,
     Stamp = 16,
     Pair = 8,
     Forwarded = 16,

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::ingress::Ingress;
+use crate::ingress::{Ingress, PortDatagrams};
 use crate::model::{Port, PortTrigger, Protocol};
 use crate::sandbox::Host;
 
@@ -32,6 +32,8 @@ pub struct Opened {
     pub port: Port,
     /// It listens, or is for datagrams.
     pub socket: OwnedFd,
+    /// Datagrams that do not come to the socket.
+    pub datagrams: Option<PortDatagrams>,
     /// Cancelled when no function has it any more.
     pub closed: CancellationToken,
 }
@@ -270,6 +272,7 @@ impl Inner {
         let _ = self.opened.send(Opened {
             port,
             socket,
+            datagrams: self.ingress.datagrams(port),
             closed: entry.closed.clone(),
         });
     }

@@ -6,7 +6,7 @@ use aya::maps::{HashMap, LpmTrie, Map, MapData};
 
 use super::Ingress;
 use crate::maps::Descriptors;
-use crate::records::{Bucket, BucketKey, Listed};
+use crate::records::{Bucket, BucketKey, Listed, Queue};
 use crate::report::MapReport;
 
 impl Ingress {
@@ -27,6 +27,7 @@ impl Ingress {
             "buckets" => {
                 HashMap::<_, BucketKey, Bucket>::try_from(map).map(|map| map.keys().count())
             }
+            "queues" => HashMap::<_, Queue, u32>::try_from(map).map(|map| map.keys().count()),
             "addresses" => HashMap::<_, [u8; 16], u32>::try_from(map).map(|map| map.keys().count()),
             "listed4" => LpmTrie::<_, [u8; 4], Listed>::try_from(map).map(|map| map.keys().count()),
             "listed6" => {

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use aya::Pod;
-use aya::maps::{Array, Map, MapData, PerCpuArray, PerCpuValues, XskMap};
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues, XskMap};
 
 pub use functions::{Functions, Sources};
 pub use hosts::{Addresses, Listeners};
@@ -18,7 +18,7 @@ pub use lists::{Lists, Verdict};
 pub use ports::Ports;
 
 use crate::records::{
-    Node, SETTINGS_CHECK_ADDRESS, SETTINGS_STEER_ADDRESS, SETTINGS_STEER_IPV4, Settings, Sum,
+    Node, Queue, SETTINGS_CHECK_ADDRESS, SETTINGS_STEER_ADDRESS, SETTINGS_STEER_IPV4, Settings, Sum,
 };
 
 /// Why a map could not be used.
@@ -65,7 +65,7 @@ pub struct Descriptors(Vec<OwnedFd>);
 
 impl Descriptors {
     /// The maps, in the order of their descriptors.
-    pub const NAMES: [&'static str; 12] = [
+    pub const NAMES: [&'static str; 13] = [
         "ports",
         "functions",
         "totals",
@@ -76,6 +76,7 @@ impl Descriptors {
         "listed6",
         "addresses",
         "settings",
+        "queues",
         "sockets",
         "listeners",
     ];
@@ -114,6 +115,7 @@ pub struct Maps {
     pub listeners: Listeners,
     node: PerCpuArray<MapData, Node>,
     settings: Array<MapData, Settings>,
+    queues: HashMap<MapData, Queue, u32>,
     sockets: XskMap<MapData>,
 }
 
@@ -157,6 +159,7 @@ impl Maps {
         let lists = Lists::new(map!(), map!());
         let addresses = Addresses::new(map!());
         let settings = map!();
+        let queues = map!();
         let sockets = map!();
         let listeners = Listeners::new(map!());
         Ok(Self {
@@ -168,6 +171,7 @@ impl Maps {
             listeners,
             node,
             settings,
+            queues,
             sockets,
         })
     }
@@ -221,20 +225,28 @@ impl Maps {
         Ok(self.settings.set(0, settings, 0)?)
     }
 
-    /// Gives the datagrams of a receive queue to an AF_XDP socket that is bound to it.
+    /// Gives the datagrams of an interface's receive queue to an AF_XDP socket that is bound to it. It is number `slot` of all
+    /// sockets, of which there are [`SOCKETS`](crate::records::SOCKETS) at most.
     ///
     /// # Errors
-    /// [`MapError::Kernel`], also for a queue beyond the map.
-    pub fn set_socket(&mut self, queue: u32, socket: impl AsFd) -> Result<(), MapError> {
-        Ok(self.sockets.set(queue, socket.as_fd().as_raw_fd(), 0)?)
+    /// [`MapError::Kernel`], also for a slot beyond the map.
+    pub fn set_socket(
+        &mut self,
+        slot: u32,
+        interface: u32,
+        number: u32,
+        socket: impl AsFd,
+    ) -> Result<(), MapError> {
+        self.sockets.set(slot, socket.as_fd().as_raw_fd(), 0)?;
+        Ok(self.queues.insert(Queue { interface, number }, slot, 0)?)
     }
 
     /// Leaves the datagrams of a receive queue to the stack.
     ///
     /// # Errors
     /// [`MapError::Kernel`], also if there was no socket.
-    pub fn unset_socket(&mut self, queue: u32) -> Result<(), MapError> {
-        Ok(self.sockets.unset(queue)?)
+    pub fn unset_socket(&mut self, interface: u32, number: u32) -> Result<(), MapError> {
+        Ok(self.queues.remove(&Queue { interface, number })?)
     }
 }
 

@@ -58,7 +58,6 @@ impl Socket {
             socket,
             memory,
             layout,
-            zero_copy: _,
         } = opened;
         layout.check()?;
         let memory =

@@ -4,9 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
-use rustix::net::xdp::{
-    SocketAddrXdp, SocketAddrXdpFlags, XdpOptionsFlags, XdpUmemReg, XdpUmemRegFlags,
-};
+use rustix::net::xdp::{SocketAddrXdp, SocketAddrXdpFlags, XdpUmemReg, XdpUmemRegFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
 use super::memory::Memory;
@@ -85,15 +83,14 @@ pub struct Opened {
     pub memory: OwnedFd,
     /// Its sizes.
     pub layout: Layout,
-    /// Whether the driver reads and writes the frames itself.
-    pub zero_copy: bool,
 }
 
-/// Makes a socket and binds it to a receive queue of an interface: zero-copy where the driver can, unless `copy`.
+/// Makes a socket and binds it to a receive queue of an interface. Frames are copied: with zero-copy the driver would receive
+/// all of the queue's packets into this memory, so that one who does not read his datagrams stops everybody's.
 ///
 /// # Errors
 /// [`XskError`].
-pub fn open(interface: u32, queue: u32, layout: Layout, copy: bool) -> Result<Opened, XskError> {
+pub fn open(interface: u32, queue: u32, layout: Layout) -> Result<Opened, XskError> {
     layout.check()?;
     let memory = memfd_create(
         "hearth-xsk",
@@ -132,15 +129,11 @@ pub fn open(interface: u32, queue: u32, layout: Layout, copy: bool) -> Result<Op
         .map_err(refused("make a ring"))?;
     sockopt::set_xdp_rx_ring_size(&socket, layout.receive).map_err(refused("make a ring"))?;
     sockopt::set_xdp_tx_ring_size(&socket, layout.send).map_err(refused("make a ring"))?;
-    let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
-    flags.set(SocketAddrXdpFlags::XDP_COPY, copy);
+    let flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP | SocketAddrXdpFlags::XDP_COPY;
     bind(&socket, &SocketAddrXdp::new(flags, interface, queue)).map_err(refused("bind it"))?;
-    let options = sockopt::xdp_options(&socket).map_err(refused("ask for its mode"))?;
-    let zero_copy = options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY);
     Ok(Opened {
         socket,
         memory,
         layout,
-        zero_copy,
     })
 }

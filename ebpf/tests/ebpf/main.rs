@@ -1,6 +1,7 @@
 //! The programs in the kernel, by `BPF_PROG_TEST_RUN` and over interfaces in network namespaces of the tests' own.
 
 mod corpus;
+mod datagrams;
 mod frames;
 mod lifecycle;
 mod limits;

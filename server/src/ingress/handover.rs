@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use hearth_ebpf::xsk::{Layout, Opened, XskError};
 use hearth_ebpf::{Descriptors, MapError};
 use hearth_init::wire;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -29,6 +30,9 @@ pub enum HandoverError {
     /// The maps.
     #[error("cannot take the maps of the ingress over: {0}")]
     Maps(#[from] MapError),
+    /// The AF_XDP sockets.
+    #[error("cannot take an AF_XDP socket of the ingress over: {0}")]
+    Socket(#[from] XskError),
     /// There are fewer descriptors than were announced.
     #[error("descriptors of the ingress are missing")]
     Missing,
@@ -39,6 +43,57 @@ struct First {
     report: IngressReport,
     listeners: usize,
     maps: usize,
+    sockets: Vec<Handed>,
+}
+
+/// An AF_XDP socket without its two descriptors.
+#[derive(Serialize, Deserialize)]
+struct Handed {
+    mtu: u32,
+    frame_size: u32,
+    receive: u32,
+    send: u32,
+}
+
+/// An AF_XDP socket at a receive queue of an interface.
+#[derive(Debug)]
+pub struct QueueSocket {
+    /// Bytes of the largest IP packet that the interface sends.
+    pub mtu: u32,
+    /// The socket.
+    pub opened: Opened,
+}
+
+impl QueueSocket {
+    fn taken_apart(self) -> (Handed, [OwnedFd; 2]) {
+        let Opened {
+            socket,
+            memory,
+            layout,
+        } = self.opened;
+        let handed = Handed {
+            mtu: self.mtu,
+            frame_size: layout.frame_size,
+            receive: layout.receive,
+            send: layout.send,
+        };
+        (handed, [socket, memory])
+    }
+
+    fn put_together(handed: &Handed, fds: &mut impl Iterator<Item = OwnedFd>) -> Option<Self> {
+        Some(Self {
+            mtu: handed.mtu,
+            opened: Opened {
+                socket: fds.next()?,
+                memory: fds.next()?,
+                layout: Layout {
+                    frame_size: handed.frame_size,
+                    receive: handed.receive,
+                    send: handed.send,
+                },
+            },
+        })
+    }
 }
 
 /// What the server gets.
@@ -50,6 +105,8 @@ pub struct Handover {
     pub listeners: Vec<OwnedFd>,
     /// The maps; none where nothing is loaded.
     pub maps: Option<Descriptors>,
+    /// AF_XDP sockets, which are in the maps already.
+    pub sockets: Vec<QueueSocket>,
 }
 
 impl Handover {
@@ -59,13 +116,17 @@ impl Handover {
     /// No descriptors left.
     pub fn pass_on(self) -> io::Result<OwnedFd> {
         let maps = self.maps.map(Descriptors::into_inner).unwrap_or_default();
+        let sockets = self.sockets.into_iter().map(QueueSocket::taken_apart);
+        let (sockets, of_sockets): (Vec<_>, Vec<_>) = sockets.unzip();
         let first = First {
             report: self.report,
             listeners: self.listeners.len(),
             maps: maps.len(),
+            sockets,
         };
         let first = serde_json::to_vec(&first)?;
-        let fds: Vec<OwnedFd> = self.listeners.into_iter().chain(maps).collect();
+        let fds = self.listeners.into_iter().chain(maps);
+        let fds: Vec<OwnedFd> = fds.chain(of_sockets.into_iter().flatten()).collect();
         queued(&first, &fds)
     }
 
@@ -77,13 +138,18 @@ impl Handover {
         let mut bytes = vec![0; FIRST_MAX];
         let (length, mut fds) = wire::receive(socket, &mut bytes)?;
         let first: First = serde_json::from_slice(&bytes[..length])?;
-        while fds.len() < first.listeners + first.maps {
+        while fds.len() < first.listeners + first.maps + 2 * first.sockets.len() {
             let (_, more) = wire::receive(socket, &mut [0; MORE.len()])?;
             if more.is_empty() {
                 return Err(HandoverError::Missing);
             }
             fds.extend(more);
         }
+        let mut of_sockets = fds.split_off(first.listeners + first.maps).into_iter();
+        let sockets = first.sockets.iter();
+        let sockets: Option<Vec<_>> = sockets
+            .map(|handed| QueueSocket::put_together(handed, &mut of_sockets))
+            .collect();
         let maps = fds.split_off(first.listeners);
         let maps = match maps.len() {
             0 => None,
@@ -93,6 +159,7 @@ impl Handover {
             report: first.report,
             listeners: fds,
             maps,
+            sockets: sockets.ok_or(HandoverError::Missing)?,
         })
     }
 }

@@ -5,27 +5,50 @@
 //! describes a packet's way.
 //!
 //! - [`handover`], [`report`]: what comes from the program that prepares.
+//! - [`datagrams`]: what AF_XDP takes. [`addresses`]: to where it may go.
 //! - [`numbers`]: which function has which number in the maps. [`traffic`]: what is counted.
 
+mod addresses;
+mod datagrams;
 mod handover;
 mod numbers;
 mod report;
 mod traffic;
 
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use hearth_ebpf::limits::Limits;
 use hearth_ebpf::packet::{TCP, UDP};
 use hearth_ebpf::{MapError, Maps};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-pub use handover::{Handover, HandoverError, hold};
+use datagrams::Datagrams;
+pub use datagrams::{Lost, PortDatagrams, XdpDatagram};
+pub use handover::{Handover, HandoverError, QueueSocket, hold};
 use numbers::Numbers;
 pub use report::{IngressInterface, IngressMap, IngressProgram, IngressReport};
 pub use traffic::{Dropped, PortTraffic};
 
 use crate::model::{Port, Protocol};
+
+/// By which part of its address a source is told from others: of IPv4 all of it, of IPv6 what a site has.
+const SOURCES: (u8, u8) = (32, 64);
+
+/// How the connections or datagrams of a port come to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PortWay {
+    /// The kernel steers them to one listener for all ports.
+    Steered,
+    /// AF_XDP takes them past the kernel's stack; what comes by other interfaces, in fragments or is too large, a socket gets.
+    AfXdp,
+    /// By a socket of the port's own.
+    Socket,
+}
 
 /// The ingress. Cheap to clone.
 #[derive(Clone)]
@@ -35,11 +58,15 @@ struct Inner {
     report: IngressReport,
     /// None where nothing is loaded.
     kernel: Option<Mutex<Kernel>>,
+    /// None where there is no AF_XDP.
+    datagrams: Option<Arc<Datagrams>>,
 }
 
 struct Kernel {
     maps: Maps,
     numbers: Numbers,
+    /// The host's addresses, as the maps have them.
+    addresses: Vec<IpAddr>,
 }
 
 impl Ingress {
@@ -49,29 +76,63 @@ impl Ingress {
             steering_missing: Some(reason.to_owned()),
             ..IngressReport::default()
         };
-        Self::with(report, None)
+        Self(Arc::new(Inner {
+            report,
+            kernel: None,
+            datagrams: None,
+        }))
     }
 
-    /// Takes over what was prepared: with it come the listeners for connections to ports.
+    /// Takes over what was prepared: with it come the listeners for connections to ports. Functions' ports are at `address`.
+    /// Needs a runtime.
     ///
     /// # Errors
     /// [`HandoverError`].
-    pub fn take_over(socket: &OwnedFd) -> Result<(Self, Vec<OwnedFd>), HandoverError> {
+    pub fn take_over(
+        socket: &OwnedFd,
+        address: IpAddr,
+    ) -> Result<(Self, Vec<OwnedFd>), HandoverError> {
         let Handover {
             report,
             listeners,
             maps,
+            sockets,
         } = Handover::receive(socket)?;
-        let maps = maps.map(Maps::new).transpose()?;
-        Ok((Self::with(report, maps), listeners))
-    }
-
-    fn with(report: IngressReport, maps: Option<Maps>) -> Self {
-        let kernel = maps.map(|maps| {
-            let numbers = Numbers::new(maps.functions.last());
-            Mutex::new(Kernel { maps, numbers })
+        let Some(maps) = maps else {
+            let nothing = Inner {
+                report,
+                kernel: None,
+                datagrams: None,
+            };
+            return Ok((Self(Arc::new(nothing)), listeners));
+        };
+        let mut maps = Maps::new(maps)?;
+        let last = maps.functions.last();
+        let counts = !report.interfaces.is_empty();
+        if counts {
+            let largest = sockets.first().map(|one| one.opened.layout);
+            let largest = largest.map_or(0, |layout| layout.largest_packet());
+            maps.set(SOURCES, largest, true)?;
+        }
+        let datagrams = match sockets.is_empty() {
+            true => None,
+            false => Some(Datagrams::start(sockets, last)?),
+        };
+        let kernel = Kernel {
+            maps,
+            numbers: Numbers::new(last),
+            addresses: Vec::new(),
+        };
+        let inner = Arc::new(Inner {
+            report,
+            kernel: Some(Mutex::new(kernel)),
+            datagrams,
         });
-        Self(Arc::new(Inner { report, kernel }))
+        if counts {
+            inner.look_at_addresses(address);
+            tokio::spawn(watch_addresses(Arc::downgrade(&inner), address));
+        }
+        Ok((Self(inner), listeners))
     }
 
     /// What is loaded and attached.
@@ -95,6 +156,22 @@ impl Ingress {
         port.protocol == Protocol::Tcp && self.0.report.steering_missing.is_none()
     }
 
+    /// How the connections or datagrams of a port come to the server.
+    pub fn way(&self, port: Port) -> PortWay {
+        match port.protocol {
+            Protocol::Tcp if self.steers(port) => PortWay::Steered,
+            Protocol::Udp if self.0.datagrams.is_some() => PortWay::AfXdp,
+            Protocol::Tcp | Protocol::Udp => PortWay::Socket,
+        }
+    }
+
+    /// The datagrams of a port that AF_XDP takes, from now on; none where there is no AF_XDP. Others come by the port's
+    /// socket.
+    pub fn datagrams(&self, port: Port) -> Option<PortDatagrams> {
+        let datagrams = self.0.datagrams.as_ref()?;
+        (port.protocol == Protocol::Udp).then(|| datagrams.of_port(port.number))
+    }
+
     /// Makes these, and no others, a function's ports in the kernel. Each changes in one step, new ones first.
     pub fn settle(&self, function: &str, ports: impl IntoIterator<Item = Port>) {
         let Some(kernel) = &self.0.kernel else {
@@ -112,7 +189,7 @@ impl Ingress {
         function: &str,
         ports: Vec<Port>,
     ) -> Result<(), MapError> {
-        let Kernel { maps, numbers } = kernel;
+        let Kernel { maps, numbers, .. } = kernel;
         let Some(change) = numbers.settle(function, ports) else {
             return Err(MapError::Full);
         };
@@ -123,13 +200,19 @@ impl Ingress {
                 ..Limits::default()
             };
             maps.functions.add(number, limits)?;
+            if let Some(datagrams) = &self.0.datagrams {
+                datagrams.reset(number);
+            }
         }
         for port in change.given {
             match port.protocol {
                 Protocol::Tcp => maps
                     .ports
                     .give_tcp(port.number, number, self.steers(port))?,
-                Protocol::Udp => maps.ports.give_udp(port.number, number, false)?,
+                Protocol::Udp => {
+                    let redirect = self.0.datagrams.is_some();
+                    maps.ports.give_udp(port.number, number, redirect)?;
+                }
             }
         }
         for port in change.taken {
@@ -150,7 +233,42 @@ impl Ingress {
         }
         let kernel = self.0.kernel.as_ref()?.lock();
         let number = kernel.numbers.of(function)?;
-        let [received, sent] = kernel.maps.functions.traffic(number).ok()?;
+        let [received, mut sent] = kernel.maps.functions.traffic(number).ok()?;
+        if let Some(datagrams) = &self.0.datagrams {
+            let [packets, bytes] = datagrams.sent(number);
+            sent.packets += packets;
+            sent.bytes += bytes;
+        }
         Some(((&received).into(), (&received).into(), (&sent).into()))
+    }
+}
+
+impl Inner {
+    /// Tells the kernel which addresses are the host's, where that has changed.
+    fn look_at_addresses(&self, address: IpAddr) {
+        let Some(kernel) = &self.kernel else {
+            return;
+        };
+        let found = addresses::of_host(address);
+        let mut kernel = kernel.lock();
+        if kernel.addresses == found {
+            return;
+        }
+        if let Err(error) = kernel.maps.addresses.replace(&found) {
+            tracing::error!(%error, "cannot tell the kernel all addresses of the host");
+        }
+        // Also if it failed: again only when there is something new.
+        kernel.addresses = found;
+    }
+}
+
+/// As long as there is an ingress.
+async fn watch_addresses(inner: Weak<Inner>, address: IpAddr) {
+    loop {
+        tokio::time::sleep(addresses::EVERY).await;
+        match inner.upgrade() {
+            Some(inner) => inner.look_at_addresses(address),
+            None => return,
+        }
     }
 }

@@ -33,6 +33,10 @@ pub struct IngressInterface {
     pub not_native: Option<String>,
     /// Why what functions send is not counted; null where it is.
     pub not_counting_sent: Option<String>,
+    /// Receive queues with an AF_XDP socket, which takes datagrams for functions past the kernel's stack.
+    pub af_xdp_queues: u32,
+    /// Why there is none; null where there are.
+    pub not_af_xdp: Option<String>,
 }
 
 /// A program in the kernel.
@@ -72,6 +76,8 @@ impl From<&Attachment> for IngressInterface {
             .to_owned(),
             not_native: attachment.not_native.clone(),
             not_counting_sent: attachment.not_counting_sent.clone(),
+            af_xdp_queues: 0,
+            not_af_xdp: None,
         }
     }
 }

@@ -11,14 +11,16 @@ pub struct PortTraffic {
     pub packets: u64,
     /// Bytes of the frames.
     pub bytes: u64,
-    /// Connections that were begun: TCP SYNs that were let through.
+    /// Connections that were begun, and datagrams: what was let through of what starts work.
     pub starts: u64,
+    /// Datagrams that AF_XDP took past the kernel's stack.
+    pub af_xdp: u64,
 }
 
 /// Dropped packets by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Dropped {
-    /// The TCP header contradicts itself.
+    /// The TCP or UDP header contradicts itself.
     pub malformed: u64,
     /// The source is on the deny list.
     pub denied: u64,
@@ -34,6 +36,7 @@ impl From<&Traffic> for PortTraffic {
             packets: traffic.packets,
             bytes: traffic.bytes,
             starts: traffic.starts,
+            af_xdp: traffic.redirected,
         }
     }
 }

@@ -23,6 +23,7 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
         port,
         socket,
         closed,
+        ..
     } = opened;
     let listener = TcpListener::from_std(socket.into())?;
     tokio::select! {

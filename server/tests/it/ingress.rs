@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -355,6 +355,10 @@ async fn the_ingress_counts_at_an_interface_and_is_gone_with_the_server() {
     } else {
         skip("what functions send is not counted before Linux 6.6");
     }
+    assert_eq!(
+        view["ports"],
+        json!([{"protocol": "tcp", "port": 9000, "by": "steered", "failed": null}])
+    );
     // Another server finds the place taken, and says by whom.
     let second = tempfile::tempdir().expect("a directory");
     let output = crate::support::command(&second.path().join("data"))
@@ -372,4 +376,101 @@ async fn the_ingress_counts_at_an_interface_and_is_gone_with_the_server() {
         attached(&host).is_empty().then_some(())
     })
     .await;
+}
+
+/// Answers with what came, and from where.
+const ECHO: &str = r#"
+import base64, json
+def handler(event, context):
+    body = base64.b64decode(event["body"])
+    if body == b"large":
+        return {"body": "x" * 5000}
+    return {"body": json.dumps({"got": len(body), "at": event["receivedAt"], "from": event["source"]["port"]})}
+"#;
+
+/// The answer to a datagram.
+fn exchange(socket: &UdpSocket, payload: &[u8], to: &str) -> String {
+    socket.send_to(payload, to).expect("sent");
+    let mut buffer = vec![0; 1 << 16];
+    let (length, from) = socket.recv_from(&mut buffer).expect("an answer");
+    assert_eq!(from.to_string(), to);
+    String::from_utf8(buffer[..length].to_vec()).expect("text")
+}
+
+#[tokio::test]
+async fn datagrams_reach_a_function_by_af_xdp() {
+    let host = Namespace::make("host").expect("a namespace");
+    let outside = wire(&host);
+    host.ip("link set lo up").expect("a loopback");
+    host.enter().expect("entered");
+    let server = Server::start_with(&[
+        ("HEARTH_XDP_INTERFACE", "h0"),
+        ("HEARTH_TRIGGER_ADDRESS", "0.0.0.0"),
+    ]);
+    let client = server.client();
+    let node = client.get("/api/v1/node").await.expect(200).json();
+    let interface = &node["ingress"]["interfaces"][0];
+    if !interface["not_af_xdp"].is_null() {
+        return skip(&format!("no AF_XDP here: {interface}"));
+    }
+    assert!(
+        interface["af_xdp_queues"].as_u64() >= Some(1),
+        "{interface}"
+    );
+    let settings = json!({"triggers": [{"protocol": "udp", "port": 9000}]});
+    client.deploy("echo", ECHO, settings).await;
+    let view = async || {
+        let view = client.get("/api/v1/functions/echo/ingress").await;
+        view.expect(200).json()
+    };
+    assert_eq!(
+        view().await["ports"],
+        json!([{"protocol": "udp", "port": 9000, "by": "af_xdp", "failed": null}])
+    );
+    let socket = outside
+        .within(|| UdpSocket::bind("192.0.2.1:0"))
+        .expect("a socket");
+    socket.set_read_timeout(Some(PATIENCE)).expect("set");
+    let own = socket.local_addr().expect("its address").port();
+    let to = "192.0.2.2:9000";
+    for count in 1..=20 {
+        let before = jiff::Timestamp::now().as_microsecond();
+        let said: Value =
+            serde_json::from_str(&exchange(&socket, &vec![1; count], to)).expect("JSON");
+        assert_eq!((&said["got"], &said["from"]), (&json!(count), &json!(own)));
+        let at = said["at"].as_i64().expect("a time");
+        let now = jiff::Timestamp::now().as_microsecond();
+        // The clocks are read one after the other.
+        assert!((before - 1_000..=now).contains(&at), "{before} {at} {now}");
+    }
+    let seen = view().await;
+    assert_eq!(seen["received"]["starts"], 20, "{seen}");
+    assert_eq!(seen["received"]["af_xdp"], 20, "{seen}");
+    // What leaves by AF_XDP is counted as well.
+    assert_eq!(seen["sent"]["packets"], 20, "{seen}");
+    // In fragments, and so the reply.
+    let said: Value = serde_json::from_str(&exchange(&socket, &[1; 4_000], to)).expect("JSON");
+    assert_eq!(said["got"], 4_000);
+    assert_eq!(exchange(&socket, b"large", to).len(), 5_000);
+    // By an interface without the ingress.
+    let local = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    local.set_read_timeout(Some(PATIENCE)).expect("set");
+    let said = exchange(&local, b"abc", "127.0.0.1:9000");
+    assert!(said.contains("\"got\": 3"), "{said}");
+    let seen = view().await;
+    assert_eq!(
+        seen["received"]["af_xdp"], 21,
+        "the large one came so, too: {seen}"
+    );
+    // Not to an address of the host: on its way through it, it is nobody's here.
+    let before = view().await["received"]["packets"].clone();
+    outside
+        .ip("route add 198.51.100.7/32 via 192.0.2.2")
+        .expect("a route");
+    socket
+        .send_to(b"through", "198.51.100.7:9000")
+        .expect("sent");
+    exchange(&socket, b"to the host", to);
+    let after = view().await["received"]["packets"].clone();
+    assert_eq!(after.as_u64(), before.as_u64().map(|before| before + 1));
 }

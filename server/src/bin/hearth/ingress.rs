@@ -6,8 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 
 use anyhow::Context;
-use hearth::ingress::{Handover, IngressReport, hold};
+use hearth::ingress::{Handover, IngressInterface, IngressReport, QueueSocket, hold};
+use hearth_ebpf::interfaces::Interface;
+use hearth_ebpf::records::SOCKETS;
+use hearth_ebpf::xsk::{self, Layout};
 use hearth_ebpf::{AttachError, Capacity, Ingress, Maps, Wanted};
+
+/// AF_XDP sockets of one interface; each has 4 MiB. Datagrams of further queues take the kernel's stack.
+const QUEUES_MAX: u32 = 16;
 
 /// What there is of it.
 pub(crate) struct Prepared {
@@ -41,8 +47,18 @@ pub(crate) fn prepare(interfaces: &[String], address: IpAddr) -> anyhow::Result<
     }
     let listeners = listen().context("a listener for functions' ports")?;
     let steered = steer(&mut ingress, &listeners, address);
+    let mut sockets = Vec::new();
+    let mut interfaces: Vec<IngressInterface> = Vec::new();
+    for attachment in ingress.attachments() {
+        let mut interface = IngressInterface::from(attachment);
+        match open_sockets(&ingress, &attachment.interface, &mut sockets) {
+            Ok(queues) => interface.af_xdp_queues = queues,
+            Err(error) => interface.not_af_xdp = Some(format!("{error:#}")),
+        }
+        interfaces.push(interface);
+    }
     let report = IngressReport {
-        interfaces: ingress.attachments().map(Into::into).collect(),
+        interfaces,
         programs: ingress.programs().iter().map(Into::into).collect(),
         maps: ingress.maps()?.iter().map(Into::into).collect(),
         steering_missing: steered.err(),
@@ -51,6 +67,7 @@ pub(crate) fn prepare(interfaces: &[String], address: IpAddr) -> anyhow::Result<
         report,
         listeners: listeners.into_iter().map(Into::into).collect(),
         maps: Some(ingress.descriptors()?),
+        sockets,
     };
     Ok(Prepared {
         for_server: handover.pass_on()?,
@@ -67,11 +84,40 @@ fn nothing(reason: &str) -> anyhow::Result<Prepared> {
         },
         listeners: Vec::new(),
         maps: None,
+        sockets: Vec::new(),
     };
     Ok(Prepared {
         for_server: handover.pass_on()?,
         attached: hold(&[])?,
     })
+}
+
+/// Opens an AF_XDP socket at each receive queue of an interface, as far as there is room for them, and puts it where the
+/// program finds it. Says how many there are.
+fn open_sockets(
+    ingress: &Ingress,
+    interface: &Interface,
+    sockets: &mut Vec<QueueSocket>,
+) -> anyhow::Result<u32> {
+    let mut maps = Maps::new(ingress.descriptors()?)?;
+    let mut queues = 0;
+    while queues < interface.receive_queues.min(QUEUES_MAX) && sockets.len() < SOCKETS as usize {
+        let opened = match xsk::open(interface.index, queues, Layout::default()) {
+            Ok(opened) => opened,
+            Err(error) if queues == 0 => return Err(error.into()),
+            // Of the queues that it has, not all are in use.
+            Err(_) => break,
+        };
+        let slot = u32::try_from(sockets.len())?;
+        maps.set_socket(slot, interface.index, queues, &opened.socket)?;
+        sockets.push(QueueSocket {
+            mtu: interface.mtu,
+            opened,
+        });
+        queues += 1;
+    }
+    anyhow::ensure!(queues > 0, "there are {SOCKETS} AF_XDP sockets already");
+    Ok(queues)
 }
 
 fn setting(interfaces: &[String]) -> String {

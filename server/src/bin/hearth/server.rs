@@ -137,7 +137,7 @@ async fn run(
     let history = History::start(store.clone());
     let open = config.network_allow_private()?;
     let (ingress, steered) = match ingress {
-        Some(socket) => Ingress::take_over(&socket)?,
+        Some(socket) => Ingress::take_over(&socket, config.trigger_address()?)?,
         None => (Ingress::without("it was not prepared"), Vec::new()),
     };
     let (ports, opened) = PortTable::start(host.clone(), ingress, config.trigger_ports()?);
