@@ -43,6 +43,7 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(functions::latency::latency))
         .routes(routes!(functions::events::events))
         .routes(routes!(functions::logs::logs))
+        .routes(routes!(functions::ingress::ingress))
         .routes(routes!(functions::network::network))
         .routes(routes!(invocations::invocation))
         .routes(routes!(retention::get, retention::patch))

@@ -14,7 +14,7 @@ pub struct Claim {
     table: PortTable,
     function: Arc<str>,
     wanted: Vec<PortTrigger>,
-    /// What is new; without a socket until it is open.
+    /// What is new; without a socket until it is open, or because its connections are steered.
     sockets: HashMap<Port, Option<OwnedFd>>,
 }
 
@@ -30,8 +30,8 @@ impl Claim {
     }
 
     /// A reserved port is open.
-    pub(super) fn opened(&mut self, port: Port, socket: OwnedFd) {
-        self.sockets.insert(port, Some(socket));
+    pub(super) fn opened(&mut self, port: Port, socket: Option<OwnedFd>) {
+        self.sockets.insert(port, socket);
     }
 
     /// Whether the port had to be claimed: false if the function has it.
@@ -73,10 +73,11 @@ impl Claim {
                 continue;
             };
             entry.trigger = Some(*trigger);
-            if let Some(Some(socket)) = self.sockets.remove(&port) {
+            if let Some(socket) = self.sockets.remove(&port) {
                 inner.hand_on(port, socket, entry);
             }
         }
+        inner.settle(&self.function, &entries);
     }
 }
 
