@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hearth_host::process::sys::{Scheduling, schedule};
+use hearth_host::scheduling::{Scheduling, schedule};
 use rustix::thread::gettid;
 
 use crate::client::Connection;

@@ -5,7 +5,7 @@ use hearth_abi::time_slice::SLICE;
 use super::Supervisor;
 use super::instances::number;
 use crate::cgroup::belongs;
-use crate::process::sys::{Scheduling, schedule};
+use crate::scheduling::{Scheduling, schedule};
 
 /// How far the raised priority lies above the ordinary one where there is no real-time scheduling, in steps of niceness:
 /// nine times its weight where others compute, which leaves those a tenth of a core that the server would take whole.
