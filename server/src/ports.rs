@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::ingress::{Ingress, PortDatagrams};
-use crate::model::{Port, PortTrigger, Protocol};
+use crate::model::{Port, PortLimits, PortTrigger, Protocol};
 use crate::sandbox::Host;
 
 pub use self::claim::Claim;
@@ -147,8 +147,9 @@ impl PortTable {
         &self,
         function: &str,
         wanted: &[PortTrigger],
+        limits: PortLimits,
     ) -> Result<Claim, (usize, PortError)> {
-        let mut claim = Claim::new(self, function, wanted);
+        let mut claim = Claim::new(self, function, wanted, limits);
         for (index, trigger) in wanted.iter().enumerate() {
             let port = trigger.port();
             let claimed = claim.reserve(port).map_err(|error| (index, error))?;
@@ -161,7 +162,8 @@ impl PortTable {
     }
 
     /// The ports of a function that was deployed before the server was started. What cannot be opened now is tried again.
-    pub async fn restore(&self, function: &str, triggers: &[PortTrigger]) {
+    pub async fn restore(&self, function: &str, triggers: &[PortTrigger], limits: PortLimits) {
+        self.0.ingress.limit(function, limits);
         for trigger in triggers {
             let port = trigger.port();
             let entry = Entry {
@@ -181,6 +183,7 @@ impl PortTable {
     /// Takes all ports from a function.
     pub fn release(&self, function: &str) {
         self.0.ingress.settle(function, []);
+        self.0.ingress.limit(function, PortLimits::default());
         self.0.entries.lock().retain(|_, entry| {
             let stays = &*entry.function != function;
             if !stays {

@@ -86,6 +86,12 @@ impl Sources {
         Self(map)
     }
 
+    /// How many there are. Costs a system call each.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.keys().filter(Result::is_ok).count()
+    }
+
     /// All, as function, prefix and bucket. Costs two system calls an entry.
     #[must_use]
     pub fn all(&self) -> Vec<(u32, IpAddr, Bucket)> {

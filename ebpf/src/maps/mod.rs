@@ -8,6 +8,7 @@ mod ports;
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 use aya::Pod;
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues, XskMap};
@@ -105,8 +106,8 @@ pub struct Maps {
     pub ports: Ports,
     /// The functions' limits and counters.
     pub functions: Functions,
-    /// What sources did.
-    pub sources: Sources,
+    /// What sources did. Shared, because reading all takes a while.
+    pub sources: Arc<Sources>,
     /// Whom to let through and whom not.
     pub lists: Lists,
     /// The host's own addresses.
@@ -155,7 +156,7 @@ impl Maps {
         let ports = Ports::new(map!());
         let functions = Functions::new(map!(), map!(), map!());
         let node = map!();
-        let sources = Sources::new(map!());
+        let sources = Arc::new(Sources::new(map!()));
         let lists = Lists::new(map!(), map!());
         let addresses = Addresses::new(map!());
         let settings = map!();

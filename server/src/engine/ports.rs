@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Engine, EngineError};
-use crate::ingress::{Dropped, PortTraffic, PortWay};
-use crate::model::{PortTrigger, Protocol};
+use crate::ingress::{Dropped, IngressSource, PortTraffic, PortWay};
+use crate::model::{PortLimits, PortTrigger, Protocol};
 
 /// How what comes to a port reaches the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -21,12 +21,18 @@ pub struct PortView {
 }
 
 /// A function's ports and their traffic.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct IngressView {
     /// The ports.
     pub triggers: Vec<PortTrigger>,
     /// How what comes to them reaches the server, in the same order.
     pub ports: Vec<PortView>,
+    /// How much may start work there.
+    pub limits: PortLimits,
+    /// Whether the limits are enforced here: packets are limited at interfaces of `HEARTH_XDP_INTERFACE` only.
+    pub limits_enforced: bool,
+    /// Sources that send most, at most 50; those first that are limited now.
+    pub sources: Vec<IngressSource>,
     /// What came to them; null where nothing is counted.
     pub received: Option<PortTraffic>,
     /// What of it was dropped, by reason; null where nothing is counted.
@@ -61,6 +67,9 @@ impl Engine {
         });
         Ok(IngressView {
             ports: ports.collect(),
+            limits: function.stored().active.spec.port_limits,
+            limits_enforced: self.ingress().not_limiting().is_none(),
+            sources: self.ingress().sources(Some(name)),
             triggers,
             received,
             dropped,

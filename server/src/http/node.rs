@@ -81,7 +81,10 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
         prewarmed_sandboxes: prewarmed_sandboxes.ready(),
         prewarmed_sandboxes_used: prewarmed_sandboxes.used(),
         host_errors,
-        ingress: app.engine.ingress().report().clone(),
+        ingress: IngressReport {
+            maps: app.engine.ingress().maps(),
+            ..app.engine.ingress().report().clone()
+        },
         host_error,
         capabilities: app.engine.capabilities(),
     })

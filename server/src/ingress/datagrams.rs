@@ -44,13 +44,13 @@ struct Queue {
 
 /// What became of frames after they were received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lost {
+pub(super) struct Lost {
     /// The function did not keep up.
-    pub waiting: u64,
+    pub(super) waiting: u64,
     /// Their checksum is wrong.
-    pub checksum: u64,
+    pub(super) checksum: u64,
     /// The socket had no free frames.
-    pub socket: u64,
+    pub(super) socket: u64,
 }
 
 /// A datagram that came by AF_XDP.

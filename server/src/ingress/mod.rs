@@ -6,34 +6,41 @@
 //!
 //! - [`handover`], [`report`]: what comes from the program that prepares.
 //! - [`datagrams`]: what AF_XDP takes. [`addresses`]: to where it may go.
-//! - [`numbers`]: which function has which number in the maps. [`traffic`]: what is counted.
+//! - [`functions`]: their ports and limits in the maps.
+//! - [`lists`]: whose packets are dropped, or exempt from limits.
+//! - [`numbers`]: which function has which number in the maps. [`traffic`], [`counters`]: what is counted.
 
 mod addresses;
+mod counters;
 mod datagrams;
+mod functions;
 mod handover;
+mod lists;
 mod numbers;
 mod report;
 mod traffic;
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 
-use hearth_ebpf::limits::Limits;
-use hearth_ebpf::packet::{TCP, UDP};
-use hearth_ebpf::{MapError, Maps};
+use hearth_ebpf::Maps;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use counters::Samples;
+pub use counters::{IngressSource, NodeTraffic};
 use datagrams::Datagrams;
-pub use datagrams::{Lost, PortDatagrams, XdpDatagram};
+pub use datagrams::{PortDatagrams, XdpDatagram};
 pub use handover::{Handover, HandoverError, QueueSocket, hold};
+pub use lists::{ListError, ListVerdict, ListedPrefix};
 use numbers::Numbers;
 pub use report::{IngressInterface, IngressMap, IngressProgram, IngressReport};
 pub use traffic::{Dropped, PortTraffic};
 
-use crate::model::{Port, Protocol};
+use crate::model::{Port, PortLimits, Protocol};
 
 /// By which part of its address a source is told from others: of IPv4 all of it, of IPv6 what a site has.
 const SOURCES: (u8, u8) = (32, 64);
@@ -60,11 +67,16 @@ struct Inner {
     kernel: Option<Mutex<Kernel>>,
     /// None where there is no AF_XDP.
     datagrams: Option<Arc<Datagrams>>,
+    samples: Samples,
+    /// The lists, as they are stored. Locked while they are written.
+    listed: tokio::sync::Mutex<Vec<ListedPrefix>>,
 }
 
 struct Kernel {
     maps: Maps,
     numbers: Numbers,
+    /// Of functions that have some.
+    limits: HashMap<String, PortLimits>,
     /// The host's addresses, as the maps have them.
     addresses: Vec<IpAddr>,
 }
@@ -80,6 +92,8 @@ impl Ingress {
             report,
             kernel: None,
             datagrams: None,
+            samples: Samples::default(),
+            listed: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -103,6 +117,8 @@ impl Ingress {
                 report,
                 kernel: None,
                 datagrams: None,
+                samples: Samples::default(),
+                listed: tokio::sync::Mutex::default(),
             };
             return Ok((Self(Arc::new(nothing)), listeners));
         };
@@ -121,12 +137,15 @@ impl Ingress {
         let kernel = Kernel {
             maps,
             numbers: Numbers::new(last),
+            limits: HashMap::new(),
             addresses: Vec::new(),
         };
         let inner = Arc::new(Inner {
             report,
             kernel: Some(Mutex::new(kernel)),
             datagrams,
+            samples: Samples::default(),
+            listed: tokio::sync::Mutex::default(),
         });
         if counts {
             inner.look_at_addresses(address);
@@ -170,59 +189,6 @@ impl Ingress {
     pub fn datagrams(&self, port: Port) -> Option<PortDatagrams> {
         let datagrams = self.0.datagrams.as_ref()?;
         (port.protocol == Protocol::Udp).then(|| datagrams.of_port(port.number))
-    }
-
-    /// Makes these, and no others, a function's ports in the kernel. Each changes in one step, new ones first.
-    pub fn settle(&self, function: &str, ports: impl IntoIterator<Item = Port>) {
-        let Some(kernel) = &self.0.kernel else {
-            return;
-        };
-        let ports = ports.into_iter().collect();
-        if let Err(error) = self.change(&mut kernel.lock(), function, ports) {
-            tracing::error!(function, %error, "cannot change a function's ports in the kernel");
-        }
-    }
-
-    fn change(
-        &self,
-        kernel: &mut Kernel,
-        function: &str,
-        ports: Vec<Port>,
-    ) -> Result<(), MapError> {
-        let Kernel { maps, numbers, .. } = kernel;
-        let Some(change) = numbers.settle(function, ports) else {
-            return Err(MapError::Full);
-        };
-        let number = change.number;
-        if change.is_new {
-            let limits = Limits {
-                tracks_sources: true,
-                ..Limits::default()
-            };
-            maps.functions.add(number, limits)?;
-            if let Some(datagrams) = &self.0.datagrams {
-                datagrams.reset(number);
-            }
-        }
-        for port in change.given {
-            match port.protocol {
-                Protocol::Tcp => maps
-                    .ports
-                    .give_tcp(port.number, number, self.steers(port))?,
-                Protocol::Udp => {
-                    let redirect = self.0.datagrams.is_some();
-                    maps.ports.give_udp(port.number, number, redirect)?;
-                }
-            }
-        }
-        for port in change.taken {
-            let protocol = match port.protocol {
-                Protocol::Tcp => TCP,
-                Protocol::Udp => UDP,
-            };
-            maps.ports.take(protocol, port.number)?;
-        }
-        Ok(())
     }
 
     /// What a function received and sent at its ports, since it has some; none if it has none, or nothing is counted

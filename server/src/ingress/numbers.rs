@@ -35,6 +35,17 @@ impl Numbers {
         self.functions.get(function).map(|(number, _)| *number)
     }
 
+    /// All functions that have ports, with their numbers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, u32)> {
+        let functions = self.functions.iter();
+        functions.map(|(name, (number, _))| (name.as_str(), *number))
+    }
+
+    /// How many ports they have.
+    pub(super) fn ports(&self) -> usize {
+        self.functions.values().map(|(_, ports)| ports.len()).sum()
+    }
+
     /// Makes these a function's ports, and says what that changes. None if all numbers are taken.
     pub(super) fn settle(&mut self, function: &str, ports: Vec<Port>) -> Option<Change> {
         let known = self.functions.remove(function);

@@ -63,6 +63,8 @@ pub struct IngressMap {
     pub id: u32,
     /// Entries that it has room for.
     pub capacity: u32,
+    /// Entries in use; null where that says nothing, or before the server runs.
+    pub used: Option<u32>,
 }
 
 impl From<&Attachment> for IngressInterface {
@@ -103,6 +105,7 @@ impl From<&MapReport> for IngressMap {
             name: report.name.to_owned(),
             id: report.id,
             capacity: report.capacity,
+            used: report.used,
         }
     }
 }

@@ -7,24 +7,31 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Entry, PortError, PortTable};
-use crate::model::{Port, PortTrigger};
+use crate::model::{Port, PortLimits, PortTrigger};
 
 /// Ports that a change has claimed. Given up when dropped.
 pub struct Claim {
     table: PortTable,
     function: Arc<str>,
     wanted: Vec<PortTrigger>,
+    limits: PortLimits,
     /// What is new; without a socket until it is open, or because its connections are steered.
     sockets: HashMap<Port, Option<OwnedFd>>,
 }
 
 impl Claim {
     /// Nothing yet.
-    pub(super) fn new(table: &PortTable, function: &str, wanted: &[PortTrigger]) -> Self {
+    pub(super) fn new(
+        table: &PortTable,
+        function: &str,
+        wanted: &[PortTrigger],
+        limits: PortLimits,
+    ) -> Self {
         Self {
             table: table.clone(),
             function: function.into(),
             wanted: wanted.to_vec(),
+            limits,
             sockets: HashMap::new(),
         }
     }
@@ -77,6 +84,7 @@ impl Claim {
                 inner.hand_on(port, socket, entry);
             }
         }
+        inner.ingress.limit(&self.function, self.limits);
         inner.settle(&self.function, &entries);
     }
 }

@@ -73,9 +73,13 @@ async fn accept(
 
 fn begin(triggers: &Triggers, port: Port, stream: TcpStream, peer: SocketAddr) {
     match triggers.engine.port_owner(port) {
-        Some((_, PortTrigger::Tcp { mode, .. })) if mode == StreamMode::Raw => {
-            streams::begin(triggers, port, stream, peer);
-        }
+        Some((
+            _,
+            PortTrigger::Tcp {
+                mode: StreamMode::Raw,
+                ..
+            },
+        )) => streams::begin(triggers, port, stream, peer),
         Some(_) => {
             let front = PortFront::new(triggers.app.clone(), port);
             serve::connection(&triggers.connections, stream, peer, front);

@@ -21,6 +21,9 @@ use crate::ports::Opened;
 /// not fit.
 const INVOCATIONS_MAX: usize = 1024;
 
+/// Longest that a datagram waits in a socket's buffer, as far as this is believed: the clock was set otherwise.
+const AGE_MAX: Duration = Duration::from_secs(60);
+
 /// A datagram that came.
 pub(super) struct Datagram {
     pub(super) payload: Bytes,
@@ -31,6 +34,18 @@ pub(super) struct Datagram {
     pub(super) received_at: i64,
     /// The way that it came, if not by the socket.
     pub(super) by_xdp: Option<XdpDatagram>,
+}
+
+impl Datagram {
+    /// How long ago the kernel saw it. One that came by the socket is stamped by the clock that may be set meanwhile.
+    fn age(&self) -> Duration {
+        if let Some(way) = &self.by_xdp {
+            return way.age().unwrap_or_default();
+        }
+        let age = jiff::Timestamp::now().as_microsecond() - self.received_at;
+        let age = Duration::from_micros(u64::try_from(age).unwrap_or_default());
+        if age > AGE_MAX { Duration::ZERO } else { age }
+    }
 }
 
 impl From<XdpDatagram> for Datagram {
@@ -170,7 +185,8 @@ impl Call {
         datagrams: &[Datagram],
     ) -> Result<(), Unanswered> {
         let event = self.event(datagrams)?;
-        let invocation = Invocation::new(&self.function, Trigger::Udp, event);
+        let age = datagrams.first().map_or(Duration::ZERO, Datagram::age);
+        let invocation = Invocation::new(&self.function, Trigger::Udp, event).asked_before(age);
         let (_, outcome) = self.triggers.engine.invoke(invocation).await;
         let InvokeReply::Json(json) = outcome? else {
             return Ok(());

@@ -433,16 +433,29 @@ async fn datagrams_reach_a_function_by_af_xdp() {
     socket.set_read_timeout(Some(PATIENCE)).expect("set");
     let own = socket.local_addr().expect("its address").port();
     let to = "192.0.2.2:9000";
+    let mut last_at = 0;
     for count in 1..=20 {
         let before = jiff::Timestamp::now().as_microsecond();
         let said: Value =
             serde_json::from_str(&exchange(&socket, &vec![1; count], to)).expect("JSON");
         assert_eq!((&said["got"], &said["from"]), (&json!(count), &json!(own)));
         let at = said["at"].as_i64().expect("a time");
+        last_at = at;
         let now = jiff::Timestamp::now().as_microsecond();
         // The clocks are read one after the other.
         assert!((before - 1_000..=now).contains(&at), "{before} {at} {now}");
     }
+    // The time line begins when the kernel saw the datagram.
+    let path = "/api/v1/functions/echo/invocations?limit=1";
+    let last = client.get(path).await.expect(200).json();
+    let received: jiff::Timestamp = last["items"][0]["received_at"]
+        .as_str()
+        .and_then(|text| text.parse().ok())
+        .expect("a time");
+    assert!(
+        (received.as_microsecond() - last_at).abs() < 1_000,
+        "{received} {last_at}"
+    );
     let seen = view().await;
     assert_eq!(seen["received"]["starts"], 20, "{seen}");
     assert_eq!(seen["received"]["af_xdp"], 20, "{seen}");
@@ -473,4 +486,240 @@ async fn datagrams_reach_a_function_by_af_xdp() {
     exchange(&socket, b"to the host", to);
     let after = view().await["received"]["packets"].clone();
     assert_eq!(after.as_u64(), before.as_u64().map(|before| before + 1));
+}
+
+/// Sends this many datagrams at once, and says how many were answered.
+fn answered(socket: &UdpSocket, count: usize) -> usize {
+    for _ in 0..count {
+        socket.send_to(b"x", "192.0.2.2:9000").expect("sent");
+    }
+    // The first may wait for an instance.
+    let mut patience = PATIENCE;
+    let mut answers = 0;
+    let mut buffer = [0; 1024];
+    loop {
+        socket.set_read_timeout(Some(patience)).expect("set");
+        if answers == count || socket.recv_from(&mut buffer).is_err() {
+            return answers;
+        }
+        answers += 1;
+        patience = Duration::from_secs(1);
+    }
+}
+
+#[tokio::test]
+async fn limits_belong_to_versions_and_who_exceeds_them_is_shown() {
+    let host = Namespace::make("host").expect("a namespace");
+    let outside = wire(&host);
+    host.enter().expect("entered");
+    let server = Server::start_with(&[
+        ("HEARTH_XDP_INTERFACE", "h0"),
+        ("HEARTH_TRIGGER_ADDRESS", "0.0.0.0"),
+    ]);
+    let client = server.client();
+    let settings = json!({
+        "triggers": [{"protocol": "udp", "port": 9000}],
+        "port_limits": {"per_source": {"per_second": 1, "burst": 5}},
+    });
+    let made = client.deploy("echo", ECHO, settings).await;
+    assert_eq!(
+        made["port_limits"],
+        json!({"per_source": {"per_second": 1, "burst": 5}, "total": null})
+    );
+    let socket = outside
+        .within(|| UdpSocket::bind("192.0.2.1:0"))
+        .expect("a socket");
+    let is_limited = |answers: usize| (5..15).contains(&answers);
+    let answers = answered(&socket, 50);
+    assert!(is_limited(answers), "{answers} of 50");
+    let node = client.get("/api/v1/ingress").await.expect(200).json();
+    let source = &node["sources"][0];
+    assert_eq!(
+        (&source["source"], &source["function"], &source["limited"]),
+        (&json!("192.0.2.1"), &json!("echo"), &json!(true)),
+        "{node}"
+    );
+    assert_eq!(source["admitted"], answers, "{node}");
+    assert!(
+        node["traffic"]["for_functions"].as_u64() >= Some(50),
+        "{node}"
+    );
+    let view = client.get("/api/v1/functions/echo/ingress").await;
+    let view = view.expect(200).json();
+    assert_eq!(view["dropped"]["source_limit"], 50 - answers, "{view}");
+    assert_eq!(view["limits_enforced"], true);
+    assert_eq!(view["sources"][0]["source"], "192.0.2.1");
+    let metrics = client.get("/metrics").await.expect(200).text();
+    for line in [
+        format!(
+            "hearth_ingress_dropped_packets_total{{function=\"echo\",reason=\"source_limit\"}} {}",
+            50 - answers
+        ),
+        "hearth_ingress_packets_total{function=\"echo\",direction=\"in\"} 50".to_owned(),
+        format!("hearth_ingress_starts_total{{function=\"echo\"}} {answers}"),
+    ] {
+        assert!(metrics.contains(&line), "{line} in {metrics}");
+    }
+    let maps = client.get("/api/v1/node").await.expect(200).json();
+    let maps = maps["ingress"]["maps"].as_array().expect("maps").clone();
+    let used = |name: &str| {
+        let map = maps.iter().find(|map| map["name"] == name);
+        map.expect("the map")["used"].clone()
+    };
+    assert_eq!((used("ports"), used("buckets")), (json!(1), json!(1)));
+    // The next version has none, and a roll-back has those of its version again.
+    client
+        .patch("/api/v1/functions/echo", &json!({"port_limits": null}))
+        .await
+        .expect(200);
+    assert_eq!(answered(&socket, 50), 50);
+    client
+        .post("/api/v1/functions/echo/versions/1/activate", &json!({}))
+        .await
+        .expect(200);
+    answered(&socket, 50);
+    let answers = answered(&socket, 50);
+    assert!(answers < 15, "{answers} of 50 after the roll-back");
+    // All sources together.
+    let total = json!({"port_limits": {"total": {"per_second": 1, "burst": 2}}});
+    client
+        .patch("/api/v1/functions/echo", &total)
+        .await
+        .expect(200);
+    answered(&socket, 50);
+    let view = client.get("/api/v1/functions/echo/ingress").await;
+    let view = view.expect(200).json();
+    assert!(
+        view["dropped"]["total_limit"].as_u64() >= Some(30),
+        "{view}"
+    );
+}
+
+#[tokio::test]
+async fn limits_that_nothing_would_enforce_are_refused() {
+    let server = Server::start();
+    let client = server.client();
+    client.deploy("f", CODE, json!({})).await;
+    let limits = json!({"port_limits": {"total": {"per_second": 1}}});
+    let refused = client.patch("/api/v1/functions/f", &limits).await;
+    let problem = refused.expect(422).json();
+    assert_eq!(problem["field"], "port_limits");
+    let rule = problem["rule"].as_str().expect("a rule");
+    assert!(rule.contains("HEARTH_XDP_INTERFACE"), "{problem}");
+    let wrong = json!({"port_limits": {"total": {"per_second": 0}}});
+    let refused = client.patch("/api/v1/functions/f", &wrong).await;
+    assert_eq!(
+        refused.expect(422).json()["field"],
+        "port_limits.total.per_second"
+    );
+    let node = client.get("/api/v1/ingress").await.expect(200).json();
+    assert_eq!(node["traffic"], Value::Null);
+}
+
+#[tokio::test]
+async fn lists_drop_and_exempt_sources_and_survive_restarts() {
+    let host = Namespace::make("host").expect("a namespace");
+    let outside = wire(&host);
+    host.enter().expect("entered");
+    let server = Server::start_with(&[
+        ("HEARTH_XDP_INTERFACE", "h0"),
+        ("HEARTH_TRIGGER_ADDRESS", "0.0.0.0"),
+    ]);
+    let client = server.client();
+    let settings = json!({
+        "triggers": [{"protocol": "udp", "port": 9000}],
+        "port_limits": {"per_source": {"per_second": 1, "burst": 2}},
+    });
+    client.deploy("echo", ECHO, settings).await;
+    let socket = outside
+        .within(|| UdpSocket::bind("192.0.2.1:0"))
+        .expect("a socket");
+    let allow = json!({"verdict": "allow", "note": "ours"});
+    let entry = client
+        .put("/api/v1/ingress/lists/192.0.2.0%2F24", &allow)
+        .await
+        .expect(201)
+        .json();
+    assert_eq!(
+        (
+            &entry["prefix"],
+            &entry["verdict"],
+            &entry["note"],
+            &entry["expires_at"]
+        ),
+        (
+            &json!("192.0.2.0/24"),
+            &json!("allow"),
+            &json!("ours"),
+            &Value::Null
+        )
+    );
+    assert_eq!(answered(&socket, 30), 30, "exempt from the limit");
+    // The longer prefix decides.
+    let end = jiff::Timestamp::now() + Duration::from_secs(600);
+    let deny = json!({"verdict": "deny", "expires_at": end.to_string()});
+    let deny_path = "/api/v1/ingress/lists/192.0.2.1";
+    client.put(deny_path, &deny).await.expect(201);
+    assert_eq!(answered_none(&socket), 0);
+    let server = server.restart();
+    let client = server.client();
+    let listed = client.get("/api/v1/ingress/lists").await.expect(200).json();
+    assert_eq!(
+        listed["items"].as_array().map(Vec::len),
+        Some(2),
+        "{listed}"
+    );
+    assert_eq!(answered_none(&socket), 0);
+    // It ends by itself; then the shorter one holds again.
+    let end = jiff::Timestamp::now() + Duration::from_secs(2);
+    let deny = json!({"verdict": "deny", "expires_at": end.to_string()});
+    client.put(deny_path, &deny).await.expect(200);
+    eventually("the entry expires", PATIENCE, || async {
+        let listed = client.get("/api/v1/ingress/lists").await.expect(200).json();
+        (listed["items"].as_array().map(Vec::len) == Some(1)).then_some(())
+    })
+    .await;
+    assert_eq!(answered(&socket, 10), 10);
+    client
+        .delete("/api/v1/ingress/lists/192.0.2.0%2F24")
+        .await
+        .expect(204);
+    client
+        .delete("/api/v1/ingress/lists/192.0.2.0%2F24")
+        .await
+        .problem(404, "not_found");
+    let few = answered(&socket, 30);
+    assert!(few < 10, "{few}: the limit holds again");
+    let view = client.get("/api/v1/functions/echo/ingress").await;
+    let view = view.expect(200).json();
+    assert!(view["dropped"]["denied"].as_u64() >= Some(3), "{view}");
+    for (path, body, field) in [
+        ("192.0.2.1%2F24", json!({"verdict": "deny"}), "prefix"),
+        ("example.com", json!({"verdict": "deny"}), "prefix"),
+        ("192.0.2.1", json!({"verdict": "block"}), "verdict"),
+    ] {
+        let path = format!("/api/v1/ingress/lists/{path}");
+        let problem = client.put(&path, &body).await.problem(422, "invalid_field");
+        assert_eq!(problem["field"], field);
+    }
+    let audit = client.get("/api/v1/audit?action=ingress.list").await;
+    let audit = audit.expect(200).json();
+    let records = audit["items"].as_array().expect("records");
+    assert_eq!(records.len(), 3, "{audit}");
+    assert!(
+        records.iter().all(|record| record["actor"].is_string()),
+        "{audit}"
+    );
+    assert_eq!(records[0]["target"], "192.0.2.1/32");
+}
+
+/// Sends datagrams that are dropped, and says how many were answered within a moment.
+fn answered_none(socket: &UdpSocket) -> usize {
+    let moment = Duration::from_millis(500);
+    socket.set_read_timeout(Some(moment)).expect("set");
+    for _ in 0..3 {
+        socket.send_to(b"x", "192.0.2.2:9000").expect("sent");
+    }
+    let mut buffer = [0; 1024];
+    usize::from(socket.recv_from(&mut buffer).is_ok())
 }

@@ -140,6 +140,7 @@ async fn run(
         Some(socket) => Ingress::take_over(&socket, config.trigger_address()?)?,
         None => (Ingress::without("it was not prepared"), Vec::new()),
     };
+    ingress.load_lists(&store).await?;
     let (ports, opened) = PortTable::start(host.clone(), ingress, config.trigger_ports()?);
     let resources = Resources {
         ports,

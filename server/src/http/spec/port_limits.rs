@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn limits_have_defaults() {
-        let limits = read(json!({"per_source": {"per_second": 5}, "total": {"per_second": 9, "burst": 20}}));
+        let limits =
+            read(json!({"per_source": {"per_second": 5}, "total": {"per_second": 9, "burst": 20}}));
         let limits = limits.unwrap().unwrap();
         let text = "per source 5 a second, burst 5; total 9 a second, burst 20";
         assert_eq!(limits.to_string(), text);
@@ -116,11 +117,26 @@ mod tests {
             (total(json!(3)), "port_limits.total"),
             (total(json!({})), "port_limits.total"),
             (total(json!({"burst": 2})), "port_limits.total"),
-            (total(json!({"per_second": 0})), "port_limits.total.per_second"),
-            (total(json!({"per_second": 20_000_001})), "port_limits.total.per_second"),
-            (total(json!({"per_second": 1.5})), "port_limits.total.per_second"),
-            (total(json!({"per_second": 1, "burst": 0})), "port_limits.total.burst"),
-            (total(json!({"per_second": 1, "per": 0})), "port_limits.total.per"),
+            (
+                total(json!({"per_second": 0})),
+                "port_limits.total.per_second",
+            ),
+            (
+                total(json!({"per_second": 20_000_001})),
+                "port_limits.total.per_second",
+            ),
+            (
+                total(json!({"per_second": 1.5})),
+                "port_limits.total.per_second",
+            ),
+            (
+                total(json!({"per_second": 1, "burst": 0})),
+                "port_limits.total.burst",
+            ),
+            (
+                total(json!({"per_second": 1, "per": 0})),
+                "port_limits.total.per",
+            ),
         ] {
             assert_eq!(read(value.clone()), Err(field.to_owned()), "{value}");
         }
