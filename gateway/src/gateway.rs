@@ -1,9 +1,10 @@
 //! The gateway: the network namespace between the sandboxes and the host's own. The thread that opened it works in it.
 //!
-//! - [`changes`]: changes to live sandboxes. [`removal`]: removal of ended ones. [`sysctl`]: settings of namespaces.
+//! - [`changes`]: changes to live sandboxes. [`groups`]: those that share limits. [`removal`]: removal of ended ones. [`sysctl`]: settings of namespaces.
 //!   [`uplink`]: the way to the host.
 
 mod changes;
+mod groups;
 mod removal;
 mod sysctl;
 mod uplink;
@@ -18,6 +19,7 @@ use hearth_host::SandboxError;
 use hearth_host::protocol::Key;
 
 use self::changes::until;
+use self::groups::Groups;
 pub(crate) use self::removal::{Remnant, Remover};
 use self::sysctl::{has_ipv6, set};
 pub(crate) use self::uplink::Uplink;
@@ -25,7 +27,7 @@ use crate::address::{Addresses, INTERFACE, Slots, UPLINK};
 use crate::connections::{Connections, Sockets};
 use crate::link::{End, Route};
 use crate::nft::Nftables;
-use crate::protocol::{KernelPolicy, NetworkLimits, Prefix};
+use crate::protocol::{GroupId, KernelPolicy, NetworkLimits, Prefix};
 use crate::refusals;
 use crate::rules::{self, Entry};
 use crate::settings::Settings;
@@ -71,6 +73,7 @@ pub(crate) struct Gateway {
     nftables: Nftables,
     connections: Connections,
     sandboxes: HashMap<Key, Sandbox>,
+    groups: Groups,
 }
 
 /// What it takes to connect a sandbox, opened within it.
@@ -83,6 +86,7 @@ pub(crate) struct Inside {
 struct Sandbox {
     slot: u32,
     sockets: Sockets,
+    group: GroupId,
     limits: NetworkLimits,
     /// Expiry of an address at a port; port 0 means all.
     resolved: HashMap<Entry, Instant>,
@@ -148,6 +152,7 @@ impl Gateway {
             nftables,
             connections: Connections::open().map_err(failed("conntrack"))?,
             sandboxes: HashMap::new(),
+            groups: Groups::default(),
         };
         Ok(Opened {
             gateway,
@@ -175,13 +180,16 @@ impl Gateway {
         self.join()?;
         let slot = self.slots.take();
         let slot = slot.ok_or_else(|| SandboxError::step("network", "no address is free"))?;
+        let change = self.groups.join(policy.group, key, policy.limits);
         if let Err(error) = rules::add(
             &self.nftables,
             slot,
             &self.addresses,
             policy,
             &self.permitted,
+            change,
         ) {
+            self.groups.leave(policy.group, key);
             self.slots.put(slot);
             return Err(failed("rules")(error));
         }
@@ -196,6 +204,7 @@ impl Gateway {
             Sandbox {
                 slot,
                 sockets,
+                group: policy.group,
                 limits: policy.limits,
                 resolved: until(&policy.resolved),
             },
@@ -221,8 +230,10 @@ impl Gateway {
 
     /// Ends what a sandbox may do, and returns what else is to be removed, if there is anything.
     pub(crate) fn detach(&mut self, key: Key) -> Option<Remnant> {
-        let Sandbox { slot, .. } = self.sandboxes.remove(&key)?;
-        if let Err(error) = rules::remove(&self.nftables, slot, &self.addresses) {
+        let Sandbox { slot, group, .. } = self.sandboxes.remove(&key)?;
+        let change = self.groups.leave(group, key);
+        let removed = rules::remove(&self.nftables, slot, &self.addresses, group, change);
+        if let Err(error) = removed {
             tracing::warn!(%error, "cannot remove the rules of a sandbox");
         }
         let mark = self.addresses.mark(slot);

@@ -2,27 +2,29 @@
 //!
 //! ```text
 //! gateway   spoof    the source is not the sandbox's ─▶ dropped
-//!           forward  out<n>: bytes a second, counted
+//!           forward  out<n>: bytes a second of its group, counted
 //!                    of an accepted connection ─▶ accepted
 //!                    of a connection that was cut ─▶ reset
 //!                    no TCP or UDP, never to be reached ─▶ refuse<n>
-//!                    policy<n>: allowed ─▶ limits<n> ─▶ accepted
+//!                    policy<n>: allowed ─▶ limits<n>: limits of its group, counted ─▶ accepted
 //!                               else ─▶ refuse<n>: counted, reported, rejected
 //! host      input    ─▶ rejected: no address of the host is reached
 //!           forward  what the host would translate to an address of its own ─▶ rejected
 //!           masquerade
 //! ```
-//! [`sandbox`] has the rules of one sandbox, [`policy`] those of its policy.
+//! [`sandbox`] has the rules of one sandbox, [`policy`] those of its policy, [`group`] the limits that it shares with others.
 //!
 //! A packet to a sandbox passes if it belongs to an accepted connection, and is counted by `in<n>`; all others are
 //! dropped.
 
+mod group;
 mod policy;
 mod sandbox;
 
 use std::io;
 use std::net::IpAddr;
 
+pub(crate) use self::group::GroupChange;
 pub(crate) use self::policy::{Entry, allow, entries};
 pub(crate) use self::sandbox::{add, counted, remove, replace};
 use crate::address::{Addresses, UPLINK};

@@ -25,21 +25,27 @@ impl Gateway {
     ) -> Result<(), SandboxError> {
         let failed = |error: io::Error| SandboxError::step("network", error);
         let sandbox = self.sandboxes.get_mut(&key).ok_or(SandboxError::Gone)?;
+        if policy.group != sandbox.group {
+            return Err(SandboxError::specification("a sandbox stays in its group"));
+        }
         let resolved = until(&policy.resolved);
         if resolved.len() > rules::RESOLVED_ENTRIES as usize {
             return Err(SandboxError::specification(
                 "too many addresses are allowed",
             ));
         }
-        rules::replace(
+        let change = self.groups.set(sandbox.group, key, policy.limits);
+        let replaced = rules::replace(
             &self.nftables,
             sandbox.slot,
-            &self.addresses,
-            &sandbox.limits,
             policy,
             &self.permitted,
-        )
-        .map_err(failed)?;
+            change,
+        );
+        if let Err(error) = replaced {
+            self.groups.set(sandbox.group, key, sandbox.limits);
+            return Err(failed(error));
+        }
         sandbox.limits = policy.limits;
         sandbox.resolved = resolved;
         let mark = self.addresses.mark(sandbox.slot);

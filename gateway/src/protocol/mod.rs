@@ -11,7 +11,9 @@ use hearth_host::protocol::{Key, Message, Sequence};
 use hearth_host::{Capability, SandboxError};
 use hearth_init::variants_of;
 
-pub use policy::{Counters, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved};
+pub use policy::{
+    Counters, GroupId, KernelPolicy, NetworkLimits, Prefix, Prefixed, Protocol, Resolved,
+};
 
 /// One request, about a sandbox that has a network.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -124,7 +124,11 @@ impl Resolved {
     }
 }
 
-/// Limits of one sandbox, enforced by the kernel. 0 means unlimited.
+/// Names the sandboxes that share their limits, those of one function: any number that the server chooses. Nothing else
+/// follows from it.
+pub type GroupId = u64;
+
+/// Limits of a group of sandboxes, enforced by the kernel. 0 means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NetworkLimits {
     /// Concurrent connections, including half-open ones and UDP exchanges.
@@ -145,7 +149,9 @@ pub struct KernelPolicy {
     pub allow: Vec<Prefixed>,
     /// Let through and report what is not allowed, except for addresses that are never allowed.
     pub dry_run: bool,
-    /// Limits.
+    /// The group of the sandbox, which stays as long as it does.
+    pub group: GroupId,
+    /// Limits. Those of the sandbox that has been in the group longest are in force.
     pub limits: NetworkLimits,
     /// Addresses that the policy's names have resolved to. They replace those of earlier
     /// [`Request::Allow`](super::Request::Allow).
@@ -236,6 +242,7 @@ fields_of!(KernelPolicy {
     internet,
     allow,
     dry_run,
+    group,
     limits,
     resolved,
 });
@@ -283,6 +290,7 @@ mod tests {
                 ports: 53..=54,
             }],
             dry_run: true,
+            group: u64::MAX,
             limits: NetworkLimits {
                 connections: 1,
                 new_per_second: 2,

@@ -2,12 +2,13 @@
 
 use std::io;
 
+use super::group::{self, GroupChange, GroupNames};
 use super::policy::add_policy;
-use super::{BURST_BYTES, GROUP, IPV6, LIMIT, REPORTED, REPORTS, RESOLVED_ENTRIES, TABLE};
+use super::{GROUP, IPV6, REPORTED, REPORTS, RESOLVED_ENTRIES, TABLE};
 use crate::address::{Addresses, INTERFACE};
 use crate::link::octets;
-use crate::nft::{Batch, Element, Expressions, Kind, Load, Nftables, Verdict};
-use crate::protocol::{KernelPolicy, NetworkLimits, Prefix, Protocol};
+use crate::nft::{Batch, Element, Kind, Load, Nftables, Verdict};
+use crate::protocol::{GroupId, KernelPolicy, Prefix, Protocol};
 
 /// Names of one sandbox's objects.
 pub(super) struct Names(pub(super) u32);
@@ -64,8 +65,10 @@ pub(crate) fn add(
     addresses: &Addresses,
     policy: &KernelPolicy,
     permitted: &[Prefix],
+    change: GroupChange,
 ) -> io::Result<()> {
     let (names, mut batch) = (Names(slot), Batch::new(TABLE));
+    group::change(&mut batch, policy.group, change);
     for counter in names.counters() {
         batch.add_counter(&counter);
     }
@@ -75,9 +78,7 @@ pub(crate) fn add(
     for chain in names.chains() {
         batch.add_chain(&chain);
     }
-    let limits = &policy.limits;
-    add_rates(&mut batch, &names, limits);
-    add_limits(&mut batch, &names, limits, addresses);
+    add_limited(&mut batch, &names, policy.group, addresses.mark(slot));
     add_policy(&mut batch, &names, policy, permitted);
     let refuse = names.of("refuse");
     batch.add_rule(&refuse, |rule| {
@@ -100,7 +101,13 @@ pub(crate) fn add(
 }
 
 /// Removes it.
-pub(crate) fn remove(nftables: &Nftables, slot: u32, addresses: &Addresses) -> io::Result<()> {
+pub(crate) fn remove(
+    nftables: &Nftables,
+    slot: u32,
+    addresses: &Addresses,
+    group: GroupId,
+    change: GroupChange,
+) -> io::Result<()> {
     let (names, mut batch) = (Names(slot), Batch::new(TABLE));
     for (set, element) in names.shared(addresses) {
         batch.delete_elements(set, &[element]);
@@ -117,26 +124,20 @@ pub(crate) fn remove(nftables: &Nftables, slot: u32, addresses: &Addresses) -> i
     for counter in names.counters() {
         batch.delete_counter(&counter);
     }
+    group::change(&mut batch, group, change);
     nftables.commit(batch)
 }
 
-/// Replaces a sandbox's policy. Limits keep their counts unless they change.
+/// Replaces a sandbox's policy.
 pub(crate) fn replace(
     nftables: &Nftables,
     slot: u32,
-    addresses: &Addresses,
-    former: &NetworkLimits,
     policy: &KernelPolicy,
     permitted: &[Prefix],
+    change: GroupChange,
 ) -> io::Result<()> {
     let (names, mut batch) = (Names(slot), Batch::new(TABLE));
-    if policy.limits != *former {
-        for chain in ["out", "in", "limits"] {
-            batch.flush_chain(&names.of(chain));
-        }
-        add_rates(&mut batch, &names, &policy.limits);
-        add_limits(&mut batch, &names, &policy.limits, addresses);
-    }
+    group::change(&mut batch, policy.group, change);
     batch.flush_chain(&names.of("policy"));
     for (set, _) in names.sets() {
         batch.flush_set(&set);
@@ -154,43 +155,25 @@ pub(crate) fn counted(nftables: &Nftables, slot: u32) -> io::Result<[(u64, u64);
     Ok(all)
 }
 
-fn add_rates(batch: &mut Batch<'_>, names: &Names, limits: &NetworkLimits) {
-    for chain in ["out", "in"].map(|name| names.of(name)) {
-        if limits.bytes_per_second > 0 {
-            batch.add_rule(&chain, |rule| {
-                rule.over_byte_rate(limits.bytes_per_second, BURST_BYTES)
-                    .verdict(Verdict::Drop);
-            });
-        }
+/// The limits are the group's; what is counted, and refused, is the sandbox's.
+fn add_limited(batch: &mut Batch<'_>, names: &Names, group: GroupId, mark: u32) {
+    let group = GroupNames(group);
+    for direction in ["out", "in"] {
+        let chain = names.of(direction);
+        batch.add_rule(&chain, |rule| {
+            rule.verdict(Verdict::jump(group.rate(direction)));
+        });
         // The chain's rule and its counter have the same name.
         batch.add_rule(&chain, |rule| {
             rule.count(&chain);
         });
     }
     batch.add_rule(&names.of("in"), |rule| rule.verdict(Verdict::Accept));
-}
-
-fn add_limits(batch: &mut Batch<'_>, names: &Names, limits: &NetworkLimits, addresses: &Addresses) {
-    let (chain, refuse) = (names.of("limits"), names.of("refuse"));
-    let refused = |rule: &mut Expressions<'_>| {
-        rule.constant(&LIMIT.to_ne_bytes(), 0)
-            .mark_packet()
-            .verdict(Verdict::goto(refuse.as_str()));
-    };
-    if limits.new_per_second > 0 {
-        let rate = limits.new_per_second;
-        batch.add_rule(&chain, |rule| {
-            refused(rule.packet_rate(rate.into(), rate, true))
-        });
-    }
-    if limits.connections > 0 {
-        batch.add_rule(&chain, |rule| {
-            refused(rule.over_connections(limits.connections))
-        });
-    }
+    let chain = names.of("limits");
+    batch.add_rule(&chain, |rule| rule.verdict(Verdict::jump(group.limits())));
     batch.add_rule(&chain, |rule| {
         rule.count(&names.of("connections"))
-            .constant(&addresses.mark(names.0).to_ne_bytes(), 0)
+            .constant(&mark.to_ne_bytes(), 0)
             .mark_connection()
             .verdict(Verdict::Accept);
     });

@@ -131,7 +131,7 @@ impl Inner {
             return Ok(());
         }
         let resolved = self.permits.lock().resolved(&policy, Instant::now());
-        let translated = kernel::policy(&policy, self.function.node.open(), resolved);
+        let translated = self.function.kernel(&policy, resolved);
         // Set before the kernel has it: no name may be allowed by the former policy, which may be wider.
         *in_force = policy;
         self.outbound

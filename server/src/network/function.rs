@@ -1,5 +1,6 @@
 //! A function's network: what each of its versions may reach, and what was observed.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,15 +14,20 @@ use super::ledger::{DestinationView, Ledger, NetworkTotals};
 use super::reached::ReachedView;
 use super::{Node, kernel};
 use crate::model::{Network, NetworkPolicy, Rule};
-use crate::sandbox::KernelPolicy;
+use crate::sandbox::{KernelPolicy, Resolved};
 
 /// How long a change waits for each sandbox to apply it: the gateway answers within a millisecond.
 const SETTLE: Duration = Duration::from_secs(1);
+
+/// The number of the next function's group.
+static NEXT_GROUP: AtomicU64 = AtomicU64::new(1);
 
 /// State shared by all versions of a function.
 pub struct FunctionNetwork {
     pub(super) node: Node,
     pub(super) ledger: Mutex<Ledger>,
+    /// Of its sandboxes, which share its limits.
+    group: u64,
     versions: Mutex<Vec<Weak<VersionNetwork>>>,
     sandboxes: Mutex<Vec<Weak<Inner>>>,
 }
@@ -31,6 +37,7 @@ impl FunctionNetwork {
         Arc::new(Self {
             node,
             ledger: Mutex::default(),
+            group: NEXT_GROUP.fetch_add(1, Ordering::Relaxed),
             versions: Mutex::default(),
             sandboxes: Mutex::default(),
         })
@@ -77,6 +84,14 @@ impl FunctionNetwork {
             // The sandbox's own task retries failures.
             let applied = tokio::time::timeout(SETTLE, sandbox.apply(policy.clone()));
             let _ = applied.await;
+        }
+    }
+
+    /// A policy for one of its sandboxes in the kernel's words.
+    pub(super) fn kernel(&self, policy: &NetworkPolicy, resolved: Vec<Resolved>) -> KernelPolicy {
+        KernelPolicy {
+            group: self.group,
+            ..kernel::policy(policy, self.node.open(), resolved)
         }
     }
 
@@ -182,6 +197,6 @@ impl WayOut {
 
     /// What the kernel allows from the start.
     pub fn kernel(&self) -> KernelPolicy {
-        kernel::policy(&self.policy, self.version.function.node.open(), Vec::new())
+        self.version.function.kernel(&self.policy, Vec::new())
     }
 }

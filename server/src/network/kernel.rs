@@ -32,7 +32,7 @@ pub(super) fn is_reachable(address: std::net::IpAddr, open: &[IpNet]) -> bool {
     special_range(address).is_none() || open.iter().any(|network| network.contains(&address))
 }
 
-/// The policy for the kernel. `open` are the private networks that the administrator has opened, `resolved` the
+/// The policy for the kernel, in no group. `open` are the private networks that the administrator has opened, `resolved` the
 /// addresses of names.
 pub(super) fn policy(
     policy: &NetworkPolicy,
@@ -68,6 +68,7 @@ pub(super) fn policy(
             bytes_per_second: policy.limits.bytes_per_second,
         },
         resolved,
+        ..KernelPolicy::default()
     }
 }
 

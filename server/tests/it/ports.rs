@@ -186,6 +186,14 @@ async fn a_port_that_is_taken_is_refused_with_who_has_it() {
         problem["detail"].as_str().expect("text").contains(&own),
         "{problem}"
     );
+    // The console's own.
+    let console = server.address().port();
+    let refused = client
+        .post("/api/v1/functions", &second(json!([tcp(console)])))
+        .await;
+    let problem = refused.problem(422, "invalid_field");
+    let detail = problem["detail"].as_str().expect("text");
+    assert!(detail.contains("hearth (process "), "{problem}");
     // A refusal claims nothing, and nothing is changed by it.
     let wrong = json!({"triggers": [tcp(port), tcp(port_of_ours)]});
     client

@@ -21,6 +21,8 @@ use hearth_host::process::{GATEWAY, HOST, SERVE};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // Those that are started as /proc/self/exe would be called "exe" in `ps`, in the journal, and in what refuses a port.
+    let _ = rustix::thread::set_name(c"hearth");
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     match arguments.get(1).and_then(|first| first.to_str()) {
         Some(SERVE) => {

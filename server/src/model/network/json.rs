@@ -136,7 +136,9 @@ fn limits() -> ObjectBuilder {
     let per_second = usual.connections_per_second.into();
     let bytes = "Bytes per second, in and out each.";
     ObjectBuilder::new()
-        .description(Some("Limits of each sandbox; 0 means none."))
+        .description(Some(
+            "Limits of the function, for all its instances together; 0 means none.",
+        ))
         .property("connections", connections)
         .property(
             "connections_per_second",

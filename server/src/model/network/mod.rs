@@ -76,11 +76,11 @@ pub struct NetworkPolicy {
     pub rules: Vec<Rule>,
     /// Allow everything public, and record what the rules would have refused.
     pub dry_run: bool,
-    /// For each sandbox of the function.
+    /// Of the function: its sandboxes share them.
     pub limits: Limits,
 }
 
-/// Limits of one sandbox, enforced by the kernel; 0 means unlimited.
+/// Limits of one function, enforced by the kernel; 0 means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at one time.

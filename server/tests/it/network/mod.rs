@@ -478,3 +478,42 @@ async fn what_no_policy_may_name_is_refused() {
     let reached = fetch(&client, &format!("http://{PRIVATE}/")).await;
     assert_eq!(reached, format!("reached {PRIVATE}"));
 }
+
+/// Its instances are restored, or booted, in sandboxes of their own.
+const UNFORKABLE: &str = r#"
+import socket, threading, time
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+def handler(event, context):
+    begun, made = time.time(), []
+    for _ in range(3):
+        try: made.append(socket.create_connection(("other.example.com", 80), timeout=8))
+        except OSError: pass
+    time.sleep(2)
+    return {"begun": begun, "made": len(made), "ended": time.time()}
+"#;
+
+#[tokio::test]
+async fn instances_in_sandboxes_of_their_own_share_the_limits() {
+    let (_world, server) = world();
+    let client = server.client();
+    let limits = json!({"connections": 4});
+    let policy = json!({"allow": ["other.example.com"], "limits": limits});
+    let settings = json!({"network": policy, "timeout_ms": 60_000});
+    let deployed = client.deploy("f", UNFORKABLE, settings).await;
+    assert!(deployed["start_reason"].is_string(), "{deployed}");
+    let calls = join_all((0..2).map(|_| call(&client, json!({})))).await;
+    let number = |at: usize, key: &str| calls[at][key].as_f64().expect("a number");
+    for (one, other) in [(0, 1), (1, 0)] {
+        assert!(number(one, "begun") < number(other, "ended"), "{calls:?}");
+    }
+    let made = number(0, "made") + number(1, "made");
+    assert!((made - 4.0).abs() < 0.1, "{calls:?}");
+    // No entry would allow more.
+    let view = network(&client).await;
+    let limited = &view["destinations"][0];
+    assert_eq!(
+        (&limited["name"], &limited["rule"], &limited["outcome"]),
+        (&json!("other.example.com"), &Value::Null, &json!("limited"))
+    );
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hearth::sandbox::{KernelPolicy, Prefix};
 
 use super::world::{PROGRAM, PUBLIC, TCP, World, gateway_of, harness, look_in, with_policy};
-use crate::harness::{Harness, fresh_pair, gateway_settings, until};
+use crate::harness::{Harness, Running, fresh_pair, gateway_settings, until};
 
 /// Sandboxes that come and go in a run of the test suite, and variable with another number.
 const SANDBOXES: u32 = 40;
@@ -47,15 +47,26 @@ async fn nothing_is_left_of_sandboxes() {
     let number = std::env::var(NUMBER)
         .ok()
         .and_then(|text| text.parse().ok());
-    for _ in 0..number.unwrap_or(SANDBOXES) {
+    let mut former: Option<Running> = None;
+    for number in 0..number.unwrap_or(SANDBOXES) {
         let mut spec = harness.spec();
-        (spec.uid_base, spec.network) = (fresh_pair(), Some(internet()));
+        // Two by two in a group, which outlives the first.
+        let policy = KernelPolicy {
+            group: u64::from(number / 2),
+            ..internet()
+        };
+        (spec.uid_base, spec.network) = (fresh_pair(), Some(policy));
         let sandbox = harness.create_from(spec).await;
         assert_eq!(sandbox.attempt("tcp", PUBLIC[0], TCP).await, "ping");
         let open = format!("kept[0] = connect('tcp', {:?}, {TCP}); say(1)", PUBLIC[2]);
         assert_eq!(sandbox.run(&open).await, 1);
         assert!(look().0 > before.0, "while it lives there is more");
-        sandbox.live.destroy().await;
+        if let Some(former) = former.replace(sandbox) {
+            former.live.destroy().await;
+        }
+    }
+    if let Some(last) = former {
+        last.live.destroy().await;
     }
     assert_eq!(look(), before);
     let connections = world.look("cat", &["/proc/sys/net/netfilter/nf_conntrack_count"]);
