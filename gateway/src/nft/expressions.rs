@@ -22,7 +22,6 @@ const LESS_OR_EQUAL: u32 = 3;
 /// What `reject` answers: an ICMP message of either family, or a TCP reset.
 const TCP_RESET: u32 = 1;
 const ICMPX: u32 = 2;
-const HOST_UNREACHABLE: u8 = 2;
 const ADMIN_PROHIBITED: u8 = 3;
 
 /// What can be loaded: by which expression, and that one's parameters beside the register.
@@ -216,14 +215,9 @@ impl<'a> Expressions<'a> {
         )
     }
 
-    /// Rejects as prohibited: EHOSTUNREACH over IPv4, EACCES over IPv6.
+    /// Rejects as prohibited: EHOSTUNREACH over IPv4, EACCES over IPv6. Not for TCP, whose sockets may not hear it.
     pub(crate) fn prohibit(&mut self) {
         self.reject(ICMPX, ADMIN_PROHIBITED);
-    }
-
-    /// Rejects as unreachable: EHOSTUNREACH over both, and invisible for UDP.
-    pub(crate) fn say_unreachable(&mut self) {
-        self.reject(ICMPX, HOST_UNREACHABLE);
     }
 
     /// Resets the connection. TCP only.

@@ -4,7 +4,7 @@ use std::io;
 
 use super::group::{self, GroupChange, GroupNames};
 use super::policy::add_policy;
-use super::{GROUP, IPV6, REPORTED, REPORTS, RESOLVED_ENTRIES, TABLE};
+use super::{GROUP, REPORTED, REPORTS, RESOLVED_ENTRIES, TABLE};
 use crate::address::{Addresses, INTERFACE};
 use crate::link::octets;
 use crate::nft::{Batch, Element, Kind, Load, Nftables, Verdict};
@@ -88,10 +88,10 @@ pub(crate) fn add(
         rule.packet_rate(REPORTS.0, REPORTS.1, false)
             .report(GROUP, REPORTED);
     });
+    // An ICMP error is lost on a socket that is in use, as one is while its program is in connect(2): it would try again a
+    // second later.
     batch.add_rule(&refuse, |rule| {
-        rule.is(Load::FAMILY, IPV6)
-            .is(Load::PROTOCOL, &[Protocol::Tcp.number()])
-            .say_unreachable();
+        rule.is(Load::PROTOCOL, &[Protocol::Tcp.number()]).reset();
     });
     batch.add_rule(&refuse, |rule| rule.prohibit());
     for (set, element) in names.shared(addresses) {

@@ -81,7 +81,7 @@ say({**ends, **{key: again(key) for key in ['stays', 'goes', 'udp', 'six']}})";
         let is_cut = cut.contains(&end);
         assert!(is_cut, "{key}: {end}");
     }
-    assert_eq!(sandbox.attempt("tcp", PUBLIC[1], TCP).await, "EHOSTUNREACH");
+    assert_eq!(sandbox.attempt("tcp", PUBLIC[1], TCP).await, "ECONNREFUSED");
     // And back again.
     let wide = KernelPolicy {
         internet: true,
@@ -99,7 +99,7 @@ async fn an_address_is_allowed_for_a_time() {
     let sandbox = with_policy(&harness, KernelPolicy::default()).await;
     let outbound = sandbox.live.outbound.as_ref().expect("a way out");
     for address in [PUBLIC[0], PUBLIC[2]] {
-        assert_eq!(sandbox.attempt("tcp", address, TCP).await, "EHOSTUNREACH");
+        assert_eq!(sandbox.attempt("tcp", address, TCP).await, "ECONNREFUSED");
         let ip = address.parse().expect("an address");
         let ttl = Duration::from_secs(3);
         outbound
@@ -109,7 +109,7 @@ async fn an_address_is_allowed_for_a_time() {
         assert_eq!(sandbox.attempt("tcp", address, TCP).await, "ping");
         assert_eq!(
             sandbox.attempt("tcp", address, OTHER_TCP).await,
-            "EHOSTUNREACH"
+            "ECONNREFUSED"
         );
         assert_eq!(
             sandbox.attempt("udp", address, TCP).await.len(),
@@ -122,7 +122,7 @@ async fn an_address_is_allowed_for_a_time() {
         tokio::time::sleep(ttl).await;
         assert_eq!(
             sandbox.attempt("tcp", address, TCP).await,
-            "EHOSTUNREACH",
+            "ECONNREFUSED",
             "its time is over"
         );
         let kept = sandbox.run(&format!("say(echo(kept[{address:?}]))")).await;
@@ -171,7 +171,7 @@ async fn private_addresses_are_not_allowed_by_a_name() {
             .expect("asked");
         assert_eq!(
             sandbox.attempt("tcp", address, TCP).await,
-            "EHOSTUNREACH",
+            "ECONNREFUSED",
             "{address}"
         );
     }
@@ -228,8 +228,8 @@ except OSError as error: say('cut')"
         text,
         [
             ("ping", "ping"),
-            ("ping", "EHOSTUNREACH"),
-            ("cut", "EHOSTUNREACH")
+            ("ping", "ECONNREFUSED"),
+            ("cut", "ECONNREFUSED")
         ]
     );
     harness.end(sandbox).await;

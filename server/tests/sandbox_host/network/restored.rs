@@ -36,7 +36,7 @@ os.wait()",
         PUBLIC[0], PUBLIC[1]
     );
     let came = sandbox.run(&fork).await;
-    assert_eq!(came, serde_json::json!(["ping", "EHOSTUNREACH"]));
+    assert_eq!(came, serde_json::json!(["ping", "ECONNREFUSED"]));
     harness.end(sandbox).await;
 }
 
@@ -111,8 +111,8 @@ async fn a_restored_template_has_it() {
             assert_eq!(resolver, network.is_some());
             let expected = match &network {
                 None => ["ENETUNREACH", "ENETUNREACH"],
-                Some(network) if *network == policy(PUBLIC[0]) => ["ping", "EHOSTUNREACH"],
-                Some(_) => ["EHOSTUNREACH", "ping"],
+                Some(network) if *network == policy(PUBLIC[0]) => ["ping", "ECONNREFUSED"],
+                Some(_) => ["ECONNREFUSED", "ping"],
             };
             assert_eq!(came, expected);
             sandbox.live.destroy().await;

@@ -160,9 +160,9 @@ async fn each_rule_allows_what_it_says() {
                 {
                     let expected = match (is_allowed, kind, address.contains(':')) {
                         (true, ..) => "ping",
-                        // No program is told of EHOSTUNREACH there. Where TCP is refused by the same rule, it is.
                         (false, "udp", true) => "EACCES",
-                        (false, ..) => "EHOSTUNREACH",
+                        (false, "udp", false) => "EHOSTUNREACH",
+                        (false, ..) => "ECONNREFUSED",
                     };
                     assert_eq!(
                         sandbox.attempt(kind, address, port).await,
