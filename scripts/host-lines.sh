@@ -34,6 +34,9 @@ mapfile -t gateway < <(find gateway/src -name '*.rs')
 printf '%6d  hearth host: host/, while there is a server\n' "$(count "${serving[@]}")"
 printf '%6d  hearth host: shared with hearth-init and instances\n' "$(count "${SHARED[@]}")"
 printf '%6d  hearth: host/src/prepare, before there is a server\n' "$(count "${preparing[@]}")"
-printf '%6d  hearth: server/src/bin/hearth, before and after\n' "$(count server/src/bin/hearth/{main,host}.rs)"
+# Of the crate for eBPF, what loads and attaches the ingress.
+printf '%6d  hearth: ebpf/src, before there is a server\n' \
+  "$(count ebpf/src/{ingress,maps}/*.rs ebpf/src/{programs,link,interfaces,records,report}.rs)"
+printf '%6d  hearth: server/src/bin/hearth, before and after\n' "$(count server/src/bin/hearth/{main,host,ingress}.rs)"
 printf '%6d  hearth serve, hearth gateway: dropping their privileges\n' "$(count "${dropping[@]}")"
 printf '%6d  hearth gateway: gateway/, with CAP_NET_ADMIN, but for what it opens before it drops root\n' "$(count "${gateway[@]}")"

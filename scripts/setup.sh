@@ -82,6 +82,9 @@ wants_build() {
   need_rust
   need gcc "compiles SQLite, links everything" command -v cc
   need libc6-dev "the C library's headers, for SQLite" test -e /usr/include/stdio.h
+  need clang "compiles the programs for the kernel" command -v clang
+  need libbpf-dev "has the headers of those programs" test -e /usr/include/bpf/bpf_helpers.h
+  need linux-libc-dev "has the kernel's records, for those programs" test -e /usr/include/linux/bpf.h
   need python3 "runs Python functions" "$PYTHON" -c 'import asyncio, http.client, json'
   need ca-certificates "cargo checks who it downloads from" test -e /etc/ssl/certs/ca-certificates.crt
   node_is_here || wants_node

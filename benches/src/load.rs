@@ -5,6 +5,9 @@ use std::num::NonZero;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use hearth_host::scheduling::{Scheduling, schedule};
+use rustix::thread::gettid;
+
 use crate::client::Connection;
 use crate::crowd;
 use crate::results::Samples;
@@ -31,10 +34,30 @@ impl Observed {
     }
 }
 
+/// How the load's threads get processors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// Like the servers' do.
+    Ordinary,
+    /// Before all others, as on a host of its own: what is measured are the servers, and not how long it waits itself.
+    RealTime,
+}
+
 /// Requests at `connections` connections for so long, from half as many threads as there are processors. Connections are
 /// opened before, with one request each that does not count. A request that is under way when the time is over is waited
 /// for and counts.
 pub fn drive(
+    address: SocketAddr,
+    request: &[u8],
+    connections: usize,
+    time: Duration,
+) -> anyhow::Result<Observed> {
+    drive_as(Client::Ordinary, address, request, connections, time)
+}
+
+/// The same from threads that get processors in this way.
+pub fn drive_as(
+    scheduled: Client,
     address: SocketAddr,
     request: &[u8],
     connections: usize,
@@ -53,7 +76,14 @@ pub fn drive(
     let samples = thread::scope(|scope| {
         let clients: Vec<_> = shares
             .into_iter()
-            .map(|share| scope.spawn(move || client(share, request, until)))
+            .map(|share| {
+                scope.spawn(move || {
+                    if scheduled == Client::RealTime {
+                        schedule(gettid(), Scheduling::RealTime)?;
+                    }
+                    client(share, request, until)
+                })
+            })
             .collect();
         let mut all = Samples::default();
         for client in clients {

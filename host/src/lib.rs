@@ -12,7 +12,7 @@
 //! - [`gateway`]: the gateway, another process, which connects sandboxes. [`network`]: what it needs from within them.
 //! - [`prepare`]: what is done before there is a server.
 //! - [`images`]: dumps templates, removes images. [`ports`]: opens those of functions. [`helpers`]: the threads that do such things.
-//! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them.
+//! - [`cgroup`]: limits, on v1 and v2. [`limits`]: arithmetic over them. [`scheduling`]: how threads get processors.
 //! - [`peer`]: a socket to another process. [`protocol`]: the messages.
 //!
 //! `server/docs/privileges.md` explains which process may do what, `server/docs/sandbox.md` how each resource is contained.
@@ -35,6 +35,7 @@ mod network;
 
 pub mod cgroup;
 mod limits;
+pub mod scheduling;
 
 mod children;
 mod directories;

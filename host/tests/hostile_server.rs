@@ -13,7 +13,7 @@ use hearth_host::peer::PeerError;
 use hearth_host::protocol::request::{Order, Target};
 use hearth_host::protocol::{Message as _, Papers, Purpose, Reply, Request};
 use hearth_host::{Host, HostProcessError, Probed, SandboxError, UIDS};
-use rustix::process::Pid;
+use hearth_testkit::processes::priority;
 
 use conversation::{Conversation, TIMEOUT, processes_of, settings, until};
 
@@ -175,28 +175,25 @@ fn only_the_servers_own_threads_are_prioritized() {
         command.arg("600").uid(uid).spawn().expect("sleep")
     };
     let (mut own, mut other) = (sleep(UIDS.start - 1), sleep(UIDS.start - 2));
-    let niceness = |pid: u32| {
-        let pid = Pid::from_raw(pid.cast_signed()).expect("a pid");
-        rustix::process::getpriority_process(Some(pid)).expect("it runs")
-    };
-    let ordinary = niceness(own.id());
+    let priority = |pid| priority(pid).expect("it runs");
+    let ordinary = priority(own.id());
     let others = [std::process::id(), 1, other.id()];
-    let before = others.map(niceness);
+    let before = others.map(priority);
     for pid in others.into_iter().chain([0, u32::MAX, own.id()]) {
         talk.say(&Request::Prioritize(pid, true));
     }
     until("the server's thread is prioritized", || {
-        niceness(own.id()) < ordinary
+        priority(own.id()) < ordinary
     });
     // Once more is not higher.
-    let raised = niceness(own.id());
+    let raised = priority(own.id());
     talk.say(&Request::Prioritize(own.id(), true));
     talk.say(&Request::InstanceCgroup(1, key));
     while !matches!(talk.receive().0, Reply::InstanceCgroup(1, ..)) {}
-    assert_eq!(niceness(own.id()), raised);
-    assert_eq!(others.map(niceness), before);
+    assert_eq!(priority(own.id()), raised);
+    assert_eq!(others.map(priority), before);
     talk.say(&Request::Prioritize(own.id(), false));
-    until("it is ordinary again", || niceness(own.id()) == ordinary);
+    until("it is ordinary again", || priority(own.id()) == ordinary);
     for child in [&mut own, &mut other] {
         child.kill().expect("killed");
         child.wait().expect("gone");

@@ -22,6 +22,8 @@ pub mod instance;
 pub mod network;
 pub mod ports;
 
+pub mod ingress;
+
 pub mod criu;
 pub mod sandbox;
 

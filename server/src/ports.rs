@@ -1,4 +1,5 @@
-//! Ports of functions: which function each belongs to. The host process opens them; [`crate::triggers`] serves them.
+//! Ports of functions: which function each belongs to. The host process opens them, or the kernel steers their connections
+//! to one listener ([`crate::ingress`]); [`crate::triggers`] serves them.
 //!
 //! A change of a function claims its ports first and takes them over once it is stored, in one step: at no time does a
 //! port belong to two functions or, if it stays, to none.
@@ -16,7 +17,8 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::{Port, PortTrigger, Protocol};
+use crate::ingress::{Ingress, PortDatagrams};
+use crate::model::{Port, PortLimits, PortTrigger, Protocol};
 use crate::sandbox::Host;
 
 pub use self::claim::Claim;
@@ -30,6 +32,8 @@ pub struct Opened {
     pub port: Port,
     /// It listens, or is for datagrams.
     pub socket: OwnedFd,
+    /// Datagrams that do not come to the socket.
+    pub datagrams: Option<PortDatagrams>,
     /// Cancelled when no function has it any more.
     pub closed: CancellationToken,
 }
@@ -67,6 +71,7 @@ pub struct PortTable(Arc<Inner>);
 
 struct Inner {
     host: Host,
+    ingress: Ingress,
     range: RangeInclusive<u16>,
     entries: Mutex<HashMap<Port, Entry>>,
     opened: mpsc::UnboundedSender<Opened>,
@@ -85,16 +90,23 @@ impl PortTable {
     /// No port belongs to anyone yet. What is opened comes out of the receiver. Needs a runtime.
     pub fn start(
         host: Host,
+        ingress: Ingress,
         range: RangeInclusive<u16>,
     ) -> (Self, mpsc::UnboundedReceiver<Opened>) {
         let (opened, receiver) = mpsc::unbounded_channel();
         let table = Self(Arc::new(Inner {
             host,
+            ingress,
             range,
             entries: Mutex::default(),
             opened,
         }));
         (table, receiver)
+    }
+
+    /// What the kernel does for them.
+    pub fn ingress(&self) -> &Ingress {
+        &self.0.ingress
     }
 
     /// Who has a port, and what it is to do.
@@ -135,8 +147,9 @@ impl PortTable {
         &self,
         function: &str,
         wanted: &[PortTrigger],
+        limits: PortLimits,
     ) -> Result<Claim, (usize, PortError)> {
-        let mut claim = Claim::new(self, function, wanted);
+        let mut claim = Claim::new(self, function, wanted, limits);
         for (index, trigger) in wanted.iter().enumerate() {
             let port = trigger.port();
             let claimed = claim.reserve(port).map_err(|error| (index, error))?;
@@ -149,7 +162,8 @@ impl PortTable {
     }
 
     /// The ports of a function that was deployed before the server was started. What cannot be opened now is tried again.
-    pub async fn restore(&self, function: &str, triggers: &[PortTrigger]) {
+    pub async fn restore(&self, function: &str, triggers: &[PortTrigger], limits: PortLimits) {
+        self.0.ingress.limit(function, limits);
         for trigger in triggers {
             let port = trigger.port();
             let entry = Entry {
@@ -168,6 +182,8 @@ impl PortTable {
 
     /// Takes all ports from a function.
     pub fn release(&self, function: &str) {
+        self.0.ingress.settle(function, []);
+        self.0.ingress.limit(function, PortLimits::default());
         self.0.entries.lock().retain(|_, entry| {
             let stays = &*entry.function != function;
             if !stays {
@@ -203,6 +219,8 @@ impl PortTable {
             Ok(socket) => {
                 entry.failed = None;
                 self.0.hand_on(port, socket, entry);
+                let function = entry.function.clone();
+                self.0.settle(&function, &entries);
                 Ok(())
             }
             Err(error) => {
@@ -212,7 +230,9 @@ impl PortTable {
         }
     }
 
-    async fn open(&self, port: Port) -> Result<OwnedFd, PortError> {
+    /// Opens a port. Without a socket, its connections are steered from when it is [settled](Inner::settle); nobody else has
+    /// it, which opening it for a moment has shown.
+    async fn open(&self, port: Port) -> Result<Option<OwnedFd>, PortError> {
         if !self.0.range.contains(&port.number) {
             return Err(PortError::Range(self.0.range.clone()));
         }
@@ -221,10 +241,11 @@ impl PortTable {
             Protocol::Udp => hearth_host::protocol::Protocol::Udp,
         };
         let opened = self.0.host.open_port(protocol, port.number).await;
-        opened.map_err(|error| match error.owner_of_port() {
+        let socket = opened.map_err(|error| match error.owner_of_port() {
             Some(owner) => PortError::Process(owner.to_owned()),
             None => PortError::Host(reason(&error)),
-        })
+        })?;
+        Ok((!self.0.ingress.steers(port)).then_some(socket))
     }
 }
 
@@ -237,11 +258,24 @@ fn reason(error: &SandboxError) -> String {
 }
 
 impl Inner {
-    fn hand_on(&self, port: Port, socket: OwnedFd, entry: &Entry) {
+    /// Tells the kernel which ports a function has.
+    fn settle(&self, function: &str, entries: &HashMap<Port, Entry>) {
+        let has = |entry: &Entry| {
+            &*entry.function == function && entry.trigger.is_some() && entry.failed.is_none()
+        };
+        let ports = entries.iter().filter(|(_, entry)| has(entry));
+        self.ingress.settle(function, ports.map(|(port, _)| *port));
+    }
+
+    fn hand_on(&self, port: Port, socket: Option<OwnedFd>, entry: &Entry) {
+        let Some(socket) = socket else {
+            return;
+        };
         // Whoever serves them may have ended, as everything does.
         let _ = self.opened.send(Opened {
             port,
             socket,
+            datagrams: self.ingress.datagrams(port),
             closed: entry.closed.clone(),
         });
     }

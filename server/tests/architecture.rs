@@ -131,6 +131,7 @@ fn modules_use_only_those_below_them() {
     for (src, root) in [
         ("server/src", "lib.rs"),
         ("host/src", "lib.rs"),
+        ("ebpf/src", "lib.rs"),
         ("gateway/src", "lib.rs"),
         ("benches/src", "main.rs"),
     ] {

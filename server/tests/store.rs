@@ -40,6 +40,7 @@ fn spec(name: &str, memory_mb: u32) -> FunctionSpec {
         body: hearth::model::BodyForm::Base64,
         public: false,
         triggers: Vec::new(),
+        port_limits: hearth::model::PortLimits::default(),
         cors: None,
         secrets: Vec::new(),
         env: BTreeMap::new(),

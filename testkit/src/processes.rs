@@ -174,6 +174,15 @@ pub fn mentioning(path: &Path) -> Vec<u32> {
     numbers().filter(mentions).collect()
 }
 
+/// A thread's priority as `/proc/PID/stat` has it: 20 and its niceness, or below zero if its scheduling is real-time.
+/// `None` if it is gone.
+pub fn priority(thread: u32) -> Option<i64> {
+    let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
+    // The 18th field; the name, the second, is in brackets and may have spaces.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(15)?.parse().ok()
+}
+
 /// Whether the process runs: it is there, and no zombie.
 pub fn is_alive(pid: u32) -> bool {
     Process::of(pid).is_some_and(|process| !process.is_zombie())

@@ -1,10 +1,12 @@
 //! Goals: the target, the result, and the lower bound.
 
 mod holding;
+mod meeting;
 mod reaching;
 mod starting;
 
 use self::holding::holding;
+use self::meeting::meeting;
 use self::reaching::reaching;
 use self::starting::starting;
 use super::Documents;
@@ -105,6 +107,7 @@ fn all(documents: &Documents) -> Vec<Goal> {
     rings(documents, &mut goals);
     holding(documents, &mut goals);
     reaching(documents, &mut goals);
+    meeting(documents, &mut goals);
     looking(documents, &mut goals);
     goals
 }

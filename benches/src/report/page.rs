@@ -13,7 +13,7 @@ const RATE: &str = "requests/s";
 const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
 
 /// What is to be known of each suite before its figures are read.
-const INTRODUCTIONS: [(&str, &str); 10] = [
+const INTRODUCTIONS: [(&str, &str); 11] = [
     (
         "ring",
         "The shared-memory ring alone, then a round trip of 1 KB over every common transport. Where reading the clock \
@@ -76,6 +76,13 @@ const INTRODUCTIONS: [(&str, &str); 10] = [
          two hops more and its rules. A ratio is the median of those of single rounds, from and to is the interval that holds it \
          with 95 %. The functions with a policy and without reach for nothing: what is compared is the sandbox's network by \
          itself.",
+    ),
+    (
+        "ingress",
+        "The XDP program by `BPF_PROG_TEST_RUN`: the kernel runs it again and again on one packet and says the mean, so that \
+         code and records are in the processor's caches; the loop itself is part of it. The ports are shared by as many \
+         functions, 1,000 at most, all with a limit for each source and one for all, which are never reached. Limits hold for \
+         what starts work, SYNs and datagrams.",
     ),
     (
         "memory",

@@ -12,7 +12,7 @@ use super::compare::ROWS;
 use super::starts::end_instances;
 use crate::baselines::{Baseline, node, sources};
 use crate::client::{Connection, request};
-use crate::load::drive;
+use crate::load::{Client, drive_as};
 use crate::peers::spinners;
 use crate::process::Program;
 use crate::results::{Document, Samples};
@@ -102,8 +102,24 @@ impl Work {
 }
 
 /// The category of warm calls.
-pub fn warm(work: Work, host: Host) -> String {
-    format!("warm, {}, 1 connection, {}", work.name(), host.name())
+pub fn warm(work: Work, host: Host, client: Client) -> String {
+    let client = match client {
+        Client::Ordinary => "",
+        Client::RealTime => ", a client that never waits for a processor",
+    };
+    format!(
+        "warm, {}, 1 connection, {}{client}",
+        work.name(),
+        host.name()
+    )
+}
+
+/// Whom the warm calls are made by: on a busy host also by a client that the others do not delay.
+fn clients(host: Host) -> &'static [Client] {
+    match host {
+        Host::Quiet => &[Client::Ordinary],
+        Host::Busy => &[Client::Ordinary, Client::RealTime],
+    }
 }
 
 /// The category of reads.
@@ -186,22 +202,36 @@ fn calls(
     }
     for work in Work::ALL {
         for host in Host::ALL {
-            if !is_wanted(&warm(work, host)) {
-                continue;
-            }
-            let mut found: Vec<Samples> = targets.iter().map(|_| Samples::default()).collect();
-            let _others = host.make()?;
-            for _ in 0..scale.pick(ROUNDS, 1) {
-                for (target, found) in targets.iter().zip(&mut found) {
-                    let turn = scale.pick(TURN, QUICK_TURN);
-                    let observed = drive(target.address, &(target.request)(work), 1, turn)?;
-                    found.extend(&observed.samples);
+            for client in clients(host) {
+                if is_wanted(&warm(work, host, *client)) {
+                    turns(&targets, work, host, *client, scale, document)?;
                 }
             }
-            for (target, found) in targets.iter().zip(found) {
-                document.add(&warm(work, host), &target.name, found);
-            }
         }
+    }
+    Ok(())
+}
+
+/// Calls of one category, the targets in turns.
+fn turns(
+    targets: &[Target],
+    work: Work,
+    host: Host,
+    client: Client,
+    scale: Scale,
+    document: &mut Document,
+) -> anyhow::Result<()> {
+    let mut found: Vec<Samples> = targets.iter().map(|_| Samples::default()).collect();
+    let _others = host.make()?;
+    let turn = scale.pick(TURN, QUICK_TURN);
+    for _ in 0..scale.pick(ROUNDS, 1) {
+        for (target, found) in targets.iter().zip(&mut found) {
+            let request = (target.request)(work);
+            found.extend(&drive_as(client, target.address, &request, 1, turn)?.samples);
+        }
+    }
+    for (target, found) in targets.iter().zip(found) {
+        document.add(&warm(work, host, client), &target.name, found);
     }
     Ok(())
 }

@@ -5,9 +5,11 @@ pub mod bursts;
 pub mod busy;
 pub mod compare;
 pub mod console;
+pub mod ingress;
 mod median;
 pub mod memory;
 pub mod network;
+pub mod pair;
 pub mod ring;
 pub mod slow;
 pub mod starts;
@@ -22,7 +24,7 @@ use crate::scale::Scale;
 pub type Suite = fn(Scale, &mut Document) -> anyhow::Result<()>;
 
 /// All of them by name, in the order in which they run and stand in the report.
-pub const ALL: [(&str, Suite); 10] = [
+pub const ALL: [(&str, Suite); 11] = [
     ("ring", ring::run),
     ("starts", starts::run),
     ("warm", warm::run),
@@ -31,6 +33,7 @@ pub const ALL: [(&str, Suite); 10] = [
     ("busy", busy::run),
     ("slow", slow::run),
     ("network", network::run),
+    ("ingress", ingress::run),
     ("memory", memory::run),
     ("console", console::run),
 ];

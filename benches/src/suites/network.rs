@@ -5,7 +5,6 @@ mod brokered;
 mod functions;
 mod https;
 mod names;
-mod pair;
 mod path;
 mod world;
 
@@ -18,7 +17,6 @@ use serde_json::{Value, json};
 
 pub use self::brokered::{KEPT, MORE, NEW};
 pub use self::functions::{FIRST, NONE, RESTORED, WARM, WITH};
-pub use self::pair::ratio_name;
 pub use self::path::{CONNECTION, POLICY, TWO_PLAIN, throughput};
 use self::world::{DOMAIN, PUBLIC, World};
 use crate::processes::Workers;

@@ -221,6 +221,9 @@ const IOCTLS: [u64; 5] = [
 /// What it may change of itself: names of threads and of memory. Not that it ends with the host process.
 const PRCTLS: [libc::c_int; 2] = [libc::PR_SET_NAME, libc::PR_SET_VMA];
 
+/// What it may do with a map of eBPF: look up, update, delete, list keys, and ask what it is. It makes none, and loads nothing.
+const MAP_COMMANDS: [u64; 5] = [1, 2, 3, 4, 15];
+
 /// Allows [`CALLS`] and what the server needs beside them.
 pub(super) fn restrict_calls() -> Result<(), Failure> {
     calls()?.restrict()
@@ -231,6 +234,8 @@ fn calls() -> Result<Calls, Failure> {
     let mut calls = Calls::new(all.chain(OLD_CALLS).copied())?;
     calls.one_of(libc::SYS_ioctl, 1, IOCTLS)?;
     calls.one_of(libc::SYS_prctl, 0, PRCTLS.map(|option| option as u64))?;
+    // The maps of the ingress, through the descriptors that it has.
+    calls.one_of(libc::SYS_bpf, 0, MAP_COMMANDS)?;
     // Questions to DNS servers: sockets of the Internet, no others. To which TCP ports they connect, Landlock says.
     calls.allow(libc::SYS_socket, internet_sockets()?);
     calls.allow(libc::SYS_bind, Vec::new());

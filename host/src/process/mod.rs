@@ -57,6 +57,10 @@ pub struct ServerStart {
     pub user: ServerUser,
     /// How long requests that run may take to finish after a signal.
     pub drain: Duration,
+    /// Whether functions have a listener of their own.
+    pub separate: bool,
+    /// Whether there is an ingress.
+    pub ingress: bool,
 }
 
 fields_of!(ServerStart {
@@ -64,11 +68,14 @@ fields_of!(ServerStart {
     environment,
     user,
     drain,
+    separate,
+    ingress,
 });
 
 /// Starts the server and serves it until it ends. It gets these descriptors: the data directory's lock, the listener of console
-/// and API, and that of the functions if it is separate. Returns its exit status, or nothing when a signal came before it was
-/// there.
+/// and API, that of the functions if it is separate, and a socket with what it needs of the ingress if there is one. What
+/// comes after those stays here until the end: it holds the ingress's programs where they are attached. Returns its exit
+/// status, or nothing when a signal came before it was there.
 ///
 /// # Errors
 /// [`HostProcessError`]; the server has been killed then.
@@ -97,8 +104,10 @@ pub fn run(
     let first = Reply::Start {
         uid: start.user.uid,
         gid: start.user.gid,
-        separate: fds.len() > 3,
+        separate: start.separate,
+        ingress: start.ingress,
     };
+    let _attached = fds.split_off(fds.len().min(first.descriptors()));
     let passed: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
     let served = wire::send(&ours, &first.encode(), &passed)
         .and_then(|()| pidfd(&server))

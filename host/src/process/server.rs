@@ -53,6 +53,8 @@ pub struct Server {
     pub listener: OwnedFd,
     /// Listens for functions, if that is separate.
     pub functions_listener: Option<OwnedFd>,
+    /// Where what it needs of the ingress waits, if there is one.
+    pub ingress: Option<OwnedFd>,
     /// The data directory, as the server sees it.
     pub data_dir: PathBuf,
     /// The runtimes' directory, as the server sees it.
@@ -104,7 +106,13 @@ impl Server {
         let socket = socket.ok_or(ServerError::ByHand)?;
         let mut bytes = [0; Reply::BYTES];
         let (length, fds) = wire::receive(&socket, &mut bytes).map_err(step("the socket"))?;
-        let Ok(Reply::Start { uid, gid, .. }) = Reply::decode(&bytes[..length]) else {
+        let Ok(Reply::Start {
+            uid,
+            gid,
+            separate,
+            ingress,
+        }) = Reply::decode(&bytes[..length])
+        else {
             return Err(ServerError::Unexpected);
         };
         let mut fds = fds.into_iter();
@@ -126,7 +134,8 @@ impl Server {
             socket,
             gateway,
             listener,
-            functions_listener: fds.next(),
+            functions_listener: separate.then(|| fds.next()).flatten(),
+            ingress: ingress.then(|| fds.next()).flatten(),
             data_dir: DATA_PLACE.into(),
             runtimes: RUNTIMES_PLACE.into(),
             known_as: KnownAs {

@@ -13,7 +13,8 @@ pub(crate) const TEXT_MAX: usize = 800;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// To a server that was just started, and to nothing else: who it is to be. Comes with the data directory's lock, the
-    /// socket to the gateway, the listener, and that of the functions if it is separate.
+    /// socket to the gateway, the listener, that of the functions if it is separate, and a socket with what the ingress has
+    /// for the server.
     Start {
         /// User.
         uid: u32,
@@ -21,6 +22,8 @@ pub enum Reply {
         gid: u32,
         /// Whether functions have a listener of their own.
         separate: bool,
+        /// Whether there is an ingress.
+        ingress: bool,
     },
     /// What the host can do: one of several, before [`Reply::Up`].
     Capability(Capability),
@@ -99,7 +102,7 @@ variants_of!(Reply {
     9 => Ended { key, out_of_memory, code, signal, init_signal },
     10 => Destroyed(key),
     11 => Prewarmed { runtime, kept, ready },
-    12 => Start { uid, gid, separate },
+    12 => Start { uid, gid, separate, ingress },
     13 => Socket(sequence),
 });
 
@@ -111,7 +114,9 @@ impl Message for Reply {
             Self::Created { interface: 0, .. } => 3,
             Self::Created { .. } => 5,
             Self::Socket(_) => 1,
-            Self::Start { separate, .. } => 3 + usize::from(*separate),
+            Self::Start {
+                separate, ingress, ..
+            } => 3 + usize::from(*separate) + usize::from(*ingress),
             _ => 0,
         }
     }

@@ -12,9 +12,11 @@
 //! wait for the kernel's next tick, 4 ms on many hosts.
 
 use std::io;
+use std::time::Duration;
 
-/// What a thread asks for at a time: the least that the kernel takes, in ns. More than most requests need of either side.
-const SLICE_NS: u64 = 100_000;
+/// What a thread asks for at a time: the least that the kernel takes. More than most requests need of either side.
+pub const SLICE: Duration = Duration::from_micros(100);
+const SLICE_NS: u64 = SLICE.as_micros() as u64 * 1_000;
 
 /// Gives this thread short time slices. Its share of CPU time, its policy and its niceness do not change.
 ///

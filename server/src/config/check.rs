@@ -23,6 +23,13 @@ const RESTORE_TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1..=60_000;
 /// A tebibyte: far above any disk's share for images, far below where bytes overflow.
 const IMAGE_BUDGET_MB_MAX: u64 = 1 << 20;
 
+/// Whether an interface can have this name: `dev_valid_name` of the kernel.
+fn is_interface(name: &str) -> bool {
+    (1..16).contains(&name.len())
+        && ![".", ".."].contains(&name)
+        && !name.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
+}
+
 impl Config {
     /// Checks what clap's types cannot.
     ///
@@ -78,11 +85,15 @@ impl Config {
                     .into(),
             });
         }
-        if !self.xdp_interface.is_empty() {
+        if let Some(name) = self
+            .xdp_interfaces()
+            .iter()
+            .find(|name| !is_interface(name))
+        {
             return Err(InvalidSetting {
                 setting: "HEARTH_XDP_INTERFACE",
-                value: self.xdp_interface.join(","),
-                rule: "XDP ingress is not supported yet; remove the setting".into(),
+                value: name.clone(),
+                rule: "must be comma-separated names of network interfaces such as eth0".into(),
             });
         }
         if !RESTORE_TIMEOUT_MS.contains(&self.restore_timeout_ms) {

@@ -326,8 +326,15 @@ mod tests {
         assert_eq!(error.setting, "HEARTH_NODE");
         let error = config(&["--memory-budget-mb", "0"]).check().unwrap_err();
         assert_eq!(error.setting, "HEARTH_MEMORY_BUDGET_MB");
-        let error = config(&["--xdp-interface", "eth0"]).check().unwrap_err();
-        assert_eq!(error.value, "eth0");
+        assert!(
+            config(&["--xdp-interface", "eth0,br-lan.10"])
+                .check()
+                .is_ok()
+        );
+        let error = config(&["--xdp-interface", "eth0,a/b"])
+            .check()
+            .unwrap_err();
+        assert_eq!(error.value, "a/b");
         let error = config(&["--restore-timeout-ms", "0"]).check().unwrap_err();
         assert_eq!(error.setting, "HEARTH_RESTORE_TIMEOUT_MS");
         let error = config(&["--image-budget-mb", "99999999"])

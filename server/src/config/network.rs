@@ -1,4 +1,4 @@
-//! Network settings: which hosts the server serves, and which proxies it trusts.
+//! Network settings: which hosts the server serves, which proxies it trusts, and at which interfaces packets are met.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -29,6 +29,14 @@ fn host(text: &str) -> Option<String> {
 }
 
 impl Config {
+    /// The interfaces whose packets meet the ingress. An unset variable in a compose file becomes one without a name.
+    pub fn xdp_interfaces(&self) -> &[String] {
+        match self.xdp_interface.as_slice() {
+            [only] if only.is_empty() => &[],
+            all => all,
+        }
+    }
+
     /// The names the console serves besides those it always serves.
     ///
     /// # Errors

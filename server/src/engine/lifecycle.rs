@@ -80,9 +80,9 @@ impl Engine {
             let name = deployment.name.clone();
             let function = Function::new(key, stored, deployment);
             engine.inner.registry.insert(name.clone(), function.clone());
-            let triggers = &function.stored().active.spec.triggers;
+            let spec = &function.stored().active.spec;
             let ports = &engine.inner.resources.ports;
-            ports.restore(&name, triggers).await;
+            ports.restore(&name, &spec.triggers, spec.port_limits).await;
             functions.push(function);
         }
         engine.keep_wanted_images().await?;

@@ -10,6 +10,7 @@ mod invoke;
 mod lifecycle;
 mod logs;
 mod network;
+mod ports;
 mod pressure;
 mod priority;
 mod registry;
@@ -29,10 +30,12 @@ pub use files::{VersionChange, VersionCode};
 pub use invoke::{Invocation, Receipt};
 pub use logs::log_sink;
 pub use network::{NetworkTraffic, NetworkView};
+pub use ports::IngressView;
 pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 
 use crate::history::History;
+use crate::ingress::Ingress;
 use crate::model::{Cors, FunctionView, Port, PortTrigger, StartChoice, Threads, VersionView};
 use crate::package::Packages;
 use crate::sandbox::{Capability, PrewarmedBoard};
@@ -122,6 +125,11 @@ impl Engine {
         self.inner.resources.ports.owner(port)
     }
 
+    /// What the kernel does for ports.
+    pub fn ingress(&self) -> &Ingress {
+        self.inner.resources.ports.ingress()
+    }
+
     /// Which pages of other origins may call a function; `None` also when there is no such function. Cheap.
     pub fn cors(&self, name: &str) -> Option<Arc<Cors>> {
         let function = self.inner.registry.get(name)?;
@@ -161,14 +169,15 @@ impl Engine {
         for capability in self.inner.resources.host.capabilities() {
             all.insert(capability.name.clone(), describe(capability));
         }
-        for (name, reason) in [
-            ("xdp", "this version has no XDP ingress"),
-            ("sk_msg", "this version has no function chains"),
-        ] {
-            all.entry(name).or_insert_with(
-                || json!({ "available": false, "reason": reason, "version": null }),
+        for (name, reason) in self.inner.resources.ports.ingress().capabilities() {
+            all.insert(
+                name.to_owned(),
+                json!({ "available": reason.is_none(), "reason": reason, "version": null }),
             );
         }
+        let reason = "this version has no function chains";
+        all.entry("sk_msg")
+            .or_insert_with(|| json!({ "available": false, "reason": reason, "version": null }));
         all.insert("runtimes".into(), self.inner.resources.runtimes.describe());
         all
     }

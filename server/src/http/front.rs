@@ -114,7 +114,7 @@ impl PortFront {
 
     async fn respond(&self, request: Request) -> Response {
         match self.app.engine.port_owner(self.port) {
-            Some((name, _)) => trigger::own_host(&self.app, &name, request).await,
+            Some((name, _)) => trigger::own_port(&self.app, name, request).await,
             None => Problem::not_found("function on this port").into_response(),
         }
     }

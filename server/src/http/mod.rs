@@ -18,6 +18,7 @@ mod front;
 mod functions;
 mod health;
 mod inbound;
+mod ingress;
 mod invocations;
 mod linger;
 mod metrics;

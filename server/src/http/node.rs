@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::App;
 use super::auth::{Allowed, Read};
+use crate::ingress::IngressReport;
 use crate::system::HostMemory;
 
 /// The node.
@@ -41,7 +42,9 @@ pub struct Node {
     pub host_errors: u64,
     /// The latest of them while it persists, or null.
     pub host_error: Option<String>,
-    /// What Hearth can use on this host, by name (criu, xdp, sk_msg, cgroup, userns, landlock …): `available`, `reason`
+    /// Ports of functions: what runs in the kernel for them.
+    pub ingress: IngressReport,
+    /// What Hearth can use on this host, by name (criu, xdp, port_steering, sk_msg, cgroup, userns, landlock …): `available`, `reason`
     /// (why not, or null), `version` (if it has one). `runtimes` has the same for each language runtime.
     #[schema(value_type = Object, example = json!({
         "landlock": {"available": true, "reason": null, "version": "7"},
@@ -78,6 +81,10 @@ pub async fn node(_: Allowed<Read>, State(app): State<App>) -> Json<Node> {
         prewarmed_sandboxes: prewarmed_sandboxes.ready(),
         prewarmed_sandboxes_used: prewarmed_sandboxes.used(),
         host_errors,
+        ingress: IngressReport {
+            maps: app.engine.ingress().maps(),
+            ..app.engine.ingress().report().clone()
+        },
         host_error,
         capabilities: app.engine.capabilities(),
     })

@@ -11,8 +11,8 @@ use utoipa_axum::routes;
 
 use super::problem::{Problem, ProblemCode};
 use super::{
-    App, audit, console, finish, functions, health, invocations, metrics, node, openapi, retention,
-    secrets, tokens, trigger, users,
+    App, audit, console, finish, functions, health, ingress, invocations, metrics, node, openapi,
+    retention, secrets, tokens, trigger, users,
 };
 
 /// All documented routes.
@@ -28,6 +28,9 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(metrics::metrics))
         .routes(routes!(openapi::document))
         .routes(routes!(node::node))
+        .routes(routes!(ingress::get))
+        .routes(routes!(ingress::lists))
+        .routes(routes!(ingress::put, ingress::delete))
         .routes(routes!(functions::list::list, functions::create::create))
         .routes(routes!(
             functions::get::get,
@@ -43,6 +46,7 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(functions::latency::latency))
         .routes(routes!(functions::events::events))
         .routes(routes!(functions::logs::logs))
+        .routes(routes!(functions::ingress::ingress))
         .routes(routes!(functions::network::network))
         .routes(routes!(invocations::invocation))
         .routes(routes!(retention::get, retention::patch))

@@ -47,7 +47,7 @@ pub fn setting_changes(before: &FunctionSpec, after: &FunctionSpec) -> Vec<Setti
 }
 
 /// Every setting but the environment.
-fn plain(spec: &FunctionSpec) -> [(&'static str, String); 15] {
+fn plain(spec: &FunctionSpec) -> [(&'static str, String); 16] {
     let yes_no = |flag| if flag { "yes" } else { "no" }.to_owned();
     [
         ("handler", spec.handler.clone()),
@@ -66,6 +66,7 @@ fn plain(spec: &FunctionSpec) -> [(&'static str, String); 15] {
         ("body", spec.body.as_str().to_owned()),
         ("public", yes_no(spec.public)),
         ("triggers", listed(&spec.triggers)),
+        ("port_limits", spec.port_limits.to_string()),
         (
             "cors",
             spec.cors

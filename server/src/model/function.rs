@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cors, Network, PortTrigger, SecretBinding, Start};
+use super::{Cors, Network, PortLimits, PortTrigger, SecretBinding, Start};
 use crate::uploads::Upload;
 
 /// The language runtime a function is written for.
@@ -88,6 +88,9 @@ pub struct FunctionSpec {
     /// Ports of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub triggers: Vec<PortTrigger>,
+    /// How much may start work there.
+    #[serde(default, skip_serializing_if = "PortLimits::is_none")]
+    pub port_limits: PortLimits,
     /// Which pages of other origins may call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<Arc<Cors>>,
@@ -127,6 +130,8 @@ pub struct FunctionPatch {
     pub public: Option<bool>,
     /// See [`FunctionSpec::triggers`]; all of them.
     pub triggers: Option<Vec<PortTrigger>>,
+    /// See [`FunctionSpec::port_limits`].
+    pub port_limits: Option<PortLimits>,
     /// A new value, or none to remove it; see [`FunctionSpec::cors`].
     pub cors: Option<Option<Cors>>,
     /// All of them; see [`FunctionSpec::secrets`].
@@ -153,6 +158,7 @@ impl FunctionPatch {
             body,
             public,
             triggers,
+            port_limits,
             cors,
             secrets,
             env,
@@ -171,6 +177,7 @@ impl FunctionPatch {
             ("body", body.is_some()),
             ("public", public.is_some()),
             ("triggers", triggers.is_some()),
+            ("port_limits", port_limits.is_some()),
             ("cors", cors.is_some()),
             ("secrets", secrets.is_some()),
         ]

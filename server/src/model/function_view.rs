@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    BodyForm, Cors, DecisionCounts, Network, Note, PortTrigger, Revision, Runtime, SecretBinding,
-    Start, StartKind,
+    BodyForm, Cors, DecisionCounts, Network, Note, PortLimits, PortTrigger, Revision, Runtime,
+    SecretBinding, Start, StartKind,
 };
 
 /// Whether a function can serve requests.
@@ -109,6 +109,8 @@ pub struct FunctionView {
     pub public: bool,
     /// Ports of its own.
     pub triggers: Vec<PortTrigger>,
+    /// How much may start work there.
+    pub port_limits: PortLimits,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,
@@ -181,6 +183,8 @@ pub struct VersionView {
     pub public: bool,
     /// Ports of its own.
     pub triggers: Vec<PortTrigger>,
+    /// How much may start work there.
+    pub port_limits: PortLimits,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(value_type = Option<Cors>)]
     pub cors: Option<Arc<Cors>>,

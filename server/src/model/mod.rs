@@ -17,6 +17,7 @@ mod log;
 mod network;
 mod note;
 mod port;
+mod port_limits;
 mod retention;
 mod revision;
 mod secret;
@@ -50,6 +51,7 @@ pub use network::{
 };
 pub use note::{Drawn, Note};
 pub use port::{Batch, MAX_BATCH, MAX_BATCH_WAIT_MS, MAX_PORTS, Port, PortTrigger, StreamMode};
+pub use port_limits::{MAX_PORT_RATE, PortLimits, PortRate};
 pub use retention::{
     InvocationPayloads, LEAST_MIB, MOST_DAYS, MOST_MIB, MOST_PAYLOAD_BYTES, Payload, PayloadLimits,
     Retention,

@@ -7,31 +7,38 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::{Entry, PortError, PortTable};
-use crate::model::{Port, PortTrigger};
+use crate::model::{Port, PortLimits, PortTrigger};
 
 /// Ports that a change has claimed. Given up when dropped.
 pub struct Claim {
     table: PortTable,
     function: Arc<str>,
     wanted: Vec<PortTrigger>,
-    /// What is new; without a socket until it is open.
+    limits: PortLimits,
+    /// What is new; without a socket until it is open, or because its connections are steered.
     sockets: HashMap<Port, Option<OwnedFd>>,
 }
 
 impl Claim {
     /// Nothing yet.
-    pub(super) fn new(table: &PortTable, function: &str, wanted: &[PortTrigger]) -> Self {
+    pub(super) fn new(
+        table: &PortTable,
+        function: &str,
+        wanted: &[PortTrigger],
+        limits: PortLimits,
+    ) -> Self {
         Self {
             table: table.clone(),
             function: function.into(),
             wanted: wanted.to_vec(),
+            limits,
             sockets: HashMap::new(),
         }
     }
 
     /// A reserved port is open.
-    pub(super) fn opened(&mut self, port: Port, socket: OwnedFd) {
-        self.sockets.insert(port, Some(socket));
+    pub(super) fn opened(&mut self, port: Port, socket: Option<OwnedFd>) {
+        self.sockets.insert(port, socket);
     }
 
     /// Whether the port had to be claimed: false if the function has it.
@@ -73,10 +80,12 @@ impl Claim {
                 continue;
             };
             entry.trigger = Some(*trigger);
-            if let Some(Some(socket)) = self.sockets.remove(&port) {
+            if let Some(socket) = self.sockets.remove(&port) {
                 inner.hand_on(port, socket, entry);
             }
         }
+        inner.ingress.limit(&self.function, self.limits);
+        inner.settle(&self.function, &entries);
     }
 }
 

@@ -5,10 +5,12 @@ mod connection;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use hearth_gateway::protocol::Protocol;
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use tokio::io::Interest;
 
 use super::network::OutboundId;
@@ -16,8 +18,9 @@ use crate::watched::Watched;
 
 /// More than any datagram has that the gateway has set up: 128 bytes of a packet and some attributes, several at a time.
 const DATAGRAM: usize = 16 << 10;
-/// How long to wait after all was read: a flood of connections wakes the server no more often than that.
-const PAUSE: Duration = Duration::from_millis(20);
+/// How long nobody waits at the socket after all was read. The kernel reports a connection while it sets it up, and waking
+/// the server each time doubles what that takes; a thousand connections fit the socket's buffer.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why the kernel did not let a packet out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,8 +77,10 @@ pub enum Report {
 /// The reports of all sandboxes. Of refused packets the kernel tells some fifty a second of each sandbox, and counts all. What
 /// does not fit the socket's buffer in a flood is lost.
 pub struct Reports {
-    socket: Watched,
+    socket: OwnedFd,
     received: Vec<Report>,
+    /// Whether a pause has passed since the last report.
+    has_paused: bool,
 }
 
 impl Reports {
@@ -83,42 +88,55 @@ impl Reports {
     pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
         Ok(Self {
-            socket: Watched::new(socket, Interest::READABLE)?,
+            socket,
             received: Vec::new(),
+            has_paused: true,
         })
     }
 
     /// The next one. None when there will be none any more. Cancel-safe.
     pub async fn next(&mut self) -> Option<Report> {
         while self.received.is_empty() {
-            let mut bytes = [0; DATAGRAM];
-            let mut has_waited = false;
-            let receive = |socket: BorrowedFd<'_>| {
-                let flags = rustix::net::RecvFlags::TRUNC;
-                let received = rustix::net::recv(socket, &mut bytes[..], flags);
-                has_waited |= received.is_err();
-                Ok(received?.0.min(DATAGRAM))
-            };
-            match self.socket.io(Interest::READABLE, receive).await {
+            let step = match self.receive() {
                 Ok(0) => return None,
-                Ok(length) => {
-                    parse(&bytes[..length], |report| self.received.push(report));
-                    // Taken from the back.
-                    self.received.reverse();
-                }
+                Ok(_) => Ok(()),
+                Err(Errno::AGAIN) => self.wait().await,
                 // Some did not fit the socket's buffer; they were counted.
-                Err(error)
-                    if error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "packets and connections are not reported any more");
-                    return None;
-                }
-            }
-            if has_waited {
-                tokio::time::sleep(PAUSE).await;
+                Err(Errno::NOBUFS | Errno::INTR) => Ok(()),
+                Err(error) => Err(error.into()),
+            };
+            if let Err(error) = step {
+                tracing::warn!(%error, "packets and connections are not reported any more");
+                return None;
             }
         }
         self.received.pop()
+    }
+
+    /// Takes a datagram's reports. Its length.
+    fn receive(&mut self) -> rustix::io::Result<usize> {
+        let mut bytes = [0; DATAGRAM];
+        let (length, _) = rustix::net::recv(&self.socket, &mut bytes[..], RecvFlags::TRUNC)?;
+        let datagram = &bytes[..length.min(DATAGRAM)];
+        parse(datagram, |report| self.received.push(report));
+        // Taken from the back.
+        self.received.reverse();
+        self.has_paused = false;
+        Ok(length)
+    }
+
+    /// Until there may be more: a pause, and then the socket's word. It is watched only as long as that takes, because the
+    /// kernel wakes who watches a socket with every report.
+    async fn wait(&mut self) -> io::Result<()> {
+        if !self.has_paused {
+            tokio::time::sleep(PAUSE).await;
+            self.has_paused = true;
+            return Ok(());
+        }
+        let watched = Watched::new(self.socket.try_clone()?, Interest::READABLE)?;
+        // Readiness ends with the registration.
+        let _ = watched.readable().await?;
+        Ok(())
     }
 }
 

@@ -1,13 +1,16 @@
-//! Accepts the connections of one TCP port, for whichever function has it at that time.
+//! Accepts the connections of one TCP port, or of all those that the kernel steers, for whichever function has the port at
+//! that time.
 
 use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::{Triggers, streams};
 use crate::http::PortFront;
-use crate::model::{PortTrigger, StreamMode};
+use crate::model::{Port, PortTrigger, Protocol, StreamMode};
 use crate::ports::Opened;
 use crate::serve;
 
@@ -20,36 +23,68 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
         port,
         socket,
         closed,
+        ..
     } = opened;
     let listener = TcpListener::from_std(socket.into())?;
+    tokio::select! {
+        () = accept(&triggers, &listener, |_| Some(port)) => {}
+        () = closed.cancelled() => {}
+    }
+    Ok(())
+}
+
+/// The same for a listener that gets the connections to all ports which the kernel steers.
+pub(super) async fn serve_steered(triggers: Triggers, socket: OwnedFd) -> io::Result<()> {
+    let listener = TcpListener::from_std(socket.into())?;
+    let port = |stream: &TcpStream| {
+        Some(Port {
+            protocol: Protocol::Tcp,
+            number: stream.local_addr().ok()?.port(),
+        })
+    };
+    accept(&triggers, &listener, port).await;
+    Ok(())
+}
+
+/// Until the server stops.
+async fn accept(
+    triggers: &Triggers,
+    listener: &TcpListener,
+    port: impl Fn(&TcpStream) -> Option<Port>,
+) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = closed.cancelled() => return Ok(()),
-            () = triggers.stopping.cancelled() => return Ok(()),
+            () = triggers.stopping.cancelled() => return,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%port, %error, "cannot accept a connection");
+                tracing::warn!(%error, "cannot accept a connection to a function's port");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        match triggers.engine.port_owner(port) {
-            Some((
-                _,
-                PortTrigger::Tcp {
-                    mode: StreamMode::Raw,
-                    ..
-                },
-            )) => streams::begin(&triggers, port, stream, peer),
-            Some(_) => {
-                let front = PortFront::new(triggers.app.clone(), port);
-                serve::connection(&triggers.connections, stream, peer, front);
-            }
-            // Taken away just now.
-            None => {}
+        if let Some(port) = port(&stream) {
+            begin(triggers, port, stream, peer);
         }
+    }
+}
+
+fn begin(triggers: &Triggers, port: Port, stream: TcpStream, peer: SocketAddr) {
+    match triggers.engine.port_owner(port) {
+        Some((
+            _,
+            PortTrigger::Tcp {
+                mode: StreamMode::Raw,
+                ..
+            },
+        )) => streams::begin(triggers, port, stream, peer),
+        Some(_) => {
+            let front = PortFront::new(triggers.app.clone(), port);
+            serve::connection(&triggers.connections, stream, peer, front);
+        }
+        // Taken away just now.
+        None => {}
     }
 }

@@ -13,12 +13,16 @@ use super::Triggers;
 use super::event::{DatagramEvent, Datagrams, InvalidAnswer, Reply, replies, reply};
 use super::socket::DatagramSocket;
 use crate::engine::{Invocation, InvokeReply};
+use crate::ingress::{PortDatagrams, XdpDatagram};
 use crate::model::{Batch, Port, PortTrigger, Trigger};
 use crate::ports::Opened;
 
 /// Most invocations of one port that are under way. Others wait in the socket's buffer, where the kernel drops what does
 /// not fit.
 const INVOCATIONS_MAX: usize = 1024;
+
+/// Longest that a datagram waits in a socket's buffer, as far as this is believed: the clock was set otherwise.
+const AGE_MAX: Duration = Duration::from_secs(60);
 
 /// A datagram that came.
 pub(super) struct Datagram {
@@ -28,6 +32,62 @@ pub(super) struct Datagram {
     pub(super) destination: Option<IpAddr>,
     /// µs since 1970.
     pub(super) received_at: i64,
+    /// The way that it came, if not by the socket.
+    pub(super) by_xdp: Option<XdpDatagram>,
+}
+
+impl Datagram {
+    /// How long ago the kernel saw it. One that came by the socket is stamped by the clock that may be set meanwhile.
+    fn age(&self) -> Duration {
+        if let Some(way) = &self.by_xdp {
+            return way.age().unwrap_or_default();
+        }
+        let age = jiff::Timestamp::now().as_microsecond() - self.received_at;
+        let age = Duration::from_micros(u64::try_from(age).unwrap_or_default());
+        if age > AGE_MAX { Duration::ZERO } else { age }
+    }
+}
+
+impl From<XdpDatagram> for Datagram {
+    fn from(datagram: XdpDatagram) -> Self {
+        let age = datagram.age().unwrap_or_default();
+        let received_at = jiff::Timestamp::now() - age;
+        Self {
+            payload: datagram.payload.clone(),
+            source: datagram.source,
+            destination: Some(datagram.destination),
+            received_at: received_at.as_microsecond(),
+            by_xdp: Some(datagram),
+        }
+    }
+}
+
+/// Where the datagrams of a port come from.
+struct Inbox {
+    socket: Arc<DatagramSocket>,
+    by_xdp: Option<PortDatagrams>,
+}
+
+impl Inbox {
+    /// The next datagram. May be cancelled.
+    async fn receive(&mut self) -> io::Result<Datagram> {
+        let Some(by_xdp) = &mut self.by_xdp else {
+            return self.socket.receive().await;
+        };
+        tokio::select! {
+            datagram = by_xdp.receive() => Ok(datagram.into()),
+            datagram = self.socket.receive() => datagram,
+        }
+    }
+
+    /// The next datagram, if there is one.
+    fn try_receive(&mut self) -> io::Result<Option<Datagram>> {
+        let by_xdp = self.by_xdp.as_mut().and_then(PortDatagrams::try_receive);
+        match by_xdp {
+            Some(datagram) => Ok(Some(datagram.into())),
+            None => self.socket.try_receive(),
+        }
+    }
 }
 
 /// Until no function has the port any more, or the server stops.
@@ -35,18 +95,23 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
     let Opened {
         port,
         socket,
+        datagrams,
         closed,
     } = opened;
     let socket = Arc::new(DatagramSocket::new(socket)?);
-    let permits = Arc::new(Semaphore::new(INVOCATIONS_MAX));
-    let next = async || {
-        let permit = permits.clone().acquire_owned().await;
-        let permit = permit.map_err(io::Error::other)?;
-        io::Result::Ok((permit, socket.receive().await?))
+    let mut inbox = Inbox {
+        socket: socket.clone(),
+        by_xdp: datagrams,
     };
+    let permits = Arc::new(Semaphore::new(INVOCATIONS_MAX));
     loop {
+        let next = async {
+            let permit = permits.clone().acquire_owned().await;
+            let permit = permit.map_err(io::Error::other)?;
+            io::Result::Ok((permit, inbox.receive().await?))
+        };
         let (permit, first) = tokio::select! {
-            next = next() => next?,
+            next = next => next?,
             () = closed.cancelled() => return Ok(()),
             () = triggers.stopping.cancelled() => return Ok(()),
         };
@@ -57,7 +122,7 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
             PortTrigger::Udp { batch, .. } => batch,
             PortTrigger::Tcp { .. } => Batch::default(),
         };
-        let datagrams = gather(&socket, first, batch).await?;
+        let datagrams = gather(&mut inbox, first, batch).await?;
         let (socket, triggers) = (socket.clone(), triggers.clone());
         tokio::spawn(async move {
             let _permit = permit;
@@ -75,17 +140,13 @@ pub(super) async fn serve(triggers: Triggers, opened: Opened) -> io::Result<()> 
 }
 
 /// The first datagram with those that come until the batch is full or has waited long enough.
-async fn gather(
-    socket: &DatagramSocket,
-    first: Datagram,
-    batch: Batch,
-) -> io::Result<Vec<Datagram>> {
+async fn gather(inbox: &mut Inbox, first: Datagram, batch: Batch) -> io::Result<Vec<Datagram>> {
     let mut all = vec![first];
     let end = Instant::now() + Duration::from_millis(batch.wait_ms.into());
     while all.len() < batch.max as usize {
-        let next = match socket.try_receive()? {
+        let next = match inbox.try_receive()? {
             Some(next) => next,
-            None => match timeout_at(end, socket.receive()).await {
+            None => match timeout_at(end, inbox.receive()).await {
                 Ok(next) => next?,
                 Err(_) => break,
             },
@@ -124,7 +185,8 @@ impl Call {
         datagrams: &[Datagram],
     ) -> Result<(), Unanswered> {
         let event = self.event(datagrams)?;
-        let invocation = Invocation::new(&self.function, Trigger::Udp, event);
+        let age = datagrams.first().map_or(Duration::ZERO, Datagram::age);
+        let invocation = Invocation::new(&self.function, Trigger::Udp, event).asked_before(age);
         let (_, outcome) = self.triggers.engine.invoke(invocation).await;
         let InvokeReply::Json(json) = outcome? else {
             return Ok(());
@@ -135,7 +197,10 @@ impl Call {
         };
         for (datagram, answer) in datagrams.iter().zip(answers) {
             if let Some(Reply { body, .. }) = answer {
-                socket.send(&body, datagram).await?;
+                let by_xdp = datagram.by_xdp.as_ref();
+                if !by_xdp.is_some_and(|way| way.reply(&body)) {
+                    socket.send(&body, datagram).await?;
+                }
             }
         }
         Ok(())

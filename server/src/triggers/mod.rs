@@ -12,6 +12,8 @@ mod event;
 mod socket;
 mod streams;
 
+use std::os::fd::OwnedFd;
+
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -35,8 +37,17 @@ pub struct Triggers {
 }
 
 impl Triggers {
-    /// Serves ports as they are opened, until the server stops.
-    pub async fn run(self, mut opened: mpsc::UnboundedReceiver<Opened>) {
+    /// Serves ports as they are opened, and the connections that come to these listeners from all others, until the server
+    /// stops.
+    pub async fn run(self, mut opened: mpsc::UnboundedReceiver<Opened>, steered: Vec<OwnedFd>) {
+        for listener in steered {
+            let served = connections::serve_steered(self.clone(), listener);
+            tokio::spawn(async move {
+                if let Err(error) = served.await {
+                    tracing::error!(%error, "cannot serve the ports of functions");
+                }
+            });
+        }
         loop {
             let next = tokio::select! {
                 next = opened.recv() => next,

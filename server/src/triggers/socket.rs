@@ -97,6 +97,7 @@ impl DatagramSocket {
             source,
             destination,
             received_at,
+            by_xdp: None,
         })
     }
 

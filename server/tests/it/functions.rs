@@ -58,6 +58,7 @@ async fn a_function_with_only_what_is_required_has_the_documented_defaults() {
         "body": "base64",
         "public": false,
         "triggers": [],
+        "port_limits": {"per_source": null, "total": null},
         "secrets": [],
         "cors": null,
         "env": {},

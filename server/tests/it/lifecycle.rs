@@ -153,7 +153,12 @@ async fn settings_that_make_no_sense_stop_the_server_with_one_line() {
         ("HEARTH_ADMIN_TOKEN", "short", "at least 16"),
         ("HEARTH_LOG", "a=b=c", "tracing filter"),
         ("HEARTH_PYTHON", "/opt/python", "below /usr"),
-        ("HEARTH_XDP_INTERFACE", "eth0", "XDP"),
+        (
+            "HEARTH_XDP_INTERFACE",
+            "not/one",
+            "names of network interfaces",
+        ),
+        ("HEARTH_XDP_INTERFACE", "hearth-none", "no interface"),
     ] {
         let output = command(&dir.path().join("data"))
             .env(name, value)

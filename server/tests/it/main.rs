@@ -24,6 +24,7 @@ mod frozen;
 mod functions;
 mod history;
 mod hostile;
+mod ingress;
 mod invoke;
 mod lambda;
 mod lifecycle;

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use hearth_testkit::figures::pss_kib;
 use hearth_testkit::namespaces::Namespace;
+use hearth_testkit::processes::priority;
 use hearth_testkit::program::Program;
-use rustix::process::{Pid, Signal, getpriority_process};
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::{Server, command, descendants, eventually, is_alive, signal};
@@ -200,16 +201,12 @@ async fn a_proc_that_hides_processes_hides_none_from_the_server() {
     }
 }
 
-/// The niceness of a process's threads.
-fn niceness(pid: u32) -> Vec<i32> {
+/// The priorities of a process's threads; of one that has ended there is none.
+fn priorities(pid: u32) -> Vec<i64> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("its threads");
-    let numbers = tasks.flatten().filter_map(|task| {
-        let number = task.file_name().to_string_lossy().parse().ok()?;
-        Pid::from_raw(number)
-    });
-    // One that has ended has none.
-    numbers
-        .filter_map(|thread| getpriority_process(Some(thread)).ok())
+    tasks
+        .flatten()
+        .filter_map(|task| priority(task.file_name().to_string_lossy().parse().ok()?))
         .collect()
 }
 
@@ -217,9 +214,13 @@ fn niceness(pid: u32) -> Vec<i32> {
 async fn on_a_busy_host_few_requests_have_the_servers_threads_prioritized_while_they_come() {
     let server = Server::start();
     let (serve, client) = (server.serve_pid(), server.client());
-    let ordinary = getpriority_process(None).expect("this process runs");
+    let ordinary = priority(std::process::id()).expect("this process runs");
     client.deploy("echo", ECHO, json!({})).await;
-    assert!(niceness(serve).iter().all(|nice| *nice == ordinary));
+    assert!(
+        priorities(serve)
+            .iter()
+            .all(|priority| *priority == ordinary)
+    );
     // More than there are processors: somebody always waits for one.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let spinners: Vec<_> = (0..=cores)
@@ -228,19 +229,23 @@ async fn on_a_busy_host_few_requests_have_the_servers_threads_prioritized_while_
         .collect();
     let raised = eventually("threads are prioritized", TIMEOUT, || async {
         client.invoke("echo", &json!(1)).await.expect(200);
-        let raised = niceness(serve).into_iter().filter(|nice| *nice < ordinary);
+        let raised = priorities(serve)
+            .into_iter()
+            .filter(|priority| *priority < ordinary);
         Some(raised.count()).filter(|raised| *raised > 0)
     })
     .await;
     assert!(raised <= cores, "{raised} threads");
     assert_eq!(
-        niceness(server.pid()),
-        vec![ordinary; niceness(server.pid()).len()]
+        priorities(server.pid()),
+        vec![ordinary; priorities(server.pid()).len()]
     );
     // Nobody calls any more, while the others still compute.
     eventually("they are ordinary again", TIMEOUT, || async {
-        let all = niceness(serve);
-        all.iter().all(|nice| *nice == ordinary).then_some(())
+        let all = priorities(serve);
+        all.iter()
+            .all(|priority| *priority == ordinary)
+            .then_some(())
     })
     .await;
     drop(spinners);

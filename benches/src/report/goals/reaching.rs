@@ -4,9 +4,9 @@ use super::Goal;
 use crate::report::Documents;
 use crate::report::format::number;
 use crate::suites::network::{
-    CONNECTION, FIRST, KEPT, MORE, NEW, NONE, POLICY, RESTORED, TWO_PLAIN, WARM, WITH, ratio_name,
-    throughput,
+    CONNECTION, FIRST, KEPT, MORE, NEW, NONE, POLICY, RESTORED, TWO_PLAIN, WARM, WITH, throughput,
 };
+use crate::suites::pair::ratio_name;
 
 pub(super) fn reaching(documents: &Documents, goals: &mut Vec<Goal>) {
     let ratio = |category: &str, names| documents.value("network", category, &ratio_name(names));

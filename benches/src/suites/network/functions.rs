@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::pair::Pair;
 use super::with_policy;
 use crate::client::Connection;
 use crate::load::drive;
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
 use crate::server::{Runtime, Server, event, invocation};
+use crate::suites::pair::Pair;
 use crate::suites::starts::{first_requests, request_one};
 
 /// What is measured.

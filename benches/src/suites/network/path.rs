@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use hearth_testkit::namespaces::within;
 
-use super::pair::Pair;
 use super::world::{ECHO, NEAR, PUBLIC, SINK, SOURCE, World};
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
 use crate::suites::median::middle;
+use crate::suites::pair::Pair;
 
 /// A connection with one exchange, without its end.
 pub const CONNECTION: &str = "TCP connection with one exchange of 64 B";

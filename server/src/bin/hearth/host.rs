@@ -46,6 +46,7 @@ pub(crate) fn prepare(
         .functions_listen()?
         .map(|address| listen("HEARTH_FUNCTIONS_LISTEN", address))
         .transpose()?;
+    let ingress = crate::ingress::prepare(config.xdp_interfaces(), config.trigger_address()?)?;
     let runtimes = config
         .runtimes
         .clone()
@@ -82,11 +83,14 @@ pub(crate) fn prepare(
             environment: hearth_host::server_environment(),
             user,
             drain: Duration::from_secs(config.drain_s.into()),
+            separate: for_functions.is_some(),
+            ingress: true,
         },
         log: config.log.clone(),
     };
     let mut fds = vec![data_dir.lock.as_fd(), listener.as_fd()];
     fds.extend(for_functions.as_ref().map(|listener| listener.as_fd()));
+    fds.extend([ingress.for_server.as_fd(), ingress.attached.as_fd()]);
     Ok(process::hand_over(&orders, &fds))
 }
 

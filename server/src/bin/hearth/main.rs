@@ -3,6 +3,7 @@
 //! `hearth gateway`, the network of sandboxes ([`hearth_gateway`]).
 
 mod host;
+mod ingress;
 mod server;
 
 use std::ffi::OsString;

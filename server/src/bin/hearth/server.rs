@@ -19,6 +19,7 @@ use hearth::engine::{self, Engine};
 use hearth::history::History;
 use hearth::http::edge::{self, Edge, Hosts, Proxies};
 use hearth::http::{App, Front, Parts};
+use hearth::ingress::Ingress;
 use hearth::limits::{CUT_OFF, Limits};
 use hearth::live::Sampler;
 use hearth::ports::PortTable;
@@ -104,6 +105,7 @@ async fn run(
         gateway,
         listener,
         functions_listener,
+        ingress,
         data_dir,
         runtimes: runtimes_dir,
         known_as,
@@ -134,7 +136,12 @@ async fn run(
     let token = admin::ensure_token(&data_dir, config.admin_token(), &store).await?;
     let history = History::start(store.clone());
     let open = config.network_allow_private()?;
-    let (ports, opened) = PortTable::start(host.clone(), config.trigger_ports()?);
+    let (ingress, steered) = match ingress {
+        Some(socket) => Ingress::take_over(&socket, config.trigger_address()?)?,
+        None => (Ingress::without("it was not prepared"), Vec::new()),
+    };
+    ingress.load_lists(&store).await?;
+    let (ports, opened) = PortTable::start(host.clone(), ingress, config.trigger_ports()?);
     let resources = Resources {
         ports,
         network: network::Node::start(resolvers, open, host.take_reports(), trust),
@@ -211,7 +218,7 @@ async fn run(
         connections: connections.clone(),
         stopping: stopping.clone(),
     };
-    tokio::spawn(triggers.run(opened));
+    tokio::spawn(triggers.run(opened, steered));
     serve::serve(listeners, connections.clone(), stop_signal()?).await;
     stopping.cancel();
     drain(

@@ -38,6 +38,15 @@ impl Engine {
                 rule: invalid.error.to_string(),
             })?;
         }
+        if let Some(reason) = self.ingress().not_limiting()
+            && !spec.port_limits.is_none()
+        {
+            return Err(InvalidField {
+                field: "port_limits".into(),
+                value: format!("\"{}\"", spec.port_limits),
+                rule: format!("must be null on this node: {reason}"),
+            });
+        }
         self.check_secrets(spec)
     }
 
@@ -47,7 +56,9 @@ impl Engine {
         spec: &FunctionSpec,
     ) -> Result<ports::Claim, InvalidField> {
         let table = &self.inner.resources.ports;
-        let claimed = table.claim(&spec.name, &spec.triggers).await;
+        let claimed = table
+            .claim(&spec.name, &spec.triggers, spec.port_limits)
+            .await;
         claimed.map_err(|(index, error)| InvalidField {
             field: format!("triggers[{index}].port"),
             value: spec.triggers[index].port().number.to_string(),
@@ -72,12 +83,13 @@ impl Engine {
     }
 }
 
-/// Whether two versions can share sandboxes: they differ at most in their ports and, if both have a network, in its
+/// Whether two versions can share sandboxes: they differ at most in their ports, their limits and, if both have a network, in its
 /// policy.
 pub(super) fn share_sandboxes(one: &FunctionSpec, other: &FunctionSpec) -> bool {
     let with = FunctionSpec {
         network: other.network.clone(),
         triggers: other.triggers.clone(),
+        port_limits: other.port_limits,
         ..one.clone()
     };
     let same_network =
@@ -149,6 +161,7 @@ pub(super) fn merged(spec: &FunctionSpec, patch: FunctionPatch) -> FunctionSpec 
         body: patch.body.unwrap_or(spec.body),
         public: patch.public.unwrap_or(spec.public),
         triggers: patch.triggers.unwrap_or_else(|| spec.triggers.clone()),
+        port_limits: patch.port_limits.unwrap_or(spec.port_limits),
         cors: match patch.cors {
             Some(cors) => cors.map(Arc::new),
             None => spec.cors.clone(),

@@ -59,6 +59,19 @@ impl Invocation {
         }
     }
 
+    /// It was asked for this long ago already: its time line begins when the kernel saw it.
+    #[must_use]
+    pub fn asked_before(mut self, age: Duration) -> Self {
+        // Neither clock goes back beyond its beginning.
+        if let Some(received) = self.received.checked_sub(age)
+            && let Ok(received_at) = self.record.received_at.checked_sub(age)
+        {
+            self.received = received;
+            self.record.received_at = received_at;
+        }
+        self
+    }
+
     /// Adds the raw HTTP body; [`Trigger::Http`] only.
     #[must_use]
     pub fn with_body(mut self, body: Body) -> Self {

@@ -48,6 +48,7 @@ impl Fixture {
             body: crate::model::BodyForm::Base64,
             public: false,
             triggers: Vec::new(),
+            port_limits: crate::model::PortLimits::default(),
             cors: None,
             secrets: Vec::new(),
             env: BTreeMap::new(),

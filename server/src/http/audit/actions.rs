@@ -44,6 +44,8 @@ pub const ALL: &[&str] = &[
     "session.end_others",
     "account.password",
     "retention.change",
+    "ingress.list",
+    "ingress.unlist",
     OTHER,
 ];
 
@@ -88,6 +90,16 @@ const ROUTES: &[(Method, &str, Known)] = &[
         Method::DELETE,
         "/api/v1/secrets/{name}",
         Known::Change("secret.delete"),
+    ),
+    (
+        Method::PUT,
+        "/api/v1/ingress/lists/{prefix}",
+        Known::Change("ingress.list"),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/ingress/lists/{prefix}",
+        Known::Change("ingress.unlist"),
     ),
     (
         Method::POST,

@@ -210,6 +210,7 @@ mod tests {
             body: crate::model::BodyForm::Base64,
             public: false,
             triggers: Vec::new(),
+            port_limits: crate::model::PortLimits::default(),
             cors: None,
             secrets: Vec::new(),
             env: BTreeMap::from([("KEEP".to_owned(), None), ("DROP".to_owned(), None)]),

@@ -265,8 +265,8 @@ mod tests {
             "version": number, "active": false, "code_sha256": "", "code_bytes": 0, "handler": "main.handler",
             "memory_mb": 128, "timeout_ms": 1, "max_concurrency": 1, "idle_timeout_s": 1, "min_instances": 0,
             "keep_warm": false, "template_idle_timeout_s": 0, "start": "auto", "starts_by": "fork", "start_reason": null,
-            "network": "none", "body": "base64", "public": false, "triggers": [], "env": {}, "secrets": [], "notes": [],
-            "created_at": Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds),
+            "network": "none", "body": "base64", "public": false, "triggers": [], "port_limits": {}, "env": {}, "secrets": [],
+            "notes": [], "created_at": Timestamp::UNIX_EPOCH + SignedDuration::from_secs(seconds),
         }))
         .expect("a version")
     }

@@ -5,6 +5,7 @@ pub mod create;
 pub mod delete;
 pub mod events;
 pub mod get;
+pub mod ingress;
 pub mod invocations;
 pub mod invoke;
 pub mod latency;

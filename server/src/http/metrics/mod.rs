@@ -1,6 +1,7 @@
 //! `GET /metrics`: OpenMetrics text, rendered for each scrape from the modules' counters.
 
 mod histogram;
+mod ingress;
 mod network;
 mod process;
 mod snapshot;
@@ -41,6 +42,10 @@ pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Respons
         prewarmed_sandboxes_used: app.engine.prewarmed().used(),
         refused_stamps: app.engine.refused_stamps(),
         network: app.engine.network_traffic(),
+        ingress: ingress::IngressTraffic {
+            functions: app.engine.ingress().all_traffic(),
+            node: app.engine.ingress().node_traffic(),
+        },
         process: process::read(),
         uptime: app.started.elapsed(),
     };

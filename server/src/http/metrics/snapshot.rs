@@ -8,6 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
 use super::histogram;
+use super::ingress::{self, IngressTraffic};
 use super::network;
 use super::process::Process;
 use crate::engine::NetworkTraffic;
@@ -38,6 +39,8 @@ pub(super) struct Snapshot {
     pub refused_stamps: u64,
     /// Traffic of functions that had any.
     pub network: Vec<NetworkTraffic>,
+    /// What came to functions' ports.
+    pub ingress: IngressTraffic,
     pub process: Process,
     pub uptime: Duration,
 }
@@ -49,6 +52,7 @@ impl Collector for Snapshot {
         self.invocations(&mut encoder)?;
         histogram::encode(&self.totals, &mut encoder)?;
         network::encode(&self.network, &mut encoder)?;
+        ingress::encode(&self.ingress, &mut encoder)?;
         self.process.encode(&mut encoder)?;
         encoder
             .encode_descriptor(
@@ -278,6 +282,7 @@ mod tests {
     #[test]
     fn the_text_is_open_metrics() {
         let snapshot = Snapshot {
+            ingress: IngressTraffic::default(),
             network: vec![NetworkTraffic {
                 function: "hello".into(),
                 totals: NetworkTotals {

@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 36] = [
+const ROUTES: [(&str, &str); 40] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -37,6 +37,10 @@ const ROUTES: [(&str, &str); 36] = [
     ("get", "/api/v1/secrets"),
     ("put", "/api/v1/secrets/{name}"),
     ("delete", "/api/v1/secrets/{name}"),
+    ("get", "/api/v1/ingress"),
+    ("get", "/api/v1/ingress/lists"),
+    ("put", "/api/v1/ingress/lists/{prefix}"),
+    ("delete", "/api/v1/ingress/lists/{prefix}"),
     ("get", "/api/v1/retention"),
     ("patch", "/api/v1/retention"),
     ("get", "/api/v1/users"),

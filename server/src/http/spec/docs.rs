@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::SecretSetting;
-use crate::model::{BodyForm, Cors, Network, PortTrigger, Runtime, Start};
+use crate::model::{BodyForm, Cors, Network, PortLimits, PortTrigger, Runtime, Start};
 
 /// A new function. Only `name`, `runtime` and `code` are required; unknown fields are rejected.
 #[derive(Deserialize, ToSchema)]
@@ -67,6 +67,9 @@ pub struct CreateFunction {
     /// Ports of the function's own: TCP connections (HTTP, or the byte stream) and UDP datagrams invoke it.
     #[schema(required = false, max_items = 64)]
     pub triggers: Vec<PortTrigger>,
+    /// How much may start work at the function's ports; null for no limits. Only on a node with an ingress.
+    #[schema(required = false)]
+    pub port_limits: Option<PortLimits>,
     /// Origins whose pages may call the function; without it, the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,
@@ -145,6 +148,9 @@ pub struct CreateFunctionForm {
     pub triggers: String,
     /// JSON text of an object.
     #[schema(required = false)]
+    pub port_limits: String,
+    /// JSON text of an object.
+    #[schema(required = false)]
     pub cors: String,
     /// JSON text of a list.
     #[schema(required = false)]
@@ -210,6 +216,9 @@ pub struct PatchFunction {
     /// Ports of the function's own, all of them: TCP connections (HTTP, or the byte stream) and UDP datagrams invoke it.
     #[schema(required = false, max_items = 64)]
     pub triggers: Vec<PortTrigger>,
+    /// How much may start work at the function's ports; null for no limits. Only on a node with an ingress.
+    #[schema(required = false)]
+    pub port_limits: Option<PortLimits>,
     /// Origins whose pages may call the function; null if the function handles CORS itself.
     #[schema(required = false)]
     pub cors: Option<Cors>,

@@ -9,6 +9,7 @@ mod env;
 mod fields;
 mod multipart;
 mod network;
+mod port_limits;
 mod rules;
 mod secrets;
 mod sieve;
@@ -50,6 +51,7 @@ pub const CREATE_FIELDS: &[&str] = &[
     "body",
     "public",
     "triggers",
+    "port_limits",
     "cors",
     "secrets",
     "env",
@@ -70,6 +72,7 @@ pub const PATCH_FIELDS: &[&str] = &[
     "body",
     "public",
     "triggers",
+    "port_limits",
     "cors",
     "secrets",
     "env",
@@ -103,6 +106,7 @@ pub fn create(mut fields: Fields) -> Result<(FunctionSpec, Code), InvalidField> 
         body: rules::body(&mut fields)?.unwrap_or_default(),
         public: rules::flag(&mut fields, "public")?.unwrap_or(false),
         triggers: triggers::setting(&mut fields)?.unwrap_or_default(),
+        port_limits: port_limits::setting(&mut fields)?.unwrap_or_default(),
         cors: cors::setting(&mut fields)?.flatten().map(Arc::new),
         secrets: secrets::setting(&mut fields)?.unwrap_or_default(),
         env: env::create(&mut fields)?,
@@ -146,6 +150,7 @@ pub fn patch(
         body: rules::body(&mut fields)?,
         public: rules::flag(&mut fields, "public")?,
         triggers: triggers::setting(&mut fields)?,
+        port_limits: port_limits::setting(&mut fields)?,
         cors: cors::setting(&mut fields)?,
         secrets: secrets::setting(&mut fields)?,
         env: env::patch(&mut fields)?,

@@ -59,6 +59,10 @@ pub(super) fn hide(headers: &mut HeaderMap) {
 /// must not be. `Domain` goes: it could only widen the cookie to other hosts. On a shared host `Path` stays below
 /// `/fn/{name}`.
 pub(super) fn confine(value: &HeaderValue, site: Site, name: &str) -> Option<HeaderValue> {
+    if site == Site::Port {
+        // No path is the function's alone there, and browsers send a host's cookies to all of its ports.
+        return None;
+    }
     let mut parts = value.as_bytes().split(|&byte| byte == b';');
     let pair = parts.next().unwrap_or_default();
     // Without a name a cookie is sent as its bare value, which may look like any other cookie.

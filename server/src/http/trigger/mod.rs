@@ -52,6 +52,12 @@ pub async fn own_host(app: &App, name: &str, request: Request) -> Response {
     answer(app, Site::Own, Arc::from(name), &raw_path, request).await
 }
 
+/// Handles every request to a port of a function's own.
+pub async fn own_port(app: &App, name: Arc<str>, request: Request) -> Response {
+    let raw_path = request.uri().path().to_owned();
+    answer(app, Site::Port, name, &raw_path, request).await
+}
+
 /// Answers a request for a function, or says why not, as the site asks for.
 async fn answer(
     app: &App,

@@ -19,6 +19,8 @@ pub(in crate::http) enum Site {
     Functions,
     /// The function's own host, of which it has all paths.
     Own,
+    /// A port of the function's own: an origin of its own, but cookies and orders to browsers are the host's, which it shares.
+    Port,
 }
 
 /// Set by browsers on the request for a service worker's script (Service Workers, 4.1).
@@ -42,7 +44,7 @@ impl Site {
                 let nosniff = HeaderValue::from_static("nosniff");
                 headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
             }
-            Self::Functions | Self::Own => {}
+            Self::Functions | Self::Own | Self::Port => {}
         }
     }
 
@@ -70,7 +72,7 @@ impl Site {
             {
                 "a service worker's script must be below the function's own path"
             }
-            Self::Console | Self::Functions | Self::Own => return Ok(()),
+            Self::Console | Self::Functions | Self::Own | Self::Port => return Ok(()),
         };
         Err(Problem::new(ProblemCode::Forbidden, detail))
     }

@@ -75,6 +75,7 @@ fn spec(name: &str) -> FunctionSpec {
         body: crate::model::BodyForm::Base64,
         public: false,
         triggers: Vec::new(),
+        port_limits: crate::model::PortLimits::default(),
         cors: None,
         secrets: Vec::new(),
         env: BTreeMap::from([("KEY".into(), "välue \"quoted\"".into())]),

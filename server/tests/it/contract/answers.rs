@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use hearth_testkit::namespaces::Namespace;
 use reqwest::Method;
 use reqwest::multipart::Form;
 use serde_json::{Value, json};
@@ -26,10 +27,14 @@ fn create(name: &str) -> Value {
 
 #[tokio::test]
 async fn every_route_answers_as_described() {
-    let server = Server::start();
+    // Networks can be listed where packets are met.
+    let namespace = Namespace::make("contract").expect("a namespace");
+    namespace.enter().expect("entered");
+    let server = Server::start_with(&[("HEARTH_XDP_INTERFACE", "lo")]);
     let client = server.client();
     let contract = Contract::of(&client).await;
     node(&contract, &client).await;
+    lists(&contract, &client).await;
     functions(&contract, &client).await;
     invocations(&contract, &client).await;
     triggers(&contract, &client).await;
@@ -64,6 +69,7 @@ async fn node(contract: &Contract, client: &Client) {
         "/metrics",
         "/openapi.json",
         "/api/v1/node",
+        "/api/v1/ingress",
         "/api/v1/retention",
     ] {
         let answer = contract.ask(client, Method::GET, path, path).await;
@@ -124,6 +130,10 @@ async fn functions(contract: &Contract, client: &Client) {
             .ask(client, Method::GET, FUNCTION, &path)
             .await
             .expect(status);
+        let template = "/api/v1/functions/{name}/ingress";
+        let ingress = format!("{path}/ingress");
+        let answer = contract.ask(client, Method::GET, template, &ingress);
+        answer.await.expect(status);
         let template = "/api/v1/functions/{name}/network";
         let network = format!("{path}/network");
         let answer = contract.ask(client, Method::GET, template, &network);
@@ -380,6 +390,27 @@ async fn secrets(contract: &Contract, client: &Client) {
         set.await.expect(status);
     }
     let refused = contract.tell(client, Method::PUT, one, path, json!({"value": 3}));
+    refused.await.expect(422);
+    contract
+        .ask(client, Method::GET, all, all)
+        .await
+        .expect(200);
+    for status in [204, 404] {
+        let deleted = contract.ask(client, Method::DELETE, one, path);
+        deleted.await.expect(status);
+    }
+}
+
+async fn lists(contract: &Contract, client: &Client) {
+    let (all, one) = ("/api/v1/ingress/lists", "/api/v1/ingress/lists/{prefix}");
+    let path = "/api/v1/ingress/lists/198.51.100.0%2F24";
+    for status in [201, 200] {
+        let body =
+            json!({"verdict": "deny", "expires_at": "2100-01-01T00:00:00Z", "note": "scans"});
+        let set = contract.tell(client, Method::PUT, one, path, body);
+        set.await.expect(status);
+    }
+    let refused = contract.tell(client, Method::PUT, one, path, json!({"verdict": 3}));
     refused.await.expect(422);
     contract
         .ask(client, Method::GET, all, all)

@@ -51,6 +51,7 @@ fn defaults_are_the_contracts() {
             body: crate::model::BodyForm::Base64,
             public: false,
             triggers: Vec::new(),
+            port_limits: crate::model::PortLimits::default(),
             cors: None,
             secrets: Vec::new(),
             env: Default::default(),

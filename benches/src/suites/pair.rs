@@ -1,7 +1,7 @@
 //! Two things that are measured in turns, the second with what the first is without.
 
+use super::median::{interval_of_median, middle};
 use crate::results::{Document, Samples};
-use crate::suites::median::{interval_of_median, middle};
 
 /// What was seen of both.
 #[derive(Default)]

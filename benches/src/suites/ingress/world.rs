@@ -1,0 +1,132 @@
+//! Requests over a veth to whose end the ingress is attached, and not, in turns.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use anyhow::Context;
+use hearth_ebpf::limits::Limits;
+use hearth_ebpf::{Capacity, Ingress, Maps, Mode, Wanted};
+use hearth_testkit::namespaces::Namespace;
+
+use crate::client::request;
+use crate::load;
+use crate::results::{Document, Samples};
+use crate::scale::Scale;
+use crate::suites::pair::Pair;
+
+/// What the report calls a mode's row.
+pub fn with(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Native => "ingress in the driver",
+        Mode::Generic => "ingress in the stack",
+    }
+}
+
+/// Without it.
+pub const WITHOUT: &str = "without";
+/// Connections at a time.
+pub const CONNECTIONS: [usize; 2] = [1, 16];
+
+/// What the report calls the requests of so many connections, with the ingress and without.
+pub fn category(connections: usize, mode: Mode) -> String {
+    let plural = if connections == 1 { "" } else { "s" };
+    format!(
+        "HTTP over a veth, {connections} connection{plural}, {}",
+        with(mode)
+    )
+}
+
+const HOST: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 7_000);
+/// Rounds, and how long each of the ways has in one.
+const ROUNDS: usize = 20;
+const TURN: Duration = Duration::from_millis(300);
+const QUICK_TURN: Duration = Duration::from_millis(20);
+
+/// Measures the ways in turns.
+pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let (host, client) = world().context("network namespaces for the measurement")?;
+    host.within(serve)?;
+    let mut ingress = Ingress::load(Capacity::default())?;
+    let mut maps = Maps::new(ingress.descriptors()?)?;
+    maps.functions.add(1, Limits::default())?;
+    maps.ports.give_tcp(HOST.port(), 1, false)?;
+    let request = request("GET", "/", b"");
+    let turn = scale.pick(TURN, QUICK_TURN);
+    for connections in CONNECTIONS {
+        let measure = || -> anyhow::Result<Samples> {
+            let observed = client.within(|| Ok(load::drive(HOST, &request, connections, turn)))?;
+            Ok(observed?.samples)
+        };
+        let mut pairs = [
+            (Mode::Native, Pair::default()),
+            (Mode::Generic, Pair::default()),
+        ];
+        for _ in 0..scale.pick(ROUNDS, 1) {
+            for (mode, pair) in &mut pairs {
+                let without = measure()?;
+                host.within(|| {
+                    let attached = ingress.attach("h0", Wanted::Only(*mode));
+                    attached.map(drop).map_err(io::Error::other)
+                })?;
+                let with = measure();
+                ingress.detach("h0");
+                pair.add(&[without, with?]);
+            }
+        }
+        for (mode, pair) in pairs {
+            pair.conclude(
+                &category(connections, mode),
+                [WITHOUT, with(mode)],
+                document,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The two namespaces.
+fn world() -> io::Result<(Namespace, Namespace)> {
+    let (host, client) = (Namespace::make("in")?, Namespace::make("client")?);
+    host.ip(&format!(
+        "link add h0 type veth peer name c0 netns {}",
+        client.name()
+    ))?;
+    for (namespace, interface, address) in [
+        (&host, "h0", "192.0.2.2/24"),
+        (&client, "c0", "192.0.2.1/24"),
+    ] {
+        namespace.ip(&format!("addr add {address} dev {interface}"))?;
+        namespace.ip(&format!("link set {interface} up"))?;
+    }
+    Ok((host, client))
+}
+
+/// The least HTTP server: a thread a connection, which only looks for the end of a request.
+fn serve() -> io::Result<()> {
+    let listener = TcpListener::bind(HOST)?;
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                // The client has gone.
+                let _ = answer(stream);
+            });
+        }
+    });
+    Ok(())
+}
+
+fn answer(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let (mut bytes, mut filled) = ([0; 4096], 0);
+    loop {
+        match stream.read(&mut bytes[filled..])? {
+            0 => return Ok(()),
+            length => filled += length,
+        }
+        if bytes[..filled].ends_with(b"\r\n\r\n") {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")?;
+            filled = 0;
+        }
+    }
+}

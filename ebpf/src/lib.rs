@@ -1,0 +1,59 @@
+//! Hearth's programs in the kernel, and typed handles on them. Nothing of Hearth is used here, and nothing of aya is seen
+//! outside.
+//!
+//! Loading and attaching ([`Ingress`], [`Redirect`], [`xsk::open`]) need root. What they make is used through descriptors,
+//! which a process without privileges may hold: [`Maps`] from [`Descriptors`], [`xsk::Socket`] from [`xsk::Opened`].
+//!
+//! The modules are listed so that each uses only those below it:
+//! - [`Floor`]: what to measure the programs beside
+//! - [`Redirect`]: forwarding past the stack
+//! - [`Ingress`]: loads and attaches the ingress
+//! - `programs`: what loading and attaching have in common
+//! - `link`: attaching
+//! - [`xsk`]: AF_XDP sockets
+//! - [`Maps`]: the maps of the ingress
+//! - [`ProgramReport`], [`MapReport`]: what is loaded
+//! - [`limits`]: rates as the programs want them
+//! - [`interfaces`]: the interfaces of the host, and what is attached to them
+//! - [`datagram`]: UDP in a frame, and the reply to it
+//! - [`records`]: what `bpf/shared.h` says, in Rust
+//! - [`packet`]: the twin of the programs' parser
+//! - [`clock`]: the kernel's clock that time stamps and expiries are in
+#![deny(unsafe_code)]
+
+mod floor;
+
+mod redirect;
+
+mod ingress;
+
+mod programs;
+
+mod link;
+
+pub mod xsk;
+
+mod maps;
+
+mod report;
+
+pub mod limits;
+
+pub mod interfaces;
+
+pub mod datagram;
+
+pub mod records;
+
+pub mod packet;
+
+pub mod clock;
+
+pub use floor::Floor;
+pub use ingress::{Attachment, Capacity, Ingress};
+pub use maps::{
+    Addresses, Descriptors, Functions, Listeners, Lists, MapError, Maps, Ports, Sources, Verdict,
+};
+pub use programs::{AttachError, LoadError, Mode, Wanted};
+pub use redirect::{Path, Redirect, RedirectError};
+pub use report::{MapReport, ProgramReport};
