@@ -94,6 +94,11 @@ pub(crate) async fn image_of(client: &Client, name: &str) -> u64 {
 
 /// Kills the function's template, and waits until the server has noticed.
 pub(crate) async fn kill_template(server: &Server, client: &Client, name: &str) {
+    // One that is still coming up would only fail to, and the next start be a boot.
+    eventually("a template that is up", TIMEOUT, || async {
+        (function(client, name).await["template"] == json!(true)).then_some(())
+    })
+    .await;
     // The one of which the image was made may still be on its way out.
     let templates = descendants(server.pid())
         .into_iter()
