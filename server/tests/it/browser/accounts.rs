@@ -29,7 +29,7 @@ async fn is_there(browser: &Browser, css: &str) -> bool {
 async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     let server = Server::start();
     let code = server.setup_code().expect("a code");
-    let admin = Browser::start(DESKTOP, false).await;
+    let (admin, viewer) = Browser::start_two([(DESKTOP, false), (PHONE, true)]).await;
     open(&admin, &server, "/").await;
     look(&admin, "login-fresh-desktop-light").await;
     admin.click("#to-setup").await;
@@ -57,7 +57,6 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
     assert!(is_there(&admin, "#accounts [data-person=bob]").await);
 
     // Somebody guesses the admin's password on a phone, until nobody listens any more.
-    let viewer = Browser::start(PHONE, true).await;
     open(&viewer, &server, "/").await;
     look(&viewer, "login-phone-dark").await;
     loop {
@@ -183,7 +182,7 @@ async fn an_admin_is_made_adds_a_viewer_and_sees_all_that_happens() {
 async fn what_outlasts_a_session_asks_for_the_password_again() {
     let server = Server::start();
     user(&server, "ada", "admin").await;
-    let admin = Browser::start(DESKTOP, false).await;
+    let (admin, viewer) = Browser::start_two([(DESKTOP, false), (PHONE, true)]).await;
     open(&admin, &server, "/").await;
     log_in(&admin, "ada", PASSWORD).await;
     admin.find("#logout").await;
@@ -247,7 +246,6 @@ async fn what_outlasts_a_session_asks_for_the_password_again() {
     admin.fill("#confirm", PASSWORD).await;
     admin.click("#confirm-button").await;
     let first = admin.text("#made-secret").await;
-    let viewer = Browser::start(PHONE, true).await;
     open(&viewer, &server, "/").await;
     log_in(&viewer, "eve", &first).await;
     viewer.find("#logout").await;

@@ -46,6 +46,21 @@ impl Browser {
     /// Starts chromedriver and a browser of this size. `dark` sets `prefers-color-scheme`.
     pub async fn start(size: (u32, u32), dark: bool) -> Self {
         let permit = BROWSERS.acquire().await.expect("it is never closed");
+        Self::launch(size, dark, permit).await
+    }
+
+    /// Starts two, of these sizes and themes. A test that waited for its second one while it has the first could wait
+    /// for another that does the same.
+    pub async fn start_two([first, second]: [((u32, u32), bool); 2]) -> (Self, Self) {
+        let mut permits = BROWSERS.acquire_many(2).await.expect("it is never closed");
+        let permit = permits.split(1).expect("one of two");
+        (
+            Self::launch(first.0, first.1, permit).await,
+            Self::launch(second.0, second.1, permits).await,
+        )
+    }
+
+    async fn launch(size: (u32, u32), dark: bool, permit: SemaphorePermit<'static>) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("hearth-browser-")
             .tempdir()
