@@ -39,6 +39,10 @@ pub(crate) const TABLE: &str = "hearth";
 pub(crate) const GROUP: u16 = 1;
 /// Bytes reported of a packet: IP and transport headers.
 const REPORTED: u32 = 128;
+/// Of one that begins a connection, and how many of those may wait to be reported together.
+const REPORTED_BEGUN: (u32, u16) = (64, 64);
+/// Reports of a refused packet that wait: none, a person may look for it.
+const AT_ONCE: u16 = 1;
 /// Reports per second and sandbox: protects the server, which reads them all. Counting refusals is unlimited.
 const REPORTS: (u64, u32) = (50, 50);
 /// Most addresses, times ports, of one sandbox's resolved names. Protects the kernel's memory.
@@ -46,11 +50,12 @@ pub(crate) const RESOLVED_ENTRIES: u32 = 4096;
 /// Bytes that may exceed the rate in a burst: a few of the largest packets a device accepts.
 const BURST_BYTES: u32 = 512 << 10;
 
-/// Why a packet is refused: its mark in a report.
+/// Why a packet is refused, or that it begins a connection: its mark in a report.
 const POLICY: u32 = 1;
 const FORBIDDEN: u32 = 2;
 const LIMIT: u32 = 3;
 const DRY_RUN: u32 = 4;
+const BEGUN: u32 = 5;
 
 /// States of connections, and the status of one whose destination was translated (`nf_conntrack_common.h`).
 const INVALID: u32 = 1;

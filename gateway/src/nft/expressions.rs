@@ -206,13 +206,11 @@ impl<'a> Expressions<'a> {
         self.add("objref", &[U32(1, super::OBJECT_COUNTER), Text(2, counter)])
     }
 
-    /// Reports the packet's first bytes to a netlink group.
-    pub(crate) fn report(&mut self, group: u16, bytes: u32) -> &mut Self {
-        let at_once = Bytes(4, &[0, 1]);
-        self.add(
-            "log",
-            &[Bytes(1, &group.to_be_bytes()), U32(3, bytes), at_once],
-        )
+    /// Reports the packet's first bytes to a netlink group, once as many reports wait or the oldest has waited for as long as
+    /// the group allows.
+    pub(crate) fn report(&mut self, group: u16, bytes: u32, waiting: u16) -> &mut Self {
+        let (group, waiting) = (group.to_be_bytes(), waiting.to_be_bytes());
+        self.add("log", &[Bytes(1, &group), U32(3, bytes), Bytes(4, &waiting)])
     }
 
     /// Rejects as prohibited: EHOSTUNREACH over IPv4, EACCES over IPv6. Not for TCP, whose sockets may not hear it.

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 
 use super::sandbox::Names;
-use super::{DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE};
+use super::{AT_ONCE, DRY_RUN, GROUP, IPV4, IPV6, POLICY, REPORTED, REPORTS, TABLE};
 use crate::link::octets;
 use crate::nft::{Batch, Element, Expressions, Load, Nftables, Verdict};
 use crate::protocol::{KernelPolicy, Prefix, Prefixed, Protocol, Resolved};
@@ -64,7 +64,7 @@ pub(super) fn add_policy(
             });
             batch.add_rule(&chain, |rule| {
                 rule.packet_rate(REPORTS.0, REPORTS.1, false)
-                    .report(GROUP, REPORTED);
+                    .report(GROUP, REPORTED, AT_ONCE);
             });
         }
         batch.add_rule(&chain, |rule| rule.verdict(accepted()));

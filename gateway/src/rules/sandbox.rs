@@ -4,7 +4,7 @@ use std::io;
 
 use super::group::{self, GroupChange, GroupNames};
 use super::policy::add_policy;
-use super::{GROUP, REPORTED, REPORTS, RESOLVED_ENTRIES, TABLE};
+use super::{AT_ONCE, BEGUN, GROUP, REPORTED, REPORTED_BEGUN, REPORTS, RESOLVED_ENTRIES, TABLE};
 use crate::address::{Addresses, INTERFACE};
 use crate::link::octets;
 use crate::nft::{Batch, Element, Kind, Load, Nftables, Verdict};
@@ -86,7 +86,7 @@ pub(crate) fn add(
     });
     batch.add_rule(&refuse, |rule| {
         rule.packet_rate(REPORTS.0, REPORTS.1, false)
-            .report(GROUP, REPORTED);
+            .report(GROUP, REPORTED, AT_ONCE);
     });
     // An ICMP error is lost on a socket that is in use, as one is while its program is in connect(2): it would try again a
     // second later.
@@ -171,10 +171,16 @@ fn add_limited(batch: &mut Batch<'_>, names: &Names, group: GroupId, mark: u32) 
     batch.add_rule(&names.of("in"), |rule| rule.verdict(Verdict::Accept));
     let chain = names.of("limits");
     batch.add_rule(&chain, |rule| rule.verdict(Verdict::jump(group.limits())));
+    // Not by events of connection tracking: once anybody listens to those, the kernel makes them for every connection of
+    // every network namespace of the host.
     batch.add_rule(&chain, |rule| {
+        let (bytes, waiting) = REPORTED_BEGUN;
         rule.count(&names.of("connections"))
             .constant(&mark.to_ne_bytes(), 0)
             .mark_connection()
+            .constant(&BEGUN.to_ne_bytes(), 0)
+            .mark_packet()
+            .report(GROUP, bytes, waiting)
             .verdict(Verdict::Accept);
     });
 }

@@ -1,5 +1,5 @@
-//! What the kernel reports of sandboxes by netlink: packets that it refused (`NFLOG`), whose first bytes a function has chosen,
-//! and connections that begin and end. Parsed without trust and without allocation.
+//! What the kernel reports of sandboxes by netlink: packets that it refused or that begin a connection (`NFLOG`), whose first
+//! bytes a function has chosen, and connections that are over. Parsed without trust and without allocation.
 
 mod connection;
 
@@ -147,6 +147,8 @@ const PACKET: u16 = 0x0400;
 const MARK: u16 = 2;
 const INDEV: u16 = 4;
 const PAYLOAD: u16 = 9;
+/// The mark of a packet that begins a connection.
+const BEGUN: u32 = 5;
 /// Size of a netlink message's header and netfilter's own.
 const HEADER: usize = 16;
 const FAMILY: usize = 4;
@@ -162,9 +164,8 @@ pub(super) fn parse(mut datagram: &[u8], mut found: impl FnMut(Report)) {
         };
         let attributes = body.get(FAMILY..).unwrap_or(&[]);
         let report = match kind {
-            PACKET => packet(attributes).map(Report::Refused),
-            connection::BEGUN => connection::read(attributes, false).map(Report::Connection),
-            connection::OVER => connection::read(attributes, true).map(Report::Connection),
+            PACKET => packet(attributes),
+            connection::OVER => connection::over(attributes).map(Report::Connection),
             _ => None,
         };
         report.into_iter().for_each(&mut found);
@@ -186,24 +187,34 @@ fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-fn packet(all: &[u8]) -> Option<Refusal> {
-    let (mut interface, mut reason, mut destination) = (None, None, None);
+fn packet(all: &[u8]) -> Option<Report> {
+    let (mut interface, mut mark, mut destination) = (None, None, None);
     for (kind, value) in attributes(all) {
         match kind {
             INDEV => interface = Some(u32::from_be_bytes(value.try_into().ok()?)),
-            MARK => reason = reason_of(u32::from_be_bytes(value.try_into().ok()?)),
+            MARK => mark = Some(u32::from_be_bytes(value.try_into().ok()?)),
             PAYLOAD => destination = destination_of(value),
             _ => {}
         }
     }
+    let (outbound, mark) = (OutboundId(interface?), mark?);
     let (address, protocol, port) = destination?;
-    Some(Refusal {
-        outbound: OutboundId(interface?),
-        reason: reason?,
+    if mark == BEGUN {
+        return Some(Report::Connection(Connection {
+            outbound,
+            address,
+            protocol: protocol?,
+            port,
+            bytes: None,
+        }));
+    }
+    Some(Report::Refused(Refusal {
+        outbound,
+        reason: reason_of(mark)?,
         address,
         protocol,
         port,
-    })
+    }))
 }
 
 /// Marks are those of the rules that the gateway has made (`gateway/src/rules.rs`).
@@ -258,10 +269,14 @@ mod tests {
     }
 
     fn message(packet: &[u8]) -> Vec<u8> {
+        marked(packet, 1)
+    }
+
+    fn marked(packet: &[u8], mark: u32) -> Vec<u8> {
         let body = [
             vec![2, 0, 0, 1],
             attribute(INDEV, &7_u32.to_be_bytes()),
-            attribute(MARK, &1_u32.to_be_bytes()),
+            attribute(MARK, &mark.to_be_bytes()),
             attribute(PAYLOAD, packet),
         ]
         .concat();
@@ -315,6 +330,23 @@ mod tests {
         );
         assert_eq!(all[0].outbound, OutboundId(7));
         assert_eq!(all[0].reason, RefusalReason::Policy);
+    }
+
+    #[test]
+    fn a_packet_that_begins_a_connection_is_told_as_that() {
+        let mut all = Vec::new();
+        let no_port = marked(&[&four()[..9], &[1], &four()[10..]].concat(), BEGUN);
+        parse(&[marked(&four(), BEGUN), no_port].concat(), |report| {
+            all.push(report);
+        });
+        let begun = Connection {
+            outbound: OutboundId(7),
+            address: Ipv4Addr::new(192, 0, 2, 9).into(),
+            protocol: Protocol::Udp,
+            port: 443,
+            bytes: None,
+        };
+        assert_eq!(all, [Report::Connection(begun)]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Connections as the kernel tracks them, reported when they begin and when they are over (`ctnetlink`).
+//! Connections as the kernel tracks them, reported when they are over (`ctnetlink`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,8 +7,7 @@ use hearth_gateway::protocol::Protocol;
 use super::{Connection, attributes};
 use crate::sandbox::network::OutboundId;
 
-/// `NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_NEW`, and `IPCTNL_MSG_CT_DELETE`.
-pub(super) const BEGUN: u16 = 0x0100;
+/// `NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE`.
 pub(super) const OVER: u16 = 0x0102;
 /// Attributes (`linux/netfilter/nfnetlink_conntrack.h`): the way there, and what was counted there and back.
 const THERE: u16 = 1;
@@ -24,8 +23,8 @@ const BYTES: u16 = 2;
 const SLOT_BITS: u32 = 0xfff;
 const INTERFACE: u32 = 1000;
 
-/// Reads what is told of one.
-pub(super) fn read(all: &[u8], is_over: bool) -> Option<Connection> {
+/// Reads what is told of one that is over.
+pub(super) fn over(all: &[u8]) -> Option<Connection> {
     let (mut way, mut out, mut back) = (None, None, None);
     for (kind, value) in attributes(all) {
         match kind {
@@ -41,7 +40,7 @@ pub(super) fn read(all: &[u8], is_over: bool) -> Option<Connection> {
         address,
         protocol,
         port,
-        bytes: is_over.then(|| (out.unwrap_or(0), back.unwrap_or(0))),
+        bytes: Some((out.unwrap_or(0), back.unwrap_or(0))),
     })
 }
 
@@ -145,19 +144,17 @@ mod tests {
 
     #[test]
     fn a_connection_is_told_with_its_bytes_when_it_is_over() {
-        let begun = Connection {
+        let over = Connection {
             outbound: OutboundId(1009),
             address: Ipv4Addr::new(192, 0, 2, 1).into(),
             protocol: Protocol::Tcp,
             port: 443,
-            bytes: None,
-        };
-        let over = Connection {
             bytes: Some((70, 80)),
-            ..begun
         };
+        // What else is told of connections is passed over.
+        const BEGUN: u16 = 0x0100;
         let all = parsed(&[message(BEGUN), message(OVER)].concat());
-        assert_eq!(all, [begun, over].map(Report::Connection));
+        assert_eq!(all, [Report::Connection(over)]);
     }
 
     #[test]
