@@ -204,6 +204,7 @@ readonly BENCH_PACKAGES=benches/imported/requirements.txt
 
 wants_bench() {
   need iproute2 "network namespaces are made for what is measured" command -v ip
+  need nftables "masquerades for a container that functions are compared with" command -v nft
   need nodejs "a bare Node.js server is compared with" test -x /usr/bin/node
   if ! is_fetched "$BASELINES" bench || ! is_fetched "$BENCH_PACKAGES" imported; then
     need python3-pip "fetches the servers that are compared with" "$PYTHON" -m pip --version

@@ -1,4 +1,4 @@
-//! Connections and streams of bytes: from a sandbox through its policy, and between two plain namespaces.
+//! Connections and streams of bytes: from a sandbox through its policy, between two plain namespaces, and from a container.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hearth_testkit::namespaces::within;
 
-use super::world::{ECHO, NEAR, PUBLIC, SINK, SOURCE, World};
+use super::world::{ECHO, FAR, NEAR, PUBLIC, SINK, SOURCE, World};
 use crate::results::{Document, Samples};
 use crate::scale::Scale;
 use crate::suites::median::middle;
@@ -17,9 +17,11 @@ use crate::suites::pair::Pair;
 pub const CONNECTION: &str = "TCP connection with one exchange of 64 B";
 /// The handshake of it alone.
 const HANDSHAKE: &str = "TCP handshake alone";
-/// The two ways.
+/// The ways.
 pub const TWO_PLAIN: &str = "two plain namespaces";
+pub const CONTAINER: &str = "a container's, masqueraded";
 pub const POLICY: &str = "through a policy";
+const WAYS: [&str; 3] = [TWO_PLAIN, CONTAINER, POLICY];
 
 /// Rounds, and connections of one.
 const ROUNDS: usize = 30;
@@ -36,18 +38,21 @@ pub fn throughput(direction: &str) -> String {
     format!("bytes of one TCP connection, {direction}")
 }
 
-/// Measures both.
+/// Measures all of them.
 pub(super) fn run(
     world: &World,
     sandbox: &Path,
     scale: Scale,
     document: &mut Document,
 ) -> anyhow::Result<()> {
-    let ways: [(PathBuf, _); 2] = [(world.plain.path(), NEAR), (sandbox.to_owned(), PUBLIC)];
-    let names = [TWO_PLAIN, POLICY];
-    let (mut whole, mut handshakes) = (Pair::default(), Pair::default());
+    let ways: [(PathBuf, _); 3] = [
+        (world.plain.path(), NEAR),
+        (world.container.path(), FAR),
+        (sandbox.to_owned(), PUBLIC),
+    ];
+    let (mut whole, mut handshakes) = (Ways::default(), Ways::default());
     for _ in 0..scale.pick(ROUNDS, 1) {
-        let mut round: [[Samples; 2]; 2] = Default::default();
+        let mut round: [[Samples; 3]; 2] = Default::default();
         for (way, (namespace, address)) in ways.iter().enumerate() {
             let target = SocketAddr::new(*address, ECHO);
             let count = scale.pick(PER_ROUND, 5);
@@ -58,15 +63,16 @@ pub(super) fn run(
         handshakes.add(&round[0]);
         whole.add(&round[1]);
     }
-    whole.conclude(CONNECTION, names, document);
-    handshakes.conclude(HANDSHAKE, names, document);
+    whole.conclude(CONNECTION, document);
+    handshakes.conclude(HANDSHAKE, document);
 
     let turn = scale.pick(STREAM, QUICK_STREAM);
     for (direction, port) in [("to the function", SOURCE), ("from the function", SINK)] {
         let category = throughput(direction);
-        let (mut pair, mut rates) = (Pair::default(), [Vec::new(), Vec::new()]);
+        let mut pairs = <[Pair; 2]>::default();
+        let mut rates = <[Vec<f64>; 3]>::default();
         for _ in 0..scale.pick(STREAMS, 1) {
-            let mut round = [0.0; 2];
+            let mut round = [0.0; 3];
             for (way, (namespace, address)) in ways.iter().enumerate() {
                 let target = SocketAddr::new(*address, port);
                 round[way] = within(namespace, || match port {
@@ -75,15 +81,46 @@ pub(super) fn run(
                 })?;
                 rates[way].push(round[way]);
             }
-            pair.add_rates(round);
+            for (first, pair) in pairs.iter_mut().enumerate() {
+                pair.add_rates([round[first], round[2]]);
+            }
         }
-        for (name, mut rates) in names.into_iter().zip(rates) {
+        for (name, mut rates) in WAYS.into_iter().zip(rates) {
             rates.sort_by(f64::total_cmp);
             document.figure(&category, name, middle(&rates) / 1e9, "GB/s");
         }
-        pair.conclude_ratio(&category, names, document);
+        for (first, pair) in pairs.into_iter().enumerate() {
+            pair.conclude_ratio(&category, [WAYS[first], POLICY], document);
+        }
     }
     Ok(())
+}
+
+/// Times by each way, and those through a policy against each of the others.
+#[derive(Default)]
+struct Ways {
+    samples: [Samples; 3],
+    pairs: [Pair; 2],
+}
+
+impl Ways {
+    fn add(&mut self, round: &[Samples; 3]) {
+        for (all, samples) in self.samples.iter_mut().zip(round) {
+            all.extend(samples);
+        }
+        for (first, pair) in self.pairs.iter_mut().enumerate() {
+            pair.add(&[round[first].clone(), round[2].clone()]);
+        }
+    }
+
+    fn conclude(self, category: &str, document: &mut Document) {
+        for (name, samples) in WAYS.into_iter().zip(self.samples) {
+            document.add(category, name, samples);
+        }
+        for (first, pair) in self.pairs.into_iter().enumerate() {
+            pair.conclude_ratio(category, [WAYS[first], POLICY], document);
+        }
+    }
 }
 
 /// Handshakes, and handshakes with an exchange.

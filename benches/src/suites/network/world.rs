@@ -1,8 +1,9 @@
-//! A small internet, and two name spaces without anything between:
+//! A small internet, two name spaces without anything between, and what every container has on its way out:
 //!
 //! ```text
 //! sandbox ══ gateway ══ host ══ outside       through a policy
 //!                      plain ══ outside       the same without
+//!           container ══ host2 ══ outside     forwarded and masqueraded by the kernel, without a policy
 //! ```
 //! The servers are outside, for both.
 
@@ -16,6 +17,8 @@ use super::https;
 /// Where they are on the internet, and for the plain namespace.
 pub const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 pub const NEAR: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+/// And for the container.
+pub const FAR: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1));
 /// Sends back what comes, takes all that comes, sends without end.
 pub const ECHO: u16 = 443;
 pub const SINK: u16 = 9000;
@@ -34,6 +37,8 @@ pub struct World {
     pub host: Namespace,
     /// The one that is joined to the outside by one pair of interfaces alone.
     pub plain: Namespace,
+    /// The one that a host forwards and masquerades for.
+    pub container: Namespace,
     /// By whose certificate the hosts by HTTPS are known, PEM.
     pub authority: String,
 }
@@ -42,6 +47,7 @@ impl World {
     /// Makes it.
     pub fn make() -> io::Result<Self> {
         let (host, plain) = (Namespace::make("host")?, Namespace::make("plain")?);
+        let (container, host2) = (Namespace::make("container")?, Namespace::make("host2")?);
         let outside = Namespace::make("out")?;
         for (namespace, theirs, ours, own, block) in [
             (
@@ -52,6 +58,7 @@ impl World {
                 "internet",
             ),
             (&plain, "eth0", "192.0.2.2/24", format!("{NEAR}/24"), "near"),
+            (&host2, "wan", "203.0.113.2/24", format!("{FAR}/24"), "far"),
         ] {
             let out = outside.name();
             namespace.ip(&format!(
@@ -69,13 +76,41 @@ impl World {
             serve_names()?;
             https::serve()
         })?;
+        masquerade(&container, &host2)?;
         // The servers hold the namespace, which needs no name any more.
         Ok(Self {
             host,
             plain,
+            container,
             authority,
         })
     }
+}
+
+/// Has the host forward and masquerade for the container, as container engines do.
+fn masquerade(container: &Namespace, host: &Namespace) -> io::Result<()> {
+    let name = host.name();
+    container.ip(&format!("link add eth0 type veth peer name veth0 netns {name}"))?;
+    container.ip("addr add 172.17.0.2/16 dev eth0")?;
+    host.ip("addr add 172.17.0.1/16 dev veth0")?;
+    container.ip("link set eth0 up")?;
+    host.ip("link set veth0 up")?;
+    container.ip("route add default via 172.17.0.1")?;
+    host.within(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))?;
+    const RULES: &str = "table ip engine {
+        chain forward { type filter hook forward priority 0; policy drop;
+            iifname veth0 accept
+            oifname veth0 ct state established,related accept
+        }
+        chain postrouting { type nat hook postrouting priority 100;
+            ip saddr 172.17.0.0/16 oifname != veth0 masquerade
+        }
+    }";
+    host.look("nft", &[RULES])?;
+    if host.look("nft", &["list", "ruleset"])?.contains("masquerade") {
+        return Ok(());
+    }
+    Err(io::Error::other("nft (of Debian's nftables) does not masquerade"))
 }
 
 /// Serves one connection after the other, on threads that end with this process.
