@@ -35,7 +35,12 @@ pub(crate) fn open(group: u16) -> io::Result<OwnedFd> {
     let head = [0, 0, group[0], group[1]];
     socket.request(CONFIG, 0, &head, &[Bytes(COMMAND, &[BIND])])?;
     let mode = [&COPIED.to_be_bytes()[..], &[COPY_PACKET, 0]].concat();
-    socket.request(CONFIG, 0, &head, &[Bytes(MODE, &mode), U32(TIMEOUT, LONGEST)])?;
+    socket.request(
+        CONFIG,
+        0,
+        &head,
+        &[Bytes(MODE, &mode), U32(TIMEOUT, LONGEST)],
+    )?;
     let socket = socket.into_fd();
     sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER)?;
     Ok(socket)

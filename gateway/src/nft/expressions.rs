@@ -210,7 +210,10 @@ impl<'a> Expressions<'a> {
     /// the group allows.
     pub(crate) fn report(&mut self, group: u16, bytes: u32, waiting: u16) -> &mut Self {
         let (group, waiting) = (group.to_be_bytes(), waiting.to_be_bytes());
-        self.add("log", &[Bytes(1, &group), U32(3, bytes), Bytes(4, &waiting)])
+        self.add(
+            "log",
+            &[Bytes(1, &group), U32(3, bytes), Bytes(4, &waiting)],
+        )
     }
 
     /// Rejects as prohibited: EHOSTUNREACH over IPv4, EACCES over IPv6. Not for TCP, whose sockets may not hear it.

@@ -90,7 +90,9 @@ impl World {
 /// Has the host forward and masquerade for the container, as container engines do.
 fn masquerade(container: &Namespace, host: &Namespace) -> io::Result<()> {
     let name = host.name();
-    container.ip(&format!("link add eth0 type veth peer name veth0 netns {name}"))?;
+    container.ip(&format!(
+        "link add eth0 type veth peer name veth0 netns {name}"
+    ))?;
     container.ip("addr add 172.17.0.2/16 dev eth0")?;
     host.ip("addr add 172.17.0.1/16 dev veth0")?;
     container.ip("link set eth0 up")?;
@@ -107,10 +109,15 @@ fn masquerade(container: &Namespace, host: &Namespace) -> io::Result<()> {
         }
     }";
     host.look("nft", &[RULES])?;
-    if host.look("nft", &["list", "ruleset"])?.contains("masquerade") {
+    if host
+        .look("nft", &["list", "ruleset"])?
+        .contains("masquerade")
+    {
         return Ok(());
     }
-    Err(io::Error::other("nft (of Debian's nftables) does not masquerade"))
+    Err(io::Error::other(
+        "nft (of Debian's nftables) does not masquerade",
+    ))
 }
 
 /// Serves one connection after the other, on threads that end with this process.
