@@ -115,7 +115,10 @@ async fn nothing_is_shared(arena: Arena) {
             .recovers_in_the_end("garbage in every descriptor")
             .await;
     }
-    assert_eq!(templates(&arena), template, "the template lives");
+    // Another one may come and go, of which the image is made.
+    let now = templates(&arena);
+    let lives = template.iter().any(|pid| now.contains(pid));
+    assert!(lives, "the template lives: {template:?}, {now:?}");
     arena.finish().await;
 }
 
