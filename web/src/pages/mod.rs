@@ -62,7 +62,7 @@ pub use retention::{
     RetentionState, RetentionStatePartial,
 };
 pub use secrets::{SecretRow, SecretsPage};
-pub use settings::{CorsForm, DeleteState, NetworkForm, SettingsForm, SettingsPage};
+pub use settings::{CorsForm, DeleteState, NetworkForm, PortLimitsForm, SettingsForm, SettingsPage};
 pub use setup::SetupPage;
 pub use shared::{
     CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,
