@@ -12,12 +12,25 @@ function network(form) {
   return { allow: entries.filter(Boolean), dry_run: dryRun.checked };
 }
 
+/** The limits at ports as the API takes them, if the form changes them. */
+function portLimits(form) {
+  const inputs = [...form.querySelectorAll("[name^=limit_]")];
+  if (inputs.every((input) => input.value === input.defaultValue)) return undefined;
+  const number = (name) => (form.elements[name].value === "" ? undefined : form.elements[name].valueAsNumber);
+  const rate = (of) => {
+    const perSecond = number(`limit_${of}_rate`);
+    return perSecond === undefined ? undefined : { per_second: perSecond, burst: number(`limit_${of}_burst`) };
+  };
+  const limits = { per_source: rate("source"), total: rate("total") };
+  return limits.per_source || limits.total ? limits : null;
+}
+
 /** The changed settings as the API takes them. Values of variables are secrets: of them only the place is shown. */
 function changes(form) {
   const body = {};
   for (const field of form.querySelectorAll("input[name], select[name]")) {
     const { name, type } = field;
-    if (type === "hidden" || name.startsWith("env_") || name.startsWith("network")) continue;
+    if (type === "hidden" || name.startsWith("env_") || /^(network|limit_)/.test(name)) continue;
     if (type === "checkbox") {
       if (field.checked !== field.defaultChecked) body[name] = field.checked;
     } else if (field.tagName === "SELECT") {
@@ -28,6 +41,8 @@ function changes(form) {
   }
   const reachable = network(form);
   if (reachable !== undefined) body.network = reachable;
+  const limits = portLimits(form);
+  if (limits !== undefined) body.port_limits = limits;
   const env = {};
   for (const row of form.querySelectorAll(".env-row")) {
     const name = row.querySelector("[name=env_name]").value.trim();

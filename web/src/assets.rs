@@ -51,6 +51,7 @@ static STYLE_PARTS: &[Source] = files! {
     "css/palette.css",
     "css/messages.css",
     "css/accounts.css",
+    "css/ingress.css",
     "css/narrow.css",
 };
 

@@ -45,6 +45,8 @@ pub enum Section {
     Functions,
     /// `/secrets`
     Secrets,
+    /// `/ingress`
+    Ingress,
     /// `/users`
     Accounts,
     /// `/tokens`
@@ -63,6 +65,7 @@ impl Section {
             "" => Self::Overview,
             "functions" | "new" => Self::Functions,
             "secrets" => Self::Secrets,
+            "ingress" => Self::Ingress,
             "users" => Self::Accounts,
             "tokens" => Self::Tokens,
             "audit" => Self::Audit,
@@ -77,10 +80,11 @@ impl Section {
     }
 
     /// The entries of the main navigation, in order: section, address, label, and whether only administrators see it.
-    pub const ENTRIES: [(Self, &'static str, &'static str, bool); 7] = [
+    pub const ENTRIES: [(Self, &'static str, &'static str, bool); 8] = [
         (Self::Overview, "/", "Overview", false),
         (Self::Functions, "/functions", "Functions", false),
         (Self::Secrets, "/secrets", "Secrets", false),
+        (Self::Ingress, "/ingress", "Ingress", true),
         (Self::Accounts, "/users", "Users", true),
         (Self::Tokens, "/tokens", "Tokens", true),
         (Self::Audit, "/audit", "Audit", true),

@@ -30,7 +30,7 @@ pub use files::{VersionChange, VersionCode};
 pub use invoke::{Invocation, Receipt};
 pub use logs::log_sink;
 pub use network::{NetworkTraffic, NetworkView};
-pub use ports::IngressView;
+pub use ports::{IngressView, PortView};
 pub use summary::Summary;
 pub use types::{EngineError, InvokeError, InvokeReply};
 

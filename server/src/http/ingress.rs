@@ -10,13 +10,14 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::App;
+use super::audit::Audit;
 use super::auth::{Admin, Allowed};
 use super::functions::to_the_end;
 use super::path::Path;
 use super::problem::Problem;
 use super::spec::{self, Fields, Input, invalid};
 use crate::ingress::{
-    IngressInterface, IngressSource, ListError, ListVerdict, ListedPrefix, NodeTraffic,
+    Ingress, IngressInterface, IngressSource, ListError, ListVerdict, ListedPrefix, NodeTraffic,
 };
 use crate::model::{InvalidField, Page, parse_prefix};
 
@@ -111,32 +112,12 @@ pub async fn put(
     Path(prefix): Path<String>,
     request: Request,
 ) -> Result<(StatusCode, Json<ListedPrefix>), Problem> {
-    let ingress = app.engine.ingress().clone();
-    let refused = |rule: String| invalid("prefix", &prefix.as_str().into(), rule);
-    let network = parse_prefix(&prefix).map_err(|error| refused(error.to_string()))?;
-    if let Some(reason) = ingress.not_limiting() {
-        let rule = format!("cannot be listed on this node: {reason}");
-        return Err(refused(rule).into());
-    }
+    let ingress = app.engine.ingress();
+    // Before the body, which may be anything.
+    let network = listable(ingress, &prefix)?;
     let fields = spec::json_fields(request).await?;
     let entry = listed(network, &fields, Timestamp::now())?;
-    asked.audit.target(network.to_string());
-    asked.audit.detail(match entry.verdict {
-        ListVerdict::Allow => "allow",
-        ListVerdict::Deny => "deny",
-    });
-    if let Some(end) = entry.expires_at {
-        asked.audit.detail(format!("expires {end}"));
-    }
-    let (store, new) = (app.store.clone(), entry.clone());
-    let is_new = to_the_end(async move {
-        let listed = ingress.list(&store, new).await;
-        listed.map_err(|error| match error {
-            ListError::Store(error) => Problem::from(error),
-            error => invalid("prefix", &network.to_string().into(), error.to_string()).into(),
-        })
-    });
-    let status = match is_new.await? {
+    let status = match enlist(&app, &asked.audit, entry.clone()).await?? {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
     };
@@ -164,20 +145,67 @@ pub async fn delete(
         Problem::not_found(format!("network {shown:?} on the lists"))
     };
     let network = parse_prefix(&prefix).map_err(|_| missing())?;
-    asked.audit.target(network.to_string());
-    let (ingress, store) = (app.engine.ingress().clone(), app.store.clone());
-    let removed = to_the_end(async move {
-        let unlisted = ingress.unlist(&store, network).await;
-        unlisted.map_err(Problem::internal)
-    });
-    match removed.await? {
+    match unlist(&app, &asked.audit, network).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(missing()),
     }
 }
 
-/// The entry that a body describes.
-fn listed(prefix: IpNet, fields: &Fields, now: Timestamp) -> Result<ListedPrefix, InvalidField> {
+/// The network that a text says, if it can be listed on this node.
+pub(super) fn listable(ingress: &Ingress, prefix: &str) -> Result<IpNet, InvalidField> {
+    let refused = |rule: String| invalid("prefix", &prefix.into(), rule);
+    // As in `[2001:db8::]/32`, which rules of functions need for the port behind it.
+    let plain = prefix.replace(['[', ']'], "");
+    let network = parse_prefix(&plain).map_err(|error| refused(error.to_string()))?;
+    match ingress.not_limiting() {
+        Some(reason) => Err(refused(format!("cannot be listed on this node: {reason}"))),
+        None => Ok(network),
+    }
+}
+
+/// Lists a network, and says so in the audit log. Says whether it is new, or why it cannot be listed.
+pub(super) async fn enlist(
+    app: &App,
+    audit: &Audit,
+    entry: ListedPrefix,
+) -> Result<Result<bool, InvalidField>, Problem> {
+    audit.target(entry.prefix.to_string());
+    audit.detail(match entry.verdict {
+        ListVerdict::Allow => "allow",
+        ListVerdict::Deny => "deny",
+    });
+    if let Some(end) = entry.expires_at {
+        audit.detail(format!("expires {end}"));
+    }
+    let (ingress, store) = (app.engine.ingress().clone(), app.store.clone());
+    to_the_end(async move {
+        let prefix = entry.prefix.to_string();
+        match ingress.list(&store, entry).await {
+            Ok(is_new) => Ok(Ok(is_new)),
+            Err(ListError::Store(error)) => Err(Problem::from(error)),
+            Err(error) => Ok(Err(invalid("prefix", &prefix.into(), error.to_string()))),
+        }
+    })
+    .await
+}
+
+/// Takes a network off the lists, and says so in the audit log. Says whether it was on one.
+pub(super) async fn unlist(app: &App, audit: &Audit, network: IpNet) -> Result<bool, Problem> {
+    audit.target(network.to_string());
+    let (ingress, store) = (app.engine.ingress().clone(), app.store.clone());
+    to_the_end(async move {
+        let unlisted = ingress.unlist(&store, network).await;
+        unlisted.map_err(Problem::internal)
+    })
+    .await
+}
+
+/// The entry that fields describe.
+pub(super) fn listed(
+    prefix: IpNet,
+    fields: &Fields,
+    now: Timestamp,
+) -> Result<ListedPrefix, InvalidField> {
     fields.only(&["verdict", "expires_at", "note"])?;
     let verdict = fields.get("verdict").and_then(Input::string);
     let verdict = match verdict {

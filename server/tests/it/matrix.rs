@@ -90,6 +90,9 @@ const CONSOLE: &[(&str, &str, &str)] = &[
     ("GET", "/retention", "admin"),
     ("POST", "/retention", "admin"),
     ("POST", "/retention/preview", "admin"),
+    ("GET", "/ingress", "admin"),
+    ("POST", "/ingress/lists", "admin"),
+    ("POST", "/ingress/lists/remove", "admin"),
 ];
 /// Not about rights: they are open, or end the session.
 const LOGIN_ROUTES: [&str; 3] = ["/login", "/setup", "/logout"];
@@ -241,6 +244,7 @@ async fn pages_offer_what_the_role_may_do() {
             ("id=\"review-button\"", "write"),
             ("id=\"invoke-button\"", "invoke"),
             ("href=\"/users\"", "admin"),
+            ("href=\"/ingress\"", "admin"),
             ("href=\"/tokens\"", "admin"),
             ("href=\"/audit\"", "admin"),
         ] {

@@ -10,6 +10,7 @@ mod error;
 mod fields;
 mod function;
 mod functions;
+mod ingress;
 mod invocation;
 mod invocations;
 mod latency;
@@ -44,6 +45,11 @@ pub use function::{
 pub use functions::{
     FunctionRow, FunctionsPage, FunctionsTable, ListQuery, ListView, SORTS, STATE_FILTERS, badge,
 };
+pub use ingress::{
+    IngressKernel, IngressKernelPartial, IngressLists, IngressListsPartial, IngressPage,
+    IngressSources, IngressSourcesPartial, IngressTraffic, IngressTrafficPartial, InterfaceRow,
+    LIST_EXPIRIES, LIST_EXPIRY, ListForm, ListedRow, MapRow, ProgramRow, SourceRow,
+};
 pub use invocation::{InvocationDetails, InvocationPage, PayloadView};
 pub use invocations::{
     FilterText, HistoryPartial, HistoryRow, HistoryView, InvocationsPage, InvocationsPartial,
@@ -52,7 +58,9 @@ pub use invocations::{
 pub use latency::{LatencyPage, PERCENTILES, STAGES, WINDOWS};
 pub use login::LoginPage;
 pub use logs::{LogLineRow, LogsPage, LogsPartial, LogsView};
-pub use network::{DestinationRow, NetworkPage, ReachedRow};
+pub use network::{
+    DestinationRow, FunctionPorts, FunctionPortsPartial, NetworkPage, PortRow, ReachedRow,
+};
 pub use new::{FunctionForm, NewPage};
 pub use overview::{
     CapabilityRow, FailureRow, FailuresPartial, OverviewPage, SlowRow, SlowestPartial,
@@ -62,7 +70,9 @@ pub use retention::{
     RetentionState, RetentionStatePartial,
 };
 pub use secrets::{SecretRow, SecretsPage};
-pub use settings::{CorsForm, DeleteState, NetworkForm, SettingsForm, SettingsPage};
+pub use settings::{
+    CorsForm, DeleteState, NetworkForm, PortLimitsForm, SettingsForm, SettingsPage,
+};
 pub use setup::SetupPage;
 pub use shared::{
     CodePlace, Command, DeployProblem, EnvRow, ErrorView, FieldErrors, FormOutcome, LogRow, Moment,

@@ -35,6 +35,8 @@ pub struct SettingsForm {
     pub public: bool,
     /// Ports of its own, one in each line.
     pub triggers: String,
+    /// How much may start work at its ports.
+    pub port_limits: PortLimitsForm,
     /// Which pages of other origins may call it.
     pub cors: CorsForm,
     /// Variables to set or replace.
@@ -55,6 +57,54 @@ pub struct NetworkForm {
     /// Whether what they refuse is allowed and recorded.
     pub dry_run: bool,
 }
+
+/// The `port_limits` setting as typed; empty where there is no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortLimitsForm {
+    /// Of each source, a second.
+    pub source_rate: String,
+    /// Of each source, at once.
+    pub source_burst: String,
+    /// Of all sources, a second.
+    pub total_rate: String,
+    /// Of all sources, at once.
+    pub total_burst: String,
+}
+
+/// A number of [`PortLimitsForm`]: name and id of its input, label, and what it does.
+pub(super) struct PortLimitField {
+    pub name: &'static str,
+    pub label: &'static str,
+    pub unit: &'static str,
+    pub hint: &'static str,
+}
+
+const PORT_LIMIT_FIELDS: [PortLimitField; 4] = [
+    PortLimitField {
+        name: "limit_source_rate",
+        label: "Rate per source",
+        unit: "per second",
+        hint: "For each IPv4 address or IPv6 /64 network. Empty: no limit.",
+    },
+    PortLimitField {
+        name: "limit_source_burst",
+        label: "Burst per source",
+        unit: "at once",
+        hint: "Accepted at once after a pause. Empty: as many as in a second.",
+    },
+    PortLimitField {
+        name: "limit_total_rate",
+        label: "Total rate",
+        unit: "per second",
+        hint: "For all sources together. Empty: no limit.",
+    },
+    PortLimitField {
+        name: "limit_total_burst",
+        label: "Total burst",
+        unit: "at once",
+        hint: "Accepted at once after a pause. Empty: as many as in a second.",
+    },
+];
 
 /// The `cors` setting as typed: lists with spaces or commas between.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,6 +139,11 @@ impl SettingsForm {
         "network",
         "public",
         "triggers",
+        "port_limits",
+        "limit_source_rate",
+        "limit_source_burst",
+        "limit_total_rate",
+        "limit_total_burst",
         "cors",
         "env",
     ];
@@ -102,6 +157,10 @@ impl SettingsForm {
             "idle_timeout_s" => &self.idle_timeout_s,
             "min_instances" => &self.min_instances,
             "template_idle_timeout_s" => &self.template_idle_timeout_s,
+            "limit_source_rate" => &self.port_limits.source_rate,
+            "limit_source_burst" => &self.port_limits.source_burst,
+            "limit_total_rate" => &self.port_limits.total_rate,
+            "limit_total_burst" => &self.port_limits.total_burst,
             _ => "",
         }
     }
@@ -123,6 +182,8 @@ pub struct SettingsPage {
     pub form: SettingsForm,
     /// Why `outbound` cannot be chosen; empty when it can.
     pub outbound_reason: String,
+    /// Why limits at ports are not enforced; empty when they are.
+    pub limits_reason: String,
     /// Commands that do the same.
     pub commands: Vec<Command>,
     /// Messages at fields.

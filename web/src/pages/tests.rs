@@ -7,6 +7,7 @@ mod accounts;
 mod code;
 mod forms;
 mod history;
+mod ingress;
 mod network;
 mod overview;
 mod samples;
@@ -40,7 +41,8 @@ fn pages_have_no_inline_script_style_or_handler() {
         html(&versions_page()),
         html(&settings_page()),
     ];
-    for page in pages.into_iter().chain(accounts::pages()) {
+    let pages = pages.into_iter().chain([html(&ingress::page())]);
+    for page in pages.chain(accounts::pages()) {
         for forbidden in [
             " style=",
             "<style",
@@ -75,7 +77,8 @@ fn every_label_and_description_names_an_element() {
         html(&versions_page()),
         html(&settings_page()),
     ];
-    for page in pages.into_iter().chain(accounts::pages()) {
+    let pages = pages.into_iter().chain([html(&ingress::page())]);
+    for page in pages.chain(accounts::pages()) {
         let values = |attribute: &str| -> Vec<String> {
             page.split(&format!(" {attribute}=\""))
                 .skip(1)

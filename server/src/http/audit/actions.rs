@@ -252,6 +252,16 @@ const ROUTES: &[(Method, &str, Known)] = &[
         "/secrets/{name}/delete",
         Known::Change("secret.delete"),
     ),
+    (
+        Method::POST,
+        "/ingress/lists",
+        Known::Change("ingress.list"),
+    ),
+    (
+        Method::POST,
+        "/ingress/lists/remove",
+        Known::Change("ingress.unlist"),
+    ),
     (Method::POST, "/tokens", Known::Change("token.create")),
     (
         Method::POST,

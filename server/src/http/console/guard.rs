@@ -21,6 +21,8 @@ use super::session::{Viewer, local_path};
 const HX_REQUEST: HeaderName = HeaderName::from_static("hx-request");
 /// The page a request of htmx was made from.
 const HX_CURRENT_URL: HeaderName = HeaderName::from_static("hx-current-url");
+/// Set by `poll.js`: nobody asked for it, a page that is open did.
+const POLL: HeaderName = HeaderName::from_static("x-hearth-poll");
 /// What the browser's address bar is to say, with an entry in its history.
 const HX_PUSH_URL: HeaderName = HeaderName::from_static("hx-push-url");
 /// What it is to say, without one.
@@ -67,6 +69,10 @@ pub async fn sessions(State(app): State<App>, mut request: Request, next: Next) 
         return present(problem, None, htmx, &id);
     }
     let found = match cookies::session(request.headers()) {
+        // An open page is not a user: it does not extend the session.
+        Some(secret) if request.headers().contains_key(POLL) => {
+            app.store.peek_session(secret).await
+        }
         Some(secret) => app.store.find_session(secret).await,
         None => Ok(None),
     };

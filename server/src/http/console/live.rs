@@ -1,9 +1,9 @@
 //! `GET /live`: live updates of the open page, one stream per page.
 //!
 //! The query says what the page shows: `overview=1`, `list=1&q=…` (the list's own query), `function=NAME` (the head of
-//! a function's pages), `latency=NAME&window=5m`. Once a second the stream sends what changed. It takes the newest
-//! sample whenever the connection can accept data, so that a slow client queues nothing. It ends when the server drains
-//! or the session ends.
+//! a function's pages), `latency=NAME&window=5m`, or `alive=1` for the connection alone. Once a second the stream sends
+//! what changed. It takes the newest sample whenever the connection can accept data, so that a slow client queues
+//! nothing. It ends when the server drains or the session ends.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -23,6 +23,8 @@ mod form;
 mod function;
 mod functions;
 mod guard;
+mod ingress;
+mod ingress_view;
 mod invocation;
 mod invocations;
 mod invoke;
@@ -122,6 +124,9 @@ pub fn router(app: App) -> Router<App> {
         .route("/functions/{name}/delete", post(settings::delete))
         .route("/retention", get(retention::page).post(retention::submit))
         .route("/retention/preview", post(retention::preview))
+        .route("/ingress", get(ingress::page))
+        .route("/ingress/lists", post(ingress::list))
+        .route("/ingress/lists/remove", post(ingress::unlist))
         .route("/secrets", get(secrets::page).post(secrets::create))
         .route("/secrets/{name}/replace", post(secrets::replace))
         .route("/secrets/{name}/delete", post(secrets::delete))

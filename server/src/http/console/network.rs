@@ -1,13 +1,15 @@
-//! `/functions/{name}/network`: traffic and refused destinations, which one click allows.
+//! `/functions/{name}/network`: the function's own ports, and traffic and refused destinations, which one click allows.
 
 use std::net::IpAddr;
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use hearth_web::format;
-use hearth_web::pages::{DestinationRow, Moment, NetworkPage, ReachedRow};
+use hearth_web::pages::{
+    DestinationRow, FunctionPorts, FunctionPortsPartial, Moment, NetworkPage, ReachedRow,
+};
 use hearth_web::respond;
 use jiff::Timestamp;
 
@@ -18,18 +20,26 @@ use crate::network::{DestinationView, Outcome, ReachedView};
 
 use super::form::Submitted;
 use super::function::{FunctionNotice, notice};
-use super::guard::go;
+use super::guard::{go, is_htmx};
 use super::session::Viewer;
-use super::view;
+use super::{ingress_view, view};
 
-/// `GET /functions/{name}/network`.
+/// `GET /functions/{name}/network`: the page, or for htmx the ports.
 pub async fn page(
     State(app): State<App>,
     Extension(viewer): Extension<Viewer>,
     Path(name): Path<String>,
     Query(query): Query<FunctionNotice>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     viewer.needs(Right::Read)?;
+    let ports = FunctionPorts {
+        can_admin: viewer.may(Right::Admin),
+        ..ingress_view::ports(&app.engine, &name, &app.engine.function_ingress(&name)?)
+    };
+    if is_htmx(&headers) {
+        return Ok(respond::partial(&FunctionPortsPartial { ports }));
+    }
     let function = app.engine.get(&name)?;
     let seen = app.engine.network(&name).await?;
     let mut chrome = viewer.chrome();
@@ -38,6 +48,7 @@ pub async fn page(
     let page = NetworkPage {
         chrome,
         head: view::head(&app, &function).await?,
+        ports,
         policy: seen.network.to_string(),
         dry_run: seen.network.policy().is_some_and(|policy| policy.dry_run),
         is_open: seen.network.is_open(),

@@ -1,9 +1,10 @@
-//! The `triggers` setting in the form: a port in each line.
+//! The settings of a function's ports in the form: `triggers` with a port in each line, `port_limits` as four numbers.
 
-use serde_json::{Value, json};
+use hearth_web::pages::PortLimitsForm;
+use serde_json::{Map, Value, json};
 
 use crate::http::spec::invalid;
-use crate::model::{InvalidField, PortTrigger};
+use crate::model::{InvalidField, PortLimits, PortRate, PortTrigger};
 
 use super::form::Form;
 
@@ -48,9 +49,115 @@ fn port(line: &str) -> Option<Value> {
     Some(port)
 }
 
+/// The limits as the form shows them.
+pub(super) fn present_limits(limits: PortLimits) -> PortLimitsForm {
+    let texts = |rate: Option<PortRate>| match rate {
+        Some(rate) => (rate.per_second.to_string(), rate.burst.to_string()),
+        None => Default::default(),
+    };
+    let (source_rate, source_burst) = texts(limits.per_source);
+    let (total_rate, total_burst) = texts(limits.total);
+    PortLimitsForm {
+        source_rate,
+        source_burst,
+        total_rate,
+        total_burst,
+    }
+}
+
+/// The limits that were typed.
+pub(super) fn typed_limits(form: &Form) -> PortLimitsForm {
+    PortLimitsForm {
+        source_rate: form.trimmed("limit_source_rate"),
+        source_burst: form.trimmed("limit_source_burst"),
+        total_rate: form.trimmed("limit_total_rate"),
+        total_burst: form.trimmed("limit_total_burst"),
+    }
+}
+
+/// The limits as the API expects them. What is no number is passed on for its rules to reject.
+pub(super) fn limits_value(typed: &PortLimitsForm) -> Result<Value, InvalidField> {
+    let mut limits = Map::new();
+    for (name, field, rate, burst) in [
+        (
+            "per_source",
+            "limit_source_rate",
+            &typed.source_rate,
+            &typed.source_burst,
+        ),
+        (
+            "total",
+            "limit_total_rate",
+            &typed.total_rate,
+            &typed.total_burst,
+        ),
+    ] {
+        let number = |text: &str| {
+            text.parse::<u64>()
+                .map_or_else(|_| text.into(), Value::from)
+        };
+        match (rate.is_empty(), burst.is_empty()) {
+            (true, true) => {}
+            (true, false) => {
+                return Err(invalid(field, &"".into(), "must be set to limit bursts"));
+            }
+            (false, true) => {
+                limits.insert(name.to_owned(), json!({"per_second": number(rate)}));
+            }
+            (false, false) => {
+                let rate = json!({"per_second": number(rate), "burst": number(burst)});
+                limits.insert(name.to_owned(), rate);
+            }
+        }
+    }
+    Ok(match limits.is_empty() {
+        true => Value::Null,
+        false => Value::Object(limits),
+    })
+}
+
+/// An error of the API at the input of the form that it is about.
+pub(super) fn at_input(mut error: InvalidField) -> InvalidField {
+    let input = match error.field.as_str() {
+        "port_limits.per_source.per_second" => "limit_source_rate",
+        "port_limits.per_source.burst" => "limit_source_burst",
+        "port_limits.total.per_second" => "limit_total_rate",
+        "port_limits.total.burst" => "limit_total_burst",
+        _ => return error,
+    };
+    error.field = input.to_owned();
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn limits(source: [&str; 2], total: [&str; 2]) -> PortLimitsForm {
+        let [source_rate, source_burst] = source.map(str::to_owned);
+        let [total_rate, total_burst] = total.map(str::to_owned);
+        PortLimitsForm {
+            source_rate,
+            source_burst,
+            total_rate,
+            total_burst,
+        }
+    }
+
+    #[test]
+    fn empty_numbers_are_no_limits() {
+        let value = |source, total| limits_value(&limits(source, total));
+        assert_eq!(value(["", ""], ["", ""]), Ok(Value::Null));
+        assert_eq!(
+            value(["5", ""], ["9", "20"]),
+            Ok(json!({"per_source": {"per_second": 5}, "total": {"per_second": 9, "burst": 20}}))
+        );
+        let error = value(["", ""], ["", "20"]).expect_err("a burst of nothing");
+        assert_eq!(error.field, "limit_total_rate");
+        let shown = limits(["", ""], ["9", "20"]);
+        let setting = serde_json::from_value(limits_value(&shown).expect("limits"));
+        assert_eq!(present_limits(setting.expect("limits")), shown);
+    }
 
     #[test]
     fn lines_are_ports() {

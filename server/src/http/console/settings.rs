@@ -132,6 +132,7 @@ fn as_of(function: FunctionView, version: VersionView) -> FunctionView {
         network: version.network,
         public: version.public,
         triggers: version.triggers,
+        port_limits: version.port_limits,
         cors: version.cors,
         secrets: version.secrets,
         env: version.env,
@@ -241,6 +242,12 @@ async fn show(
         head: view::head(app, function).await?,
         form,
         outbound_reason: view::unavailable(app, &["network_outbound"]),
+        limits_reason: app
+            .engine
+            .ingress()
+            .not_limiting()
+            .unwrap_or_default()
+            .to_owned(),
         errors: shown.failure.errors,
         problem: shown.failure.problem,
         delete_error: shown.delete_error,

@@ -49,6 +49,11 @@ pub(super) fn read(
         let value = ports_form::value(&triggers)?;
         fields.add("triggers".to_owned(), Input::Json(value))?;
     }
+    let limits = ports_form::typed_limits(form);
+    if limits != now.port_limits {
+        let value = ports_form::limits_value(&limits)?;
+        fields.add("port_limits".to_owned(), Input::Json(value))?;
+    }
     let cors = typed_cors(form);
     if cors != now.cors {
         fields.add("cors".to_owned(), Input::Json(cors_value(&cors)))?;
@@ -71,7 +76,8 @@ pub(super) fn read(
     if fields.is_empty() {
         return Ok(None);
     }
-    spec::patch(fields, function.runtime, function.max_concurrency).map(Some)
+    let patch = spec::patch(fields, function.runtime, function.max_concurrency);
+    patch.map(Some).map_err(ports_form::at_input)
 }
 
 /// The form of the present settings.
@@ -90,6 +96,7 @@ pub(super) fn present(function: &FunctionView) -> SettingsForm {
         network: network_form::present(&function.network),
         public: function.public,
         triggers: ports_form::present(&function.triggers),
+        port_limits: ports_form::present_limits(function.port_limits),
         cors: cors_form(function.cors.as_deref()),
         env: Vec::new(),
         env_names: function.env.keys().cloned().collect(),
@@ -166,6 +173,7 @@ pub(super) fn typed(form: &Form, function: &FunctionView) -> SettingsForm {
         network: network_form::typed(form),
         public: !form.text("public").is_empty(),
         triggers: ports_form::typed(form),
+        port_limits: ports_form::typed_limits(form),
         cors: typed_cors(form),
         env: env_rows(form),
         env_names: function.env.keys().cloned().collect(),
@@ -282,6 +290,26 @@ mod tests {
         // What is typed beside another choice waits for its own.
         let unused = PRESENT.replace("network=none", "network=none&network_allow=a.example");
         assert_eq!(patch(&unused).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn errors_of_limits_stand_at_their_inputs() {
+        for (typed, input) in [
+            ("limit_source_rate=0", "limit_source_rate"),
+            (
+                "limit_source_rate=1&limit_source_burst=x",
+                "limit_source_burst",
+            ),
+            ("limit_total_rate=1.5", "limit_total_rate"),
+            ("limit_total_burst=1", "limit_total_rate"),
+            (
+                "limit_total_rate=1&limit_total_burst=20000001",
+                "limit_total_burst",
+            ),
+        ] {
+            let error = patch(&format!("{PRESENT}&{typed}")).await;
+            assert_eq!(error.expect_err(typed).field, input);
+        }
     }
 
     #[tokio::test]

@@ -12,6 +12,7 @@ mod commands;
 mod deploying;
 mod editing;
 mod history;
+mod ingress;
 mod latency;
 mod live;
 mod network;

@@ -165,12 +165,18 @@ pub fn settings() -> SettingsPage {
             },
             public: false,
             triggers: "tcp 9000\nudp 9001 batch 64 wait 2".to_owned(),
+            port_limits: hearth_web::pages::PortLimitsForm {
+                source_rate: "100".into(),
+                source_burst: "200".into(),
+                ..Default::default()
+            },
             cors: hearth_web::pages::CorsForm::default(),
             env: Vec::new(),
             env_names: vec!["API_KEY".into(), "STAGE".into()],
             env_removed: Vec::new(),
         },
         outbound_reason: String::new(),
+        limits_reason: String::new(),
         commands: commands(),
         errors: FieldErrors::default(),
         problem: None,

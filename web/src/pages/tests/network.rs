@@ -4,17 +4,46 @@ use jiff::Timestamp;
 
 use super::samples::{HOSTILE, chrome, head};
 use super::{assert_harmless, html};
-use crate::pages::{DestinationRow, Moment, NetworkPage, ReachedRow};
+use crate::pages::{
+    DestinationRow, FunctionPorts, Moment, NetworkPage, PortRow, ReachedRow, SourceRow,
+};
 
 fn last() -> Moment {
     let at = Timestamp::UNIX_EPOCH;
     Moment { at, now: at }
 }
 
+pub(super) fn source() -> SourceRow {
+    SourceRow {
+        source: "2001:db8::/64".into(),
+        function: "hello".into(),
+        per_second: "2.5".into(),
+        admitted: "12".into(),
+        refused: "3".into(),
+        limited: true,
+    }
+}
+
 fn page() -> NetworkPage {
     NetworkPage {
         chrome: chrome(),
         head: head(),
+        ports: FunctionPorts {
+            function: "hello".into(),
+            can_admin: true,
+            rows: vec![PortRow {
+                port: "udp 9000".into(),
+                receives: "Datagrams".into(),
+                by: "A socket of its own",
+                why: HOSTILE.into(),
+                failed: HOSTILE.into(),
+            }],
+            figures: vec![("Packets received", "3".into())],
+            dropped: vec![("Deny list", "1".into())],
+            limits: "total 1 a second, burst 1".into(),
+            limits_enforced: false,
+            sources: vec![source()],
+        },
         policy: HOSTILE.into(),
         dry_run: true,
         is_open: true,
@@ -74,4 +103,23 @@ fn a_function_without_a_network_is_told_of() {
     closed.is_open = false;
     closed.destinations.clear();
     assert!(html(&closed).contains("has no network"));
+}
+
+#[test]
+fn ports_are_polled_where_there_are_some() {
+    let shown = html(&page());
+    assert!(shown.contains("hx-get=\"/functions/hello/network\""));
+    assert!(shown.contains("not enforced on this node"));
+    // The network itself, of which a source is one, goes into the form.
+    assert!(shown.contains("/ingress?source=2001%3Adb8%3A%3A%2F64#add-listed"));
+    let mut none = page();
+    none.ports = FunctionPorts {
+        function: "hello".into(),
+        ..FunctionPorts::default()
+    };
+    let shown = html(&none);
+    assert!(shown.contains("no port of its own") && !shown.contains("data-poll"));
+    let mut viewer = page();
+    viewer.ports.can_admin = false;
+    assert!(!html(&viewer).contains("/ingress?source"));
 }

@@ -319,6 +319,7 @@ pub(super) fn settings_page() -> SettingsPage {
             ..SettingsForm::default()
         },
         outbound_reason: "no network".into(),
+        limits_reason: "no interface".into(),
         commands: commands(),
         errors: FieldErrors::default(),
         problem: None,
