@@ -39,6 +39,8 @@ pub struct World {
     pub plain: Namespace,
     /// The one that a host forwards and masquerades for.
     pub container: Namespace,
+    /// That host's, which goes with this value.
+    _host2: Namespace,
     /// By whose certificate the hosts by HTTPS are known, PEM.
     pub authority: String,
 }
@@ -82,6 +84,7 @@ impl World {
             host,
             plain,
             container,
+            _host2: host2,
             authority,
         })
     }
