@@ -124,6 +124,13 @@ impl<E: Deref<Target = [Entry]>> Accounts<E> {
         owner_of(self.entry(block)?, block, generation)
     }
 
+    /// The owner of a block, of whatever generation; none if it is free.
+    pub fn current_owner(&self, block: u32) -> Option<Owner> {
+        let entry = self.entry(block).ok()?;
+        let generation = generation(entry.tag.load(Ordering::Relaxed));
+        owner_of(entry, block, generation).ok().flatten()
+    }
+
     /// Gives a block back, after `clear` has had it.
     ///
     /// # Errors
@@ -173,10 +180,9 @@ impl<E: Deref<Target = [Entry]>> Accounts<E> {
     fn end(&self, block: u32, entry: &Entry, tag: u32, clear: impl FnOnce(u32)) -> bool {
         // In use has the lowest bit, so one more is free and of the next generation.
         let ended = tag.wrapping_add(1);
-        let exchanged =
-            entry
-                .tag
-                .compare_exchange(tag, ended, Ordering::AcqRel, Ordering::Relaxed);
+        let exchanged = entry
+            .tag
+            .compare_exchange(tag, ended, Ordering::AcqRel, Ordering::Relaxed);
         if exchanged.is_err() {
             return false;
         }
@@ -203,9 +209,14 @@ mod tests {
         let (block, first) = accounts.allocate(OWNER).expect("a block");
         assert_eq!(accounts.allocate(OWNER), Err(Exhausted));
         assert_eq!(accounts.owner(block, first), Ok(Some(OWNER)));
-        let stale = Refused::Stale { block, generation: first };
+        let stale = Refused::Stale {
+            block,
+            generation: first,
+        };
         let mut cleared = 0;
-        accounts.free(block, first, |_| cleared += 1).expect("in use");
+        accounts
+            .free(block, first, |_| cleared += 1)
+            .expect("in use");
         assert_eq!(accounts.free(block, first, |_| cleared += 1), Err(stale));
         assert_eq!(accounts.owner(block, first), Err(stale));
         let (_, second) = accounts.allocate(Owner::Gateway).expect("a block");
@@ -217,7 +228,10 @@ mod tests {
     #[test]
     fn a_generation_that_is_out_of_range_names_no_block() {
         let accounts = accounts(2);
-        let outside = Refused::OutsidePool { block: 2, blocks: 2 };
+        let outside = Refused::OutsidePool {
+            block: 2,
+            blocks: 2,
+        };
         assert_eq!(accounts.owner(2, 0), Err(outside));
         assert_eq!(accounts.free(2, 0, |_| {}), Err(outside));
     }
@@ -225,7 +239,10 @@ mod tests {
     #[test]
     fn an_owners_blocks_come_back_and_nobody_elses() {
         let accounts = accounts(4);
-        let dead = |epoch| Owner::Instance { instance: crate::Instance(3), epoch };
+        let dead = |epoch| Owner::Instance {
+            instance: crate::Instance(3),
+            epoch,
+        };
         let (first, _) = accounts.allocate(dead(1)).expect("a block");
         let (other, generation) = accounts.allocate(dead(2)).expect("a block");
         let (second, _) = accounts.allocate(dead(1)).expect("a block");
@@ -240,7 +257,9 @@ mod tests {
     #[test]
     fn generations_go_round() {
         let accounts = accounts(1);
-        accounts.entries[0].tag.store(u32::MAX - 1, Ordering::Relaxed);
+        accounts.entries[0]
+            .tag
+            .store(u32::MAX - 1, Ordering::Relaxed);
         let (block, last) = accounts.allocate(OWNER).expect("a block");
         assert_eq!(last, u16::MAX);
         accounts.free(block, last, |_| {}).expect("in use");

@@ -64,7 +64,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [
+    /// All of them, by number.
+    pub const ALL: [Self; 6] = [
         Self::Pass,
         Self::Call,
         Self::Reply,
@@ -222,16 +223,46 @@ mod tests {
     #[test]
     fn each_field_has_bits_of_its_own() {
         let fields = [
-            Descriptor { request: u32::MAX, ..LEAST },
-            Descriptor { generation: u16::MAX, ..LEAST },
-            Descriptor { target: Instance(u16::MAX), ..LEAST },
-            Descriptor { block: MAX_BLOCKS - 1, ..LEAST },
-            Descriptor { len: MAX_BLOCK_BYTES, ..LEAST },
-            Descriptor { route: u8::MAX, ..LEAST },
-            Descriptor { hop: u8::MAX, ..LEAST },
-            Descriptor { table: Table::B, ..LEAST },
-            Descriptor { kind: Kind::Return, ..LEAST },
-            Descriptor { more: true, ..LEAST },
+            Descriptor {
+                request: u32::MAX,
+                ..LEAST
+            },
+            Descriptor {
+                generation: u16::MAX,
+                ..LEAST
+            },
+            Descriptor {
+                target: Instance(u16::MAX),
+                ..LEAST
+            },
+            Descriptor {
+                block: MAX_BLOCKS - 1,
+                ..LEAST
+            },
+            Descriptor {
+                len: MAX_BLOCK_BYTES,
+                ..LEAST
+            },
+            Descriptor {
+                route: u8::MAX,
+                ..LEAST
+            },
+            Descriptor {
+                hop: u8::MAX,
+                ..LEAST
+            },
+            Descriptor {
+                table: Table::B,
+                ..LEAST
+            },
+            Descriptor {
+                kind: Kind::Return,
+                ..LEAST
+            },
+            Descriptor {
+                more: true,
+                ..LEAST
+            },
         ];
         let mut seen = [0; 2];
         for field in fields {
@@ -247,9 +278,15 @@ mod tests {
 
     #[test]
     fn what_no_pool_has_is_not_encoded() {
-        let block = Descriptor { block: MAX_BLOCKS, ..LEAST };
+        let block = Descriptor {
+            block: MAX_BLOCKS,
+            ..LEAST
+        };
         assert!(matches!(block.to_words(), Err(Refused::OutsidePool { .. })));
-        let len = Descriptor { len: MAX_BLOCK_BYTES + 1, ..LEAST };
+        let len = Descriptor {
+            len: MAX_BLOCK_BYTES + 1,
+            ..LEAST
+        };
         assert!(matches!(len.to_bytes(), Err(Refused::TooLong { .. })));
     }
 

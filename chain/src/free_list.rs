@@ -86,7 +86,10 @@ mod tests {
         assert_eq!(list.pop(), None);
         list.push(1);
         list.push(0);
-        assert_eq!([list.pop(), list.pop(), list.pop()], [Some(0), Some(1), None]);
+        assert_eq!(
+            [list.pop(), list.pop(), list.pop()],
+            [Some(0), Some(1), None]
+        );
         assert_eq!(FreeList::full(0).pop(), None);
     }
 

@@ -280,9 +280,9 @@ impl<W: Deref<Target = AtomicU32>> Sleeper<W> {
     /// Announces that this side is about to sleep. Afterwards look at all rings again, then sleep on their heads and on
     /// the state, and [`Self::retract`] in any case. `false`: the server has closed this side.
     pub fn announce(&self) -> bool {
-        let set =
-            self.state
-                .compare_exchange(AWAKE, ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
+        let set = self
+            .state
+            .compare_exchange(AWAKE, ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
         // SYNC POINT: wake-up
         full_fence();
         set != Err(ENDED)
@@ -362,7 +362,13 @@ mod tests {
             assert_eq!(ring.producer.has_room(), Ok(true));
             ring.producer.publish();
         }
-        for (head, ok) in [(0, true), (3, true), (4, true), (5, false), (POSITION, false)] {
+        for (head, ok) in [
+            (0, true),
+            (3, true),
+            (4, true),
+            (5, false),
+            (POSITION, false),
+        ] {
             let mut consumer = Consumer::new(ring.head.clone(), ring.tail.clone(), SLOTS);
             ring.head.store(head, Ordering::Relaxed);
             assert_eq!(consumer.find().is_ok(), ok, "head {head}");
