@@ -5,6 +5,7 @@
 //! 64                     load       how many requests it has in hand
 //! 128 (1 + i)            tail       of its input i: descriptors taken
 //! 128 (1 + inputs + o)   head       of its output o: descriptors published
+//! … + 16                 latest     the last of them
 //! after them             slots      of output 0, of output 1, …
 //! ```
 //!
@@ -41,6 +42,9 @@ const MAX_BYTES: u64 = 1 << 30;
 
 /// Where the load is: on the line of the state, which senders load anyway.
 const LOAD: usize = 64;
+
+/// Where the copy of the newest descriptor is: on the line of the head.
+const LATEST: usize = 16;
 
 /// How many edges an instance may have, and how many descriptors wait on each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,8 +225,12 @@ impl Board {
         Ok(self.memory.own_word(self.shape.head(output)?))
     }
 
-    pub(crate) fn slots(&self, output: u16) -> Slots<Writable> {
-        Slots::new(&self.memory, self.shape.slots_at(output))
+    pub(crate) fn slots(&self, output: u16) -> Result<Slots<Writable>, ChainError> {
+        Ok(Slots::new(
+            &self.memory,
+            self.shape.slots_at(output),
+            self.shape.head(output)? + LATEST,
+        ))
     }
 }
 
@@ -269,7 +277,11 @@ impl PeerBoard {
         Ok(self.memory.peer_word(self.shape.head(output)?))
     }
 
-    pub(crate) fn slots(&self, output: u16) -> Slots<ReadOnly> {
-        Slots::new(&self.memory, self.shape.slots_at(output))
+    pub(crate) fn slots(&self, output: u16) -> Result<Slots<ReadOnly>, ChainError> {
+        Ok(Slots::new(
+            &self.memory,
+            self.shape.slots_at(output),
+            self.shape.head(output)? + LATEST,
+        ))
     }
 }

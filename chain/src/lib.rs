@@ -6,6 +6,7 @@ pub mod descriptor;
 pub mod error;
 pub mod free_list;
 pub mod id;
+pub mod latest;
 pub mod ring;
 pub mod routes;
 pub mod sync;

@@ -12,6 +12,7 @@ use memmap2::MmapRaw;
 
 use crate::accounts::Entry;
 use crate::error::ChainError;
+use crate::latest::Latest;
 use crate::sync::PeerWord;
 
 /// Distance that keeps words of different writers out of each other's way: processors fetch cache lines in pairs.
@@ -80,6 +81,15 @@ impl<A> Memory<A> {
         Ledger {
             entries: entries.cast_const().cast(),
             blocks: blocks as usize,
+            _memory: Arc::clone(self),
+        }
+    }
+
+    /// A ring's newest descriptor.
+    pub(crate) fn latest(self: &Arc<Self>, at: usize) -> Copied<A> {
+        let latest = self.at(at, size_of::<Latest>(), align_of::<Latest>());
+        Copied {
+            latest: latest.cast_const().cast(),
             _memory: Arc::clone(self),
         }
     }
@@ -196,6 +206,37 @@ impl<A> PeerWord for Seen<A> {
     fn load(&self) -> u32 {
         // SAFETY: as for `Own`, and relaxed loads are defined on read-only memory.
         unsafe { &*self.word }.load(Ordering::Relaxed)
+    }
+}
+
+/// A ring's newest descriptor.
+#[derive(Debug)]
+pub(crate) struct Copied<A> {
+    latest: *const Latest,
+    _memory: Arc<Memory<A>>,
+}
+
+// SAFETY: all of it are atomics in a mapping that every thread may use.
+unsafe impl<A> Send for Copied<A> {}
+// SAFETY: as above.
+unsafe impl<A> Sync for Copied<A> {}
+
+impl<A> Copied<A> {
+    /// As [`Latest::read`].
+    #[inline]
+    pub(crate) fn read(&self, after: u32) -> Option<[u64; 2]> {
+        // SAFETY: `latest` checked that it lies there, aligned, and it stays mapped while `self` lives. Any bit pattern is
+        // valid, atomics may change under a shared reference, and this only makes relaxed loads.
+        unsafe { &*self.latest }.read(after)
+    }
+}
+
+impl Copied<Writable> {
+    /// As [`Latest::write`].
+    #[inline]
+    pub(crate) fn write(&self, after: u32, words: [u64; 2]) {
+        // SAFETY: as above, and the mapping is writable.
+        unsafe { &*self.latest }.write(after, words);
     }
 }
 

@@ -71,7 +71,7 @@ impl Outbox {
             number: output,
             to,
             ring,
-            slots: board.slots(output),
+            slots: board.slots(output)?,
             bell,
         });
         Ok(())
@@ -105,7 +105,8 @@ impl Outbox {
                 return Err(SendError::Broken { to, violation });
             }
         }
-        output.slots.write(output.ring.slot(), words);
+        let (slot, after) = (output.ring.slot(), output.ring.next());
+        output.slots.write(slot, after, words);
         output.ring.publish();
         match output.ring.wake() {
             Wake::No => Ok(()),

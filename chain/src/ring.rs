@@ -21,7 +21,8 @@
 use core::ops::Deref;
 
 use crate::error::Violation;
-use crate::sync::{AtomicU32, Ordering, PeerWord, fence, load_acquire};
+use crate::sync::{AtomicU32, Ordering, PeerWord, load_acquire};
+use hearth_abi::full_fence;
 
 /// The bit of a head that says that its producer has ended.
 pub const CLOSED: u32 = 1 << 31;
@@ -55,12 +56,6 @@ fn checked(position: u32, last: u32, to: u32) -> Result<u32, Violation> {
             to,
         })
     }
-}
-
-/// Orders what is before with what is after it.
-#[inline]
-fn full_fence() {
-    fence(Ordering::SeqCst);
 }
 
 /// What a sender does about its receiver after publishing.
@@ -137,11 +132,17 @@ impl<W: Deref<Target = AtomicU32>, P: PeerWord> Producer<W, P> {
         self.position & (self.slots - 1)
     }
 
+    /// The head after the next [`Self::publish`].
+    #[inline]
+    pub fn next(&self) -> u32 {
+        self.position.wrapping_add(1) & POSITION
+    }
+
     /// Hands the slot to the consumer. The caller has found room and filled it.
     #[inline]
     pub fn publish(&mut self) {
         debug_assert!(self.backlog() < self.slots);
-        self.position = self.position.wrapping_add(1) & POSITION;
+        self.position = self.next();
         // SYNC POINT: published
         self.head.store(self.position, Ordering::Release);
     }
@@ -237,6 +238,13 @@ impl<W: Deref<Target = AtomicU32>, P: PeerWord> Consumer<W, P> {
     #[inline]
     pub fn slot(&self) -> u32 {
         self.position & (self.slots - 1)
+    }
+
+    /// The head that the producer published with the descriptor in [`Self::slot`], if that is the newest as last seen.
+    #[inline]
+    pub fn newest(&self) -> Option<u32> {
+        let next = self.position.wrapping_add(1) & POSITION;
+        (self.head_seen & POSITION == next).then_some(next)
     }
 
     /// Gives the oldest slot back. The caller has found a descriptor and copied it.

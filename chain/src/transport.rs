@@ -24,6 +24,8 @@ use crate::memory::Own;
 use crate::outbox::Outbox;
 use crate::ring::{ASLEEP, AWAKE};
 
+/// Looks of a [`Ring`] before it reads the clock, if its peer answered soon before: a microsecond or two.
+const QUICK_LOOKS: u32 = 64;
 /// Looks of a [`Poll`] between two readings of the clock: some hundred nanoseconds.
 const LOOKS: u32 = 64;
 
@@ -101,6 +103,9 @@ pub struct Ring {
     /// The edges, for opening and closing some.
     pub edges: Edges,
     spin: AdaptiveSpin,
+    may_spin: bool,
+    /// The last wait ended while this side was looking.
+    answers_soon: bool,
 }
 
 impl Ring {
@@ -110,6 +115,8 @@ impl Ring {
         Self {
             edges,
             spin: AdaptiveSpin::new(busy_poll),
+            may_spin: true,
+            answers_soon: false,
         }
     }
 
@@ -122,6 +129,7 @@ impl Ring {
     /// Whether spinning may pay now: not while all CPUs are busy.
     pub fn may_spin(&mut self, allowed: bool) {
         self.spin.allow(allowed);
+        self.may_spin = allowed;
     }
 
     /// Sleeps until there may be something.
@@ -162,11 +170,28 @@ impl Transport for Ring {
         if let Some(arrival) = self.try_recv()? {
             return Ok(arrival);
         }
-        if let Some(budget) = self.spin.budget(Instant::now) {
+        if self.answers_soon && self.may_spin {
+            // A peer that spins too answers before a reading of the clock has paid for itself. In vain this happens once after
+            // each wait that ended soon.
+            for _ in 0..QUICK_LOOKS {
+                if self.edges.inbox.is_ready() {
+                    break;
+                }
+                core::hint::spin_loop();
+            }
+            if let Some(arrival) = self.try_recv()? {
+                return Ok(arrival);
+            }
+        }
+        let mut now = None;
+        if let Some(budget) = self.spin.budget(|| *now.insert(Instant::now())) {
             let inbox = &self.edges.inbox;
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = now.map_or(budget, |now| deadline.saturating_duration_since(now));
             let look = look(budget.min(left), || inbox.is_ready());
             self.spin.learn(look);
+            self.answers_soon = look.found;
+        } else {
+            self.answers_soon = false;
         }
         loop {
             if let Some(arrival) = self.try_recv()? {
@@ -199,7 +224,9 @@ impl Transport for Poll {
     fn recv(&mut self, deadline: Instant) -> Result<Arrival, RecvError> {
         loop {
             for _ in 0..LOOKS {
-                if let Some(arrival) = self.edges.inbox.try_recv()? {
+                if self.edges.inbox.is_ready()
+                    && let Some(arrival) = self.edges.inbox.try_recv()?
+                {
                     return Ok(arrival);
                 }
                 core::hint::spin_loop();

@@ -6,6 +6,7 @@
 
 use hearth_chain::accounts::{Accounts, Entry};
 use hearth_chain::free_list::FreeList;
+use hearth_chain::latest::Latest;
 use hearth_chain::ring::{ASLEEP, CLOSED, Consumer, ENDED, Found, Producer, Sleeper, Wake};
 use hearth_chain::routes::pins::Pins;
 use hearth_chain::{Owner, Table};
@@ -178,6 +179,27 @@ fn descriptors_arrive_in_order_and_whole() {
             assert_eq!(ring.take(&mut consumer), value);
         }
         producer.join().expect("no panic");
+    });
+}
+
+/// SYNC POINTS `copy` and `copied`: the copy of a descriptor is read whole or not at all.
+#[test]
+fn a_copy_is_whole() {
+    model(|| {
+        let latest = Arc::new(Latest::default());
+        let other = latest.clone();
+        let sender = thread::spawn(move || {
+            for after in 1..=2 {
+                other.write(after, [after.into(); 2]);
+            }
+        });
+        for after in [1, 2] {
+            if let Some(words) = latest.read(after) {
+                assert_eq!(words, [after.into(); 2]);
+            }
+        }
+        sender.join().expect("no panic");
+        assert_eq!(latest.read(2), Some([2, 2]));
     });
 }
 

@@ -1,7 +1,8 @@
 //! How many requests follow each of the two route tables: the part of the table that loom models.
 
 use crate::descriptor::Table;
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sync::{AtomicU32, Ordering};
+use hearth_abi::full_fence;
 
 /// Which table new requests follow, and how many follow each.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ impl Pins {
             let found = self.active();
             self.counts[found as usize].fetch_add(1, Ordering::Relaxed);
             // SYNC POINT: pinned. Either this side sees that another table was activated, or `retired` sees the count.
-            fence(Ordering::SeqCst);
+            full_fence();
             if self.active() == found {
                 return found;
             }
@@ -44,7 +45,7 @@ impl Pins {
     pub fn retired(&self) -> Option<Table> {
         let other = self.active().other();
         // SYNC POINT: pinned
-        fence(Ordering::SeqCst);
+        full_fence();
         // SYNC POINT: unpinned
         let followers = self.counts[other as usize].load(Ordering::Acquire);
         (followers == 0).then_some(other)
