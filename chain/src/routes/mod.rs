@@ -1,6 +1,6 @@
 //! Who is next: routes, edges and instances, in a table that members read and only the server writes.
 //!
-//! The table is one memory file, sealed against every writer but the server ([`crate::file`]). It holds two **route tables** and one
+//! The table is one memory file, sealed against every writer but the server (`file.rs`). It holds two **route tables** and one
 //! **directory** of instances, because the two change differently:
 //!
 //! - A request keeps the routes that it began with. Its descriptors carry which [`crate::Table`] they are in, and the
