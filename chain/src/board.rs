@@ -29,7 +29,8 @@ use crate::error::ChainError;
 use crate::file::File;
 use crate::futex;
 use crate::memory::{LINE, Memory, Own, ReadOnly, Seen, Writable};
-use crate::ring::{CLOSED, ENDED, MAX_SLOTS};
+use crate::ring::{CLOSED, MAX_SLOTS};
+use crate::sleeper::ENDED;
 use crate::slots::{SLOT, Slots};
 use crate::sync::PeerWord;
 

@@ -6,7 +6,8 @@ use crate::error::{ChainError, RecvError, Refused};
 use crate::futex;
 use crate::id::Instance;
 use crate::memory::{Own, ReadOnly, Seen};
-use crate::ring::{ASLEEP, Consumer, Found, Sleeper};
+use crate::ring::{Consumer, Found};
+use crate::sleeper::{ASLEEP, Sleeper};
 use crate::slots::Slots;
 use rustix::thread::futex::Wait;
 

@@ -2,7 +2,7 @@
 //! slot, so it is free of `unsafe`, of memory maps and of the operating system; loom models it.
 //!
 //! One producer, one consumer. **Each word has one writer**, which alone has it in memory that it may write: the producer its
-//! `head`, the consumer its `tail` and its `state`. A peer's word is loaded once, checked against what can be true, and
+//! `head`, the consumer its `tail` and its `state` ([`crate::sleeper`]). A peer's word is loaded once, checked against what can be true, and
 //! only then used; each side keeps its own position privately and never reads it back.
 //!
 //! Positions count descriptors modulo 2^31. The highest bit of a head is [`CLOSED`]: the server sets it when the
@@ -21,6 +21,7 @@
 use core::ops::Deref;
 
 use crate::error::Violation;
+use crate::sleeper::{AWAKE, ENDED};
 use crate::sync::{AtomicU32, Ordering, PeerWord, load_acquire};
 use hearth_abi::full_fence;
 
@@ -30,13 +31,6 @@ pub const CLOSED: u32 = 1 << 31;
 const POSITION: u32 = CLOSED - 1;
 /// Most slots of a ring: as many as a pool has blocks.
 pub const MAX_SLOTS: u32 = crate::descriptor::MAX_BLOCKS;
-
-/// A consumer's state: it looks by itself.
-pub const AWAKE: u32 = 0;
-/// A consumer's state: it sleeps, or is about to.
-pub const ASLEEP: u32 = 1;
-/// A consumer's state: its process has ended. Set by the server, and never unset.
-pub const ENDED: u32 = 2;
 
 /// From `from` to `to`, in descriptors.
 #[inline]
@@ -273,47 +267,12 @@ impl<W: Deref<Target = AtomicU32>, P: PeerWord> Consumer<W, P> {
     }
 }
 
-/// A consumer's own state: whether its producers must wake it.
-#[derive(Debug)]
-pub struct Sleeper<W> {
-    state: W,
-}
-
-impl<W: Deref<Target = AtomicU32>> Sleeper<W> {
-    /// Of one consumer, whatever the number of its rings.
-    pub fn new(state: W) -> Self {
-        Self { state }
-    }
-
-    /// Announces that this side is about to sleep. Afterwards look at all rings again, then sleep on their heads and on
-    /// the state, and [`Self::retract`] in any case. `false`: the server has closed this side.
-    pub fn announce(&self) -> bool {
-        let set = self
-            .state
-            .compare_exchange(AWAKE, ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
-        // SYNC POINT: wake-up
-        full_fence();
-        set != Err(ENDED)
-    }
-
-    /// Takes the announcement back. `false`: somebody else has, to end the wait.
-    pub fn retract(&self) -> bool {
-        self.state
-            .compare_exchange(ASLEEP, AWAKE, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    /// The word, to sleep on while it is [`ASLEEP`].
-    pub fn state(&self) -> &AtomicU32 {
-        &self.state
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::sleeper::Sleeper;
 
     const SLOTS: u32 = 4;
     type Word = Arc<AtomicU32>;

@@ -22,7 +22,7 @@ use crate::id::Instance;
 use crate::inbox::{Arrival, Inbox};
 use crate::memory::Own;
 use crate::outbox::Outbox;
-use crate::ring::{ASLEEP, AWAKE};
+use crate::sleeper::{ASLEEP, AWAKE};
 
 /// Looks of a [`Ring`] before it reads the clock, if its peer answered soon before: a microsecond or two.
 const QUICK_LOOKS: u32 = 64;

@@ -7,8 +7,9 @@
 use hearth_chain::accounts::{Accounts, Entry};
 use hearth_chain::free_list::FreeList;
 use hearth_chain::latest::Latest;
-use hearth_chain::ring::{ASLEEP, CLOSED, Consumer, ENDED, Found, Producer, Sleeper, Wake};
+use hearth_chain::ring::{CLOSED, Consumer, Found, Producer, Wake};
 use hearth_chain::routes::pins::Pins;
+use hearth_chain::sleeper::{ASLEEP, ENDED, Sleeper};
 use hearth_chain::{Owner, Table};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
