@@ -20,14 +20,15 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{
     MemfdFlags, Mode, OFlags, SealFlags, fchmod, fcntl_add_seals, fcntl_get_seals, fstat,
     ftruncate, memfd_create, open,
 };
 use rustix::io::Errno;
+use rustix::mm::ProtFlags;
 
 use crate::error::ChainError;
+use crate::mapping::Mapping;
 use crate::memory::{Memory, ReadOnly, Writable};
 
 /// What keeps every access inside the file.
@@ -113,22 +114,17 @@ impl File {
 
     /// Maps it to write.
     pub(crate) fn map(&self) -> Result<Arc<Memory<Writable>>, ChainError> {
-        let map = MmapOptions::new()
-            .len(self.bytes)
-            .map_raw(self.fd.as_raw_fd());
-        Self::mapped(map)
+        self.mapped(ProtFlags::READ | ProtFlags::WRITE)
     }
 
     /// Maps it to read.
     pub(crate) fn map_read_only(&self) -> Result<Arc<Memory<ReadOnly>>, ChainError> {
-        let map = MmapOptions::new()
-            .len(self.bytes)
-            .map_raw_read_only(self.fd.as_raw_fd());
-        Self::mapped(map)
+        self.mapped(ProtFlags::READ)
     }
 
-    fn mapped<A>(map: std::io::Result<MmapRaw>) -> Result<Arc<Memory<A>>, ChainError> {
-        let map = map.map_err(|source| ChainError::os("mmap", source))?;
+    fn mapped<A>(&self, protection: ProtFlags) -> Result<Arc<Memory<A>>, ChainError> {
+        let map = Mapping::new(self.fd.as_fd(), self.bytes, protection);
+        let map = map.map_err(|errno| ChainError::os("mmap", errno))?;
         Ok(Arc::new(Memory::new(map)))
     }
 

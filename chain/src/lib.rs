@@ -39,6 +39,9 @@ mod futex;
 mod inbox;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+mod mapping;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 mod memory;
 #[cfg(not(loom))]
 mod outbox;

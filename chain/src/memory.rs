@@ -8,11 +8,10 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use memmap2::MmapRaw;
-
 use crate::accounts::Entry;
 use crate::error::ChainError;
 use crate::latest::Latest;
+use crate::mapping::Mapping;
 use crate::sync::PeerWord;
 
 /// Distance that keeps words of different writers out of each other's way: processors fetch cache lines in pairs.
@@ -28,13 +27,13 @@ pub(crate) enum ReadOnly {}
 /// A mapped file. `A` says what this process may do with it.
 #[derive(Debug)]
 pub(crate) struct Memory<A> {
-    map: MmapRaw,
+    map: Mapping,
     _access: core::marker::PhantomData<A>,
 }
 
 impl<A> Memory<A> {
     /// A mapping of which `A` is true.
-    pub(crate) fn new(map: MmapRaw) -> Self {
+    pub(crate) fn new(map: Mapping) -> Self {
         Self {
             map,
             _access: core::marker::PhantomData,
@@ -52,7 +51,7 @@ impl<A> Memory<A> {
         let inside = at.checked_add(len).is_some_and(|end| end <= self.map.len());
         assert!(inside && at.is_multiple_of(align));
         // SAFETY: just checked to lie in the mapping.
-        unsafe { self.map.as_mut_ptr().add(at) }
+        unsafe { self.map.base().add(at) }
     }
 
     /// A 32-bit word that the peer writes.
@@ -146,16 +145,10 @@ impl Memory<Writable> {
         unsafe { ptr::write_bytes(at, 0, len) };
     }
 
-    /// Takes the whole file's memory now, in huge pages where the kernel has them; whether it has. Needs no setting in sysfs
-    /// but that huge pages in shared memory are not denied altogether (`MADV_COLLAPSE`, Linux 6.1).
+    /// As [`Mapping::collapse`].
     pub(crate) fn collapse(&self) -> Result<bool, ChainError> {
-        let populated = self.map.advise(memmap2::Advice::PopulateWrite);
-        populated.map_err(|source| ChainError::os("madvise(MADV_POPULATE_WRITE)", source))?;
-        let len = self.map.len();
-        // SAFETY: the range is this mapping, and what it holds does not change.
-        let collapsed =
-            unsafe { libc::madvise(self.map.as_mut_ptr().cast(), len, libc::MADV_COLLAPSE) };
-        Ok(collapsed == 0)
+        let collapsed = self.map.collapse();
+        collapsed.map_err(|errno| ChainError::os("madvise(MADV_POPULATE_WRITE)", errno))
     }
 }
 

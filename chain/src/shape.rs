@@ -5,6 +5,7 @@ use core::ops::Range;
 use crate::accounts::Entry;
 use crate::descriptor::{Descriptor, MAX_BLOCK_BYTES, MAX_BLOCKS};
 use crate::error::{ChainError, Refused};
+use crate::mapping::HUGE_PAGE;
 use crate::memory::LINE;
 
 /// Where the ledger's entries begin; before them are magic, version and shape.
@@ -72,8 +73,15 @@ impl Shape {
         (self.blocks as usize * NOTE_BYTES).next_multiple_of(PAGE)
     }
 
+    /// Bytes of the file of the blocks: whole huge pages if there is one. What lies behind the blocks is not used.
     pub(crate) fn blocks_bytes(self) -> u64 {
-        self.notes_bytes() as u64 + u64::from(self.blocks) * u64::from(self.block_bytes)
+        let needed =
+            self.notes_bytes() as u64 + u64::from(self.blocks) * u64::from(self.block_bytes);
+        if needed < HUGE_PAGE as u64 {
+            needed
+        } else {
+            needed.next_multiple_of(HUGE_PAGE as u64)
+        }
     }
 
     /// Where a block's bytes lie in the file of the blocks. The block's number has been checked.
