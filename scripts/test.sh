@@ -77,7 +77,7 @@ finish() {
 # optimised: it runs millions of interleavings.
 loom() {
   RUSTFLAGS="--cfg loom" CARGO_PROFILE_DEV_OPT_LEVEL=2 \
-    cargo test --locked --target-dir "$TARGET/loom" -p hearth-abi --test loom
+    cargo test --locked --target-dir "$TARGET/loom" -p hearth-abi -p hearth-chain --test loom
 }
 
 # With the native half beside it, as it is installed.

@@ -77,6 +77,7 @@ pub use error::{AbiError, Violation};
 pub use frame::{Flags, FrameHeader, Kind};
 pub use layout::PROTOCOL_VERSION;
 pub use message::{HeadError, RequestHead, Trigger};
+pub use sync::full_fence;
 
 #[cfg(not(loom))]
 pub use {

@@ -8,7 +8,7 @@ pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Orders everything before it with everything after it: a sequentially consistent fence.
 #[cfg(any(loom, miri, not(target_arch = "x86_64")))]
 #[inline]
-pub(crate) fn full_fence() {
+pub fn full_fence() {
     #[cfg(not(loom))]
     core::sync::atomic::fence(Ordering::SeqCst);
     #[cfg(loom)]
@@ -22,7 +22,7 @@ pub(crate) fn full_fence() {
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[allow(unsafe_code)]
 #[inline]
-pub(crate) fn full_fence() {
+pub fn full_fence() {
     // SAFETY: the word at the stack's top is the function's own, and is written back as it was. Without `nomem` the
     // compiler moves no memory access across.
     unsafe { core::arch::asm!("lock or dword ptr [rsp], 0", options(nostack)) };

@@ -1,0 +1,114 @@
+//! Who takes part in a chain, and to whom a block belongs.
+
+use core::fmt;
+
+/// A process that takes part in a chain: an instance of a member, or the gateway. The server gives the numbers out, and a
+/// number again only under a new epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instance(pub u16);
+
+impl Instance {
+    /// The chain's gateway, in the server.
+    pub const GATEWAY: Self = Self(0);
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::GATEWAY {
+            f.write_str("the gateway")
+        } else {
+            write!(f, "instance {}", self.0)
+        }
+    }
+}
+
+/// A function's place in a chain. 0 is the gateway, which routes may name as a hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member(pub u8);
+
+impl Member {
+    /// The gateway.
+    pub const GATEWAY: Self = Self(0);
+}
+
+/// To whom a block belongs, which is who gives it back: not who has it in hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The gateway itself.
+    Gateway,
+    /// A request. Its blocks travel from member to member, and come back when it ends.
+    Request(u32),
+    /// An instance, for the payloads of its own calls. They come back when it ends.
+    Instance {
+        /// The instance.
+        instance: Instance,
+        /// Which of the processes that had this number.
+        epoch: u16,
+    },
+}
+
+const REQUEST: u64 = 1 << 62;
+const INSTANCE: u64 = 2 << 62;
+
+impl Owner {
+    /// As one word of the ledger.
+    #[inline]
+    #[must_use]
+    pub const fn pack(self) -> u64 {
+        match self {
+            Self::Gateway => 0,
+            Self::Request(id) => REQUEST | id as u64,
+            Self::Instance { instance, epoch } => {
+                INSTANCE | (epoch as u64) << 16 | instance.0 as u64
+            }
+        }
+    }
+
+    /// From a word of the ledger; none if it says nothing that [`Self::pack`] says.
+    #[inline]
+    #[must_use]
+    pub const fn unpack(word: u64) -> Option<Self> {
+        let owner = match word >> 62 {
+            0 => Self::Gateway,
+            1 => Self::Request(word as u32),
+            2 => Self::Instance {
+                instance: Instance(word as u16),
+                epoch: (word >> 16) as u16,
+            },
+            _ => return None,
+        };
+        if owner.pack() == word {
+            Some(owner)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_one_word() {
+        let owners = [
+            Owner::Gateway,
+            Owner::Request(0),
+            Owner::Request(u32::MAX),
+            Owner::Instance {
+                instance: Instance(u16::MAX),
+                epoch: 0,
+            },
+            Owner::Instance {
+                instance: Instance(1),
+                epoch: u16::MAX,
+            },
+        ];
+        for owner in owners {
+            assert_eq!(Owner::unpack(owner.pack()), Some(owner));
+        }
+        for word in [1, REQUEST | 1 << 40, INSTANCE | 1 << 40, 3 << 62] {
+            assert_eq!(Owner::unpack(word), None, "{word:#x}");
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The gateway's side of a pool.
+//!
+//! A pool is two memory files. The **blocks** hold payloads, and every process of the chain maps them to read and write. The
+//! **ledger** holds the shape and each block's owner and generation; the gateway writes it, and members map it
+//! read-only. The free list is in no file.
+//!
+//! So a member can spoil payloads, which its chain trusts it with, and nothing that decides where an access goes or who gets
+//! a block: it cannot free another's block, take one twice, loop the list, or make the pool look empty. The price is that
+//! members do not allocate. They do not need to on the way of a request, whose block passes from hand to hand; for calls
+//! with a payload of their own, the gateway grants an instance some blocks ahead ([`Owner::Instance`]), which it uses again and
+//! again. A member that hoards keeps its own grant, and no more.
+//!
+//! A block's **owner** is who gives it back, not who has it in hand: descriptors pass between members without the
+//! gateway. For the case that a member dies with blocks in hand, senders note in the block's [`Note`] to whom they pass it on. Notes are
+//! claims, in memory that members write. The gateway takes from them which requests to fail early; if they are wrong, it
+//! fails another request of the same chain, or the deadline does. Nothing is freed by a note.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use crate::accounts::Accounts;
+use crate::descriptor::Descriptor;
+use crate::error::{ChainError, Exhausted, Refused};
+use crate::file::File;
+use crate::id::{Instance, Owner};
+use crate::memory::{Ledger, Memory, Writable};
+use crate::shape::{ENTRIES_AT, Shape};
+
+/// First word of a ledger: `HEARTHLG` as bytes.
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHLG");
+/// Version of the pool's layout.
+pub(crate) const VERSION: u64 = 1;
+/// To whom a block was passed on last, and how far its request had come: a claim of the member that passed it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note {
+    /// Who was sent the descriptor.
+    pub holder: Instance,
+    /// Which of the processes that had this number.
+    pub epoch: u16,
+    /// The position in the route.
+    pub hop: u8,
+}
+
+impl Note {
+    pub(crate) const fn pack(self) -> u64 {
+        self.holder.0 as u64 | (self.epoch as u64) << 16 | (self.hop as u64) << 32
+    }
+
+    pub(crate) const fn unpack(word: u64) -> Self {
+        Self {
+            holder: Instance(word as u16),
+            epoch: (word >> 16) as u16,
+            hop: (word >> 32) as u8,
+        }
+    }
+}
+
+/// A block in use: its number and the generation that descriptors of it carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Block {
+    /// Its number.
+    pub index: u32,
+    /// The lower half of its generation.
+    pub generation: u16,
+}
+
+impl Block {
+    /// The block that a descriptor names.
+    #[must_use]
+    pub const fn of(descriptor: &Descriptor) -> Self {
+        Self {
+            index: descriptor.block,
+            generation: descriptor.generation,
+        }
+    }
+}
+
+/// What a process that joins the chain is given.
+#[derive(Debug)]
+pub struct PoolFiles {
+    /// The blocks, to read and write.
+    pub blocks: OwnedFd,
+    /// The ledger, which its seal makes read-only.
+    pub ledger: OwnedFd,
+}
+
+/// The pool, as the gateway has it. All methods may be called from any thread at any time.
+#[derive(Debug)]
+pub struct Pool {
+    shape: Shape,
+    accounts: Accounts<Ledger<Writable>>,
+    memory: Arc<Memory<Writable>>,
+    ledger: File,
+    blocks: File,
+    huge: bool,
+}
+
+impl Pool {
+    /// Makes a pool. With `huge`, takes all of its memory at once, in huge pages where the kernel has them
+    /// ([`Self::is_huge`]); else page by page as blocks are first used.
+    ///
+    /// # Errors
+    /// The system refuses the memory or the descriptors.
+    pub fn create(shape: Shape, huge: bool) -> Result<Self, ChainError> {
+        let ledger = File::create("ledger", shape.ledger_bytes())?;
+        let lines = ledger.map()?;
+        ledger.seal_future_writes()?;
+        for (index, word) in [
+            MAGIC,
+            VERSION,
+            shape.blocks().into(),
+            shape.block_bytes().into(),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            lines.store(index * 8, word);
+        }
+        let blocks = File::create("pool", shape.blocks_bytes())?;
+        blocks.seal_size()?;
+        let memory = blocks.map()?;
+        let huge = huge && memory.collapse()?;
+        Ok(Self {
+            shape,
+            accounts: Accounts::new(lines.ledger(ENTRIES_AT, shape.blocks())),
+            memory,
+            ledger,
+            blocks,
+            huge,
+        })
+    }
+
+    /// Its shape.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Whether it lies in huge pages.
+    #[must_use]
+    pub fn is_huge(&self) -> bool {
+        self.huge
+    }
+
+    /// Blocks that are not free.
+    #[must_use]
+    pub fn in_use(&self) -> u32 {
+        self.accounts.in_use()
+    }
+
+    /// The files for a process that joins the chain.
+    ///
+    /// # Errors
+    /// The system refuses the descriptors.
+    pub fn files(&self) -> Result<PoolFiles, ChainError> {
+        Ok(PoolFiles {
+            blocks: self.blocks.descriptor()?,
+            ledger: self.ledger.descriptor()?,
+        })
+    }
+
+    /// Takes a free block, all of whose bytes are zero unless a member writes to blocks that it does not have.
+    ///
+    /// # Errors
+    /// There is none: at once, without waiting.
+    pub fn allocate(&self, owner: Owner) -> Result<Block, Exhausted> {
+        let (index, generation) = self.accounts.allocate(owner)?;
+        // Of the use before.
+        self.memory.store(self.shape.note_of(index), 0);
+        Ok(Block { index, generation })
+    }
+
+    /// Checks a descriptor that came from `source`: its block is in the pool, its length in the block, and the block in use,
+    /// of its generation, and the request's or the source's own.
+    ///
+    /// # Errors
+    /// What is wrong. Nothing is changed.
+    pub fn check(&self, descriptor: &Descriptor, source: Instance) -> Result<Block, Refused> {
+        self.shape.check(descriptor)?;
+        let block = Block::of(descriptor);
+        let owner = self.accounts.owner(block.index, block.generation)?;
+        let is_allowed = match owner {
+            Some(Owner::Request(id)) => id == descriptor.request,
+            Some(Owner::Instance { instance, .. }) => instance == source,
+            Some(Owner::Gateway) | None => false,
+        };
+        if is_allowed {
+            Ok(block)
+        } else {
+            Err(Refused::ForeignBlock {
+                block: block.index,
+                owner,
+            })
+        }
+    }
+
+    /// Copies a payload into a block.
+    ///
+    /// # Errors
+    /// The payload is longer than a block, or the block is not in use.
+    pub fn write(&self, block: Block, payload: &[u8]) -> Result<(), Refused> {
+        let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        let at = self.range(block, len)?;
+        self.memory.write(at.start, payload);
+        Ok(())
+    }
+
+    /// Copies the first `len` bytes out of a block, to the end of `into`: once, so that what was checked is what is used,
+    /// whatever a member writes there later.
+    ///
+    /// # Errors
+    /// `len` is more than a block has, or the block is not in use.
+    pub fn read(&self, block: Block, len: u32, into: &mut Vec<u8>) -> Result<(), Refused> {
+        let range = self.range(block, len)?;
+        self.memory.append_to(range, into);
+        Ok(())
+    }
+
+    /// Where the first `len` bytes of a block lie, for a system call that reads or fills them. Members may write there
+    /// meanwhile: nothing may be decided by what is read in place.
+    ///
+    /// # Errors
+    /// `len` is more than a block has, or the block is not in use.
+    pub fn address(&self, block: Block, len: u32) -> Result<*mut u8, Refused> {
+        let range = self.range(block, len)?;
+        Ok(self.memory.address(range))
+    }
+
+    fn range(&self, block: Block, len: u32) -> Result<core::ops::Range<usize>, Refused> {
+        self.accounts.owner(block.index, block.generation)?;
+        if len > self.shape.block_bytes() {
+            return Err(Refused::TooLong {
+                len,
+                block_bytes: self.shape.block_bytes(),
+            });
+        }
+        Ok(self.shape.bytes_of(block.index, len))
+    }
+
+    /// Clears a block and gives it back.
+    ///
+    /// # Errors
+    /// The block is not in use: somebody else has given it back.
+    pub fn free(&self, block: Block) -> Result<(), Refused> {
+        self.accounts
+            .free(block.index, block.generation, |index| self.clear(index))
+    }
+
+    /// Clears and gives back all blocks of an owner that failed or ended, and takes no more; how many there were.
+    pub fn reclaim(&self, owner: Owner) -> u32 {
+        self.accounts.reclaim(owner, |index| self.clear(index))
+    }
+
+    fn clear(&self, index: u32) {
+        let all = self.shape.bytes_of(index, self.shape.block_bytes());
+        self.memory.clear(all);
+    }
+
+    /// Notes to whom a block is passed on.
+    pub fn note(&self, block: Block, note: Note) {
+        if block.index < self.shape.blocks() {
+            self.memory
+                .store(self.shape.note_of(block.index), note.pack());
+        }
+    }
+
+    /// What members say of a block: for the hop that a request reached.
+    ///
+    /// # Errors
+    /// The block is not in use.
+    pub fn noted(&self, block: Block) -> Result<Note, Refused> {
+        self.accounts.owner(block.index, block.generation)?;
+        Ok(Note::unpack(
+            self.memory.load(self.shape.note_of(block.index)),
+        ))
+    }
+
+    /// The owners of the blocks that, as members say, an instance had in hand or on its rings: the requests to fail now
+    /// that it has ended.
+    #[must_use]
+    pub fn held_by(&self, holder: Instance, epoch: u16) -> Vec<Owner> {
+        let mut owners = Vec::new();
+        for index in 0..self.shape.blocks() {
+            let note = Note::unpack(self.memory.load(self.shape.note_of(index)));
+            if note.holder != holder || note.epoch != epoch {
+                continue;
+            }
+            if let Some(owner) = self.accounts.current_owner(index)
+                && !owners.contains(&owner)
+            {
+                owners.push(owner);
+            }
+        }
+        owners
+    }
+}

@@ -1,0 +1,239 @@
+//! The ways to carry descriptors, behind one interface: [`Ring`] and [`Poll`] over the boards; `sk_msg` is to be a
+//! third, over sockets.
+//!
+//! What a transport promises:
+//! - The source of a descriptor is what the transport knows, by the ring or the socket that it came on. Nothing in the 16 bytes can
+//!   change it.
+//! - Between two instances without an edge nothing passes: with `sk_msg` the kernel sees to that, here the boards.
+//! - Descriptors of one sender arrive in order, each once, or the edge ends with one typed error.
+//! - Nothing waits without a deadline, and no peer's fault is another's.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hearth_abi::spin::{AdaptiveSpin, look};
+
+use crate::board::Board;
+use crate::descriptor::Descriptor;
+use crate::error::{RecvError, SendError};
+use crate::futex::{self, Woken};
+use crate::id::Instance;
+use crate::inbox::{Arrival, Inbox};
+use crate::memory::Own;
+use crate::outbox::Outbox;
+use crate::sleeper::{ASLEEP, AWAKE};
+
+/// Looks of a [`Ring`] before it reads the clock, if its peer answered soon before: a microsecond or two.
+const QUICK_LOOKS: u32 = 64;
+/// Looks of a [`Poll`] between two readings of the clock: some hundred nanoseconds.
+const LOOKS: u32 = 64;
+
+/// Carries descriptors between one instance and its peers.
+pub trait Transport {
+    /// Sends a descriptor to its target, without waiting.
+    ///
+    /// # Errors
+    /// It was not sent; the block is still the caller's.
+    fn send(&mut self, descriptor: &Descriptor) -> Result<(), SendError>;
+
+    /// The next descriptor, if there is one.
+    ///
+    /// # Errors
+    /// One peer's fault, reported once, or the system's.
+    fn try_recv(&mut self) -> Result<Option<Arrival>, RecvError>;
+
+    /// The next descriptor; waits for it until the deadline.
+    ///
+    /// # Errors
+    /// As [`Self::try_recv`], and [`RecvError::TimedOut`] or [`RecvError::Interrupted`].
+    fn recv(&mut self, deadline: Instant) -> Result<Arrival, RecvError>;
+}
+
+/// Both halves of an instance's edges.
+#[derive(Debug)]
+pub struct Edges {
+    /// From its peers.
+    pub inbox: Inbox,
+    /// To its peers.
+    pub outbox: Outbox,
+}
+
+impl Edges {
+    /// Of an instance and its own board, without edges.
+    #[must_use]
+    pub fn new(me: Instance, board: &Board) -> Self {
+        Self {
+            inbox: Inbox::new(me, board),
+            outbox: Outbox::new(),
+        }
+    }
+}
+
+/// Ends the wait of a [`Ring`] from another thread of the same process.
+#[derive(Debug, Clone)]
+pub struct Waker {
+    state: Arc<Own>,
+}
+
+impl Waker {
+    /// Of the instance whose board it is.
+    #[must_use]
+    pub fn new(board: &Board) -> Self {
+        Self {
+            state: Arc::new(board.state()),
+        }
+    }
+
+    /// Ends the current sleep, if there is one: [`RecvError::Interrupted`].
+    pub fn wake(&self) {
+        let woken =
+            self.state
+                .compare_exchange(ASLEEP, AWAKE, Ordering::Release, Ordering::Relaxed);
+        if woken.is_ok() {
+            // It fails for bad addresses only.
+            let _ = futex::wake(&self.state);
+        }
+    }
+}
+
+/// Event-driven: spins for as long as that pays, then sleeps on the rings themselves. Uses no CPU while idle.
+#[derive(Debug)]
+pub struct Ring {
+    /// The edges, for opening and closing some.
+    pub edges: Edges,
+    spin: AdaptiveSpin,
+    may_spin: bool,
+    /// The last wait ended while this side was looking.
+    answers_soon: bool,
+}
+
+impl Ring {
+    /// Spins for `busy_poll` at most before it sleeps; zero disables spinning.
+    #[must_use]
+    pub const fn new(edges: Edges, busy_poll: Duration) -> Self {
+        Self {
+            edges,
+            spin: AdaptiveSpin::new(busy_poll),
+            may_spin: true,
+            answers_soon: false,
+        }
+    }
+
+    /// Whether this host has what a sleep needs: `futex_waitv`, Linux 5.16.
+    #[must_use]
+    pub fn is_supported() -> bool {
+        futex::is_supported()
+    }
+
+    /// Whether spinning may pay now: not while all CPUs are busy.
+    pub fn may_spin(&mut self, allowed: bool) {
+        self.spin.allow(allowed);
+        self.may_spin = allowed;
+    }
+
+    /// Sleeps until there may be something.
+    fn sleep(&mut self, deadline: Instant) -> Result<(), RecvError> {
+        let inbox = &self.edges.inbox;
+        if !inbox.announce()? {
+            inbox.retract();
+            return Ok(());
+        }
+        let woken = futex::wait(&inbox.waiters(), deadline);
+        let retracted = inbox.retract();
+        let woken = woken.map_err(|source| RecvError::Os {
+            call: "futex_waitv",
+            source,
+        })?;
+        // What has come is received before anything else is said.
+        match woken {
+            _ if inbox.is_ready() => Ok(()),
+            _ if !retracted => Err(RecvError::Interrupted),
+            Woken::TimedOut => Err(RecvError::TimedOut),
+            Woken::Look => Ok(()),
+        }
+    }
+}
+
+impl Transport for Ring {
+    #[inline]
+    fn send(&mut self, descriptor: &Descriptor) -> Result<(), SendError> {
+        self.edges.outbox.send(descriptor)
+    }
+
+    #[inline]
+    fn try_recv(&mut self) -> Result<Option<Arrival>, RecvError> {
+        self.edges.inbox.try_recv()
+    }
+
+    fn recv(&mut self, deadline: Instant) -> Result<Arrival, RecvError> {
+        if let Some(arrival) = self.try_recv()? {
+            return Ok(arrival);
+        }
+        if self.answers_soon && self.may_spin {
+            // A peer that spins too answers before a reading of the clock has paid for itself. In vain this happens once after
+            // each wait that ended soon.
+            for _ in 0..QUICK_LOOKS {
+                if self.edges.inbox.is_ready() {
+                    break;
+                }
+                core::hint::spin_loop();
+            }
+            if let Some(arrival) = self.try_recv()? {
+                return Ok(arrival);
+            }
+        }
+        let mut now = None;
+        if let Some(budget) = self.spin.budget(|| *now.insert(Instant::now())) {
+            let inbox = &self.edges.inbox;
+            let left = now.map_or(budget, |now| deadline.saturating_duration_since(now));
+            let look = look(budget.min(left), || inbox.is_ready());
+            self.spin.learn(look);
+            self.answers_soon = look.found;
+        } else {
+            self.answers_soon = false;
+        }
+        loop {
+            if let Some(arrival) = self.try_recv()? {
+                return Ok(arrival);
+            }
+            self.sleep(deadline)?;
+        }
+    }
+}
+
+/// Busy: looks at the rings all the time, as SPRIGHT's D- variant does. Burns a core while it waits; its senders never make
+/// a system call.
+#[derive(Debug)]
+pub struct Poll {
+    /// The edges, for opening and closing some.
+    pub edges: Edges,
+}
+
+impl Transport for Poll {
+    #[inline]
+    fn send(&mut self, descriptor: &Descriptor) -> Result<(), SendError> {
+        self.edges.outbox.send(descriptor)
+    }
+
+    #[inline]
+    fn try_recv(&mut self) -> Result<Option<Arrival>, RecvError> {
+        self.edges.inbox.try_recv()
+    }
+
+    fn recv(&mut self, deadline: Instant) -> Result<Arrival, RecvError> {
+        loop {
+            for _ in 0..LOOKS {
+                if self.edges.inbox.is_ready()
+                    && let Some(arrival) = self.edges.inbox.try_recv()?
+                {
+                    return Ok(arrival);
+                }
+                core::hint::spin_loop();
+            }
+            if Instant::now() >= deadline {
+                return Err(RecvError::TimedOut);
+            }
+        }
+    }
+}

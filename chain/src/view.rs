@@ -1,0 +1,156 @@
+//! A member's side of a pool.
+
+use std::sync::Arc;
+
+use crate::accounts::owner_of;
+use crate::descriptor::Descriptor;
+use crate::error::{ChainError, Refused};
+use crate::file::File;
+use crate::id::{Instance, Owner};
+use crate::memory::{Ledger, Memory, ReadOnly, Writable};
+use crate::pool::{MAGIC, Note, PoolFiles, VERSION};
+use crate::shape::{ENTRIES_AT, Shape};
+
+/// The pool, as a member has it: it reads the ledger, and reads and writes the blocks that it was sent.
+#[derive(Debug, Clone)]
+pub struct PoolView {
+    shape: Shape,
+    ledger: Arc<Ledger<ReadOnly>>,
+    memory: Arc<Memory<Writable>>,
+}
+
+impl PoolView {
+    /// Maps a pool. The shape comes from the ledger, which no member can have written.
+    ///
+    /// # Errors
+    /// The files are not a pool's, or not sealed, or mapping them fails.
+    pub fn attach(files: PoolFiles) -> Result<Self, ChainError> {
+        let ledger = File::passed("ledger", files.ledger, None)?.written_by_the_server_alone()?;
+        let lines = ledger.map_read_only()?;
+        if lines.len() < ENTRIES_AT {
+            return Err(ChainError::NotA("ledger"));
+        }
+        let [magic, version, blocks, block_bytes] = [0, 8, 16, 24].map(|at| lines.load(at));
+        if magic != MAGIC || version != VERSION {
+            return Err(ChainError::NotA("ledger"));
+        }
+        let word = |size| u32::try_from(size).unwrap_or(u32::MAX);
+        let shape = Shape::new(word(blocks), word(block_bytes))?;
+        if lines.len() as u64 != shape.ledger_bytes() {
+            return Err(ChainError::FileSize {
+                what: "ledger",
+                expected: shape.ledger_bytes(),
+                found: lines.len() as u64,
+            });
+        }
+        let blocks = File::passed("pool", files.blocks, Some(shape.blocks_bytes()))?;
+        Ok(Self {
+            shape,
+            ledger: Arc::new(lines.ledger(ENTRIES_AT, shape.blocks())),
+            memory: blocks.map()?,
+        })
+    }
+
+    /// Its shape.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Checks a descriptor that came from `source`: its block is in the pool, its length in the block, and the block in use,
+    /// of its generation, and the descriptor's request's or the grant of an instance, which may pass it through several
+    /// hands; from the gateway, also its own.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self, descriptor: &Descriptor, source: Instance) -> Result<Payload<'_>, Refused> {
+        self.shape.check(descriptor)?;
+        let (block, generation) = (descriptor.block, descriptor.generation);
+        let owner = owner_of(&self.ledger[block as usize], block, generation)?;
+        let is_allowed = match owner {
+            Some(Owner::Request(id)) => id == descriptor.request,
+            Some(Owner::Instance { .. }) => true,
+            Some(Owner::Gateway) => source == Instance::GATEWAY,
+            None => false,
+        };
+        if !is_allowed {
+            return Err(Refused::ForeignBlock { block, owner });
+        }
+        Ok(Payload {
+            view: self,
+            block,
+            len: descriptor.len,
+        })
+    }
+
+    /// Notes to whom a block is passed on, before its descriptor is sent: the gateway reads it if the receiver dies.
+    pub fn note(&self, block: u32, note: Note) {
+        if block < self.shape.blocks() {
+            self.memory.store(self.shape.note_of(block), note.pack());
+        }
+    }
+}
+
+/// A block that this member was sent, with the payload in it. It stays this member's until it sends the descriptor on.
+#[derive(Debug)]
+pub struct Payload<'a> {
+    view: &'a PoolView,
+    block: u32,
+    len: u32,
+}
+
+impl Payload<'_> {
+    /// The payload's length, in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether the payload is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of the block: as long as the payload may become in place.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.view.shape.block_bytes() as usize
+    }
+
+    /// The block's first byte. Within [`Self::capacity`] it may be read and written as long as `self` lives. Another
+    /// member may write there too if it breaks the rules: language runtimes hand it to handlers as raw bytes.
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut u8 {
+        let all = self
+            .view
+            .shape
+            .bytes_of(self.block, self.view.shape.block_bytes());
+        self.view.memory.address(all)
+    }
+
+    /// Copies the payload out, to the end of `into`.
+    pub fn read(&self, into: &mut Vec<u8>) {
+        let range = self.view.shape.bytes_of(self.block, self.len);
+        self.view.memory.append_to(range, into);
+    }
+
+    /// Replaces the payload; its new length, for the descriptor that is sent on.
+    ///
+    /// # Errors
+    /// It is longer than a block; the old one is still there.
+    pub fn write(&mut self, payload: &[u8]) -> Result<u32, Refused> {
+        let shape = self.view.shape;
+        let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        if len > shape.block_bytes() {
+            return Err(Refused::TooLong {
+                len,
+                block_bytes: shape.block_bytes(),
+            });
+        }
+        let at = shape.bytes_of(self.block, len);
+        self.view.memory.write(at.start, payload);
+        self.len = len;
+        Ok(len)
+    }
+}

@@ -1,0 +1,300 @@
+//! The pool against a model of maps and sets, and its view by a member.
+#![cfg(not(loom))]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hearth_chain::shape::{MIN_BLOCK_BYTES, Shape};
+use hearth_chain::{
+    Block, Descriptor, Exhausted, Instance, Kind, Note, Owner, Pool, PoolView, Refused, Table,
+};
+use proptest::prelude::*;
+
+const BLOCKS: u32 = 4;
+
+fn pool() -> Pool {
+    let shape = Shape::new(BLOCKS, MIN_BLOCK_BYTES).expect("a shape");
+    Pool::create(shape, false).expect("a pool")
+}
+
+fn view(pool: &Pool) -> PoolView {
+    PoolView::attach(pool.files().expect("descriptors")).expect("the pool")
+}
+
+fn descriptor(block: Block, request: u32, len: u32) -> Descriptor {
+    Descriptor {
+        request,
+        generation: block.generation,
+        target: Instance(1),
+        block: block.index,
+        len,
+        route: 0,
+        hop: 0,
+        table: Table::A,
+        kind: Kind::Pass,
+        more: false,
+    }
+}
+
+fn owners() -> impl Strategy<Value = Owner> {
+    let instance = |(instance, epoch)| Owner::Instance {
+        instance: Instance(instance),
+        epoch,
+    };
+    prop_oneof![
+        Just(Owner::Gateway),
+        (0..3_u32).prop_map(Owner::Request),
+        (1..3_u16, 0..2_u16).prop_map(instance),
+    ]
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Allocate(Owner),
+    /// Of all blocks ever given out.
+    Free(prop::sample::Index),
+    Reclaim(Owner),
+    Check {
+        block: prop::sample::Index,
+        request: u32,
+        source: u16,
+        len: u32,
+    },
+    Write(prop::sample::Index, Vec<u8>),
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        3 => owners().prop_map(Step::Allocate),
+        2 => index().prop_map(Step::Free),
+        1 => owners().prop_map(Step::Reclaim),
+        4 => (index(), 0..3_u32, 0..3_u16, 0..MIN_BLOCK_BYTES + 2).prop_map(
+            |(block, request, source, len)| Step::Check { block, request, source, len }
+        ),
+        2 => (index(), prop::collection::vec(any::<u8>(), 0..200))
+            .prop_map(|(block, payload)| Step::Write(block, payload)),
+    ]
+}
+
+/// What the pool should be.
+#[derive(Default)]
+struct Model {
+    owners: BTreeMap<u32, (Block, Owner)>,
+    given: Vec<Block>,
+}
+
+impl Model {
+    fn owner(&self, block: Block) -> Option<Owner> {
+        let found = self.owners.get(&block.index);
+        found
+            .filter(|(found, _)| *found == block)
+            .map(|(_, owner)| *owner)
+    }
+
+    /// One of all blocks ever given out.
+    fn pick(&self, index: &prop::sample::Index) -> Option<Block> {
+        (!self.given.is_empty()).then(|| *index.get(&self.given))
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_pool_is_what_the_model_is(steps in prop::collection::vec(steps(), 1..80)) {
+        let pool = pool();
+        let view = view(&pool);
+        let mut model = Model::default();
+        for step in steps {
+            match step {
+                Step::Allocate(owner) => match pool.allocate(owner) {
+                    Ok(block) => {
+                        prop_assert!(!model.owners.contains_key(&block.index));
+                        prop_assert!(!model.given.contains(&block), "a new generation");
+                        let mut bytes = Vec::new();
+                        pool.read(block, MIN_BLOCK_BYTES, &mut bytes).expect("in use");
+                        prop_assert!(bytes.iter().all(|&byte| byte == 0), "cleared");
+                        model.owners.insert(block.index, (block, owner));
+                        model.given.push(block);
+                    }
+                    Err(Exhausted) => prop_assert_eq!(model.owners.len(), BLOCKS as usize),
+                },
+                Step::Free(index) => {
+                    let Some(block) = model.pick(&index) else { continue };
+                    prop_assert_eq!(pool.free(block).is_ok(), model.owner(block).is_some());
+                    if model.owner(block).is_some() {
+                        model.owners.remove(&block.index);
+                    }
+                }
+                Step::Reclaim(owner) => {
+                    let before = model.owners.len();
+                    model.owners.retain(|_, (_, found)| *found != owner);
+                    let reclaimed = before - model.owners.len();
+                    prop_assert_eq!(pool.reclaim(owner) as usize, reclaimed);
+                }
+                Step::Check { block, request, source, len } => {
+                    let Some(block) = model.pick(&block) else { continue };
+                    let descriptor = descriptor(block, request, len);
+                    let source = Instance(source);
+                    let owner = model.owner(block);
+                    let fits = len <= MIN_BLOCK_BYTES;
+                    let (by_gateway, by_member) = match owner {
+                        Some(Owner::Request(id)) => (id == request, id == request),
+                        Some(Owner::Instance { instance, .. }) => (instance == source, true),
+                        Some(Owner::Gateway) => (false, source == Instance::GATEWAY),
+                        None => (false, false),
+                    };
+                    let found = pool.check(&descriptor, source);
+                    prop_assert_eq!(found.is_ok(), fits && by_gateway, "{:?}", found);
+                    let found = view.check(&descriptor, source);
+                    prop_assert_eq!(found.is_ok(), fits && by_member, "{:?}", found);
+                }
+                Step::Write(index, payload) => {
+                    let Some(block) = model.pick(&index) else { continue };
+                    let is_used = model.owner(block).is_some();
+                    prop_assert_eq!(pool.write(block, &payload).is_ok(), is_used);
+                    if !is_used { continue }
+                    let request = match model.owner(block) {
+                        Some(Owner::Request(id)) => id,
+                        _ => 0,
+                    };
+                    let descriptor = descriptor(block, request, payload.len() as u32);
+                    let seen = view.check(&descriptor, Instance::GATEWAY).expect("in use");
+                    let mut copy = Vec::new();
+                    seen.read(&mut copy);
+                    prop_assert_eq!(copy, payload);
+                }
+            }
+            prop_assert_eq!(pool.in_use() as usize, model.owners.len());
+        }
+        // All come back, and are all different.
+        let all: BTreeSet<Owner2> = model.owners.values().map(|(_, owner)| Owner2(owner.pack())).collect();
+        for owner in all {
+            pool.reclaim(Owner::unpack(owner.0).expect("packed"));
+        }
+        let again: BTreeSet<u32> = (0..BLOCKS)
+            .map(|_| pool.allocate(Owner::Gateway).expect("all are free").index)
+            .collect();
+        prop_assert_eq!(again.len(), BLOCKS as usize);
+        prop_assert_eq!(pool.allocate(Owner::Gateway), Err(Exhausted));
+    }
+}
+
+/// For a set.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Owner2(u64);
+
+#[test]
+fn threads_take_and_give_back_without_losing_a_block() {
+    let pool = pool();
+    std::thread::scope(|scope| {
+        for request in 0..4 {
+            let pool = &pool;
+            scope.spawn(move || {
+                for round in 0..5_000_u32 {
+                    let Ok(block) = pool.allocate(Owner::Request(request)) else {
+                        continue;
+                    };
+                    let payload = (round ^ request).to_le_bytes();
+                    pool.write(block, &payload).expect("in use");
+                    let mut copy = Vec::new();
+                    pool.read(block, 8, &mut copy).expect("in use");
+                    assert_eq!(copy, [payload, [0; 4]].concat(), "nobody else's");
+                    if round % 3 == 0 {
+                        assert_eq!(pool.reclaim(Owner::Request(request)), 1);
+                    } else {
+                        pool.free(block).expect("in use");
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn a_member_changes_a_payload_in_place() {
+    let pool = pool();
+    let view = view(&pool);
+    let block = pool.allocate(Owner::Request(5)).expect("a block");
+    pool.write(block, b"ping").expect("in use");
+    let mut payload = view
+        .check(&descriptor(block, 5, 4), Instance::GATEWAY)
+        .expect("in use");
+    assert_eq!((payload.len(), payload.is_empty()), (4, false));
+    assert_eq!(payload.capacity(), MIN_BLOCK_BYTES as usize);
+    let long = vec![1; MIN_BLOCK_BYTES as usize + 1];
+    assert!(matches!(payload.write(&long), Err(Refused::TooLong { .. })));
+    // SAFETY: within the capacity, and nobody else has the block.
+    unsafe { payload.as_ptr().write(b'P') };
+    let mut copy = Vec::new();
+    payload.read(&mut copy);
+    assert_eq!(copy, b"Ping");
+    assert_eq!(payload.write(b"pong!"), Ok(5));
+    copy.clear();
+    pool.read(block, 5, &mut copy).expect("in use");
+    assert_eq!(copy, b"pong!");
+}
+
+#[test]
+fn the_requests_in_a_dead_instances_hands_are_found() {
+    let pool = pool();
+    let view = view(&pool);
+    let holder = |epoch| Note {
+        holder: Instance(2),
+        epoch,
+        hop: 3,
+    };
+    let blocks = [1, 1, 2, 3].map(|id| pool.allocate(Owner::Request(id)).expect("a block"));
+    for (block, note) in blocks
+        .iter()
+        .zip([holder(1), holder(1), holder(0), holder(1)])
+    {
+        view.note(block.index, note);
+    }
+    view.note(BLOCKS, holder(1));
+    assert_eq!(pool.noted(blocks[0]), Ok(holder(1)));
+    pool.free(blocks[3]).expect("in use");
+    assert_eq!(pool.held_by(Instance(2), 1), [Owner::Request(1)]);
+    assert_eq!(pool.held_by(Instance(2), 0), [Owner::Request(2)]);
+    // A note does not outlive its use.
+    let again = pool.allocate(Owner::Request(9)).expect("a block");
+    assert_eq!(pool.noted(again).expect("in use").holder, Instance::GATEWAY);
+}
+
+#[test]
+fn a_shape_has_its_limits() {
+    for (blocks, bytes) in [
+        (0, 4096),
+        (524_289, 4096),
+        (1, 2048),
+        (1, 5000),
+        (1, 16 << 20),
+        (16_384, 8 << 20),
+    ] {
+        assert!(Shape::new(blocks, bytes).is_err(), "{blocks} of {bytes}");
+    }
+    for (blocks, bytes) in [(1, 4096), (524_288, 4096), (8192, 8 << 20)] {
+        assert!(Shape::new(blocks, bytes).is_ok(), "{blocks} of {bytes}");
+    }
+}
+
+/// On kernels that deny huge pages in shared memory it lies in small ones, and works all the same.
+#[test]
+fn a_pool_in_huge_pages_works() {
+    let shape = Shape::new(1024, MIN_BLOCK_BYTES).expect("a shape");
+    let pool = Pool::create(shape, true).expect("a pool");
+    let block = pool.allocate(Owner::Request(1)).expect("a block");
+    pool.write(block, b"huge").expect("in use");
+    let view = view(&pool);
+    let mut copy = Vec::new();
+    view.check(&descriptor(block, 1, 4), Instance::GATEWAY)
+        .expect("in use")
+        .read(&mut copy);
+    assert_eq!(copy, b"huge");
+    if pool.is_huge() {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").expect("it is there");
+        let huge = smaps
+            .lines()
+            .filter(|line| line.starts_with("ShmemPmdMapped:") && !line.ends_with(" 0 kB"));
+        assert!(huge.count() > 0, "the kernel says so too");
+    }
+}
