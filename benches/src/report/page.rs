@@ -3,14 +3,19 @@
 use std::fmt::Write as _;
 
 use super::format::{number, percentile, time};
-use super::{Documents, goals};
+use super::{Documents, curve, goals};
 use crate::results::Document;
+use crate::suites::ingress::flood::{self, PACKETS};
 use crate::suites::warm::CPU;
 
 /// Unit of the figures that stand in the table of latencies.
 const RATE: &str = "requests/s";
 /// The columns of figures that a category may have beside its latencies: unit, and what stands above.
-const COLUMNS: [(&str, &str); 2] = [(RATE, RATE), (CPU, "CPU per request, µs")];
+const COLUMNS: [(&str, &str); 3] = [
+    (RATE, RATE),
+    (CPU, "CPU per request, µs"),
+    (PACKETS, "flood, packets/s"),
+];
 
 /// What is to be known of each suite before its figures are read.
 const INTRODUCTIONS: [(&str, &str); 11] = [
@@ -82,7 +87,9 @@ const INTRODUCTIONS: [(&str, &str); 11] = [
         "The XDP program by `BPF_PROG_TEST_RUN`: the kernel runs it again and again on one packet and says the mean, so that \
          code and records are in the processor's caches; the loop itself is part of it. The ports are shared by as many \
          functions, 1,000 at most, all with a limit for each source and one for all, which are never reached. Limits hold for \
-         what starts work, SYNs and datagrams.",
+         what starts work, SYNs and datagrams. The flood comes from 256 sources, of which each may send 10 datagrams a second; \
+         its generator hands frames to the driver, whose receiving thread competes with the server and its one client for the \
+         processors. nftables limits in the netdev family's ingress hook.",
     ),
     (
         "memory",
@@ -186,9 +193,17 @@ fn latencies(document: &Document, category: &str, page: &mut String) {
         .map(|(_, title)| format!(" {title} |"))
         .collect();
     let line = " ---: |".repeat(columns.len());
+    let _ = writeln!(page, "### {}\n", capitalised(category));
+    if category == flood::CATEGORY && curve::draw(document).is_some() {
+        let _ = writeln!(
+            page,
+            "![Requests/s and p99 by the flood's rate]({})\n",
+            curve::FILE
+        );
+    }
     let _ = writeln!(
         page,
-        "### {title}\n\n![{title}: median, p95, p99]({})\n\n\
+        "![{title}: median, p95, p99]({})\n\n\
          | observed latency | n | p50 | p95 | p99 | max |{head}\n| --- | ---: | ---: | ---: | ---: | ---: |{line}",
         plot_file(document, category),
         title = capitalised(category),

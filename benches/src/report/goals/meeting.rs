@@ -1,11 +1,12 @@
-//! The goals of the ingress: what a packet, a port and a request cost there.
+//! The goals of the ingress: what a packet, a port and a request cost there, and what it keeps in a flood.
 
 use hearth_ebpf::Mode;
 
 use super::{Goal, MS};
 use crate::report::Documents;
 use crate::report::format::{number, time};
-use crate::suites::ingress::{ADDED, Fate, PACKET, PORT, PORTS, PREFIXES, row, world};
+use crate::suites::ingress::flood::{self, Way};
+use crate::suites::ingress::{ADDED, Fate, LOST, PACKET, PORT, PORTS, PREFIXES, row, world};
 use crate::suites::pair::ratio_name;
 
 pub(super) fn meeting(documents: &Documents, goals: &mut Vec<Goal>) {
@@ -31,12 +32,15 @@ pub(super) fn meeting(documents: &Documents, goals: &mut Vec<Goal>) {
                 ),
         );
     }
-    let mut goal = Goal::new("a port more, beside 10,000", "≤ 1 ms");
-    goal.measured = documents.timed("ingress", PORT, ADDED).map(|found| {
-        (
-            format!("at most {}", time(found.max_ns)),
-            found.max_ns <= MS,
-        )
+    let mut goal = Goal::new(
+        "a port more, beside 10,000",
+        "≤ 1 ms, no packet of others lost",
+    );
+    let lost = documents.value("ingress", PORT, LOST);
+    let added = documents.timed("ingress", PORT, ADDED);
+    goal.measured = added.zip(lost).map(|(added, lost)| {
+        let text = format!("at most {}, {} lost", time(added.max_ns), number(lost));
+        (text, added.max_ns <= MS && lost == 0.0)
     });
     goals.push(goal);
     for mode in [Mode::Native, Mode::Generic] {
@@ -51,6 +55,18 @@ pub(super) fn meeting(documents: &Documents, goals: &mut Vec<Goal>) {
         goal.measured = ratio.map(|ratio| {
             let rate = 1.0 / ratio;
             (format!("{} ×", number(rate)), rate >= 0.97)
+        });
+        goals.push(goal);
+    }
+    let kept = |way| documents.value("ingress", flood::CATEGORY, &flood::keeps(way));
+    for (other, least) in [(Way::Nowhere, 5.0), (Way::Nftables, 2.0)] {
+        let mut goal = Goal::new(
+            "flood in which an innocent client keeps 80 % of its requests, limited in XDP",
+            format!("≥ {least} × that with {}", other.name()),
+        );
+        goal.measured = kept(Way::Xdp).zip(kept(other)).map(|(ours, theirs)| {
+            let text = format!("{}/s against {}/s", number(ours), number(theirs));
+            (text, ours > 0.0 && ours >= least * theirs)
         });
         goals.push(goal);
     }

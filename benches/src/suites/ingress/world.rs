@@ -37,7 +37,9 @@ pub fn category(connections: usize, mode: Mode) -> String {
     )
 }
 
-const HOST: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 7_000);
+/// Where the server listens.
+pub(super) const HOST: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 7_000);
 /// Rounds, and how long each of the ways has in one.
 const ROUNDS: usize = 20;
 const TURN: Duration = Duration::from_millis(300);
@@ -86,7 +88,7 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
 }
 
 /// The two namespaces.
-fn world() -> io::Result<(Namespace, Namespace)> {
+pub(super) fn world() -> io::Result<(Namespace, Namespace)> {
     let (host, client) = (Namespace::make("in")?, Namespace::make("client")?);
     host.ip(&format!(
         "link add h0 type veth peer name c0 netns {}",
@@ -103,7 +105,7 @@ fn world() -> io::Result<(Namespace, Namespace)> {
 }
 
 /// The least HTTP server: a thread a connection, which only looks for the end of a request.
-fn serve() -> io::Result<()> {
+pub(super) fn serve() -> io::Result<()> {
     let listener = TcpListener::bind(HOST)?;
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
