@@ -1,9 +1,13 @@
 //! A program that does nothing: what a test run costs by itself, beside which the others are measured.
 
+use std::os::fd::OwnedFd;
+
 use aya::Ebpf;
 use aya::programs::Xdp;
 
-use crate::programs::{LoadError, program, test_run, told};
+use crate::interfaces;
+use crate::link::Link;
+use crate::programs::{AttachError, LoadError, Mode, attach_xdp, program, test_run, told};
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/nothing.o"));
 
@@ -32,5 +36,19 @@ impl Floor {
     /// What the kernel answered.
     pub fn test_run(&self, frame: &[u8], repeat: u32) -> std::io::Result<(u32, u64)> {
         test_run(&self.0, "nothing", frame, repeat)
+    }
+
+    /// Puts it into the driver of an interface of the calling thread's network namespace, for as long as the descriptor is open.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn attach(&self, interface: &str) -> Result<OwnedFd, AttachError> {
+        let all = interfaces::list()?;
+        let Some(found) = all.iter().find(|one| one.name == interface) else {
+            return Err(AttachError::Unknown(interface.to_owned()));
+        };
+        attach_xdp(&self.0, "nothing", found.index, Mode::Native)
+            .map(Link::into_inner)
+            .map_err(|reason| AttachError::Refused(interface.to_owned(), reason))
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! The modules are listed so that each uses only those below it:
 //! - [`Floor`]: what to measure the programs beside
+//! - [`Flood`]: a generator of packets for measurements
 //! - [`Redirect`]: forwarding past the stack
 //! - [`Ingress`]: loads and attaches the ingress
 //! - `programs`: what loading and attaching have in common
@@ -22,6 +23,8 @@
 #![deny(unsafe_code)]
 
 mod floor;
+
+mod flood;
 
 mod redirect;
 
@@ -49,6 +52,7 @@ pub mod packet;
 
 pub mod clock;
 
+pub use flood::Flood;
 pub use floor::Floor;
 pub use ingress::{Attachment, Capacity, Ingress};
 pub use maps::{

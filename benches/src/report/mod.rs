@@ -1,5 +1,6 @@
 //! The report: a Markdown page with a table and a plot for each category.
 
+mod curve;
 mod format;
 mod goals;
 mod page;
@@ -76,6 +77,9 @@ pub fn write(from: &Path, to: &Path) -> anyhow::Result<()> {
         for category in page::categories(document) {
             let svg = plot::draw(document, category);
             std::fs::write(to.join(page::plot_file(document, category)), svg)?;
+        }
+        if let Some(svg) = curve::draw(document) {
+            std::fs::write(to.join(curve::FILE), svg)?;
         }
     }
     std::fs::write(to.join("README.md"), page::write(&documents))?;

@@ -1,7 +1,13 @@
 //! The programs that meet packets in the kernel: what they cost a packet (`BPF_PROG_TEST_RUN`), and how long a port takes to
-//! become a function's.
+//! become a function's; requests over a veth, and an innocent client in a flood, with the ingress and without.
 
+pub mod datagrams;
+mod echo;
+pub mod flood;
 mod frames;
+pub mod function;
+pub mod hops;
+mod steady;
 pub mod world;
 
 use std::time::{Duration, Instant};
@@ -135,7 +141,11 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         changes(maps, scale, document)?;
     }
     drop(setups);
-    world::run(scale, document)
+    world::run(scale, document)?;
+    steady::run(scale, document)?;
+    datagrams::run(scale, document)?;
+    hops::run(scale, document)?;
+    flood::run(scale, document)
 }
 
 struct Setup {
@@ -209,6 +219,8 @@ fn packets(setups: &[Setup], scale: Scale, document: &mut Document) -> anyhow::R
 
 /// What the report calls the time until the next packet to a port is a function's.
 pub const ADDED: &str = "one port more, beside 10000";
+/// What it calls the datagrams to another port that were lost meanwhile.
+pub const LOST: &str = "lost of another port's exchanges meanwhile";
 /// What it calls a function that is new.
 pub const FUNCTION: &str = "a function with its limits";
 

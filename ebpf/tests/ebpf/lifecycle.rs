@@ -4,14 +4,18 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hearth_ebpf::limits::Limits;
 use hearth_ebpf::{AttachError, Mode, Wanted, interfaces};
+use hearth_testkit::wait::poll;
 
 use crate::network::{Namespace, PATIENCE, Wire};
 use crate::verdicts::with_function;
 use crate::{can_run, load};
+
+/// Between two looks at what is waited for.
+const LOOK: Duration = Duration::from_millis(1);
 
 fn programs(namespace: &Namespace, interface: &str) -> Vec<u32> {
     let all = namespace.run(interfaces::list).expect("interfaces");
@@ -114,7 +118,8 @@ fn helper_that_is_killed() {
     ingress.attach("h0", Wanted::Best).expect("attached");
     ingress.steer(&namespace).expect("attached");
     writeln!(std::io::stdout(), "attached").expect("written");
-    std::thread::sleep(Duration::from_secs(60));
+    // Until it is killed, or the test that started it has ended.
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).expect("read");
 }
 
 #[test]
@@ -126,6 +131,7 @@ fn nothing_is_left_after_kill_9() {
     let mut helper = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "lifecycle::helper_that_is_killed", "--nocapture"])
         .env("HEARTH_TEST_NAMESPACE", wire.host.path())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("started");
@@ -134,11 +140,10 @@ fn nothing_is_left_after_kill_9() {
     assert_eq!(programs(&wire.host, "h0").len(), 1);
     helper.kill().expect("killed");
     helper.wait().expect("ended");
-    let end = Instant::now() + PATIENCE;
-    while !programs(&wire.host, "h0").is_empty() {
-        assert!(Instant::now() < end, "the program is still attached");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let gone = poll(PATIENCE, LOOK, || {
+        programs(&wire.host, "h0").is_empty().then_some(())
+    });
+    gone.expect("the program is detached");
     // The place is free, and so is the namespace for another that steers.
     let (mut ingress, _maps) = load();
     wire.host
@@ -201,8 +206,12 @@ fn another_takes_over_under_traffic() {
             ingress = next;
             assert_eq!(ingress.attachments().count(), 1);
             assert_eq!(programs(&wire.host, "h0").len(), 1);
-            std::thread::sleep(Duration::from_millis(20));
-            replaced += maps.functions.traffic(1).expect("counters")[0].packets;
+            // The next one comes when this one has met some of the traffic.
+            let met = poll(PATIENCE, LOOK, || {
+                let packets = maps.functions.traffic(1).expect("counters")[0].packets;
+                (packets >= 10).then_some(packets)
+            });
+            replaced += met.expect("packets meet the program that took over");
         }
         stop.store(true, Ordering::Relaxed);
         (client.join().expect("no request was lost"), replaced)

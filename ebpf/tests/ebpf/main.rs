@@ -8,6 +8,7 @@ mod limits;
 mod lists;
 mod live;
 mod network;
+mod refused;
 mod steering;
 mod twin;
 mod verdicts;

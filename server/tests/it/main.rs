@@ -25,6 +25,7 @@ mod functions;
 mod history;
 mod hostile;
 mod ingress;
+mod ingress_lifecycle;
 mod invoke;
 mod lambda;
 mod lifecycle;

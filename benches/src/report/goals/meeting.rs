@@ -1,11 +1,14 @@
-//! The goals of the ingress: what a packet, a port and a request cost there.
+//! The goals of the ingress: what a packet, a port and a request cost there, and what it keeps in a flood.
 
 use hearth_ebpf::Mode;
 
 use super::{Goal, MS};
 use crate::report::Documents;
-use crate::report::format::{number, time};
-use crate::suites::ingress::{ADDED, Fate, PACKET, PORT, PORTS, PREFIXES, row, world};
+use crate::report::format::{number, percentile, time};
+use crate::results::Metrics;
+use crate::suites::ingress::flood::{self, Way};
+use crate::suites::ingress::function;
+use crate::suites::ingress::{ADDED, Fate, LOST, PACKET, PORT, PORTS, PREFIXES, row, world};
 use crate::suites::pair::ratio_name;
 
 pub(super) fn meeting(documents: &Documents, goals: &mut Vec<Goal>) {
@@ -31,12 +34,15 @@ pub(super) fn meeting(documents: &Documents, goals: &mut Vec<Goal>) {
                 ),
         );
     }
-    let mut goal = Goal::new("a port more, beside 10,000", "≤ 1 ms");
-    goal.measured = documents.timed("ingress", PORT, ADDED).map(|found| {
-        (
-            format!("at most {}", time(found.max_ns)),
-            found.max_ns <= MS,
-        )
+    let mut goal = Goal::new(
+        "a port more, beside 10,000",
+        "≤ 1 ms, no packet of others lost",
+    );
+    let lost = documents.value("ingress", PORT, LOST);
+    let added = documents.timed("ingress", PORT, ADDED);
+    goal.measured = added.zip(lost).map(|(added, lost)| {
+        let text = format!("at most {}, {} lost", time(added.max_ns), number(lost));
+        (text, added.max_ns <= MS && lost == 0.0)
     });
     goals.push(goal);
     for mode in [Mode::Native, Mode::Generic] {
@@ -52,6 +58,51 @@ pub(super) fn meeting(documents: &Documents, goals: &mut Vec<Goal>) {
             let rate = 1.0 / ratio;
             (format!("{} ×", number(rate)), rate >= 0.97)
         });
+        goals.push(goal);
+    }
+    let category = function::category(function::UNDER_WAY[0]);
+    let udp = |row| documents.timed("ingress", &category, row);
+    let mut goal = Goal::new(
+        "a datagram to a Python function by AF_XDP",
+        "p50 and p99 below those by a socket",
+    );
+    let both = udp(function::AF_XDP).zip(udp(function::SOCKET));
+    goal.measured = both.map(|(ours, theirs)| {
+        let said = |found: &Metrics| {
+            let p99 = percentile(found.p99_ns);
+            format!("p50 {}, p99 {p99}", time(found.median_ns))
+        };
+        let text = format!("{} against {}", said(ours), said(theirs));
+        let p99 = ours.p99_ns.zip(theirs.p99_ns);
+        let is_below =
+            ours.median_ns < theirs.median_ns && p99.is_some_and(|(ours, theirs)| ours < theirs);
+        (text, is_below)
+    });
+    goals.push(goal);
+    let kept = |way| documents.value("ingress", flood::CATEGORY, &flood::keeps(way));
+    let costs = |way| documents.value("ingress", flood::CATEGORY, &flood::costs(way));
+    let is_known =
+        |way| documents.value("ingress", flood::CATEGORY, &flood::is_known(way)) == Some(1.0);
+    for (other, least) in [(Way::Nowhere, 5.0), (Way::Nftables, 2.0)] {
+        let mut goal = Goal::new(
+            "flood in which an innocent client keeps 80 % of its requests, limited in XDP",
+            format!("≥ {least} × that with {}", other.name()),
+        );
+        // Where the client keeps as much of its requests in all that the generator gives, there is no rate to compare with.
+        let theirs = kept(other).filter(|_| is_known(other));
+        goal.measured = kept(Way::Xdp).zip(theirs).map(|(ours, theirs)| {
+            // Where the client keeps as much at all that the generator gives, the rate is higher.
+            let more = if is_known(Way::Xdp) { "" } else { "more than " };
+            let text = format!("{more}{}/s against {}/s", number(ours), number(theirs));
+            (text, ours >= least * theirs)
+        });
+        if let Some((ours, theirs)) = costs(Way::Xdp).zip(costs(other)) {
+            goal.floor = format!(
+                "a packet costs the host's receiving thread {} instead of {}",
+                time(ours),
+                time(theirs)
+            );
+        }
         goals.push(goal);
     }
 }

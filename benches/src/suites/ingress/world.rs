@@ -2,9 +2,10 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use hearth_ebpf::limits::Limits;
 use hearth_ebpf::{Capacity, Ingress, Maps, Mode, Wanted};
 use hearth_testkit::namespaces::Namespace;
@@ -37,7 +38,9 @@ pub fn category(connections: usize, mode: Mode) -> String {
     )
 }
 
-const HOST: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 7_000);
+/// Where the server listens.
+pub(super) const HOST: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 7_000);
 /// Rounds, and how long each of the ways has in one.
 const ROUNDS: usize = 20;
 const TURN: Duration = Duration::from_millis(300);
@@ -46,7 +49,7 @@ const QUICK_TURN: Duration = Duration::from_millis(20);
 /// Measures the ways in turns.
 pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let (host, client) = world().context("network namespaces for the measurement")?;
-    host.within(serve)?;
+    host.within(|| serve(HOST))?;
     let mut ingress = Ingress::load(Capacity::default())?;
     let mut maps = Maps::new(ingress.descriptors()?)?;
     maps.functions.add(1, Limits::default())?;
@@ -86,7 +89,7 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
 }
 
 /// The two namespaces.
-fn world() -> io::Result<(Namespace, Namespace)> {
+pub(super) fn world() -> io::Result<(Namespace, Namespace)> {
     let (host, client) = (Namespace::make("in")?, Namespace::make("client")?);
     host.ip(&format!(
         "link add h0 type veth peer name c0 netns {}",
@@ -102,9 +105,23 @@ fn world() -> io::Result<(Namespace, Namespace)> {
     Ok((host, client))
 }
 
+/// Has `nft` do something in a namespace.
+pub(super) fn nft(namespace: &Namespace, rules: &str) -> anyhow::Result<()> {
+    let output = namespace.within(|| Command::new("nft").arg(rules).output())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "nft: {}", said.trim());
+    Ok(())
+}
+
+/// Why there is no `nft`, if there is none.
+pub(super) fn without_nft() -> Option<String> {
+    let version = Command::new("nft").arg("--version").output();
+    version.err().map(|error| format!("nft: {error}"))
+}
+
 /// The least HTTP server: a thread a connection, which only looks for the end of a request.
-fn serve() -> io::Result<()> {
-    let listener = TcpListener::bind(HOST)?;
+pub(super) fn serve(address: SocketAddr) -> io::Result<()> {
+    let listener = TcpListener::bind(address)?;
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             std::thread::spawn(move || {
