@@ -107,6 +107,9 @@ trap 'as_root rm -rf "$TMPDIR"' EXIT
 suite lint scripts/lint.sh || true
 suite scripts as_root scripts/tests.sh || true
 suite build scripts/build.sh debug || finish
+# The tests wait most of their time, for timeouts and other processes: two for each processor keep it busy.
+RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))}
+export RUST_TEST_THREADS
 suite rust cargo test --locked --workspace --no-fail-fast || true
 suite debian13 scripts/debian13.sh || true
 suite loom loom || true
