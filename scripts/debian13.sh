@@ -84,4 +84,4 @@ prepare
 program=$(test_program it)
 [[ -x $program ]] || die "cargo has built no tests"
 say "Debian 13: $(inside /bin/sh -c 'cat /etc/debian_version; /usr/bin/python3 --version; /usr/bin/node --version' | xargs)"
-inside "$program" --test-threads=2 "$@"
+inside "$program" --test-threads="${RUST_TEST_THREADS:-2}" "$@"
