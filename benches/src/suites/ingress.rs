@@ -1,8 +1,12 @@
 //! The programs that meet packets in the kernel: what they cost a packet (`BPF_PROG_TEST_RUN`), and how long a port takes to
 //! become a function's; requests over a veth, and an innocent client in a flood, with the ingress and without.
 
+pub mod datagrams;
+mod echo;
 pub mod flood;
 mod frames;
+pub mod function;
+pub mod hops;
 mod steady;
 pub mod world;
 
@@ -139,6 +143,8 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     drop(setups);
     world::run(scale, document)?;
     steady::run(scale, document)?;
+    datagrams::run(scale, document)?;
+    hops::run(scale, document)?;
     flood::run(scale, document)
 }
 

@@ -39,9 +39,12 @@ pub const ALL: [(&str, Suite); 11] = [
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
-pub const PARTS: [(&str, Suite); 10] = [
+pub const PARTS: [(&str, Suite); 13] = [
     ("ablation", ablation::run),
     ("compare", compare::run),
+    ("ingress-datagrams", ingress::datagrams::run),
+    ("ingress-flood", ingress::flood::run),
+    ("ingress-hops", ingress::hops::run),
     ("starts-fork", starts::forks),
     ("starts-restore", starts::restores),
     ("starts-threads", starts::with_threads),

@@ -39,12 +39,13 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     socket.connect(address)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     server.set_read_timeout(Some(PATIENCE))?;
-    let stop = AtomicBool::new(false);
+    // The server answers until the client has ended: its last exchange is not lost.
+    let [stop, ended] = [AtomicBool::new(false), AtomicBool::new(false)];
     let until = Instant::now() + scale.pick(TURN, QUICK_TURN);
     let (exchanges, lost, changes) = thread::scope(|scope| {
         scope.spawn(|| {
             let mut datagram = [0; 8];
-            while !stop.load(Ordering::Relaxed) {
+            while !ended.load(Ordering::Relaxed) {
                 if let Ok((length, from)) = server.recv_from(&mut datagram) {
                     // The client counts what does not come.
                     let _ = server.send_to(&datagram[..length], from);
@@ -54,7 +55,9 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         let client = scope.spawn(|| exchange(&socket, &stop));
         let changed = change(&mut maps, until);
         stop.store(true, Ordering::Relaxed);
-        let (exchanges, lost) = client.join().expect("no panic")?;
+        let exchanged = client.join().expect("no panic");
+        ended.store(true, Ordering::Relaxed);
+        let (exchanges, lost) = exchanged?;
         anyhow::Ok((exchanges, lost, changed?))
     })?;
     // All that was answered went by the port that is counted.
@@ -95,9 +98,18 @@ fn exchange(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<(u64, u64)> {
     while !stop.load(Ordering::Relaxed) {
         sent += 1;
         socket.send(&sent.to_ne_bytes())?;
-        let mut answer = [0; 8];
-        let came = socket.recv(&mut answer).is_ok() && answer == sent.to_ne_bytes();
-        lost += u64::from(!came);
+        lost += u64::from(!comes(socket, sent));
     }
     Ok((sent, lost))
+}
+
+/// Waits for a number. One that was given up may come before it.
+fn comes(socket: &UdpSocket, number: u64) -> bool {
+    let mut answer = [0; 8];
+    while socket.recv(&mut answer).is_ok() {
+        if answer == number.to_ne_bytes() {
+            return true;
+        }
+    }
+    false
 }

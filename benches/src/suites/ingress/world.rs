@@ -2,9 +2,10 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use hearth_ebpf::limits::Limits;
 use hearth_ebpf::{Capacity, Ingress, Maps, Mode, Wanted};
 use hearth_testkit::namespaces::Namespace;
@@ -48,7 +49,7 @@ const QUICK_TURN: Duration = Duration::from_millis(20);
 /// Measures the ways in turns.
 pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let (host, client) = world().context("network namespaces for the measurement")?;
-    host.within(serve)?;
+    host.within(|| serve(HOST))?;
     let mut ingress = Ingress::load(Capacity::default())?;
     let mut maps = Maps::new(ingress.descriptors()?)?;
     maps.functions.add(1, Limits::default())?;
@@ -104,9 +105,23 @@ pub(super) fn world() -> io::Result<(Namespace, Namespace)> {
     Ok((host, client))
 }
 
+/// Has `nft` do something in a namespace.
+pub(super) fn nft(namespace: &Namespace, rules: &str) -> anyhow::Result<()> {
+    let output = namespace.within(|| Command::new("nft").arg(rules).output())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "nft: {}", said.trim());
+    Ok(())
+}
+
+/// Why there is no `nft`, if there is none.
+pub(super) fn without_nft() -> Option<String> {
+    let version = Command::new("nft").arg("--version").output();
+    version.err().map(|error| format!("nft: {error}"))
+}
+
 /// The least HTTP server: a thread a connection, which only looks for the end of a request.
-pub(super) fn serve() -> io::Result<()> {
-    let listener = TcpListener::bind(HOST)?;
+pub(super) fn serve(address: SocketAddr) -> io::Result<()> {
+    let listener = TcpListener::bind(address)?;
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             std::thread::spawn(move || {

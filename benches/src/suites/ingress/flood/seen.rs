@@ -1,0 +1,95 @@
+//! What was seen of a flood, and what follows from it.
+
+use std::time::Duration;
+
+use super::{CATEGORY, PACKETS, REQUESTS, Way, costs, is_known, keeps, row};
+use crate::load::Observed;
+use crate::results::Document;
+use crate::suites::median::middle;
+
+/// What the client has to keep of its requests.
+const KEPT: f64 = 0.8;
+
+/// What was seen of one way at one step.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) client: Observed,
+    /// The share of its requests that the client kept, one for each round: the machine's speed drifts.
+    pub(super) kept: Vec<f64>,
+    pub(super) packets: u64,
+    pub(super) flooded: Duration,
+    /// Packets that the host received, and what that took: what did not fit into the interface's ring is neither.
+    pub(super) received: u64,
+    pub(super) spent: Duration,
+}
+
+impl Seen {
+    fn flood(&self) -> f64 {
+        self.packets as f64 / self.flooded.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    fn kept(&self) -> f64 {
+        let mut kept = self.kept.clone();
+        kept.sort_by(f64::total_cmp);
+        middle(&kept)
+    }
+}
+
+/// Adds the rows of one way, and its results.
+pub(super) fn conclude(way: Way, steps: &[u64], seen: &[Seen], document: &mut Document) {
+    for (step, seen) in steps.iter().zip(seen) {
+        let row = row(way, *step);
+        // A client that got no answer has no latency.
+        if seen.client.samples.len() > 0 {
+            document.add(CATEGORY, &row, seen.client.samples.clone());
+        }
+        document.figure(CATEGORY, &row, seen.client.rate(), REQUESTS);
+        document.figure(CATEGORY, &row, seen.flood(), PACKETS);
+    }
+    let received: u64 = seen.iter().map(|seen| seen.received).sum();
+    let spent: Duration = seen.iter().map(|seen| seen.spent).sum();
+    if received > 0 {
+        let each = spent.as_nanos() as f64 / received as f64;
+        document.figure(CATEGORY, &costs(way), each, "ns");
+    }
+    let points: Vec<[f64; 2]> = seen
+        .iter()
+        .map(|seen| [seen.flood(), seen.kept()])
+        .collect();
+    let (most, known) = most_with(KEPT, &points);
+    document.figure(CATEGORY, &keeps(way), most, "/s");
+    document.figure(CATEGORY, &is_known(way), f64::from(u8::from(known)), "");
+}
+
+/// The rate up to which the share that is kept does not fall below this one, between two points by a straight line, and whether
+/// it falls at all: else it is the highest rate. Points are of rate and share, from the lowest rate on.
+fn most_with(share: f64, points: &[[f64; 2]]) -> (f64, bool) {
+    let mut last = [0.0, 1.0];
+    for &[rate, kept] in points {
+        if kept < share {
+            let part = (last[1] - share) / (last[1] - kept);
+            return (last[0] + part * (rate - last[0]), true);
+        }
+        // A generator that is starved gives no more than it gave before.
+        last = [rate.max(last[0]), kept];
+    }
+    (last[0], false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_lies_between_the_last_that_is_good_and_the_first_that_is_not() {
+        let points = [[0.0, 1.0], [100.0, 0.9], [200.0, 0.7], [400.0, 0.95]];
+        let (rate, known) = most_with(0.8, &points);
+        assert!((rate - 150.0).abs() < 1e-6 && known, "{rate}");
+        assert_eq!(most_with(0.8, &points[..2]), (100.0, false));
+        let (rate, known) = most_with(0.75, &[[0.0, 1.0], [100.0, 0.0]]);
+        assert_eq!((rate, known), (25.0, true));
+        // It was starved from here on.
+        let starved = [[0.0, 1.0], [100.0, 0.9], [90.0, 0.85]];
+        assert_eq!(most_with(0.8, &starved), (100.0, false));
+    }
+}

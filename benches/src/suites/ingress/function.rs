@@ -1,0 +1,121 @@
+//! Datagrams to a Python function of two servers in turns: one has the interface, and reads from AF_XDP; the other reads from a
+//! socket.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use hearth_testkit::namespaces::Namespace;
+use serde_json::{Value, json};
+
+use super::datagrams::{CLIENT, PORT, QUICK_TURN, TURN, address, conclude};
+use super::echo::{Echoed, echoes};
+use super::world::world;
+use crate::processes::family_cpu_time;
+use crate::results::Document;
+use crate::scale::Scale;
+use crate::server::{Runtime, Server};
+
+/// Datagrams under way at a time.
+pub const UNDER_WAY: [usize; 2] = [1, 16];
+/// What the report calls the servers.
+pub const SOCKET: &str = "socket";
+/// See [`SOCKET`].
+pub const AF_XDP: &str = "AF_XDP";
+
+/// The category of so many datagrams under way.
+pub fn category(under_way: usize) -> String {
+    format!("a datagram to a Python function, {under_way} under way")
+}
+
+const ROUNDS: usize = 20;
+const ECHO: &str = r#"
+def handler(event, context):
+    return {"body": event["body"], "isBase64Encoded": True}
+"#;
+
+/// A host of its own with a server, and the client's end of its veth.
+struct Host {
+    row: &'static str,
+    namespace: Namespace,
+    client: Namespace,
+    server: Server,
+}
+
+/// Measures both servers.
+pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    // The servers end with the thread that started them, which goes from namespace to namespace.
+    thread::scope(|scope| {
+        let measured = scope.spawn(|| in_turns(scale, document)).join();
+        measured.map_err(|_| anyhow::anyhow!("the measurement panicked"))?
+    })
+}
+
+fn in_turns(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let all = "0.0.0.0";
+    let hosts = [
+        host(SOCKET, &[("HEARTH_TRIGGER_ADDRESS", all)])?,
+        host(
+            AF_XDP,
+            &[
+                ("HEARTH_TRIGGER_ADDRESS", all),
+                ("HEARTH_XDP_INTERFACE", "h0"),
+            ],
+        )?,
+    ];
+    for Host {
+        row,
+        server,
+        namespace,
+        ..
+    } in &hosts
+    {
+        namespace.enter()?;
+        if let Err(reason) = server.runtime(Runtime::Python)? {
+            document.skip(&category(UNDER_WAY[0]), reason);
+            return Ok(());
+        }
+        let node = server.call("GET", "/node", &Value::Null)?;
+        let missing = &node["ingress"]["interfaces"][0]["not_af_xdp"];
+        if let Some(reason) = missing.as_str() {
+            document.skip(row, reason);
+            return Ok(());
+        }
+        let triggers = json!({ "triggers": [{ "protocol": "udp", "port": PORT }] });
+        server.deploy("echo", Runtime::Python, ECHO, &triggers)?;
+        let ingress = server.call("GET", "/functions/echo/ingress", &Value::Null)?;
+        let by = if *row == AF_XDP { "af_xdp" } else { "socket" };
+        ensure!(ingress["ports"][0]["by"] == by, "{row}: {ingress}");
+    }
+    for under_way in UNDER_WAY {
+        let mut seen = [(); 2].map(|()| (Echoed::default(), Duration::ZERO));
+        for _ in 0..scale.pick(ROUNDS, 1) {
+            for (host, (seen, cpu)) in hosts.iter().zip(&mut seen) {
+                let turn = scale.pick(TURN, QUICK_TURN);
+                let before = family_cpu_time(host.server.pid())?;
+                let client = || echoes(CLIENT, address(), under_way, turn);
+                let echoed = host.client.within(client).context(host.row)?;
+                *cpu += family_cpu_time(host.server.pid())?.saturating_sub(before);
+                seen.extend(&echoed);
+            }
+        }
+        for (host, (seen, cpu)) in hosts.iter().zip(seen) {
+            let category = category(under_way);
+            let rate = seen.samples.len() as f64 / seen.took.as_secs_f64();
+            document.figure(&category, host.row, rate, "datagrams/s");
+            conclude(&category, host.row, seen, cpu, document);
+        }
+    }
+    Ok(())
+}
+
+fn host(row: &'static str, settings: &[(&str, &str)]) -> anyhow::Result<Host> {
+    let (namespace, client) = world().context("network namespaces for a server")?;
+    namespace.enter()?;
+    Ok(Host {
+        row,
+        server: Server::start(settings)?,
+        namespace,
+        client,
+    })
+}
