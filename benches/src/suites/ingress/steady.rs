@@ -39,12 +39,13 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     socket.connect(address)?;
     socket.set_read_timeout(Some(PATIENCE))?;
     server.set_read_timeout(Some(PATIENCE))?;
-    let stop = AtomicBool::new(false);
+    // The server answers until the client has ended: its last exchange is not lost.
+    let [stop, ended] = [AtomicBool::new(false), AtomicBool::new(false)];
     let until = Instant::now() + scale.pick(TURN, QUICK_TURN);
     let (exchanges, lost, changes) = thread::scope(|scope| {
         scope.spawn(|| {
             let mut datagram = [0; 8];
-            while !stop.load(Ordering::Relaxed) {
+            while !ended.load(Ordering::Relaxed) {
                 if let Ok((length, from)) = server.recv_from(&mut datagram) {
                     // The client counts what does not come.
                     let _ = server.send_to(&datagram[..length], from);
@@ -54,7 +55,9 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
         let client = scope.spawn(|| exchange(&socket, &stop));
         let changed = change(&mut maps, until);
         stop.store(true, Ordering::Relaxed);
-        let (exchanges, lost) = client.join().expect("no panic")?;
+        let exchanged = client.join().expect("no panic");
+        ended.store(true, Ordering::Relaxed);
+        let (exchanges, lost) = exchanged?;
         anyhow::Ok((exchanges, lost, changed?))
     })?;
     // All that was answered went by the port that is counted.
