@@ -71,7 +71,11 @@ impl Browser {
             // Chromium leaves directories there whenever it is killed.
             .env("TMPDIR", dir.path())
             .stderr(Stdio::null());
-        let (driver, port) = Program::start_and_hear(&mut command, "successfully on port ")
+        // It takes a free port of IPv6 and ends if somebody has the same one of IPv4.
+        let mut start = || Program::start_and_hear(&mut command, "successfully on port ");
+        let (driver, port) = start()
+            .or_else(|_| start())
+            .or_else(|_| start())
             .expect("chromedriver; `make setup` and `make test` install Debian's chromium and chromium-driver");
         let port = port.trim_end_matches('.');
         let mut args = vec![
