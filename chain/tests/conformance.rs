@@ -137,6 +137,7 @@ fn a_wait_ends_when_a_peer_does<T: Transport + Send>(make: Make<T>) {
     let mut receiver = make(three.edges);
     std::thread::scope(|scope| {
         let waits = scope.spawn(move || receiver.recv(far()));
+        // It most likely sleeps by then; the outcome is the same if it does not.
         std::thread::sleep(Duration::from_millis(20));
         one.server.end();
         let ended = waits.join().expect("no panic");
