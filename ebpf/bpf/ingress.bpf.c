@@ -12,13 +12,15 @@
 static const __u32 zero = 0;
 
 /* The verdict of the lists, 0 for none. An expired prefix gives way to the next shorter one. */
-static __always_inline __u32 verdict_on(const struct packet *packet)
+static __always_inline __u32 verdict_on(const struct packet *packet, const struct settings *settings)
 {
 	struct prefix6 key6;
 	struct prefix4 key4;
 	struct listed *found;
 	__u64 now = 0;
 
+	if (!(settings->flags & (packet->family == 4 ? SETTINGS_LISTED4 : SETTINGS_LISTED6)))
+		return 0;
 	key4.length = 32;
 	key4.address = packet->saddr[3];
 	key6.length = 128;
@@ -44,31 +46,37 @@ static __always_inline __u32 verdict_on(const struct packet *packet)
 	return 0;
 }
 
-/* The bucket of a packet's source, made if need be. */
-static __always_inline struct bucket *bucket_of(const struct packet *packet, __u32 function,
-						const struct settings *settings)
+/* A bucket, made if need be. */
+static __always_inline struct bucket *bucket_at(void *map, const void *key)
 {
+	struct bucket *bucket = bpf_map_lookup_elem(map, key);
 	struct bucket fresh = {};
-	struct bucket_key key;
-	struct bucket *bucket;
 
-	key.function = function;
-	if (packet->family == 4) {
-		key.prefix[0] = key.prefix[1] = 0;
-		key.prefix[2] = packet->saddr[2];
-		key.prefix[3] = packet->saddr[3] & settings->mask4;
-	} else {
-		key.prefix[0] = packet->saddr[0] & settings->mask6[0];
-		key.prefix[1] = packet->saddr[1] & settings->mask6[1];
-		key.prefix[2] = packet->saddr[2] & settings->mask6[2];
-		key.prefix[3] = packet->saddr[3] & settings->mask6[3];
-	}
-	bucket = bpf_map_lookup_elem(&buckets, &key);
 	if (bucket)
 		return bucket;
 	/* If another CPU was faster, the look-up finds its bucket. */
-	bpf_map_update_elem(&buckets, &key, &fresh, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&buckets, &key);
+	bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(map, key);
+}
+
+/* The bucket of a packet's source. */
+static __always_inline struct bucket *bucket_of(const struct packet *packet, __u32 function,
+						const struct settings *settings)
+{
+	struct bucket4 key4;
+	struct bucket6 key6;
+
+	if (packet->family == 4) {
+		key4.function = function;
+		key4.prefix = packet->saddr[3] & settings->mask4;
+		return bucket_at(&buckets4, &key4);
+	}
+	key6.function = function;
+	key6.prefix[0] = packet->saddr[0] & settings->mask6[0];
+	key6.prefix[1] = packet->saddr[1] & settings->mask6[1];
+	key6.prefix[2] = packet->saddr[2] & settings->mask6[2];
+	key6.prefix[3] = packet->saddr[3] & settings->mask6[3];
+	return bucket_at(&buckets6, &key6);
 }
 
 /* The reason for dropping what starts work, or DROPS. */
@@ -79,7 +87,7 @@ static __always_inline __u32 limit(const struct packet *packet, __u32 index, con
 
 	if (!function->source_interval && !function->total_interval && !(function->flags & FUNCTION_TRACKS_SOURCES))
 		return DROPS;
-	now = bpf_ktime_get_coarse_ns();
+	now = bpf_jiffies64() * settings->tick;
 	if (function->source_interval || (function->flags & FUNCTION_TRACKS_SOURCES)) {
 		struct bucket *bucket = bucket_of(packet, index, settings);
 
@@ -88,7 +96,7 @@ static __always_inline __u32 limit(const struct packet *packet, __u32 index, con
 		} else if (function->source_interval &&
 			   !take(&bucket->next, now, function->source_interval, function->source_slack)) {
 			__sync_fetch_and_add(&bucket->refused, 1);
-			bucket->refused_at = now;
+			bucket->refused_at = bpf_ktime_get_coarse_ns();
 			return DROP_SOURCE_LIMIT;
 		} else {
 			__sync_fetch_and_add(&bucket->admitted, 1);
@@ -175,7 +183,7 @@ int ingress(struct xdp_md *ctx)
 		reason = DROP_MALFORMED;
 		goto drop;
 	}
-	verdict = verdict_on(&packet);
+	verdict = verdict_on(&packet, config);
 	if (verdict == LISTED_DENY) {
 		reason = DROP_DENIED;
 		goto drop;

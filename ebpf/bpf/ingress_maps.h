@@ -48,9 +48,16 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
-	__type(key, struct bucket_key);
+	__type(key, struct bucket4);
 	__type(value, struct bucket);
-} buckets SEC(".maps");
+} buckets4 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct bucket6);
+	__type(value, struct bucket);
+} buckets6 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);

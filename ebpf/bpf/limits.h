@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Token buckets, as GCRA: a bucket is the one number "when it would be full again", so that taking a token is one CAS. The
- * time is that of the last tick, which costs half of what the exact time does: `slack` is a tick at least (src/limits.rs).
+ * time is the number of ticks, which a program reads without a call: `slack` is a tick at least (src/limits.rs).
  */
 #ifndef HEARTH_LIMITS_H
 #define HEARTH_LIMITS_H

@@ -117,15 +117,21 @@ struct node {
 };
 SIZE_IS(struct node, 112);
 
-/* `buckets`, LRU: what one source did to one function. */
-struct bucket_key {
+/* `buckets4`, `buckets6`, LRU: what one source did to one function. Most are of IPv4, and a short key is found sooner. */
+struct bucket4 {
+	__u32 function;
+	__u32 prefix;
+};
+SIZE_IS(struct bucket4, 8);
+
+struct bucket6 {
 	__u32 function;
 	__u32 prefix[4];
 };
-SIZE_IS(struct bucket_key, 20);
+SIZE_IS(struct bucket6, 20);
 
 struct bucket {
-	__u64 next;	   /* when the bucket is full again, CLOCK_MONOTONIC in ns (GCRA's theoretical arrival time) */
+	__u64 next;	   /* when the bucket is full again, in ns of ticks (GCRA's theoretical arrival time) */
 	__u64 admitted;
 	__u64 refused;
 	__u64 refused_at;  /* CLOCK_MONOTONIC in ns; 0: never */
@@ -163,7 +169,7 @@ struct settings {
 	__u32 flags;
 	__u32 largest_redirect; /* bytes of a frame that the AF_XDP sockets can take */
 	__u32 mask4;		/* what of an IPv4 source is its prefix, as on the wire */
-	__u32 unused;
+	__u32 tick;		/* ns between two ticks of the kernel's clock */
 	__u32 mask6[4];		/* and of an IPv6 source */
 	__u32 steer[4];		/* to which address connections are steered, as on the wire */
 };
@@ -174,6 +180,10 @@ SIZE_IS(struct settings, 48);
 #define SETTINGS_STEER_ADDRESS 2
 /* Only connections of IPv4 are. */
 #define SETTINGS_STEER_IPV4 4
+/* There may be something in `listed4`. An empty list costs a packet the call that looks. */
+#define SETTINGS_LISTED4 8
+/* And in `listed6`. */
+#define SETTINGS_LISTED6 16
 
 /* `queues`: which entry of `sockets` is the AF_XDP socket of an interface's receive queue. */
 struct queue {

@@ -19,6 +19,8 @@ pub(crate) const FUNCTION_TRACKS_SOURCES: u32 = 1;
 pub(crate) const SETTINGS_CHECK_ADDRESS: u32 = 1;
 pub(crate) const SETTINGS_STEER_ADDRESS: u32 = 2;
 pub(crate) const SETTINGS_STEER_IPV4: u32 = 4;
+pub(crate) const SETTINGS_LISTED4: u32 = 8;
+pub(crate) const SETTINGS_LISTED6: u32 = 16;
 pub(crate) const LISTED_ALLOW: u32 = 1;
 pub(crate) const LISTED_DENY: u32 = 2;
 pub(crate) const STAMP_MAGIC: u32 = 0x4865_6172;
@@ -101,13 +103,23 @@ pub struct Node {
     pub untracked: u64,
 }
 
-/// Whose bucket: a function's and a source prefix's.
+/// Whose bucket: a function's and an IPv4 source prefix's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BucketKey {
+pub struct Bucket4 {
     /// The function's index.
     pub function: u32,
-    /// The prefix, IPv4 as `::ffff:a.b.c.d`.
+    /// The prefix.
+    pub prefix: [u8; 4],
+}
+
+/// Whose bucket: a function's and an IPv6 source prefix's.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bucket6 {
+    /// The function's index.
+    pub function: u32,
+    /// The prefix.
     pub prefix: [u8; 16],
 }
 
@@ -115,13 +127,13 @@ pub struct BucketKey {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
-    /// When the bucket is full again, on the [`clock`](crate::clock).
+    /// When the bucket is full again, in nanoseconds of the kernel's ticks.
     pub next: u64,
     /// SYNs and datagrams within the source's limit.
     pub admitted: u64,
     /// Those beyond it.
     pub refused: u64,
-    /// When the last was refused; 0 is never.
+    /// When the last was refused, on the [`clock`](crate::clock); 0 is never.
     pub refused_at: u64,
 }
 
@@ -147,8 +159,8 @@ pub struct Settings {
     pub largest_redirect: u32,
     /// What of an IPv4 source is its prefix.
     pub mask4: [u8; 4],
-    /// Padding.
-    pub unused: u32,
+    /// Nanoseconds between two ticks of the kernel's clock.
+    pub tick: u32,
     /// What of an IPv6 source is its prefix.
     pub mask6: [u8; 16],
     /// To which address connections are steered, IPv4 as `::ffff:a.b.c.d`.
@@ -221,7 +233,8 @@ plain! {
     Function = 40,
     Traffic = 64,
     Node = 112,
-    BucketKey = 20,
+    Bucket4 = 8,
+    Bucket6 = 20,
     Bucket = 32,
     Listed = 16,
     Settings = 48,

@@ -6,7 +6,7 @@ use aya::maps::{HashMap, LpmTrie, Map, MapData};
 
 use super::Ingress;
 use crate::maps::Descriptors;
-use crate::records::{Bucket, BucketKey, Listed, Queue};
+use crate::records::{Bucket, Bucket4, Bucket6, Listed, Queue};
 use crate::report::MapReport;
 
 impl Ingress {
@@ -24,8 +24,11 @@ impl Ingress {
     fn map(&self, name: &'static str) -> std::io::Result<MapReport> {
         let map = self.object.map(name).expect("the object has it");
         let used = match name {
-            "buckets" => {
-                HashMap::<_, BucketKey, Bucket>::try_from(map).map(|map| map.keys().count())
+            "buckets4" => {
+                HashMap::<_, Bucket4, Bucket>::try_from(map).map(|map| map.keys().count())
+            }
+            "buckets6" => {
+                HashMap::<_, Bucket6, Bucket>::try_from(map).map(|map| map.keys().count())
             }
             "queues" => HashMap::<_, Queue, u32>::try_from(map).map(|map| map.keys().count()),
             "addresses" => HashMap::<_, [u8; 16], u32>::try_from(map).map(|map| map.keys().count()),

@@ -9,6 +9,7 @@ use aya::maps::Array;
 use aya::programs::{SchedClassifier, SkLookup, Xdp};
 use aya::{Ebpf, EbpfLoader};
 
+use crate::clock;
 use crate::interfaces::Interface;
 use crate::link::Link;
 use crate::programs::{LoadError, Mode, program, report, test_run, told};
@@ -98,6 +99,7 @@ impl Ingress {
         let settings = Settings {
             largest_redirect: u32::MAX,
             mask4: [0xff; 4],
+            tick: clock::tick(),
             mask6: crate::maps::mask(64),
             ..Settings::default()
         };
@@ -135,7 +137,8 @@ fn maps(capacity: Capacity) -> Result<Ebpf, LoadError> {
         .map_max_entries("functions", functions)
         .map_max_entries("totals", functions)
         .map_max_entries("traffic", functions.saturating_mul(2))
-        .map_max_entries("buckets", capacity.sources)
+        .map_max_entries("buckets4", capacity.sources)
+        .map_max_entries("buckets6", capacity.sources)
         .map_max_entries("listed4", capacity.prefixes)
         .map_max_entries("listed6", capacity.prefixes)
         .load(OBJECT)

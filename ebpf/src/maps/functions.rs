@@ -1,12 +1,12 @@
 //! What functions may do and did, and what sources did to them.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues};
 
 use super::{MapError, sum};
 use crate::limits::Limits;
-use crate::records::{Bucket, BucketKey, Function, Traffic};
+use crate::records::{Bucket, Bucket4, Bucket6, Function, Traffic};
 
 /// The functions' limits and counters, by an index from 1.
 pub struct Functions {
@@ -78,33 +78,37 @@ impl Functions {
     }
 }
 
-/// What sources did: the map forgets those that were quiet for longest.
-pub struct Sources(HashMap<MapData, BucketKey, Bucket>);
+/// What sources did: the maps forget those that were quiet for longest.
+pub struct Sources {
+    ipv4: HashMap<MapData, Bucket4, Bucket>,
+    ipv6: HashMap<MapData, Bucket6, Bucket>,
+}
 
 impl Sources {
-    pub(super) fn new(map: HashMap<MapData, BucketKey, Bucket>) -> Self {
-        Self(map)
+    pub(super) fn new(
+        ipv4: HashMap<MapData, Bucket4, Bucket>,
+        ipv6: HashMap<MapData, Bucket6, Bucket>,
+    ) -> Self {
+        Self { ipv4, ipv6 }
     }
 
-    /// How many there are. Costs a system call each.
+    /// How many there are, of IPv4 and of IPv6. Costs a system call each.
     #[must_use]
-    pub fn count(&self) -> usize {
-        self.0.keys().filter(Result::is_ok).count()
+    pub fn count(&self) -> [usize; 2] {
+        [
+            self.ipv4.keys().filter(Result::is_ok).count(),
+            self.ipv6.keys().filter(Result::is_ok).count(),
+        ]
     }
 
     /// All, as function, prefix and bucket. Costs two system calls an entry.
     #[must_use]
     pub fn all(&self) -> Vec<(u32, IpAddr, Bucket)> {
         // An entry that was evicted meanwhile is an error here, and no longer of interest.
-        let found = self.0.iter().filter_map(Result::ok);
-        found
-            .map(|(key, bucket)| {
-                (
-                    key.function,
-                    Ipv6Addr::from(key.prefix).to_canonical(),
-                    bucket,
-                )
-            })
-            .collect()
+        let ipv4 = self.ipv4.iter().filter_map(Result::ok);
+        let ipv6 = self.ipv6.iter().filter_map(Result::ok);
+        let ipv4 = ipv4.map(|(key, bucket)| (key.function, IpAddr::from(key.prefix), bucket));
+        let ipv6 = ipv6.map(|(key, bucket)| (key.function, IpAddr::from(key.prefix), bucket));
+        ipv4.chain(ipv6).collect()
     }
 }

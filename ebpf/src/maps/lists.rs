@@ -4,11 +4,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use aya::maps::lpm_trie::Key;
-use aya::maps::{LpmTrie, MapData};
+use aya::maps::{Array, LpmTrie, MapData};
 
 use super::MapError;
 use crate::clock;
-use crate::records::{LISTED_ALLOW, LISTED_DENY, Listed};
+use crate::records::{
+    LISTED_ALLOW, LISTED_DENY, Listed, SETTINGS_LISTED4, SETTINGS_LISTED6, Settings,
+};
 
 /// What is to happen to a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +25,31 @@ pub enum Verdict {
 pub struct Lists {
     ipv4: LpmTrie<MapData, [u8; 4], Listed>,
     ipv6: LpmTrie<MapData, [u8; 16], Listed>,
+    settings: Array<MapData, Settings>,
 }
 
 impl Lists {
     pub(super) fn new(
         ipv4: LpmTrie<MapData, [u8; 4], Listed>,
         ipv6: LpmTrie<MapData, [u8; 16], Listed>,
+        settings: Array<MapData, Settings>,
     ) -> Self {
-        Self { ipv4, ipv6 }
+        Self {
+            ipv4,
+            ipv6,
+            settings,
+        }
+    }
+
+    /// Tells the program whether it has to look at a list.
+    fn mark(&mut self, flag: u32, is_used: bool) -> Result<(), MapError> {
+        let mut settings = self.settings.get(&0, 0)?;
+        let flags = settings.flags & !flag | if is_used { flag } else { 0 };
+        if flags != settings.flags {
+            settings.flags = flags;
+            self.settings.set(0, settings, 0)?;
+        }
+        Ok(())
     }
 
     /// Lists a prefix, for a time or until it is removed. Replaces what was said of it.
@@ -55,11 +74,13 @@ impl Lists {
         };
         match address.to_canonical() {
             IpAddr::V4(address) => {
+                self.mark(SETTINGS_LISTED4, true)?;
                 Ok(self
                     .ipv4
                     .insert(&Key::new(length, address.octets()), listed, 0)?)
             }
             IpAddr::V6(address) => {
+                self.mark(SETTINGS_LISTED6, true)?;
                 Ok(self
                     .ipv6
                     .insert(&Key::new(length, address.octets()), listed, 0)?)
@@ -74,8 +95,16 @@ impl Lists {
     pub fn remove(&mut self, address: IpAddr, length: u8) -> Result<(), MapError> {
         let length = u32::from(length);
         match address.to_canonical() {
-            IpAddr::V4(address) => Ok(self.ipv4.remove(&Key::new(length, address.octets()))?),
-            IpAddr::V6(address) => Ok(self.ipv6.remove(&Key::new(length, address.octets()))?),
+            IpAddr::V4(address) => {
+                self.ipv4.remove(&Key::new(length, address.octets()))?;
+                let is_used = self.ipv4.keys().next().is_some();
+                self.mark(SETTINGS_LISTED4, is_used)
+            }
+            IpAddr::V6(address) => {
+                self.ipv6.remove(&Key::new(length, address.octets()))?;
+                let is_used = self.ipv6.keys().next().is_some();
+                self.mark(SETTINGS_LISTED6, is_used)
+            }
         }
     }
 

@@ -66,13 +66,14 @@ pub struct Descriptors(Vec<OwnedFd>);
 
 impl Descriptors {
     /// The maps, in the order of their descriptors.
-    pub const NAMES: [&'static str; 13] = [
+    pub const NAMES: [&'static str; 14] = [
         "ports",
         "functions",
         "totals",
         "traffic",
         "node",
-        "buckets",
+        "buckets4",
+        "buckets6",
         "listed4",
         "listed6",
         "addresses",
@@ -156,10 +157,14 @@ impl Maps {
         let ports = Ports::new(map!());
         let functions = Functions::new(map!(), map!(), map!());
         let node = map!();
-        let sources = Arc::new(Sources::new(map!()));
-        let lists = Lists::new(map!(), map!());
+        let sources = Arc::new(Sources::new(map!(), map!()));
+        let listed = (map!(), map!());
         let addresses = Addresses::new(map!());
-        let settings = map!();
+        let (name, descriptor) = take();
+        let copy = descriptor.try_clone();
+        let copy = copy.map_err(|error| MapError::Kernel(error.to_string()))?;
+        let settings = typed(name, descriptor)?;
+        let lists = Lists::new(listed.0, listed.1, typed(name, copy)?);
         let queues = map!();
         let sockets = map!();
         let listeners = Listeners::new(map!());

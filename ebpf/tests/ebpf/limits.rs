@@ -172,7 +172,7 @@ fn more_sources_than_buckets_are_no_error() {
     let maps = ingress.maps().expect("a report");
     let buckets = maps
         .iter()
-        .find(|map| map.name == "buckets")
+        .find(|map| map.name == "buckets4")
         .expect("there");
     assert!(
         buckets

@@ -27,6 +27,33 @@ fn passes(ingress: &Ingress, from: &str) -> bool {
 }
 
 #[test]
+fn a_list_holds_from_its_first_prefix_to_its_last() {
+    if !can_run() {
+        return;
+    }
+    let (ingress, mut maps) = with_function();
+    let all = [("192.0.2.1", 32), ("2001:db8::1", 128)];
+    for (one, length) in all {
+        // What the other family has does not matter, nor what is set meanwhile.
+        for (other, other_length) in all {
+            maps.lists
+                .insert(address(other), other_length, Verdict::Deny, None)
+                .expect("listed");
+        }
+        maps.set((24, 56), 2_048, false).expect("set");
+        assert!(!passes(&ingress, one));
+        maps.lists.remove(address(one), length).expect("removed");
+        assert!(passes(&ingress, one));
+        for (other, _) in all.iter().filter(|(other, _)| *other != one) {
+            assert!(!passes(&ingress, other));
+        }
+    }
+    assert!(maps.lists.remove(address("192.0.2.1"), 32).is_ok());
+    assert!(maps.lists.remove(address("192.0.2.1"), 32).is_err());
+    assert!(maps.lists.all().is_empty(), "{:?}", maps.lists.all());
+}
+
+#[test]
 fn the_longest_prefix_decides() {
     if !can_run() {
         return;

@@ -249,12 +249,14 @@ impl Ingress {
                 .filter(|(address, ..)| address.is_ipv4() == ipv4)
                 .count()
         };
+        let [of_ipv4, of_ipv6] = sources.count();
         for map in &mut maps {
             let used = match map.name.as_str() {
                 "ports" => ports,
                 "functions" | "totals" => functions,
                 "traffic" => 2 * functions,
-                "buckets" => sources.count(),
+                "buckets4" => of_ipv4,
+                "buckets6" => of_ipv6,
                 "listed4" => of_family(true),
                 "listed6" => of_family(false),
                 "addresses" => addresses,
