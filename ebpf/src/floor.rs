@@ -38,16 +38,16 @@ impl Floor {
         test_run(&self.0, "nothing", frame, repeat)
     }
 
-    /// Puts it into the driver of an interface of the calling thread's network namespace, for as long as the descriptor is open.
+    /// Puts it into the driver, or the stack, of an interface of the calling thread's network namespace, for as long as the descriptor is open.
     ///
     /// # Errors
     /// [`AttachError`].
-    pub fn attach(&self, interface: &str) -> Result<OwnedFd, AttachError> {
+    pub fn attach(&self, interface: &str, mode: Mode) -> Result<OwnedFd, AttachError> {
         let all = interfaces::list()?;
         let Some(found) = all.iter().find(|one| one.name == interface) else {
             return Err(AttachError::Unknown(interface.to_owned()));
         };
-        attach_xdp(&self.0, "nothing", found.index, Mode::Native)
+        attach_xdp(&self.0, "nothing", found.index, mode)
             .map(Link::into_inner)
             .map_err(|reason| AttachError::Refused(interface.to_owned(), reason))
     }

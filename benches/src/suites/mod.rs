@@ -39,12 +39,13 @@ pub const ALL: [(&str, Suite); 11] = [
 ];
 
 /// Parts of suites, which run by themselves only when they are asked for by name: to look at one thing again and again.
-pub const PARTS: [(&str, Suite); 13] = [
+pub const PARTS: [(&str, Suite); 14] = [
     ("ablation", ablation::run),
     ("compare", compare::run),
     ("ingress-datagrams", ingress::datagrams::run),
     ("ingress-flood", ingress::flood::run),
     ("ingress-hops", ingress::hops::run),
+    ("ingress-packets", ingress::packets),
     ("starts-fork", starts::forks),
     ("starts-restore", starts::restores),
     ("starts-threads", starts::with_threads),

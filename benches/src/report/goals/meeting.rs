@@ -45,19 +45,39 @@ pub(super) fn meeting(documents: &Documents, goals: &mut Vec<Goal>) {
         (text, added.max_ns <= MS && lost == 0.0)
     });
     goals.push(goal);
+    let connections = world::CONNECTIONS[1];
+    let category = function::requests(connections);
+    let ratio = documents.value("ingress", &category, &ratio_name(function::SERVERS));
+    let mut goal = Goal::new(
+        format!("requests to a Python function's TCP port, {connections} connections"),
+        "≥ 0.97 × the rate without the ingress",
+    );
+    goal.measured = ratio.map(|ratio| (format!("{} ×", number(ratio)), ratio >= 0.97));
+    goals.push(goal);
     for mode in [Mode::Native, Mode::Generic] {
-        let (connections, with) = (world::CONNECTIONS[1], world::with(mode));
-        let category = world::category(connections, mode);
-        let ratio = documents.value("ingress", &category, &ratio_name([world::WITHOUT, with]));
+        let of = |names| {
+            documents.value(
+                "ingress",
+                &world::category(connections, mode),
+                &ratio_name(names),
+            )
+        };
         let mut goal = Goal::new(
-            format!("requests over a veth, {connections} connections, {with}"),
+            format!(
+                "requests to a server that does nothing, over a veth, {connections} connections, {}",
+                world::with(mode)
+            ),
             "≥ 0.97 × the rate without",
         );
         // The connections wait for nothing else: their rate is the inverse of the latency.
-        goal.measured = ratio.map(|ratio| {
+        goal.measured = of([world::WITHOUT, world::with(mode)]).map(|ratio| {
             let rate = 1.0 / ratio;
             (format!("{} ×", number(rate)), rate >= 0.97)
         });
+        if let Some(ratio) = of([world::FLOOR, world::with(mode)]) {
+            let rate = number(1.0 / ratio);
+            goal.floor = format!("{rate} × the rate with a program that does nothing there");
+        }
         goals.push(goal);
     }
     let category = function::category(function::UNDER_WAY[0]);

@@ -168,7 +168,7 @@ impl Host {
         let mode = match way {
             Way::Socket => return Ok(Attached::Nothing),
             Way::BehindXdp => {
-                let attach = || floor.attach("h0").map_err(io::Error::other);
+                let attach = || floor.attach("h0", Mode::Native).map_err(io::Error::other);
                 return Ok(Attached::Floor(namespace.within(attach)?));
             }
             Way::Native => Mode::Native,

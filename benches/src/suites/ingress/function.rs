@@ -1,6 +1,7 @@
-//! Datagrams to a Python function of two servers in turns: one has the interface, and reads from AF_XDP; the other reads from a
-//! socket.
+//! Datagrams and requests to a Python function's ports at two servers in turns: one has the interface, and reads datagrams from
+//! AF_XDP; the other has no ingress at the interface, and reads them from a socket.
 
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
@@ -10,11 +11,14 @@ use serde_json::{Value, json};
 
 use super::datagrams::{CLIENT, PORT, QUICK_TURN, TURN, address, conclude};
 use super::echo::{Echoed, echoes};
-use super::world::world;
+use super::world::{CONNECTIONS, HOST, world};
+use crate::client::request;
+use crate::load::{self, Observed};
 use crate::processes::family_cpu_time;
 use crate::results::Document;
 use crate::scale::Scale;
 use crate::server::{Runtime, Server};
+use crate::suites::pair::Pair;
 
 /// Datagrams under way at a time.
 pub const UNDER_WAY: [usize; 2] = [1, 16];
@@ -31,8 +35,19 @@ pub fn category(under_way: usize) -> String {
 const ROUNDS: usize = 20;
 const ECHO: &str = r#"
 def handler(event, context):
-    return {"body": event["body"], "isBase64Encoded": True}
+    return {"body": event.get("body") or "", "isBase64Encoded": True}
 "#;
+
+/// The port for HTTP.
+const TCP_PORT: u16 = 9_001;
+/// What the report calls the servers where requests are HTTP.
+pub const SERVERS: [&str; 2] = ["without", "with the ingress at the interface"];
+
+/// The category of requests at so many connections.
+pub fn requests(connections: usize) -> String {
+    let plural = if connections == 1 { "" } else { "s" };
+    format!("HTTP to a Python function's port, {connections} connection{plural}")
+}
 
 /// A host of its own with a server, and the client's end of its veth.
 struct Host {
@@ -81,7 +96,10 @@ fn in_turns(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             document.skip(row, reason);
             return Ok(());
         }
-        let triggers = json!({ "triggers": [{ "protocol": "udp", "port": PORT }] });
+        let triggers = json!({ "triggers": [
+            { "protocol": "udp", "port": PORT },
+            { "protocol": "tcp", "port": TCP_PORT },
+        ] });
         server.deploy("echo", Runtime::Python, ECHO, &triggers)?;
         let ingress = server.call("GET", "/functions/echo/ingress", &Value::Null)?;
         let by = if *row == AF_XDP { "af_xdp" } else { "socket" };
@@ -105,6 +123,34 @@ fn in_turns(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             document.figure(&category, host.row, rate, "datagrams/s");
             conclude(&category, host.row, seen, cpu, document);
         }
+    }
+    tcp(&hosts, scale, document)
+}
+
+/// Requests at the functions' TCP ports.
+fn tcp(hosts: &[Host; 2], scale: Scale, document: &mut Document) -> anyhow::Result<()> {
+    let address = SocketAddr::new(HOST.ip(), TCP_PORT);
+    let request = request("GET", "/", b"");
+    let turn = scale.pick(TURN, QUICK_TURN);
+    for connections in CONNECTIONS {
+        let mut seen = [(); 2].map(|()| Observed::default());
+        let mut pair = Pair::default();
+        for _ in 0..scale.pick(ROUNDS, 1) {
+            let mut rates = [0.0; 2];
+            for ((host, seen), rate) in hosts.iter().zip(&mut seen).zip(&mut rates) {
+                let drive = || Ok(load::drive(address, &request, connections, turn));
+                let observed = host.client.within(drive)?.context(host.row)?;
+                *rate = observed.rate();
+                seen.extend(&observed);
+            }
+            pair.add_rates(rates);
+        }
+        let category = requests(connections);
+        for (seen, row) in seen.into_iter().zip(SERVERS) {
+            document.figure(&category, row, seen.rate(), "requests/s");
+            document.add(&category, row, seen.samples);
+        }
+        pair.conclude_ratio(&category, SERVERS, document);
     }
     Ok(())
 }

@@ -247,7 +247,11 @@ impl Way {
             self.leave_checksums(false)?;
         }
         let others = self.others().map(|(namespace, interface)| {
-            namespace.within(|| self.floor.attach(interface).map_err(io::Error::other))
+            namespace.within(|| {
+                self.floor
+                    .attach(interface, Mode::Native)
+                    .map_err(io::Error::other)
+            })
         });
         let [first, second] = others;
         Ok(Opened::Redirect(hop, redirect, [first?, second?]))

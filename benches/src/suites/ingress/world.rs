@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use hearth_ebpf::limits::Limits;
-use hearth_ebpf::{Capacity, Ingress, Maps, Mode, Wanted};
+use hearth_ebpf::{Capacity, Floor, Ingress, Maps, Mode, Wanted};
 use hearth_testkit::namespaces::Namespace;
 
 use crate::client::request;
@@ -26,6 +26,9 @@ pub fn with(mode: Mode) -> &'static str {
 
 /// Without it.
 pub const WITHOUT: &str = "without";
+/// With a program in the same place that does nothing: a veth that has one in its driver receives in another way, and one that has
+/// one in the stack copies.
+pub const FLOOR: &str = "a program that does nothing";
 /// Connections at a time.
 pub const CONNECTIONS: [usize; 2] = [1, 16];
 
@@ -50,6 +53,7 @@ const QUICK_TURN: Duration = Duration::from_millis(20);
 pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
     let (host, client) = world().context("network namespaces for the measurement")?;
     host.within(|| serve(HOST))?;
+    let floor = Floor::load()?;
     let mut ingress = Ingress::load(Capacity::default())?;
     let mut maps = Maps::new(ingress.descriptors()?)?;
     maps.functions.add(1, Limits::default())?;
@@ -61,28 +65,32 @@ pub(super) fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             let observed = client.within(|| Ok(load::drive(HOST, &request, connections, turn)))?;
             Ok(observed?.samples)
         };
-        let mut pairs = [
-            (Mode::Native, Pair::default()),
-            (Mode::Generic, Pair::default()),
-        ];
+        let mut pairs =
+            [Mode::Native, Mode::Generic].map(|mode| (mode, Pair::default(), Pair::default()));
         for _ in 0..scale.pick(ROUNDS, 1) {
-            for (mode, pair) in &mut pairs {
+            for (mode, pair, beside) in &mut pairs {
                 let without = measure()?;
+                let attached = host.within(|| {
+                    let attached = floor.attach("h0", *mode);
+                    attached.map_err(io::Error::other)
+                })?;
+                let nothing = measure();
+                drop(attached);
                 host.within(|| {
                     let attached = ingress.attach("h0", Wanted::Only(*mode));
                     attached.map(drop).map_err(io::Error::other)
                 })?;
                 let with = measure();
                 ingress.detach("h0");
-                pair.add(&[without, with?]);
+                let with = with?;
+                beside.add(&[nothing?, with.clone()]);
+                pair.add(&[without, with]);
             }
         }
-        for (mode, pair) in pairs {
-            pair.conclude(
-                &category(connections, mode),
-                [WITHOUT, with(mode)],
-                document,
-            );
+        for (mode, pair, beside) in pairs {
+            let category = category(connections, mode);
+            pair.conclude(&category, [WITHOUT, with(mode)], document);
+            beside.conclude_ratio(&category, [FLOOR, with(mode)], document);
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,14 @@ use crate::load::Observed;
 
 /// How long the client waits for an answer before it gives up for this turn.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The most that the generator sends in one call. A call takes some 30 ms, however little it sends: the rate is one of bursts, and
-/// of what exceeds the interface's ring the host sees nothing.
-const MOST: u64 = 1 << 17;
-/// How long it waits when it is ahead.
-const PAUSE: Duration = Duration::from_millis(1);
+/// How long the generator is ahead of the client.
+const LEAD: Duration = Duration::from_millis(100);
 
 /// What one turn has shown.
 pub(super) struct Turn {
     /// What the client got.
     pub(super) client: Observed,
-    /// What the generator sent, in which time.
+    /// What the generator sent meanwhile.
     pub(super) packets: u64,
     pub(super) flooded: Duration,
 }
@@ -34,39 +31,33 @@ pub(super) struct Turn {
 /// In the client's namespace: a client for so long, in a flood of so many packets a second.
 pub(super) fn take(flood: &Flood, frame: &[u8], rate: u64, time: Duration) -> io::Result<Turn> {
     let stream = TcpStream::connect_timeout(&HOST, PATIENCE)?;
-    let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let generator = scope.spawn(|| send(flood, frame, rate, &stop));
+        // From before the client begins until after it has ended: it takes the kernel tens of milliseconds to begin.
+        let generator = scope.spawn(|| send(flood, frame, rate, time + 2 * LEAD));
         // The buckets are empty, and the queues full, when the client begins.
-        thread::sleep(time / 10);
-        let client = schedule(gettid(), Scheduling::RealTime).and_then(|()| innocent(stream, time));
-        stop.store(true, Ordering::Relaxed);
-        let (packets, flooded) = generator.join().expect("no panic")?;
-        Ok(Turn {
-            client: client?,
-            packets,
-            flooded,
-        })
+        thread::sleep(LEAD);
+        let turn = schedule(gettid(), Scheduling::RealTime).and_then(|()| {
+            let (begun, sent) = (Instant::now(), flood.sent()?);
+            let client = innocent(stream, time)?;
+            Ok(Turn {
+                client,
+                packets: flood.sent()? - sent,
+                flooded: begun.elapsed(),
+            })
+        });
+        generator.join().expect("no panic")?;
+        turn
     })
 }
 
-/// Sends so many a second until it is to stop. Says how many, in which time.
-fn send(flood: &Flood, frame: &[u8], rate: u64, stop: &AtomicBool) -> io::Result<(u64, Duration)> {
+/// Sends so many a second for so long. Without a flood, too, the generator works: a processor that must wake up for each answer
+/// would cost the client more than a flood does.
+fn send(flood: &Flood, frame: &[u8], rate: u64, time: Duration) -> io::Result<()> {
+    const NEXT_TO_NONE: NonZeroU64 = NonZeroU64::MIN;
     // Of this thread alone, as Linux has it. On a host with other work it does not get to high rates.
     const LOWEST_PRIORITY: i32 = 19;
     rustix::process::setpriority_process(None, LOWEST_PRIORITY)?;
-    let (begun, mut sent) = (Instant::now(), 0);
-    while !stop.load(Ordering::Relaxed) {
-        let due = (rate as f64 * begun.elapsed().as_secs_f64()) as u64;
-        let count = due.saturating_sub(sent).min(MOST);
-        if count == 0 {
-            thread::sleep(PAUSE);
-            continue;
-        }
-        flood.send(frame, count as u32)?;
-        sent += count;
-    }
-    Ok((sent, begun.elapsed()))
+    flood.send(frame, NonZeroU64::new(rate).unwrap_or(NEXT_TO_NONE), time)
 }
 
 /// One request after the other over one connection. A client whose answer does not come gives up; its turn counts.
