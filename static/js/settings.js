@@ -25,12 +25,55 @@ function portLimits(form) {
   return limits.per_source || limits.total ? limits : null;
 }
 
+/** A line of the ports as the API takes it, such as "udp 9003 batch 64 wait 2". */
+function port(line) {
+  const [protocol, number, ...options] = line.split(/\s+/);
+  const of = { protocol: protocol.toLowerCase(), port: Number(number) };
+  for (let at = 0; at < options.length; at += 1) {
+    if (options[at] === "batch" || options[at] === "wait") {
+      const name = options[at] === "batch" ? "max" : "wait_ms";
+      at += 1;
+      of.batch = { ...of.batch, [name]: Number(options[at]) };
+    } else of.mode = options[at];
+  }
+  return of;
+}
+
+/** The ports as the API takes them, if the form changes them. */
+function triggers(form) {
+  const { value, defaultValue } = form.elements.triggers;
+  const lines = (text) =>
+    text
+      .split("\n")
+      .map((line) => line.trim())
+      .filter(Boolean);
+  const [typed, before] = [lines(value), lines(defaultValue)];
+  return typed.join("\n") === before.join("\n") ? undefined : typed.map(port);
+}
+
+/** The rules for other origins as the API takes them, if the form changes them. */
+function cors(form) {
+  const inputs = [...form.querySelectorAll("[name^=cors_]")];
+  const isChanged = (input) => input.checked !== input.defaultChecked || input.value !== input.defaultValue;
+  if (!inputs.some(isChanged)) return undefined;
+  if (inputs.every((input) => (input.type === "checkbox" ? !input.checked : input.value.trim() === ""))) return null;
+  const list = (name) => form.elements[`cors_${name}`].value.split(/[,\s]+/).filter(Boolean);
+  return {
+    allow_origins: list("origins"),
+    allow_methods: list("methods"),
+    allow_headers: list("headers"),
+    expose_headers: list("exposed"),
+    allow_credentials: form.elements.cors_credentials.checked,
+    max_age_s: form.elements.cors_max_age_s.valueAsNumber || 0,
+  };
+}
+
 /** The changed settings as the API takes them. Values of variables are secrets: of them only the place is shown. */
 function changes(form) {
   const body = {};
   for (const field of form.querySelectorAll("input[name], select[name]")) {
     const { name, type } = field;
-    if (type === "hidden" || name.startsWith("env_") || /^(network|limit_)/.test(name)) continue;
+    if (type === "hidden" || name.startsWith("env_") || /^(network|limit_|cors_)/.test(name)) continue;
     if (type === "checkbox") {
       if (field.checked !== field.defaultChecked) body[name] = field.checked;
     } else if (field.tagName === "SELECT") {
@@ -43,6 +86,10 @@ function changes(form) {
   if (reachable !== undefined) body.network = reachable;
   const limits = portLimits(form);
   if (limits !== undefined) body.port_limits = limits;
+  const ports = triggers(form);
+  if (ports !== undefined) body.triggers = ports;
+  const origins = cors(form);
+  if (origins !== undefined) body.cors = origins;
   const env = {};
   for (const row of form.querySelectorAll(".env-row")) {
     const name = row.querySelector("[name=env_name]").value.trim();

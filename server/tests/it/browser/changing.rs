@@ -1,6 +1,6 @@
 //! What asks before it is done: going back to a version, leaving what is not saved, deleting; and the create page.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::driver::{Browser, DESKTOP};
 use super::log_in;
@@ -109,6 +109,65 @@ async fn settings_that_are_not_saved_are_asked_about() {
     // The name that was typed is the question's answer: there is no second one.
     browser.click("#delete-button").await;
     browser.find("#no-functions").await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn the_command_beside_the_settings_sends_what_the_api_takes() {
+    let server = Server::start();
+    let client = server.client();
+    let code = "def handler(event, context): pass\n";
+    client.deploy("told", code, json!({})).await;
+    let browser = Browser::start(DESKTOP, false).await;
+    log_in(&browser, &server).await;
+    browser.open(&server, "/functions/told/settings").await;
+    let ports = "tcp 39411 raw\n\nUDP 39412 batch 64 wait 2";
+    for (input, text) in [
+        ("#triggers", ports),
+        ("#cors_origins", "https://a.example, https://b.example"),
+        ("#cors_methods", "GET"),
+        ("#cors_max_age_s", "600"),
+    ] {
+        browser.fill(input, text).await;
+    }
+    let command = browser.find("#command-1").await.prop("textContent").await;
+    let command = command.expect("text").unwrap_or_default();
+    let (_, body) = command.split_once(" -d '").expect("a body");
+    let body: Value = serde_json::from_str(body.trim_end_matches('\'')).expect("JSON");
+    let sent = json!({
+        "triggers": [
+            {"protocol": "tcp", "port": 39411, "mode": "raw"},
+            {"protocol": "udp", "port": 39412, "batch": {"max": 64, "wait_ms": 2}},
+        ],
+        "cors": {
+            "allow_origins": ["https://a.example", "https://b.example"],
+            "allow_methods": ["GET"],
+            "allow_headers": [],
+            "expose_headers": [],
+            "allow_credentials": false,
+            "max_age_s": 600,
+        },
+    });
+    assert_eq!(body, sent);
+    let function = "/api/v1/functions/told";
+    client.patch(function, &body).await.expect(200);
+    let set = client.get(function).await.json();
+    assert_eq!(
+        (&set["triggers"], &set["cors"]),
+        (&sent["triggers"], &sent["cors"])
+    );
+    // Taken back, they are no change.
+    browser.open(&server, "/functions/told/settings").await;
+    browser.fill("#cors_origins", "").await;
+    browser.fill("#cors_methods", "").await;
+    browser.fill("#cors_max_age_s", "").await;
+    browser.fill("#triggers", "").await;
+    let command = browser.find("#command-1").await.prop("textContent").await;
+    let command = command.expect("text").unwrap_or_default();
+    assert!(
+        command.ends_with(r#" -d '{"triggers":[],"cors":null}'"#),
+        "{command}"
+    );
     browser.close().await;
 }
 
