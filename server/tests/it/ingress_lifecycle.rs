@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hearth_ebpf::{Floor, interfaces};
+use hearth_ebpf::{Floor, Mode, interfaces};
 use hearth_testkit::namespaces::Namespace;
 use serde_json::{Value, json};
 
@@ -243,7 +243,7 @@ async fn a_foreign_program_is_named_and_stays() {
         Ok(foreign) => foreign,
         Err(error) => return skip(&format!("no XDP here: {error}")),
     };
-    let _link = foreign.attach("h0").expect("attached");
+    let _link = foreign.attach("h0", Mode::Native).expect("attached");
     let there = programs("h0");
     assert_eq!(there.len(), 1);
     let directory = tempfile::tempdir().expect("a directory");
@@ -280,7 +280,9 @@ async fn a_foreign_program_is_named_and_stays() {
     // Nor does another get the server's place.
     let ours = programs("h1");
     assert_eq!(ours.len(), 1);
-    foreign.attach("h1").expect_err("the place is taken");
+    foreign
+        .attach("h1", Mode::Native)
+        .expect_err("the place is taken");
     assert_eq!(programs("h1"), ours);
     ask_all();
 }
