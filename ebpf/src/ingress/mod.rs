@@ -18,7 +18,7 @@ use crate::report::ProgramReport;
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ingress.o"));
 
-/// What the maps have room for. Memory: 4 MB with the default, and 128 bytes a function and CPU.
+/// What the maps have room for. Memory: 16 MB with the default, and 128 bytes a function and CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Capacity {
     /// Functions with ports.
