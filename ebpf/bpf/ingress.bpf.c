@@ -6,6 +6,7 @@
  */
 #include "ingress_maps.h"
 #include "limits.h"
+#include "sources.h"
 
 #define AF_INET 2
 
@@ -46,39 +47,6 @@ static __always_inline __u32 verdict_on(const struct packet *packet, const struc
 	return 0;
 }
 
-/* A bucket, made if need be. */
-static __always_inline struct bucket *bucket_at(void *map, const void *key)
-{
-	struct bucket *bucket = bpf_map_lookup_elem(map, key);
-	struct bucket fresh = {};
-
-	if (bucket)
-		return bucket;
-	/* If another CPU was faster, the look-up finds its bucket. */
-	bpf_map_update_elem(map, key, &fresh, BPF_NOEXIST);
-	return bpf_map_lookup_elem(map, key);
-}
-
-/* The bucket of a packet's source. */
-static __always_inline struct bucket *bucket_of(const struct packet *packet, __u32 function,
-						const struct settings *settings)
-{
-	struct bucket4 key4;
-	struct bucket6 key6;
-
-	if (packet->family == 4) {
-		key4.function = function;
-		key4.prefix = packet->saddr[3] & settings->mask4;
-		return bucket_at(&buckets4, &key4);
-	}
-	key6.function = function;
-	key6.prefix[0] = packet->saddr[0] & settings->mask6[0];
-	key6.prefix[1] = packet->saddr[1] & settings->mask6[1];
-	key6.prefix[2] = packet->saddr[2] & settings->mask6[2];
-	key6.prefix[3] = packet->saddr[3] & settings->mask6[3];
-	return bucket_at(&buckets6, &key6);
-}
-
 /* The reason for dropping what starts work, or DROPS. */
 static __always_inline __u32 limit(const struct packet *packet, __u32 index, const struct function *function,
 				   const struct settings *settings, struct node *counters)
@@ -89,17 +57,20 @@ static __always_inline __u32 limit(const struct packet *packet, __u32 index, con
 		return DROPS;
 	now = bpf_jiffies64() * settings->tick;
 	if (function->source_interval || (function->flags & FUNCTION_TRACKS_SOURCES)) {
-		struct bucket *bucket = bucket_of(packet, index, settings);
+		struct source *source = source_of(packet, index, settings);
 
-		if (!bucket) {
+		if (!source) {
 			counters->untracked++;
-		} else if (function->source_interval &&
-			   !take(&bucket->next, now, function->source_interval, function->source_slack)) {
-			__sync_fetch_and_add(&bucket->refused, 1);
-			bucket->refused_at = bpf_ktime_get_coarse_ns();
-			return DROP_SOURCE_LIMIT;
+		} else if (!function->source_interval) {
+			/* Without a limit it counts for how long a source is silent. */
+			source->next = now;
+			__sync_fetch_and_add(&source->admitted, 1);
+		} else if (take(&source->next, now, function->source_interval, function->source_slack)) {
+			__sync_fetch_and_add(&source->admitted, 1);
 		} else {
-			__sync_fetch_and_add(&bucket->admitted, 1);
+			__sync_fetch_and_add(&source->refused, 1);
+			source->refused_at = bpf_ktime_get_coarse_ns();
+			return DROP_SOURCE_LIMIT;
 		}
 	}
 	if (function->total_interval) {

@@ -113,30 +113,29 @@ struct node {
 	__u64 not_ours;	   /* PORTS, but nobody has the port here */
 	__u64 outcomes[OUTCOMES];
 	__u64 no_socket;   /* for AF_XDP, but no socket on the queue, or larger than its frames: passed */
-	__u64 untracked;   /* no room for a source's bucket: not limited by source */
+	__u64 untracked;   /* the source's set was just being changed: not limited by source */
 };
 SIZE_IS(struct node, 112);
 
-/* `buckets4`, `buckets6`, LRU: what one source did to one function. Most are of IPv4, and a short key is found sooner. */
-struct bucket4 {
-	__u32 function;
-	__u32 prefix;
-};
-SIZE_IS(struct bucket4, 8);
-
-struct bucket6 {
-	__u32 function;
-	__u32 prefix[4];
-};
-SIZE_IS(struct bucket6, 20);
-
-struct bucket {
+/* What one source did to one function: its bucket, and counts. */
+struct source {
+	__u64 prefix[2];   /* as on the wire, IPv4 as ::ffff:a.b.c.d */
+	__u32 function;	   /* 0: the way is free, or being given to another source */
+	__u32 changing;	   /* of the first way: somebody changes who is in the set */
 	__u64 next;	   /* when the bucket is full again, in ns of ticks (GCRA's theoretical arrival time) */
 	__u64 admitted;
 	__u64 refused;
 	__u64 refused_at;  /* CLOCK_MONOTONIC in ns; 0: never */
+	__u64 unused;
 };
-SIZE_IS(struct bucket, 32);
+SIZE_IS(struct source, 64);
+
+/* `sources`, at the hash of function and prefix: the few sources that share it (sources.h). */
+#define WAYS 4
+struct set {
+	struct source ways[WAYS];
+};
+SIZE_IS(struct set, 256);
 
 /* `listed4`, `listed6`: longest prefix first. */
 struct prefix4 {
@@ -165,15 +164,19 @@ SIZE_IS(struct listed, 16);
 #define EXPIRED_PREFIXES 4
 
 /* `settings`, one entry. */
+#define HASH_KEYS 5
+
 struct settings {
 	__u32 flags;
 	__u32 largest_redirect; /* bytes of a frame that the AF_XDP sockets can take */
-	__u32 mask4;		/* what of an IPv4 source is its prefix, as on the wire */
+	__u32 last_set;		/* index of the last entry of `sources`: a power of two less one */
 	__u32 tick;		/* ns between two ticks of the kernel's clock */
-	__u32 mask6[4];		/* and of an IPv6 source */
+	__u64 mask4[2];		/* what of an IPv4 source is its prefix, both as ::ffff:a.b.c.d */
+	__u64 mask6[2];		/* and of an IPv6 source, as on the wire */
+	__u64 hash[HASH_KEYS];	/* secret: which sources share a set */
 	__u32 steer[4];		/* to which address connections are steered, as on the wire */
 };
-SIZE_IS(struct settings, 48);
+SIZE_IS(struct settings, 104);
 /* Only packets to what is in `addresses` are ours; without it, all. */
 #define SETTINGS_CHECK_ADDRESS 1
 /* Only connections to `steer` are steered; without it, all. */

@@ -23,6 +23,8 @@ pub(crate) const SETTINGS_LISTED4: u32 = 8;
 pub(crate) const SETTINGS_LISTED6: u32 = 16;
 pub(crate) const LISTED_ALLOW: u32 = 1;
 pub(crate) const LISTED_DENY: u32 = 2;
+/// Sources that share a set.
+pub(crate) const WAYS: u32 = 4;
 pub(crate) const STAMP_MAGIC: u32 = 0x4865_6172;
 pub(crate) const LISTENERS: [u32; 2] = [0, 1];
 
@@ -99,34 +101,20 @@ pub struct Node {
     pub outcomes: [u64; OUTCOMES],
     /// Datagrams for AF_XDP that found no socket on their queue, or were larger than its frames.
     pub no_socket: u64,
-    /// Packets whose source had no room in the map of buckets.
+    /// Packets that came while another CPU changed who is in their source's set: not limited by source.
     pub untracked: u64,
 }
 
-/// Whose bucket: a function's and an IPv4 source prefix's.
+/// What a source did to a function.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bucket4 {
-    /// The function's index.
-    pub function: u32,
-    /// The prefix.
-    pub prefix: [u8; 4],
-}
-
-/// Whose bucket: a function's and an IPv6 source prefix's.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bucket6 {
-    /// The function's index.
-    pub function: u32,
-    /// The prefix.
+pub struct Source {
+    /// The source's prefix, IPv4 as `::ffff:a.b.c.d`.
     pub prefix: [u8; 16],
-}
-
-/// What a source did.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bucket {
+    /// The function's index; 0 is nobody.
+    pub function: u32,
+    /// In the first way of a set: somebody changes who is in it.
+    pub changing: u32,
     /// When the bucket is full again, in nanoseconds of the kernel's ticks.
     pub next: u64,
     /// SYNs and datagrams within the source's limit.
@@ -135,6 +123,16 @@ pub struct Bucket {
     pub refused: u64,
     /// When the last was refused, on the [`clock`](crate::clock); 0 is never.
     pub refused_at: u64,
+    /// Padding.
+    pub unused: u64,
+}
+
+/// The sources that share an entry of the map `sources`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Set {
+    /// In no order.
+    pub ways: [Source; WAYS as usize],
 }
 
 /// An entry of the lists.
@@ -157,12 +155,16 @@ pub struct Settings {
     pub flags: u32,
     /// Bytes of the largest frame that goes to AF_XDP.
     pub largest_redirect: u32,
-    /// What of an IPv4 source is its prefix.
-    pub mask4: [u8; 4],
+    /// Index of the last set of sources: a power of two less one.
+    pub last_set: u32,
     /// Nanoseconds between two ticks of the kernel's clock.
     pub tick: u32,
+    /// What of an IPv4 source, as `::ffff:a.b.c.d`, is its prefix.
+    pub mask4: [u8; 16],
     /// What of an IPv6 source is its prefix.
     pub mask6: [u8; 16],
+    /// Which sources share a set: secret, so that nobody can choose addresses that do.
+    pub hash: [u64; 5],
     /// To which address connections are steered, IPv4 as `::ffff:a.b.c.d`.
     pub steer: [u8; 16],
 }
@@ -233,11 +235,10 @@ plain! {
     Function = 40,
     Traffic = 64,
     Node = 112,
-    Bucket4 = 8,
-    Bucket6 = 20,
-    Bucket = 32,
+    Source = 64,
+    Set = 256,
     Listed = 16,
-    Settings = 48,
+    Settings = 104,
     Queue = 8,
     Stamp = 16,
     Pair = 8,

@@ -2,11 +2,11 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use aya::maps::{HashMap, LpmTrie, Map, MapData};
+use aya::maps::{Array, HashMap, LpmTrie, Map, MapData};
 
 use super::Ingress;
-use crate::maps::Descriptors;
-use crate::records::{Bucket, Bucket4, Bucket6, Listed, Queue};
+use crate::maps::{Descriptors, in_use};
+use crate::records::{Listed, Queue, Set, WAYS};
 use crate::report::MapReport;
 
 impl Ingress {
@@ -24,12 +24,7 @@ impl Ingress {
     fn map(&self, name: &'static str) -> std::io::Result<MapReport> {
         let map = self.object.map(name).expect("the object has it");
         let used = match name {
-            "buckets4" => {
-                HashMap::<_, Bucket4, Bucket>::try_from(map).map(|map| map.keys().count())
-            }
-            "buckets6" => {
-                HashMap::<_, Bucket6, Bucket>::try_from(map).map(|map| map.keys().count())
-            }
+            "sources" => Array::<_, Set>::try_from(map).map(|map| in_use(&map).count()),
             "queues" => HashMap::<_, Queue, u32>::try_from(map).map(|map| map.keys().count()),
             "addresses" => HashMap::<_, [u8; 16], u32>::try_from(map).map(|map| map.keys().count()),
             "listed4" => LpmTrie::<_, [u8; 4], Listed>::try_from(map).map(|map| map.keys().count()),
@@ -57,10 +52,11 @@ impl Ingress {
 fn described(name: &'static str, map: &Map, used: Option<usize>) -> std::io::Result<MapReport> {
     let info = data(map)?.info().map_err(std::io::Error::other)?;
     let used = used.map(|used| u32::try_from(used).unwrap_or(u32::MAX));
+    let each = if name == "sources" { WAYS } else { 1 };
     Ok(MapReport {
         name,
         id: info.id(),
-        capacity: info.max_entries(),
+        capacity: info.max_entries() * each,
         used,
     })
 }

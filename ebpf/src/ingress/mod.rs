@@ -13,20 +13,27 @@ use crate::clock;
 use crate::interfaces::Interface;
 use crate::link::Link;
 use crate::programs::{LoadError, Mode, program, report, test_run, told};
-use crate::records::Settings;
+use crate::records::{Settings, WAYS};
 use crate::report::ProgramReport;
 
 const OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/ingress.o"));
 
-/// What the maps have room for. Memory: 16 MB with the default, and 128 bytes a function and CPU.
+/// What the maps have room for. Memory: 6 MB with the default, and 128 bytes a function and CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct Capacity {
     /// Functions with ports.
     pub functions: u32,
-    /// Sources whose buckets are kept; the longest quiet are forgotten.
+    /// Sources whose buckets are kept, rounded up to four times a power of two.
     pub sources: u32,
     /// Prefixes in the lists, of IPv4 and of IPv6 each.
     pub prefixes: u32,
+}
+
+impl Capacity {
+    fn sets(self) -> u32 {
+        let sets = self.sources.div_ceil(WAYS).clamp(1, 1 << 24);
+        sets.next_power_of_two()
+    }
 }
 
 impl Default for Capacity {
@@ -82,7 +89,7 @@ impl Ingress {
         let egress = program::<SchedClassifier>(&mut object, "egress");
         let egress = report("egress", egress.load().and_then(|()| egress.info()));
         let steer = load_steer(&mut object);
-        Self::with(object, vec![ingress, egress, steer])
+        Self::with(object, capacity, vec![ingress, egress, steer])
     }
 
     /// The same with the program alone that steers connections: no interface is attached to.
@@ -92,15 +99,21 @@ impl Ingress {
     pub fn load_to_steer(capacity: Capacity) -> Result<Self, LoadError> {
         let mut object = maps(capacity)?;
         let steer = load_steer(&mut object);
-        Self::with(object, vec![steer])
+        Self::with(object, capacity, vec![steer])
     }
 
-    fn with(mut object: Ebpf, programs: Vec<ProgramReport>) -> Result<Self, LoadError> {
+    fn with(
+        mut object: Ebpf,
+        capacity: Capacity,
+        programs: Vec<ProgramReport>,
+    ) -> Result<Self, LoadError> {
         let settings = Settings {
             largest_redirect: u32::MAX,
-            mask4: [0xff; 4],
+            last_set: capacity.sets() - 1,
             tick: clock::tick(),
+            mask4: crate::maps::mask(128),
             mask6: crate::maps::mask(64),
+            hash: secret().map_err(LoadError::Maps)?,
             ..Settings::default()
         };
         let map = object.map_mut("settings").expect("the object has it");
@@ -137,12 +150,23 @@ fn maps(capacity: Capacity) -> Result<Ebpf, LoadError> {
         .map_max_entries("functions", functions)
         .map_max_entries("totals", functions)
         .map_max_entries("traffic", functions.saturating_mul(2))
-        .map_max_entries("buckets4", capacity.sources)
-        .map_max_entries("buckets6", capacity.sources)
+        .map_max_entries("sources", capacity.sets())
         .map_max_entries("listed4", capacity.prefixes)
         .map_max_entries("listed6", capacity.prefixes)
         .load(OBJECT)
         .map_err(|error| LoadError::Maps(told(&error)))
+}
+
+/// Which sources share a set: other in each process.
+fn secret() -> Result<[u64; 5], String> {
+    let mut secret = [0; 5];
+    for key in &mut secret {
+        let mut bytes = [0; 8];
+        let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+        filled.map_err(|error| format!("no random numbers: {error}"))?;
+        *key = u64::from_ne_bytes(bytes);
+    }
+    Ok(secret)
 }
 
 fn load_steer(object: &mut Ebpf) -> ProgramReport {

@@ -1,12 +1,10 @@
-//! What functions may do and did, and what sources did to them.
+//! What functions may do and did.
 
-use std::net::IpAddr;
-
-use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues};
+use aya::maps::{Array, MapData, PerCpuArray, PerCpuValues};
 
 use super::{MapError, sum};
 use crate::limits::Limits;
-use crate::records::{Bucket, Bucket4, Bucket6, Function, Traffic};
+use crate::records::{Function, Traffic};
 
 /// The functions' limits and counters, by an index from 1.
 pub struct Functions {
@@ -75,40 +73,5 @@ impl Functions {
         let received = sum(&self.traffic.get(&(2 * function), 0)?);
         let sent = sum(&self.traffic.get(&(2 * function + 1), 0)?);
         Ok([received, sent])
-    }
-}
-
-/// What sources did: the maps forget those that were quiet for longest.
-pub struct Sources {
-    ipv4: HashMap<MapData, Bucket4, Bucket>,
-    ipv6: HashMap<MapData, Bucket6, Bucket>,
-}
-
-impl Sources {
-    pub(super) fn new(
-        ipv4: HashMap<MapData, Bucket4, Bucket>,
-        ipv6: HashMap<MapData, Bucket6, Bucket>,
-    ) -> Self {
-        Self { ipv4, ipv6 }
-    }
-
-    /// How many there are, of IPv4 and of IPv6. Costs a system call each.
-    #[must_use]
-    pub fn count(&self) -> [usize; 2] {
-        [
-            self.ipv4.keys().filter(Result::is_ok).count(),
-            self.ipv6.keys().filter(Result::is_ok).count(),
-        ]
-    }
-
-    /// All, as function, prefix and bucket. Costs two system calls an entry.
-    #[must_use]
-    pub fn all(&self) -> Vec<(u32, IpAddr, Bucket)> {
-        // An entry that was evicted meanwhile is an error here, and no longer of interest.
-        let ipv4 = self.ipv4.iter().filter_map(Result::ok);
-        let ipv6 = self.ipv6.iter().filter_map(Result::ok);
-        let ipv4 = ipv4.map(|(key, bucket)| (key.function, IpAddr::from(key.prefix), bucket));
-        let ipv6 = ipv6.map(|(key, bucket)| (key.function, IpAddr::from(key.prefix), bucket));
-        ipv4.chain(ipv6).collect()
     }
 }

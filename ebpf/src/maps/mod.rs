@@ -5,6 +5,7 @@ mod functions;
 mod hosts;
 mod lists;
 mod ports;
+mod sources;
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,10 +14,12 @@ use std::sync::Arc;
 use aya::Pod;
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues, XskMap};
 
-pub use functions::{Functions, Sources};
+pub use functions::Functions;
 pub use hosts::{Addresses, Listeners};
 pub use lists::{Lists, Verdict};
 pub use ports::Ports;
+pub use sources::Sources;
+pub(crate) use sources::in_use;
 
 use crate::records::{
     Node, Queue, SETTINGS_CHECK_ADDRESS, SETTINGS_STEER_ADDRESS, SETTINGS_STEER_IPV4, Settings, Sum,
@@ -66,14 +69,13 @@ pub struct Descriptors(Vec<OwnedFd>);
 
 impl Descriptors {
     /// The maps, in the order of their descriptors.
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 13] = [
         "ports",
         "functions",
         "totals",
         "traffic",
         "node",
-        "buckets4",
-        "buckets6",
+        "sources",
         "listed4",
         "listed6",
         "addresses",
@@ -157,7 +159,7 @@ impl Maps {
         let ports = Ports::new(map!());
         let functions = Functions::new(map!(), map!(), map!());
         let node = map!();
-        let sources = Arc::new(Sources::new(map!(), map!()));
+        let sources = Arc::new(Sources::new(map!()));
         let listed = (map!(), map!());
         let addresses = Addresses::new(map!());
         let (name, descriptor) = take();
@@ -207,8 +209,8 @@ impl Maps {
             settings.flags |= SETTINGS_CHECK_ADDRESS;
         }
         settings.largest_redirect = largest_redirect;
-        settings.mask4 = mask::<4>(prefixes.0);
-        settings.mask6 = mask::<16>(prefixes.1);
+        settings.mask4 = mask(prefixes.0.saturating_add(96));
+        settings.mask6 = mask(prefixes.1);
         Ok(self.settings.set(0, settings, 0)?)
     }
 
@@ -257,7 +259,7 @@ impl Maps {
 }
 
 /// The first `length` bits.
-pub(crate) fn mask<const N: usize>(length: u8) -> [u8; N] {
+pub(crate) fn mask(length: u8) -> [u8; 16] {
     std::array::from_fn(|byte| {
         let bits = usize::from(length).saturating_sub(byte * 8).min(8);
         (0xff00_u16 >> bits) as u8
@@ -270,10 +272,10 @@ mod tests {
 
     #[test]
     fn a_mask_has_as_many_bits_as_the_prefix() {
-        assert_eq!(mask::<4>(0), [0, 0, 0, 0]);
-        assert_eq!(mask::<4>(24), [255, 255, 255, 0]);
-        assert_eq!(mask::<4>(29), [255, 255, 255, 248]);
-        assert_eq!(mask::<4>(32), [255; 4]);
-        assert_eq!(mask::<16>(64)[7..9], [255, 0]);
+        assert_eq!(mask(0), [0; 16]);
+        assert_eq!(mask(64)[7..9], [255, 0]);
+        assert_eq!(mask(125)[14..], [255, 248]);
+        assert_eq!(mask(128), [255; 16]);
+        assert_eq!(mask(255), [255; 16]);
     }
 }

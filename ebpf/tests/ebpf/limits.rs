@@ -172,13 +172,116 @@ fn more_sources_than_buckets_are_no_error() {
     let maps = ingress.maps().expect("a report");
     let buckets = maps
         .iter()
-        .find(|map| map.name == "buckets4")
+        .find(|map| map.name == "sources")
         .expect("there");
     assert!(
         buckets
             .used
             .is_some_and(|used| used > 0 && used <= buckets.capacity),
         "{buckets:?}"
+    );
+}
+
+/// What keeps a limit: a source that is at its limit is not forgotten for others that come once.
+#[test]
+fn a_flood_of_other_sources_does_not_give_a_source_its_tokens_back() {
+    if !can_run() {
+        return;
+    }
+    let (ingress, mut maps) = with_function();
+    let limits = Limits {
+        source: burst(1_000),
+        ..Limits::default()
+    };
+    maps.functions.limit(1, limits).expect("limited");
+    let noisy = [udp("192.0.2.1:5000", TO4), udp("[2001:db8::1]:5000", TO6)];
+    for frame in &noisy {
+        assert!(passed(&ingress, frame, 1_300) >= 1_000);
+    }
+    // Five times what there is room for, each once: their buckets are full again a second later.
+    for source in 0..5_000 {
+        let (high, low) = (source >> 8, source & 0xff);
+        passed(&ingress, &udp(&format!("10.0.{high}.{low}:5000"), TO4), 1);
+    }
+    for frame in &noisy {
+        let got = passed(&ingress, frame, 200);
+        assert!(got < 100, "{got} from {}", frame.source);
+    }
+    let sources = maps.sources.all();
+    assert!(
+        sources.len() > 1_000 && sources.len() <= 1_024,
+        "{}",
+        sources.len()
+    );
+    // One row a source.
+    let distinct: std::collections::HashSet<_> = sources.iter().map(|row| row.1).collect();
+    assert_eq!(distinct.len(), sources.len());
+    assert!(sources.iter().all(|(.., source)| source.changing == 0));
+}
+
+#[test]
+fn which_sources_share_a_set_differs_from_start_to_start() {
+    if !can_run() {
+        return;
+    }
+    let order = || {
+        let (ingress, mut maps) = with_function();
+        let limits = Limits {
+            tracks_sources: true,
+            ..Limits::default()
+        };
+        maps.functions.limit(1, limits).expect("limited");
+        for host in 0..200 {
+            passed(&ingress, &udp(&format!("192.0.2.{host}:5000"), TO4), 1);
+        }
+        let sources = maps.sources.all().into_iter();
+        sources.map(|row| row.1).collect::<Vec<IpAddr>>()
+    };
+    let (one, other) = (order(), order());
+    assert!(one.len() > 190 && other.len() > 190);
+    assert_ne!(one, other);
+}
+
+/// A source that many processors meet first at once is one row, and gets no more than its tokens and one a processor.
+#[test]
+fn a_source_is_admitted_once_by_all_processors() {
+    if !can_run() {
+        return;
+    }
+    let (ingress, mut maps) = with_function();
+    let limits = Limits {
+        source: burst(10),
+        ..Limits::default()
+    };
+    maps.functions.limit(1, limits).expect("limited");
+    let threads = 4;
+    let starts = std::sync::Barrier::new(threads);
+    let got: usize = std::thread::scope(|scope| {
+        let run = || {
+            starts.wait();
+            (0..200)
+                .map(|host| passed(&ingress, &udp(&format!("192.0.2.{host}:5000"), TO4), 10))
+                .sum::<usize>()
+        };
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .sum()
+    });
+    let untracked = maps.node().expect("counters").untracked;
+    let sources = maps.sources.all();
+    let distinct: std::collections::HashSet<_> = sources.iter().map(|row| row.1).collect();
+    assert_eq!(distinct.len(), sources.len());
+    let counted: u64 = sources
+        .iter()
+        .map(|row| row.2.admitted + row.2.refused)
+        .sum();
+    assert_eq!(counted + untracked, 4 * 200 * 10);
+    // 2,000 tokens, those of the seconds that passed, and what came while a set was being changed.
+    assert!(
+        got >= 2_000 && got as u64 <= 4_000 + untracked,
+        "{got}, {untracked}"
     );
 }
 

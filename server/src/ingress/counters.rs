@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hearth_ebpf::clock;
 use hearth_ebpf::packet::Outcome;
-use hearth_ebpf::records::{Bucket, Node};
+use hearth_ebpf::records::{Node, Source};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -104,13 +104,13 @@ pub(super) struct Samples(Mutex<(Sample, Sample)>);
 struct Sample {
     /// On the kernel's clock; 0 is never.
     at: u64,
-    sources: std::sync::Arc<[(u32, IpAddr, Bucket)]>,
+    sources: std::sync::Arc<[(u32, IpAddr, Source)]>,
 }
 
 impl Samples {
     /// The last sample, and one before it that is old enough to tell rates from; takes what is needed with `take`. Where
     /// nothing was asked for a while, there is none before it, and rates are 0.
-    fn both(&self, take: impl FnOnce() -> Vec<(u32, IpAddr, Bucket)>) -> (Sample, Option<Sample>) {
+    fn both(&self, take: impl FnOnce() -> Vec<(u32, IpAddr, Source)>) -> (Sample, Option<Sample>) {
         let mut both = self.0.lock();
         let now = clock::now();
         let age = |sample: &Sample| Duration::from_nanos(now.saturating_sub(sample.at));
@@ -249,14 +249,13 @@ impl Ingress {
                 .filter(|(address, ..)| address.is_ipv4() == ipv4)
                 .count()
         };
-        let [of_ipv4, of_ipv6] = sources.count();
+        let of_sources = sources.count();
         for map in &mut maps {
             let used = match map.name.as_str() {
                 "ports" => ports,
                 "functions" | "totals" => functions,
                 "traffic" => 2 * functions,
-                "buckets4" => of_ipv4,
-                "buckets6" => of_ipv6,
+                "sources" => of_sources,
                 "listed4" => of_family(true),
                 "listed6" => of_family(false),
                 "addresses" => addresses,

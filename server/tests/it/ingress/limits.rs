@@ -58,7 +58,7 @@ async fn limits_belong_to_versions_and_who_exceeds_them_is_shown() {
         let map = maps.iter().find(|map| map["name"] == name);
         map.expect("the map")["used"].clone()
     };
-    assert_eq!((used("ports"), used("buckets4")), (json!(1), json!(1)));
+    assert_eq!((used("ports"), used("sources")), (json!(1), json!(1)));
     // The next version has none, and a roll-back has those of its version again.
     client
         .patch("/api/v1/functions/echo", &json!({"port_limits": null}))
