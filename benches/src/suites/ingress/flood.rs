@@ -26,7 +26,8 @@ use hearth_ebpf::{Capacity, Flood, Floor, Ingress, Maps, Mode, Wanted, interface
 use hearth_testkit::namespaces::Namespace;
 
 use self::processors::{HOSTS, OUTSIDE, pin, place_receiver};
-use self::seen::{Seen, conclude};
+use self::seen::{Quiet, Seen, conclude};
+use self::turn::Turn;
 use super::frames;
 use super::world::{HOST, nft, serve, without_nft, world};
 use crate::results::Document;
@@ -108,7 +109,7 @@ pub fn is_known(way: Way) -> String {
     )
 }
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 10;
 const TURN: Duration = Duration::from_millis(500);
 const QUICK_TURN: Duration = Duration::from_millis(30);
 /// The flooded port.
@@ -163,18 +164,20 @@ pub fn run(scale: Scale, document: &mut Document) -> anyhow::Result<()> {
             }
             io::Result::Ok(())
         });
-        let measured = (0..scale.pick(ROUNDS, 1)).try_for_each(|_| {
+        let measured = (0..scale.pick(ROUNDS, 1)).map(|_| {
+            let mut quiet = Quiet::default();
             for (way, seen) in Way::ALL.into_iter().zip(seen.chunks_mut(steps.len())) {
-                setup.one_way(way, steps, seen)?;
+                setup.one_way(way, steps, seen, &mut quiet)?;
             }
-            anyhow::Ok(())
+            anyhow::Ok(quiet)
         });
+        let measured = measured.collect::<anyhow::Result<Vec<Quiet>>>();
         stop.store(true, Ordering::Relaxed);
         measured
     });
-    measured?;
+    let quiet = measured?;
     for (way, seen) in Way::ALL.into_iter().zip(seen.chunks(steps.len())) {
-        conclude(way, steps, seen, document);
+        conclude(way, steps, seen, &quiet, document);
     }
     Ok(())
 }
@@ -213,7 +216,13 @@ fn prepare(host: &Namespace, client: &Namespace) -> anyhow::Result<Vec<u8>> {
 
 impl Setup {
     /// All steps of one way.
-    fn one_way(&self, way: Way, steps: &[u64], seen: &mut [Seen]) -> anyhow::Result<()> {
+    fn one_way(
+        &self,
+        way: Way,
+        steps: &[u64],
+        seen: &mut [Seen],
+        quiet: &mut Quiet,
+    ) -> anyhow::Result<()> {
         if way == Way::Xdp {
             let mut ingress = Ingress::load(Capacity::default())?;
             let mut maps = Maps::new(ingress.descriptors()?)?;
@@ -223,7 +232,7 @@ impl Setup {
                 let attached = ingress.attach("f0", Wanted::Only(Mode::Native));
                 attached.map(drop).map_err(io::Error::other)
             })?;
-            return self.steps(steps, seen);
+            return self.steps(steps, seen, quiet);
         }
         let attach = || {
             self.floor
@@ -232,10 +241,10 @@ impl Setup {
         };
         let _attached = self.host.within(attach)?;
         if way == Way::Nowhere {
-            return self.steps(steps, seen);
+            return self.steps(steps, seen, quiet);
         }
         nft(&self.host, TABLE)?;
-        let measured = self.steps(steps, seen);
+        let measured = self.steps(steps, seen, quiet);
         nft(&self.host, "delete table netdev flood")?;
         measured
     }
@@ -247,33 +256,40 @@ impl Setup {
         said.trim().parse().with_context(|| said.clone())
     }
 
-    fn steps(&self, steps: &[u64], seen: &mut [Seen]) -> anyhow::Result<()> {
+    fn steps(&self, steps: &[u64], seen: &mut [Seen], quiet: &mut Quiet) -> anyhow::Result<()> {
         // The interface has NAPI as long as it has a program in its driver.
         let script = "echo 1 > /sys/class/net/f0/threaded && cat /sys/class/net/f0/threaded";
         let threaded = self.host.look("sh", &["-c", script])?;
         ensure!(threaded.trim() == "1", "the kernel has no threaded NAPI");
         let receiver = place_receiver("f0").context("the thread that receives")?;
-        let mut quiet = None;
         for (step, seen) in steps.iter().zip(seen) {
             let before = (self.received()?, receiver.spent()?);
-            let turn = self
-                .client
-                .within(|| {
-                    pin(OUTSIDE)?;
-                    turn::take(&self.flood, &self.frame, *step, self.turn)
-                })
-                .with_context(|| format!("a flood of {step} packets/s"))?;
+            let turn = self.turn(*step)?;
             seen.received += self.received()? - before.0;
             seen.spent += receiver.spent()?.saturating_sub(before.1);
             let rate = turn.client.rate();
-            let quiet = *quiet.get_or_insert(rate);
-            ensure!(quiet > 0.0, "the client got no answer without a flood");
-            seen.kept.push(rate / quiet);
+            if *step == 0 {
+                quiet.push(rate);
+            }
+            seen.rates.push(rate);
             seen.client.extend(&turn.client);
             seen.packets += turn.packets;
             seen.flooded += turn.flooded;
         }
+        quiet.push(self.turn(0)?.client.rate());
         Ok(())
+    }
+
+    /// A turn with the client, and a flood of so many packets a second.
+    fn turn(&self, step: u64) -> anyhow::Result<Turn> {
+        let turn = self.client.within(|| {
+            pin(OUTSIDE)?;
+            turn::take(&self.flood, &self.frame, step, self.turn)
+        });
+        let turn = turn.with_context(|| format!("a flood of {step} packets/s"))?;
+        let answered = step > 0 || turn.client.samples.len() > 0;
+        ensure!(answered, "the client got no answer without a flood");
+        Ok(turn)
     }
 }
 

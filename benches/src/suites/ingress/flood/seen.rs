@@ -14,8 +14,8 @@ const KEPT: f64 = 0.8;
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) client: Observed,
-    /// The share of its requests that the client kept, one for each round: the machine's speed drifts.
-    pub(super) kept: Vec<f64>,
+    /// The client's requests a second, one for each round.
+    pub(super) rates: Vec<f64>,
     pub(super) packets: u64,
     pub(super) flooded: Duration,
     /// Packets that the host received, and what that took: what did not fit into the interface's ring is neither.
@@ -28,15 +28,39 @@ impl Seen {
         self.packets as f64 / self.flooded.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    fn kept(&self) -> f64 {
-        let mut kept = self.kept.clone();
+    /// The share of its requests that the client kept, of what it got in the same round without a flood: the machine's
+    /// speed drifts.
+    fn kept(&self, quiet: &[Quiet]) -> f64 {
+        let rounds = self.rates.iter().zip(quiet);
+        let mut kept: Vec<f64> = rounds.map(|(rate, quiet)| rate / quiet.rate()).collect();
         kept.sort_by(f64::total_cmp);
         middle(&kept)
     }
 }
 
+/// What the client got without a flood in one round, of all ways: their interface has nothing to do then. One turn is too
+/// short to divide everything else by; it varies by a sixth.
+#[derive(Default)]
+pub(super) struct Quiet(Vec<f64>);
+
+impl Quiet {
+    pub(super) fn push(&mut self, rate: f64) {
+        self.0.push(rate);
+    }
+
+    fn rate(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
+}
+
 /// Adds the rows of one way, and its results.
-pub(super) fn conclude(way: Way, steps: &[u64], seen: &[Seen], document: &mut Document) {
+pub(super) fn conclude(
+    way: Way,
+    steps: &[u64],
+    seen: &[Seen],
+    quiet: &[Quiet],
+    document: &mut Document,
+) {
     for (step, seen) in steps.iter().zip(seen) {
         let row = row(way, *step);
         // A client that got no answer has no latency.
@@ -54,7 +78,7 @@ pub(super) fn conclude(way: Way, steps: &[u64], seen: &[Seen], document: &mut Do
     }
     let points: Vec<[f64; 2]> = seen
         .iter()
-        .map(|seen| [seen.flood(), seen.kept()])
+        .map(|seen| [seen.flood(), seen.kept(quiet)])
         .collect();
     let (most, known) = most_with(KEPT, &points);
     document.figure(CATEGORY, &keeps(way), most, "/s");
@@ -79,6 +103,20 @@ fn most_with(share: f64, points: &[[f64; 2]]) -> (f64, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_share_is_of_all_that_was_quiet_in_the_same_round() {
+        let seen = Seen {
+            rates: vec![50.0, 90.0, 120.0],
+            ..Seen::default()
+        };
+        let quiet = [
+            Quiet(vec![80.0, 120.0]),
+            Quiet(vec![100.0]),
+            Quiet(vec![90.0, 110.0, 100.0]),
+        ];
+        assert!((seen.kept(&quiet) - 0.9).abs() < 1e-9);
+    }
 
     #[test]
     fn the_rate_lies_between_the_last_that_is_good_and_the_first_that_is_not() {
