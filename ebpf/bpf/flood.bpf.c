@@ -18,9 +18,9 @@ const volatile __u32 interface = 0;
 #define LATE 50000
 
 /* How long a frame waits for its time at most. One that still is not due is not sent: the next one waits on. */
-#define WAIT 500
+#define WAIT 125
 /* Looks at the clock meanwhile, at most. */
-#define LOOKS 128
+#define LOOKS 32
 
 /* Times are CLOCK_MONOTONIC in ns. */
 struct pace {

@@ -105,17 +105,18 @@ SIZE_IS(struct traffic, 64);
 #define DIRECTION_IN 0
 #define DIRECTION_OUT 1
 
-/* `node`, per CPU, one entry: every packet that the program saw, once. */
+/*
+ * `node`, per CPU, one entry: every packet that the program saw, once. Those that are not ours are most, and their number is
+ * that of PORTS less `ours`.
+ */
 struct node {
-	__u64 packets;
 	__u64 bytes;
 	__u64 ours;
-	__u64 not_ours;	   /* PORTS, but nobody has the port here */
 	__u64 outcomes[OUTCOMES];
 	__u64 no_socket;   /* for AF_XDP, but no socket on the queue, or larger than its frames: passed */
 	__u64 untracked;   /* the source's set was just being changed: not limited by source */
 };
-SIZE_IS(struct node, 112);
+SIZE_IS(struct node, 96);
 
 /* What one source did to one function: its bucket, and counts. */
 struct source {

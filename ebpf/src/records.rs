@@ -89,20 +89,32 @@ pub struct Traffic {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// All packets.
-    pub packets: u64,
     /// Bytes of the frames.
     pub bytes: u64,
     /// Packets for a function.
     pub ours: u64,
-    /// TCP and UDP packets for nobody here.
-    pub not_ours: u64,
     /// Indexed by [`Outcome`](crate::packet::Outcome).
     pub outcomes: [u64; OUTCOMES],
     /// Datagrams for AF_XDP that found no socket on their queue, or were larger than its frames.
     pub no_socket: u64,
     /// Packets that came while another CPU changed who is in their source's set: not limited by source.
     pub untracked: u64,
+}
+
+impl Node {
+    /// All packets.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.outcomes.iter().sum()
+    }
+
+    /// TCP and UDP packets for nobody here.
+    #[must_use]
+    pub fn not_ours(&self) -> u64 {
+        let ports = self.outcomes[crate::packet::Outcome::Ports as usize];
+        // A packet that comes while this is read may be in one of the two only.
+        ports.saturating_sub(self.ours)
+    }
 }
 
 /// What a source did to a function.
@@ -234,7 +246,7 @@ plain! {
     Port = 8,
     Function = 40,
     Traffic = 64,
-    Node = 112,
+    Node = 96,
     Source = 64,
     Set = 256,
     Listed = 16,
@@ -271,10 +283,8 @@ impl Sum for Traffic {
 
 impl Sum for Node {
     fn add(&mut self, other: &Self) {
-        self.packets += other.packets;
         self.bytes += other.bytes;
         self.ours += other.ours;
-        self.not_ours += other.not_ours;
         add_each(&mut self.outcomes, &other.outcomes);
         self.no_socket += other.no_socket;
         self.untracked += other.untracked;

@@ -95,8 +95,6 @@ fn corpus_over(mode: Mode) {
         )),
     }
     let node: Node = maps.node().expect("counters");
-    assert_eq!(node.packets, node.outcomes.iter().sum::<u64>());
-    assert_eq!(node.outcomes[0], node.ours + node.not_ours);
     assert_eq!(node.ours, received.packets);
     for outcome in STRANGE {
         let outcome = outcome as usize;

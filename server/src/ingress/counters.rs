@@ -58,10 +58,10 @@ impl NodeTraffic {
     fn new(node: &Node, lost: Lost) -> Self {
         let outcome = |outcome: Outcome| node.outcomes[outcome as usize];
         Self {
-            packets: node.packets,
+            packets: node.packets(),
             bytes: node.bytes,
             for_functions: node.ours,
-            for_others: node.not_ours,
+            for_others: node.not_ours(),
             not_ip: outcome(Outcome::NotIp),
             not_tcp_udp: outcome(Outcome::NotTcpUdp),
             fragments: outcome(Outcome::Fragment),

@@ -8,7 +8,7 @@
 //!
 //! The host is one processor: of the server, of who reads from the flooded port, and of the kernel thread that receives (threaded
 //! NAPI), which comes before them as an interrupt's work does. Client and generator have another, where the client comes first; but
-//! when it wakes up it waits until 16 frames are sent: what it loses by that, it loses in all three ways.
+//! when it wakes up it waits until 64 frames are sent: what it loses by that, it loses in all three ways.
 
 mod processors;
 mod seen;

@@ -80,9 +80,34 @@ pub(super) fn conclude(
         .iter()
         .map(|seen| [seen.flood(), seen.kept(quiet)])
         .collect();
-    let (most, known) = most_with(KEPT, &points);
+    let (most, known) = most_with(KEPT, &falling(&points));
     document.figure(CATEGORY, &keeps(way), most, "/s");
     document.figure(CATEGORY, &is_known(way), f64::from(u8::from(known)), "");
+}
+
+/// The points with the falling shares that are nearest to theirs (isotonic regression, by pooling adjacent violators): a
+/// higher rate never leaves the client more, and one turn that was disturbed must not end the curve.
+fn falling(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    let mut pools: Vec<(f64, usize)> = Vec::new();
+    for &[_, share] in points {
+        let mut pool = (share, 1);
+        while let Some(&(before, count)) = pools.last()
+            && before < pool.0
+        {
+            let sum = before * count as f64 + pool.0 * pool.1 as f64;
+            pool = (sum / (count + pool.1) as f64, count + pool.1);
+            pools.pop();
+        }
+        pools.push(pool);
+    }
+    let shares = pools
+        .into_iter()
+        .flat_map(|(share, count)| std::iter::repeat_n(share, count));
+    let rates = points.iter().map(|point| point[0]);
+    rates
+        .zip(shares)
+        .map(|(rate, share)| [rate, share])
+        .collect()
 }
 
 /// The rate up to which the share that is kept does not fall below this one, between two points by a straight line, and whether
@@ -116,6 +141,21 @@ mod tests {
             Quiet(vec![90.0, 110.0, 100.0]),
         ];
         assert!((seen.kept(&quiet) - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn shares_that_rise_are_pooled_with_those_before_them() {
+        let shares = |shares: &[f64]| {
+            let points: Vec<_> = shares.iter().map(|share| [1.0, *share]).collect();
+            falling(&points)
+                .into_iter()
+                .map(|point| point[1])
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shares(&[1.0, 0.75, 0.5]), [1.0, 0.75, 0.5]);
+        assert_eq!(shares(&[1.0, 0.5, 0.75, 0.25]), [1.0, 0.625, 0.625, 0.25]);
+        assert_eq!(shares(&[0.5, 0.75, 1.0]), [0.75; 3]);
+        assert!(falling(&[]).is_empty());
     }
 
     #[test]
