@@ -22,6 +22,7 @@ pub use values::{NodeFork, Switch};
     name = "hearth",
     version,
     about = "A function platform for one Linux host",
+    after_help = "hearth lab measures functions and other HTTP endpoints: hearth lab --help",
     max_term_width = 100
 )]
 pub struct Config {

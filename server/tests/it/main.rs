@@ -27,6 +27,7 @@ mod hostile;
 mod ingress;
 mod ingress_lifecycle;
 mod invoke;
+mod lab;
 mod lambda;
 mod lifecycle;
 mod live;

@@ -1,6 +1,7 @@
 //! `hearth`: three processes from one binary. Without a subcommand it prepares and becomes the host process, `hearth host`
 //! ([`host`]), which does what only root can and starts the others: `hearth serve`, the server ([`server`]), and
-//! `hearth gateway`, the network of sandboxes ([`hearth_gateway`]).
+//! `hearth gateway`, the network of sandboxes ([`hearth_gateway`]). `hearth lab` is none of them: a client that measures
+//! ([`hearth_lab`]).
 
 mod host;
 mod ingress;
@@ -14,6 +15,9 @@ use clap::Parser;
 use hearth::config::Config;
 use hearth_gateway::process::{GatewayError, Process};
 use hearth_host::process::{GATEWAY, HOST, SERVE};
+
+/// Its argument in front of the lab's own.
+const LAB: &str = "lab";
 
 /// A request makes dozens of short-lived allocations and often frees them on another core, which this does for less than
 /// glibc's allocator.
@@ -32,6 +36,10 @@ fn main() -> ExitCode {
         Some(GATEWAY) => {
             let served = serve_network();
             return served.map_or_else(|error| fail(&error.to_string()), |()| ExitCode::SUCCESS);
+        }
+        Some(LAB) => {
+            arguments.remove(1);
+            return hearth_lab::cli::main(arguments, &[LAB]);
         }
         Some(HOST) => return host::serve().unwrap_or_else(|error| fail(&format!("{error:#}"))),
         _ => {}

@@ -1,0 +1,75 @@
+//! The command line: `hearth lab …`, and the same as a program of its own, `hearth-lab`.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line program"
+)]
+
+mod load;
+mod run;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::load::process::{self, Generator};
+
+/// Exit status of a command that could not run; 1 is kept for one that ran and fell short.
+const COULD_NOT_RUN: u8 = 2;
+
+#[derive(Parser)]
+#[command(
+    name = "hearth lab",
+    bin_name = "hearth lab",
+    about = "Measure functions and other HTTP endpoints"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Send requests to an address and print their latencies
+    Load(Box<load::Load>),
+    /// Run an experiment in STeLLAR's format: deploy its functions, measure, remove them
+    Run(Box<run::Run>),
+    /// The load generator's own process
+    #[command(hide = true)]
+    Generator,
+}
+
+/// Runs a command. The first argument is the program's name. `own` are those with which the program gets here when it is started again,
+/// as the load generator's process: none for `hearth-lab`, `lab` for `hearth`.
+pub fn main(arguments: impl IntoIterator<Item = OsString>, own: &[&str]) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        // Help and version go to stdout and are no failure.
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { COULD_NOT_RUN } else { 0 });
+        }
+    };
+    let done = match arguments.command {
+        Command::Load(load) => load.run(),
+        Command::Run(run) => run.run(generator(own)),
+        Command::Generator => process::serve().map_err(Into::into),
+    };
+    done.map_or_else(
+        |error| {
+            eprintln!("hearth lab: {error:#}");
+            ExitCode::from(COULD_NOT_RUN)
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
+/// The same program as the load generator's process.
+fn generator(own: &[&str]) -> Generator {
+    let arguments = own.iter().chain(&["generator"]);
+    Generator {
+        program: "/proc/self/exe".into(),
+        arguments: arguments.map(OsString::from).collect(),
+    }
+}

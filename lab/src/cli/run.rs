@@ -1,0 +1,168 @@
+//! `hearth lab run`.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::load::process::Generator;
+use crate::platform::client::Client;
+use crate::platform::hearth::Hearth;
+use crate::run::{Event, Settings, Target, run};
+use crate::stellar::Experiment;
+use crate::stellar::experiment::TEXT_MAX;
+
+/// Between two lines of progress.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Args)]
+pub(super) struct Run {
+    /// STeLLAR experiment (JSON)
+    experiment: PathBuf,
+    /// Hearth server that functions are deployed to
+    #[arg(long, env = "HEARTH_URL", default_value = "http://127.0.0.1:8080")]
+    server: String,
+    /// API token that may deploy; better given by the variable than on the command line, where others can read it
+    #[arg(long, env = "HEARTH_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Measure this address, beginning with http://, instead; nothing is deployed
+    #[arg(long)]
+    endpoint: Option<String>,
+    /// Directory that the run's directory is created in
+    #[arg(long, default_value = "latency-samples")]
+    out: PathBuf,
+    /// Run only the sub-experiment of this number, counted from 0
+    #[arg(long)]
+    only: Option<usize>,
+    /// Seed of the stochastic pauses
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Processor for the load generator
+    #[arg(long)]
+    processor: Option<usize>,
+}
+
+impl Run {
+    pub(super) fn run(self, generator: Generator) -> anyhow::Result<()> {
+        let name = self.experiment.display().to_string();
+        let mut text = Vec::new();
+        let file = File::open(&self.experiment).with_context(|| name.clone())?;
+        file.take(TEXT_MAX as u64 + 1)
+            .read_to_end(&mut text)
+            .with_context(|| name.clone())?;
+        let experiment = Experiment::read(&text, self.endpoint.is_some()).context(name)?;
+        let target = match self.endpoint {
+            Some(url) => Target::Endpoint(url),
+            None => {
+                let token = self
+                    .token
+                    .context("a token is needed: HEARTH_TOKEN or --token")?;
+                Target::Hearth(Hearth::new(Client::new(&self.server, &token)?))
+            }
+        };
+        let settings = Settings {
+            target,
+            generator,
+            out: self.out,
+            only: self.only,
+            seed: self.seed,
+            processor: self.processor,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let directory = runtime.block_on(async {
+            let cancelled = cancelled()?;
+            let last = Mutex::new(None);
+            let tell = |event: Event<'_>| tell(&last, &event);
+            anyhow::Ok(run(&experiment, &settings, cancelled, &tell).await?)
+        })?;
+        println!("{}", directory.display());
+        Ok(())
+    }
+}
+
+/// Becomes true with SIGINT or SIGTERM. A second one ends the process at once.
+fn cancelled() -> anyhow::Result<watch::Receiver<bool>> {
+    let (sender, receiver) = watch::channel(false);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        for _ in 0..2 {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if *sender.borrow() {
+                eprintln!("stopped; functions may be left behind");
+                std::process::exit(i32::from(super::COULD_NOT_RUN));
+            }
+            eprintln!("cancelled; removing what was deployed (once more to stop at once)");
+            sender.send_replace(true);
+        }
+    });
+    Ok(receiver)
+}
+
+/// A line for each event, but not too many for progress.
+fn tell(last: &Mutex<Option<Instant>>, event: &Event<'_>) {
+    let mut last = last
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let is_early = last.is_some_and(|last| last.elapsed() < TELL_EVERY);
+    match event {
+        Event::Deployed { done, total, .. } if is_early && done < total => return,
+        Event::Progress { .. } if is_early => return,
+        Event::Deployed {
+            number,
+            done,
+            total,
+        } => {
+            eprintln!("[{number}] {done} of {total} functions deployed");
+        }
+        Event::Progress {
+            number,
+            done,
+            total,
+            faults,
+            left,
+        } => {
+            let left = left.as_secs();
+            eprintln!(
+                "[{number}] {done} of {total} requests, {faults} failed, about {left} s left"
+            );
+        }
+        Event::Measured {
+            number,
+            title,
+            report,
+            directory,
+        } => {
+            eprintln!(
+                "[{number}] {title}: {} of {} answered; {}",
+                report.good,
+                report.sent,
+                directory.display()
+            );
+            if let Some(tail) = &report.to_first_byte.uncorrected_ns {
+                let ms = |ns: f64| ns / 1e6;
+                eprintln!(
+                    "[{number}] ms to the first byte: p50 {:.3}, p99 {:.3}, p99.9 {:.3}, max {:.3}; TMR {:.2}",
+                    ms(tail.median),
+                    ms(tail.p99),
+                    ms(tail.p999),
+                    ms(tail.max),
+                    tail.tmr
+                );
+            }
+        }
+        Event::Removing => eprintln!("removing functions"),
+    }
+    *last = Some(Instant::now());
+}

@@ -1,0 +1,321 @@
+//! A non-blocking connection and the exchange on it.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::rc::Rc;
+
+use hyper::Uri;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with};
+
+use super::clock;
+use super::response::Response;
+use super::sample::{Fault, Sample};
+
+/// Where requests go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    pub(super) host: String,
+    pub(super) port: u16,
+    authority: String,
+    path: String,
+}
+
+impl Endpoint {
+    /// Of an address. Fails with what would be right.
+    pub(super) fn parse(url: &str) -> Result<Self, String> {
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| format!("not an address: {error}"))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            _ => return Err("must begin with http://".to_owned()),
+        }
+        let authority = uri.authority().ok_or("must have a host")?;
+        if authority.as_str().contains('@') {
+            return Err("must have no user".to_owned());
+        }
+        let host = authority.host();
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        Ok(Self {
+            // Of an IPv6 address what is between the brackets.
+            host: host.trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(80),
+            authority: authority.to_string(),
+            path: path.to_owned(),
+        })
+    }
+
+    /// The first address of the host.
+    pub(super) fn resolve(&self) -> io::Result<SocketAddr> {
+        let mut addresses = (self.host.as_str(), self.port).to_socket_addrs()?;
+        addresses
+            .next()
+            .ok_or_else(|| io::Error::from(ErrorKind::AddrNotAvailable))
+    }
+
+    /// A request to it as bytes.
+    pub(super) fn request(
+        &self,
+        method: &str,
+        headers: &[(String, String)],
+        body: &str,
+    ) -> Vec<u8> {
+        let mut text = format!(
+            "{method} {} HTTP/1.1\r\nhost: {}\r\n",
+            self.path, self.authority
+        );
+        for (name, value) in headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        if method != "GET" || !body.is_empty() {
+            text += &format!("content-length: {}\r\n", body.len());
+        }
+        text += "\r\n";
+        text += body;
+        text.into_bytes()
+    }
+}
+
+/// What an event has brought.
+pub(super) enum Progress {
+    /// The exchange goes on, or there is none.
+    Waits,
+    /// It is over. The connection can be used again if the sample has no fault and the answer allows it.
+    Over,
+    /// The connection has ended outside of an exchange.
+    Gone,
+}
+
+/// A connection, with the exchange that is under way on it.
+pub(super) struct Connection {
+    stream: TcpStream,
+    is_open: bool,
+    request: Rc<[u8]>,
+    written: usize,
+    response: Response,
+    /// Whether an exchange is under way.
+    pub(super) is_busy: bool,
+    /// What is known of it.
+    pub(super) sample: Sample,
+    /// The run's begin on the monotonic clock.
+    begin: u64,
+    /// Whether the peer has ended its side: nothing more is sent then.
+    has_ended: bool,
+}
+
+impl Connection {
+    /// Begins to connect.
+    pub(super) fn open(address: SocketAddr, capture: usize) -> io::Result<Self> {
+        let family = match address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        match connect(&socket, &address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let stream = TcpStream::from(socket);
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            stream,
+            is_open: false,
+            request: Rc::from([]),
+            written: 0,
+            response: Response::new(capture),
+            is_busy: false,
+            sample: Sample::default(),
+            begin: 0,
+            has_ended: false,
+        })
+    }
+
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Whether another request may be sent after this answer.
+    pub(super) fn is_kept(&self) -> bool {
+        let is_whole = self.sample.fault.is_none_or(|fault| fault == Fault::Status);
+        is_whole && self.response.is_kept && !self.has_ended
+    }
+
+    fn now(&self) -> u64 {
+        clock::monotonic() - self.begin
+    }
+
+    /// Begins an exchange in a run that began at `begin`. What cannot be sent now is sent when an event says so.
+    pub(super) fn start(
+        &mut self,
+        request: Rc<[u8]>,
+        sample: Sample,
+        begin: u64,
+        buffer: &mut [u8],
+    ) -> Progress {
+        self.request = request;
+        self.begin = begin;
+        self.written = 0;
+        self.response.reset();
+        self.sample = sample;
+        self.is_busy = true;
+        if !self.is_open {
+            return Progress::Waits;
+        }
+        match self.write() {
+            Ok(()) => Progress::Waits,
+            // An answer may be there before the connection's end, as a 413 may.
+            Err(_) => self.read(buffer),
+        }
+    }
+
+    /// Goes on as far as it goes without waiting, after an event. `has_ended`: it says that the peer has ended its side, which is
+    /// not read once the answer is whole.
+    pub(super) fn advance(&mut self, has_ended: bool, buffer: &mut [u8]) -> Progress {
+        self.has_ended |= has_ended;
+        if !self.is_open {
+            match self.stream.take_error() {
+                Ok(None) => {}
+                Ok(Some(_)) | Err(_) => return self.fail(Fault::Connect),
+            }
+            if self.stream.peer_addr().is_err() {
+                return Progress::Waits;
+            }
+            self.is_open = true;
+            if self.is_busy {
+                self.sample.connected = self.now();
+            }
+        }
+        if self.is_busy && self.written < self.request.len() {
+            // As above: what was answered before the end is read.
+            let _ = self.write();
+        }
+        self.read(buffer)
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        while self.written < self.request.len() {
+            match self.stream.write(&self.request[self.written..]) {
+                Ok(written) => self.written += written,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Progress {
+        loop {
+            let read = match self.stream.read(buffer) {
+                Ok(0) => return self.ended(),
+                Ok(read) => read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Progress::Waits,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return self.ended(),
+            };
+            if !self.is_busy {
+                // Nothing was asked for.
+                return Progress::Gone;
+            }
+            if self.sample.first == 0 {
+                self.sample.first = self.now();
+            }
+            if self.response.feed(&buffer[..read]).is_err() {
+                return self.fail(Fault::Malformed);
+            }
+            if self.response.is_whole() {
+                // What came with one read came at one time.
+                return self.finish(self.sample.last == 0);
+            }
+            self.sample.last = self.sample.first;
+        }
+    }
+
+    fn ended(&mut self) -> Progress {
+        if !self.is_busy {
+            return Progress::Gone;
+        }
+        if self.response.close() {
+            return self.finish(false);
+        }
+        self.fail(Fault::Closed)
+    }
+
+    fn finish(&mut self, is_single: bool) -> Progress {
+        self.sample.last = if is_single {
+            self.sample.first
+        } else {
+            self.now()
+        };
+        self.over(None)
+    }
+
+    /// Gives up the exchange.
+    pub(super) fn fail(&mut self, fault: Fault) -> Progress {
+        if !self.is_busy {
+            return Progress::Gone;
+        }
+        self.sample.last = self.now();
+        self.over(Some(fault))
+    }
+
+    fn over(&mut self, fault: Option<Fault>) -> Progress {
+        self.is_busy = false;
+        self.sample.status = self.response.status;
+        self.sample.bytes = self.response.bytes;
+        if !self.response.captured.is_empty() {
+            self.sample.body = Some(self.response.captured.as_slice().into());
+        }
+        let is_bad = self.response.status != 200;
+        self.sample.fault = fault.or(is_bad.then_some(Fault::Status));
+        Progress::Over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_taken_apart() {
+        let parts = |url: &str| {
+            let endpoint = Endpoint::parse(url).expect(url);
+            (endpoint.host, endpoint.port, endpoint.path)
+        };
+        let expect = |host: &str, port, path: &str| (host.to_owned(), port, path.to_owned());
+        assert_eq!(parts("http://a.b/x?y=[z]"), expect("a.b", 80, "/x?y=[z]"));
+        assert_eq!(parts("http://[::1]:8080"), expect("::1", 8080, "/"));
+        for bad in [
+            "",
+            "a.b",
+            "/x",
+            "https://a.b/",
+            "ftp://a.b/",
+            "http://",
+            "http://u:p@a.b/",
+            "http://a b/",
+        ] {
+            assert!(Endpoint::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_request_has_a_length_only_where_it_may_have_a_body() {
+        let endpoint = Endpoint::parse("http://h:81/p").expect("an address");
+        let headers = [("x-a".to_owned(), "1".to_owned())];
+        assert_eq!(
+            endpoint.request("GET", &headers, ""),
+            b"GET /p HTTP/1.1\r\nhost: h:81\r\nx-a: 1\r\n\r\n"
+        );
+        assert_eq!(
+            endpoint.request("POST", &[], "{}"),
+            b"POST /p HTTP/1.1\r\nhost: h:81\r\ncontent-length: 2\r\n\r\n{}"
+        );
+    }
+}

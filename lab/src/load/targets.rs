@@ -1,0 +1,53 @@
+//! What requests are made of, ready to be sent.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use super::connection::Endpoint;
+use super::plan::Plan;
+
+/// A request that is ready to be sent.
+pub(super) struct Prepared {
+    pub(super) bytes: Rc<[u8]>,
+    /// Which of the addresses.
+    pub(super) address: usize,
+}
+
+/// All requests of a plan, and the addresses that they go to.
+pub(super) struct Targets {
+    pub(super) requests: Vec<Prepared>,
+    /// Each once.
+    pub(super) addresses: Vec<SocketAddr>,
+}
+
+impl Targets {
+    /// Looks up the hosts, each once.
+    pub(super) fn resolve(plan: &Plan) -> io::Result<Self> {
+        let mut hosts: HashMap<(String, u16), usize> = HashMap::new();
+        let mut addresses = Vec::new();
+        let mut requests = Vec::new();
+        for request in &plan.requests {
+            let endpoint = Endpoint::parse(&request.url).map_err(io::Error::other)?;
+            let host = (endpoint.host.clone(), endpoint.port);
+            let address = match hosts.get(&host) {
+                Some(address) => *address,
+                None => {
+                    addresses.push(endpoint.resolve()?);
+                    hosts.insert(host, addresses.len() - 1);
+                    addresses.len() - 1
+                }
+            };
+            let bytes = endpoint.request(&request.method, &request.headers, &request.body);
+            requests.push(Prepared {
+                bytes: bytes.into(),
+                address,
+            });
+        }
+        Ok(Self {
+            requests,
+            addresses,
+        })
+    }
+}

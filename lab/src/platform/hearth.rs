@@ -1,0 +1,296 @@
+//! Deploys the lab's functions to a Hearth server and removes them.
+
+use std::io::{Cursor, Write};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use hyper::{Method, StatusCode};
+use serde_json::{Value, json};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use super::client::{Client, ClientError};
+
+/// How far from the service time that is asked for the function may be.
+const PRECISION: f64 = 0.05;
+
+/// How often the number of iterations is tried before that is given up.
+const TRIES: usize = 10;
+
+/// Iterations to begin with: some ms of Python.
+const FIRST_TRY: u64 = 200_000;
+
+/// Most iterations: more than the longest service time takes anywhere.
+const INCREMENTS_MAX: u64 = 1 << 44;
+
+/// One of the lab's functions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Function {
+    /// `hellopy` or `hellonode`.
+    pub source: String,
+    /// Memory in MB.
+    pub memory_mb: u32,
+    /// Size of the archive in MB; random bytes fill it up.
+    pub image_mb: f64,
+    /// Requests at a time.
+    pub concurrency: usize,
+    /// Longest service time, which its time limit allows for.
+    pub busy: Duration,
+}
+
+/// A Hearth server, and what the lab has deployed to it.
+#[derive(Debug)]
+pub struct Hearth {
+    client: Client,
+    /// Names of functions, from before they are asked for until they are gone.
+    deployed: Mutex<Vec<String>>,
+}
+
+/// Why a function cannot be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum HearthError {
+    /// The server refuses, or does not answer.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The archive cannot be made.
+    #[error("an archive of the function: {0}")]
+    Archive(String),
+    /// The service time cannot be reached.
+    #[error(
+        "{wanted:?} of service time: {got:?} with {increments} iterations, after {TRIES} tries"
+    )]
+    Calibration {
+        /// The service time that is asked for.
+        wanted: Duration,
+        /// The last one that was reached.
+        got: Duration,
+        /// With so many iterations.
+        increments: u64,
+    },
+}
+
+impl Hearth {
+    /// The server that a client speaks with.
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            deployed: Mutex::default(),
+        }
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// What the server says of itself.
+    ///
+    /// # Errors
+    /// The server refuses, or does not answer.
+    pub async fn node(&self) -> Result<Value, ClientError> {
+        Ok(self
+            .client
+            .send(Method::GET, "/api/v1/node", None)
+            .await?
+            .json())
+    }
+
+    /// The path of a function's URL.
+    pub fn path(name: &str) -> String {
+        format!("/fn/{name}")
+    }
+
+    /// Deploys a function; it is ready then.
+    ///
+    /// # Errors
+    /// The server refuses, or does not answer. The function may be there nevertheless; [`Self::remove_all`] removes it.
+    pub async fn deploy(&self, name: &str, function: &Function) -> Result<(), HearthError> {
+        let (runtime, file, source) = match function.source.as_str() {
+            "hellonode" => ("node", "main.mjs", include_str!("functions/hellonode.mjs")),
+            _ => ("python3", "main.py", include_str!("functions/hellopy.py")),
+        };
+        let settings = json!({
+            "name": name,
+            "runtime": runtime,
+            "memory_mb": function.memory_mb,
+            "max_concurrency": function.concurrency,
+            "timeout_ms": 30_000 + 2 * function.busy.as_millis() as u64,
+        });
+        let archive = archive(file, source, function.image_mb)
+            .map_err(|error| HearthError::Archive(error.to_string()))?;
+        self.names().push(name.to_owned());
+        let (media_type, form) = form(&settings, &archive);
+        let content = Some((media_type.as_str(), form));
+        self.client
+            .send(Method::POST, "/api/v1/functions", content)
+            .await?;
+        Ok(())
+    }
+
+    fn names(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        // Nothing panics while it is held.
+        self.deployed
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Removes a function. One that is not there is removed already.
+    ///
+    /// # Errors
+    /// The server refuses, or does not answer.
+    pub async fn remove(&self, name: &str) -> Result<(), ClientError> {
+        let path = format!("/api/v1/functions/{name}");
+        match self.client.send(Method::DELETE, &path, None).await {
+            Ok(_) => {}
+            Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => {}
+            Err(error) => return Err(error),
+        }
+        self.names().retain(|one| one != name);
+        Ok(())
+    }
+
+    /// Removes all functions that were deployed. Returns those that could not be, and why.
+    pub async fn remove_all(&self) -> Vec<(String, ClientError)> {
+        let names = self.names().clone();
+        let mut left = Vec::new();
+        for name in names {
+            if let Err(error) = self.remove(&name).await {
+                left.push((name, error));
+            }
+        }
+        left
+    }
+
+    /// How many iterations keep a function busy for so long, and how long they do, within 5 %. As the server's own clock has it, without
+    /// the way to the function.
+    ///
+    /// # Errors
+    /// [`HearthError::Calibration`] if the host is too busy for that, or the server does not answer.
+    pub async fn calibrate(
+        &self,
+        name: &str,
+        wanted: Duration,
+    ) -> Result<(u64, Duration), HearthError> {
+        if wanted.is_zero() {
+            return Ok((0, Duration::ZERO));
+        }
+        let idle = self.busy(name, 0).await?;
+        let mut increments = FIRST_TRY;
+        let mut got = Duration::ZERO;
+        for _ in 0..TRIES {
+            got = self.busy(name, increments).await?.saturating_sub(idle);
+            let ratio = wanted.as_secs_f64() / got.as_secs_f64().max(1e-6);
+            if (1.0 / ratio - 1.0).abs() <= PRECISION {
+                return Ok((increments, got));
+            }
+            // By steps of 100 at most, because short runs are measured badly.
+            let next = (increments as f64 * ratio.clamp(0.01, 100.0)) as u64;
+            increments = next.clamp(1, INCREMENTS_MAX);
+        }
+        Err(HearthError::Calibration {
+            wanted,
+            got,
+            increments,
+        })
+    }
+
+    /// The least of three runs of a function with so many iterations.
+    async fn busy(&self, name: &str, increments: u64) -> Result<Duration, HearthError> {
+        let path = format!("{}?IncrementLimit={increments}", Self::path(name));
+        let mut least = Duration::MAX;
+        for _ in 0..3 {
+            let answer = self.client.send(Method::GET, &path, None).await?;
+            let timing = answer
+                .headers
+                .get("server-timing")
+                .and_then(|value| value.to_str().ok());
+            let run = timing.and_then(|text| stage(text, "run"));
+            least = least.min(run.unwrap_or(Duration::ZERO));
+        }
+        Ok(least)
+    }
+}
+
+/// A stage of a `Server-Timing` header.
+fn stage(header: &str, name: &str) -> Option<Duration> {
+    header.split(',').find_map(|entry| {
+        let mut parts = entry.trim().split(';');
+        if parts.next() != Some(name) {
+            return None;
+        }
+        let ms: f64 = parts
+            .find_map(|part| part.trim().strip_prefix("dur="))?
+            .parse()
+            .ok()?;
+        Duration::try_from_secs_f64(ms / 1e3).ok()
+    })
+}
+
+/// A zip with the source, filled up with random bytes, which nothing can compress.
+fn archive(file: &str, source: &str, image_mb: f64) -> zip::result::ZipResult<Vec<u8>> {
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+    archive.start_file(file, options)?;
+    archive.write_all(source.as_bytes())?;
+    let mut left = (image_mb * 1024.0 * 1024.0) as usize;
+    if left > 0 {
+        archive.start_file("filler.file", options)?;
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut block = vec![0; 1 << 20];
+        while left > 0 {
+            random.fill(&mut block);
+            let part = left.min(block.len());
+            archive.write_all(&block[..part])?;
+            left -= part;
+        }
+    }
+    Ok(archive.finish()?.into_inner())
+}
+
+/// A form with settings and an archive: its media type and its body.
+fn form(settings: &Value, archive: &[u8]) -> (String, Vec<u8>) {
+    // In none of the parts: a number of 128 bits that is not in the archive but by a chance of that size.
+    let boundary = format!("lab{:032x}", fastrand::u128(..));
+    let mut body = Vec::with_capacity(archive.len() + 2_048);
+    for (name, value) in settings.as_object().into_iter().flatten() {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        let part = format!(
+            "--{boundary}\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n"
+        );
+        body.extend_from_slice(part.as_bytes());
+    }
+    let head = format!(
+        "--{boundary}\r\ncontent-disposition: form-data; name=\"code\"; filename=\"code.zip\"\r\n\
+         content-type: application/zip\r\n\r\n"
+    );
+    body.extend_from_slice(head.as_bytes());
+    body.extend_from_slice(archive);
+    body.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+    (format!("multipart/form-data; boundary={boundary}"), body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_is_found_in_the_header() {
+        let header =
+            "queue;dur=0.012, start;dur=0.800;desc=\"fork\", run;dur=1204.001, total;dur=1204.850";
+        assert_eq!(stage(header, "run"), Some(Duration::from_micros(1_204_001)));
+        assert_eq!(stage(header, "start"), Some(Duration::from_micros(800)));
+        assert_eq!(stage(header, "recv"), None);
+        assert_eq!(stage("run;dur=x", "run"), None);
+        assert_eq!(stage("", "run"), None);
+    }
+
+    #[test]
+    fn an_archive_is_as_large_as_asked() {
+        let small = archive("main.py", "x", 0.0).expect("an archive");
+        let large = archive("main.py", "x", 1.5).expect("an archive");
+        let filler = large.len() - small.len();
+        assert!((1_572_864..1_574_000).contains(&filler), "{filler}");
+    }
+}

@@ -1,0 +1,4 @@
+//! Where functions are: [`hearth`] deploys them through its REST API, by way of [`client`].
+
+pub mod client;
+pub mod hearth;

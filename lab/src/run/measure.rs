@@ -1,0 +1,289 @@
+//! One sub-experiment.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::load::drive::Progress;
+use crate::load::{Ended, Plan, Request, Schedule};
+use crate::platform::hearth::{Function, Hearth};
+use crate::stellar::SubExperiment;
+use crate::stellar::files::{create_directory, directory_name, latencies, statistics};
+use crate::stellar::schedule::rounds;
+
+use super::environment::Steal;
+use super::result::{self, Entry, Measured};
+use super::{Context, Event, RunError, Target};
+
+/// Idle connections that are kept: as many as Go's HTTP client keeps to a host, which STeLLAR uses as it is.
+const KEEP_ALIVE: usize = 2;
+
+/// STeLLAR's time limit of a request.
+const TIMEOUT: Duration = Duration::from_mins(15);
+
+/// As much of an answer as has the request's id and one time stamp.
+const CAPTURE: usize = 4_096;
+
+/// Endpoints, and the iterations that make each service time.
+struct Prepared {
+    urls: Vec<String>,
+    headers: Vec<(String, String)>,
+    functions: Vec<String>,
+    increments: Vec<u64>,
+    /// How long they really take.
+    reached: Vec<Duration>,
+}
+
+/// Prepares, measures, writes files, removes.
+pub(super) async fn measure(
+    context: &Context<'_>,
+    number: usize,
+    experiment: &SubExperiment,
+) -> Result<Entry, RunError> {
+    context.log("info", &format!("[sub-experiment {number}] Starting..."));
+    let prepared = match &context.settings.target {
+        Target::Hearth(hearth) => deploy(context, hearth, number, experiment).await?,
+        Target::Endpoint(url) => Prepared {
+            urls: vec![url.clone(); experiment.parallelism],
+            headers: Vec::new(),
+            functions: Vec::new(),
+            increments: given_increments(experiment).unwrap_or_else(|| vec![0]),
+            reached: Vec::new(),
+        },
+    };
+    let plan = plan(context, number, experiment, &prepared);
+    plan.check()?;
+    let steal = Steal::read();
+    let running = context.settings.generator.run(&plan, |progress| {
+        tell_progress(context, number, &plan, progress);
+    });
+    let (report, samples) = tokio::select! {
+        done = running => done?,
+        () = context.cancelled() => return Err(RunError::Cancelled),
+    };
+    let steal_share = steal
+        .zip(Steal::read())
+        .and_then(|(before, after)| after.share_since(before));
+    let name = directory_name(experiment);
+    let failed = |path: &Path, error| RunError::File(path.to_owned(), error);
+    let directory = create_directory(&context.directory, &name)
+        .map_err(|error| failed(&context.directory, error))?;
+    let host = |request: u32| host(&plan.requests[request as usize].url);
+    let files = [
+        (
+            "latencies.csv",
+            latencies(&samples, report.began_at_ns, &context.zone, host),
+        ),
+        ("statistics.csv", statistics(&samples)),
+    ];
+    for (name, text) in files {
+        let path = directory.join(name);
+        fs::write(&path, text).map_err(|error| failed(&path, error))?;
+    }
+    let measured = Measured {
+        config: experiment,
+        functions: &prepared.functions,
+        increments: &prepared.increments,
+        service_times_ms: prepared
+            .reached
+            .iter()
+            .map(|time| time.as_secs_f64() * 1e3)
+            .collect(),
+        pauses_ms: match &plan.schedule {
+            Schedule::Bursts { rounds } => rounds.iter().map(|round| round.pause_ms).collect(),
+            _ => Vec::new(),
+        },
+        report: &report,
+        steal_share,
+        samples: result::Columns::of(&samples),
+    };
+    let path = directory.join("result.json");
+    result::write(&path, &measured).map_err(|error| failed(&path, error))?;
+    (context.tell)(Event::Measured {
+        number,
+        title: &experiment.title,
+        report: &report,
+        directory: &directory,
+    });
+    if report.ended == Ended::TooManyFaults {
+        return Err(RunError::TooManyFaults(
+            number,
+            report.faults.values().sum(),
+        ));
+    }
+    if let Target::Hearth(hearth) = &context.settings.target {
+        for name in &prepared.functions {
+            hearth.remove(name).await?;
+        }
+    }
+    context.log(
+        "info",
+        &format!("[sub-experiment {number}] Successfully finished."),
+    );
+    Ok(Entry {
+        number,
+        title: experiment.title.clone(),
+        directory: directory
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+        report,
+        steal_share,
+    })
+}
+
+async fn deploy(
+    context: &Context<'_>,
+    hearth: &Hearth,
+    number: usize,
+    experiment: &SubExperiment,
+) -> Result<Prepared, RunError> {
+    // Parsed when the experiment was read.
+    let times = experiment.service_times().unwrap_or_default();
+    let function = Function {
+        source: experiment.function.clone(),
+        memory_mb: experiment.function_memory_mb,
+        image_mb: experiment.function_image_size_mb,
+        concurrency: experiment.burst_sizes.iter().copied().max().unwrap_or(1),
+        busy: times.iter().copied().max().unwrap_or_default(),
+    };
+    let mut functions = Vec::new();
+    for replica in 0..experiment.parallelism {
+        context.check_cancelled()?;
+        let name = format!("{}-{number}-{replica}", context.prefix);
+        hearth.deploy(&name, &function).await?;
+        functions.push(name);
+        (context.tell)(Event::Deployed {
+            number,
+            done: functions.len(),
+            total: experiment.parallelism,
+        });
+    }
+    let mut increments = Vec::new();
+    let mut reached = Vec::new();
+    match given_increments(experiment) {
+        Some(given) => increments = given,
+        None => {
+            for wanted in times {
+                context.check_cancelled()?;
+                let (found, time) = hearth.calibrate(&functions[0], wanted).await?;
+                increments.push(found);
+                reached.push(time);
+            }
+        }
+    }
+    Ok(Prepared {
+        urls: functions
+            .iter()
+            .map(|name| hearth.client().url(&Hearth::path(name)))
+            .collect(),
+        headers: vec![("authorization".to_owned(), hearth.client().authorization())],
+        functions,
+        increments,
+        reached,
+    })
+}
+
+fn given_increments(experiment: &SubExperiment) -> Option<Vec<u64>> {
+    let given = &experiment.busy_spin_increments;
+    (!given.is_empty()).then(|| given.clone())
+}
+
+fn plan(
+    context: &Context<'_>,
+    number: usize,
+    experiment: &SubExperiment,
+    prepared: &Prepared,
+) -> Plan {
+    let times = prepared.increments.len();
+    let mut requests = Vec::new();
+    for url in &prepared.urls {
+        let separator = if url.contains('?') { '&' } else { '?' };
+        for increments in &prepared.increments {
+            requests.push(Request {
+                method: "GET".to_owned(),
+                // STeLLAR's parameters; Go prints an empty list like this.
+                url: format!(
+                    "{url}{separator}IncrementLimit={increments}&PayloadLengthBytes={}&DataTransferChainIDs=[]",
+                    experiment.payload_length_bytes
+                ),
+                headers: prepared.headers.clone(),
+                body: String::new(),
+            });
+        }
+    }
+    // Each sub-experiment has a sequence of its own.
+    let seed = context.settings.seed.wrapping_add(number as u64);
+    let rounds = rounds(
+        experiment,
+        prepared.urls.len(),
+        times,
+        seed,
+        |endpoint, time| endpoint * times + time,
+    );
+    let sizes = &experiment.burst_sizes;
+    Plan {
+        requests,
+        schedule: Schedule::Bursts { rounds },
+        connections: sizes.iter().copied().max().unwrap_or(1),
+        keep_alive: KEEP_ALIVE,
+        timeout_ms: TIMEOUT.as_millis() as u64,
+        capture_bytes: CAPTURE,
+        // STeLLAR gives up after a tenth of what there would be if all bursts were like the first.
+        faults_max: Some((experiment.bursts * sizes.first().copied().unwrap_or(1) / 10) as u64),
+        processor: context.settings.processor,
+    }
+}
+
+/// The host of an address, without its port, as STeLLAR writes it.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    if let Some((inside, _)) = authority
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        return inside;
+    }
+    authority.split(':').next().unwrap_or_default()
+}
+
+/// Tells how far it is. What is left are pauses, which are known, and answers, which take as long as those before.
+fn tell_progress(context: &Context<'_>, number: usize, plan: &Plan, progress: Progress) {
+    let Schedule::Bursts { rounds } = &plan.schedule else {
+        return;
+    };
+    let total = progress.total.unwrap_or(progress.done).max(1);
+    let pauses: u64 = rounds.iter().map(|round| round.pause_ms).sum();
+    let pauses = pauses as f64 / 1e3;
+    let share = progress.done as f64 / total as f64;
+    let elapsed = progress.elapsed as f64 / 1e9;
+    let answering = (elapsed - pauses * share).max(0.0);
+    let per_share = if share > 0.0 { answering / share } else { 0.0 };
+    let left = (pauses + per_share) * (1.0 - share);
+    (context.tell)(Event::Progress {
+        number,
+        done: progress.done,
+        total,
+        faults: progress.faults,
+        left: Duration::try_from_secs_f64(left).unwrap_or_default(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_without_ports() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080/fn/x?y=z", "127.0.0.1"),
+            ("http://example.org", "example.org"),
+            ("http://[::1]:80/", "::1"),
+            ("http://a?b", "a"),
+        ] {
+            assert_eq!(host(url), expected);
+        }
+    }
+}

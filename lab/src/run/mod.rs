@@ -1,0 +1,286 @@
+//! An experiment from its configuration to its files: deploys what it needs, measures, and removes what it deployed, however it ends.
+
+pub mod environment;
+mod measure;
+pub mod result;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use tokio::sync::watch;
+
+use crate::load::process::{Generator, GeneratorError};
+use crate::load::{PlanError, Report};
+use crate::platform::client::ClientError;
+use crate::platform::hearth::{Hearth, HearthError};
+use crate::stellar::Experiment;
+use crate::stellar::files::{Log, create_directory};
+
+use environment::Environment;
+use result::Summary;
+
+/// Where the functions are.
+#[derive(Debug)]
+pub enum Target {
+    /// A server that they are deployed to.
+    Hearth(Hearth),
+    /// An address that stands for all of them; nothing is deployed.
+    Endpoint(String),
+}
+
+/// How to run an experiment.
+#[derive(Debug)]
+pub struct Settings {
+    /// Where the functions are.
+    pub target: Target,
+    /// How to start the load generator.
+    pub generator: Generator,
+    /// Where the run's directory is created.
+    pub out: PathBuf,
+    /// Runs only the sub-experiment of this number.
+    pub only: Option<usize>,
+    /// Seed of the stochastic pauses.
+    pub seed: u64,
+    /// The processor that the load generator runs on.
+    pub processor: Option<usize>,
+}
+
+/// What has happened, for those who watch.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// So many of a sub-experiment's functions are deployed.
+    Deployed {
+        /// Its number.
+        number: usize,
+        /// How many are.
+        done: usize,
+        /// How many there will be.
+        total: usize,
+    },
+    /// Requests have been answered.
+    Progress {
+        /// Its number.
+        number: usize,
+        /// Requests that are over.
+        done: u64,
+        /// Requests in all.
+        total: u64,
+        /// Those that failed.
+        faults: u64,
+        /// Time left, estimated.
+        left: Duration,
+    },
+    /// A sub-experiment is over and its files are written.
+    Measured {
+        /// Its number.
+        number: usize,
+        /// Its title.
+        title: &'a str,
+        /// What came of it.
+        report: &'a Report,
+        /// Where its files are.
+        directory: &'a Path,
+    },
+    /// Functions are being removed.
+    Removing,
+}
+
+/// Why an experiment did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no sub-experiment of this number.
+    #[error("there is no sub-experiment {0}; there are {1}, counted from 0")]
+    Only(usize, usize),
+    /// Files cannot be written.
+    #[error("{0}: {1}")]
+    File(PathBuf, #[source] io::Error),
+    /// The server refuses, or does not answer.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// A function cannot be prepared.
+    #[error(transparent)]
+    Hearth(#[from] HearthError),
+    /// A plan is beyond the load generator's limits.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The load generator failed.
+    #[error(transparent)]
+    Generator(#[from] GeneratorError),
+    /// More requests failed than a tenth.
+    #[error("sub-experiment {0}: given up after {1} failed requests")]
+    TooManyFaults(usize, u64),
+    /// It was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+    /// Functions could not be removed.
+    #[error("left behind: {0}")]
+    LeftBehind(String),
+}
+
+/// What all parts of a run share.
+struct Context<'a> {
+    settings: &'a Settings,
+    directory: PathBuf,
+    log: Mutex<Log>,
+    zone: TimeZone,
+    cancelled: watch::Receiver<bool>,
+    tell: &'a (dyn Fn(Event<'_>) + Sync),
+    /// Begins the names of functions.
+    prefix: String,
+}
+
+impl Context<'_> {
+    fn log(&self, level: &str, text: &str) {
+        let now = u64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(0);
+        let mut log = self
+            .log
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        log.line(now, level, text);
+    }
+
+    fn check_cancelled(&self) -> Result<(), RunError> {
+        if *self.cancelled.borrow() {
+            Err(RunError::Cancelled)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Waits until the run is cancelled.
+    async fn cancelled(&self) {
+        let mut cancelled = self.cancelled.clone();
+        // One whose sender is gone is never cancelled.
+        if cancelled
+            .wait_for(|is_cancelled| *is_cancelled)
+            .await
+            .is_err()
+        {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Runs an experiment. Returns where its files are.
+///
+/// # Errors
+/// The first that happened. What was deployed is removed nevertheless, and what was measured before is written.
+pub async fn run(
+    experiment: &Experiment,
+    settings: &Settings,
+    cancelled: watch::Receiver<bool>,
+    tell: &(dyn Fn(Event<'_>) + Sync),
+) -> Result<PathBuf, RunError> {
+    let count = experiment.sub_experiments.len();
+    if let Some(only) = settings.only.filter(|only| *only >= count) {
+        return Err(RunError::Only(only, count));
+    }
+    // Asked first, so that a wrong address or token leaves nothing.
+    let node = match &settings.target {
+        Target::Hearth(hearth) => Some(hearth.node().await?),
+        Target::Endpoint(_) => None,
+    };
+    let began = Timestamp::now();
+    let file = |path: &Path| {
+        let path = path.to_owned();
+        move |error| RunError::File(path, error)
+    };
+    fs::create_dir_all(&settings.out).map_err(file(&settings.out))?;
+    let directory = create_directory(&settings.out, &began.as_second().to_string());
+    let directory = directory.map_err(file(&settings.out))?;
+    let zone = TimeZone::system();
+    let context = Context {
+        settings,
+        log: Mutex::new(Log::create(&directory, zone.clone()).map_err(file(&directory))?),
+        directory,
+        zone,
+        cancelled,
+        tell,
+        prefix: format!("lab-{:x}", began.as_millisecond()),
+    };
+    context.log(
+        "info",
+        &format!("Started with random seed {}.", settings.seed),
+    );
+    let (results, error) = measure_all(&context, experiment).await;
+    let left = remove_all(&context).await;
+    let summary = Summary {
+        lab_version: env!("CARGO_PKG_VERSION"),
+        began_at: began,
+        ended_at: Timestamp::now(),
+        seed: settings.seed,
+        provider: &experiment.provider,
+        endpoint: match &settings.target {
+            Target::Endpoint(url) => Some(url),
+            Target::Hearth(_) => None,
+        },
+        environment: Environment::read(),
+        node,
+        sub_experiments: results,
+        error: error.as_ref().map(ToString::to_string),
+    };
+    let path = context.directory.join("experiment.json");
+    result::write(&path, &summary).map_err(file(&path))?;
+    if let Some(error) = error {
+        context.log("error", &error.to_string());
+        return Err(error);
+    }
+    left?;
+    context.log("info", "Done, exiting...");
+    Ok(context.directory)
+}
+
+/// Runs the sub-experiments, one after the other or all at once, and collects what came of them up to the first error.
+async fn measure_all(
+    context: &Context<'_>,
+    experiment: &Experiment,
+) -> (Vec<result::Entry>, Option<RunError>) {
+    let all = experiment.sub_experiments.iter().enumerate();
+    let wanted = all.filter(|(number, _)| context.settings.only.is_none_or(|only| only == *number));
+    let mut done = Vec::new();
+    if experiment.sequential {
+        for (number, one) in wanted {
+            let measured = measure::measure(context, number, one).await;
+            let has_failed = measured.is_err();
+            done.push(measured);
+            if has_failed {
+                break;
+            }
+        }
+    } else {
+        done = join_all(wanted.map(|(number, one)| measure::measure(context, number, one))).await;
+    }
+    let mut results = Vec::new();
+    let mut error = None;
+    for one in done {
+        match one {
+            Ok(entry) => results.push(entry),
+            Err(failed) => error = error.or(Some(failed)),
+        }
+    }
+    (results, error)
+}
+
+async fn remove_all(context: &Context<'_>) -> Result<(), RunError> {
+    let Target::Hearth(hearth) = &context.settings.target else {
+        return Ok(());
+    };
+    (context.tell)(Event::Removing);
+    let left = hearth.remove_all().await;
+    if left.is_empty() {
+        return Ok(());
+    }
+    let left: Vec<String> = left
+        .iter()
+        .map(|(name, error)| format!("{name} ({error})"))
+        .collect();
+    let error = RunError::LeftBehind(left.join("; "));
+    context.log("error", &error.to_string());
+    Err(error)
+}

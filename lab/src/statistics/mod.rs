@@ -1,0 +1,16 @@
+//! What the lab computes from samples, apart from how they were taken.
+//!
+//! - [`quantile`]: order statistics of sorted samples.
+//! - [`tail`]: median, tail and their ratios as STeLLAR defines them.
+//! - [`bootstrap`]: confidence intervals of the median, and of the difference of two medians.
+//! - [`duet`]: whether a second version is faster or slower than the first, as ElastiBench decides it.
+
+pub mod bootstrap;
+pub mod duet;
+mod normal;
+pub mod quantile;
+pub mod tail;
+
+pub use bootstrap::{Bootstrap, Interval, Intervals};
+pub use duet::{Comparison, Decision, Trial};
+pub use tail::Tail;

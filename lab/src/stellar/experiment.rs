@@ -1,0 +1,195 @@
+//! An experiment's configuration.
+
+mod check;
+
+use serde::{Deserialize, Serialize};
+
+/// Providers that functions are deployed to. One that is not named is Hearth.
+pub const DEPLOYED: [&str; 1] = ["hearth"];
+
+/// Providers that may be named when an endpoint is given: those of STeLLAR's own client speak HTTP with the function.
+pub const MEASURED: [&str; 7] = [
+    "hearth",
+    "aws",
+    "azure",
+    "gcr",
+    "google",
+    "cloudflare",
+    "aliyun",
+];
+
+/// Functions that the lab brings along.
+pub const FUNCTIONS: [&str; 2] = ["hellopy", "hellonode"];
+
+/// Largest configuration, in bytes.
+pub const TEXT_MAX: usize = 1 << 20;
+
+/// Most sub-experiments, because those that are not sequential run at once, each with a load generator.
+const SUB_EXPERIMENTS_MAX: usize = 64;
+
+/// STeLLAR's configuration. Fields that it does not have are ignored, as its client ignores them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Experiment {
+    /// Whether sub-experiments run one after the other.
+    pub sequential: bool,
+    /// Where the functions are.
+    pub provider: String,
+    /// Not used: a function's name says its runtime.
+    pub runtime: String,
+    /// What is measured.
+    pub sub_experiments: Vec<SubExperiment>,
+}
+
+impl Default for Experiment {
+    fn default() -> Self {
+        Self {
+            sequential: false,
+            provider: "hearth".to_owned(),
+            runtime: String::new(),
+            sub_experiments: Vec::new(),
+        }
+    }
+}
+
+/// One of an experiment's measurements.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct SubExperiment {
+    /// Begins the directory's name.
+    pub title: String,
+    /// One of [`FUNCTIONS`].
+    pub function: String,
+    /// Not used, as the function is the lab's own.
+    pub handler: String,
+    /// Not used: the function's name says it.
+    pub runtime: String,
+    /// `Zip`. Containers are not deployed.
+    pub package_type: String,
+    /// Not used, as the function is the lab's own.
+    pub package_pattern: String,
+    /// Memory of the function.
+    #[serde(rename = "FunctionMemoryMB")]
+    pub function_memory_mb: u32,
+    /// Size of its archive, filled up with random bytes.
+    #[serde(rename = "FunctionImageSizeMB")]
+    pub function_image_size_mb: f64,
+    /// Identical functions, which take bursts in turn.
+    pub parallelism: usize,
+    /// Bursts in all.
+    pub bursts: usize,
+    /// Requests of a burst, by round, again from the first after the last.
+    pub burst_sizes: Vec<usize>,
+    /// Seconds before a round, as `iat_type` says.
+    #[serde(rename = "IATSeconds")]
+    pub iat_seconds: f64,
+    /// `stochastic`, `deterministic` or `step`.
+    #[serde(rename = "IATType")]
+    pub iat_type: String,
+    /// How long the function is to be busy, by round; the last one stays.
+    pub desired_service_times: Vec<String>,
+    /// Bytes that the function makes.
+    pub payload_length_bytes: usize,
+    /// Functions in a chain; only 1.
+    pub data_transfer_chain_length: usize,
+    /// Through storage; only false.
+    pub storage_transfer: bool,
+    /// What STeLLAR plots. Only checked.
+    pub visualization: String,
+    /// Iterations instead of `desired_service_times`.
+    pub busy_spin_increments: Vec<u64>,
+}
+
+impl Default for SubExperiment {
+    fn default() -> Self {
+        Self {
+            title: String::new(),
+            function: "hellopy".to_owned(),
+            handler: String::new(),
+            runtime: String::new(),
+            package_type: "Zip".to_owned(),
+            package_pattern: "**".to_owned(),
+            function_memory_mb: 128,
+            function_image_size_mb: 0.0,
+            parallelism: 1,
+            bursts: 0,
+            burst_sizes: Vec::new(),
+            iat_seconds: 0.0,
+            iat_type: "stochastic".to_owned(),
+            desired_service_times: Vec::new(),
+            payload_length_bytes: 0,
+            data_transfer_chain_length: 1,
+            storage_transfer: false,
+            visualization: "cdf".to_owned(),
+            busy_spin_increments: Vec::new(),
+        }
+    }
+}
+
+/// Why an experiment is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// It is no JSON, or a field has another type.
+    #[error("not an experiment: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is larger than [`TEXT_MAX`].
+    #[error("larger than {TEXT_MAX} bytes")]
+    TooLarge,
+    /// A provider that nothing is deployed to.
+    #[error("Provider {0:?} is unknown here; known are: {1}")]
+    Provider(String, String),
+    /// A field makes no sense, or asks for what there is not.
+    #[error("{place}{field}: {rule}")]
+    Field {
+        /// `SubExperiments[1] (warm): `, or nothing.
+        place: String,
+        /// The field.
+        field: &'static str,
+        /// What would be right.
+        rule: String,
+    },
+}
+
+impl Experiment {
+    /// Reads a configuration and checks it. With an endpoint nothing is deployed, and STeLLAR's own providers may be named.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn read(text: &[u8], has_endpoint: bool) -> Result<Self, ExperimentError> {
+        if text.len() > TEXT_MAX {
+            return Err(ExperimentError::TooLarge);
+        }
+        let mut experiment: Self = serde_json::from_slice(text)?;
+        let known: &[&str] = if has_endpoint { &MEASURED } else { &DEPLOYED };
+        if experiment.provider.is_empty() {
+            experiment.provider = "hearth".to_owned();
+        }
+        if !known.contains(&experiment.provider.as_str()) {
+            return Err(ExperimentError::Provider(
+                experiment.provider,
+                known.join(", "),
+            ));
+        }
+        let count = experiment.sub_experiments.len();
+        if !(1..=SUB_EXPERIMENTS_MAX).contains(&count) {
+            return Err(ExperimentError::Field {
+                place: String::new(),
+                field: "SubExperiments",
+                rule: format!("1 to {SUB_EXPERIMENTS_MAX}"),
+            });
+        }
+        for (number, one) in experiment.sub_experiments.iter_mut().enumerate() {
+            one.fill_in();
+            one.check(has_endpoint)
+                .map_err(|(field, rule)| ExperimentError::Field {
+                    place: format!("SubExperiments[{number}] ({}): ", one.title),
+                    field,
+                    rule,
+                })?;
+        }
+        Ok(experiment)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! A sub-experiment's defaults and limits.
+
+use std::time::Duration;
+
+use super::{FUNCTIONS, SubExperiment};
+use crate::stellar::duration;
+
+/// Longest title, which becomes part of a directory's name.
+const TITLE_MAX: usize = 100;
+
+/// Most bursts of a sub-experiment.
+const BURSTS_MAX: usize = 100_000;
+
+/// Largest burst, the largest of the paper.
+const BURST_MAX: usize = 500;
+
+/// Most replicas: a prepared interpreter each.
+const PARALLELISM_MAX: usize = 200;
+
+/// Longest pause, in seconds.
+const IAT_MAX: f64 = 86_400.0;
+
+/// Longest service time.
+const SERVICE_TIME_MAX: Duration = Duration::from_mins(5);
+
+/// Largest archive with a filler that Hearth takes, in MB.
+const IMAGE_MAX: f64 = 200.0;
+
+/// Largest payload that a function is asked to make, in bytes.
+const PAYLOAD_MAX: usize = 64 << 20;
+
+/// A field and what would be right.
+pub(super) type Refused = (&'static str, String);
+
+fn within<T: PartialOrd + std::fmt::Display>(
+    value: T,
+    low: T,
+    high: T,
+    field: &'static str,
+) -> Result<(), Refused> {
+    if low <= value && value <= high {
+        return Ok(());
+    }
+    Err((field, format!("{value} is not within {low} and {high}")))
+}
+
+fn one_of(value: &str, known: &[&str], field: &'static str) -> Result<(), Refused> {
+    if known.contains(&value) {
+        return Ok(());
+    }
+    Err((
+        field,
+        format!("{value:?} is not one of {}", known.join(", ")),
+    ))
+}
+
+impl SubExperiment {
+    /// Gives empty fields their defaults, as STeLLAR's client does.
+    pub(super) fn fill_in(&mut self) {
+        let default = Self::default();
+        for (field, value) in [
+            (&mut self.function, default.function),
+            (&mut self.package_type, default.package_type),
+            (&mut self.package_pattern, default.package_pattern),
+            (&mut self.iat_type, default.iat_type),
+            (&mut self.visualization, default.visualization),
+        ] {
+            if field.is_empty() {
+                *field = value;
+            }
+        }
+        for (field, value) in [
+            (&mut self.parallelism, default.parallelism),
+            (
+                &mut self.data_transfer_chain_length,
+                default.data_transfer_chain_length,
+            ),
+        ] {
+            if *field == 0 {
+                *field = value;
+            }
+        }
+        if self.function_memory_mb == 0 {
+            self.function_memory_mb = default.function_memory_mb;
+        }
+        if self.desired_service_times.is_empty() {
+            self.desired_service_times.push("0ms".to_owned());
+        }
+    }
+
+    pub(super) fn check(&self, has_endpoint: bool) -> Result<(), Refused> {
+        let is_name = !self.title.chars().any(|c| c.is_control() || c == '/');
+        if self.title.is_empty()
+            || self.title.len() > TITLE_MAX
+            || !is_name
+            || self.title.starts_with('.')
+        {
+            let rule = format!("1 to {TITLE_MAX} bytes without a slash, not beginning with a dot");
+            return Err(("Title", rule));
+        }
+        within(self.bursts, 1, BURSTS_MAX, "Bursts")?;
+        if self.burst_sizes.is_empty() {
+            return Err(("BurstSizes", "at least one".to_owned()));
+        }
+        for size in &self.burst_sizes {
+            within(*size, 1, BURST_MAX, "BurstSizes")?;
+        }
+        within(self.iat_seconds, 0.0, IAT_MAX, "IATSeconds")?;
+        one_of(
+            &self.iat_type,
+            &["stochastic", "deterministic", "step"],
+            "IATType",
+        )?;
+        within(
+            self.payload_length_bytes,
+            0,
+            PAYLOAD_MAX,
+            "PayloadLengthBytes",
+        )?;
+        let is_bar = self
+            .visualization
+            .strip_prefix("bar-")
+            .is_some_and(|ms| ms.parse::<f64>().is_ok());
+        if !is_bar {
+            let known = ["cdf", "histogram", "bar", "all", "none"];
+            one_of(&self.visualization, &known, "Visualization")?;
+        }
+        let has_spin = self.service_times()?.iter().any(|time| !time.is_zero());
+        if has_endpoint && has_spin && self.busy_spin_increments.is_empty() {
+            let rule = "only 0ms with an endpoint, or BusySpinIncrements: how fast its function spins is not known";
+            return Err(("DesiredServiceTimes", rule.to_owned()));
+        }
+        if self.data_transfer_chain_length != 1 || self.storage_transfer {
+            let rule = "chains and storage transfers are not supported; 1 and false";
+            return Err(("DataTransferChainLength, StorageTransfer", rule.to_owned()));
+        }
+        if has_endpoint {
+            return Ok(());
+        }
+        one_of(&self.function, &FUNCTIONS, "Function")?;
+        one_of(&self.package_type, &["Zip"], "PackageType")?;
+        within(self.parallelism, 1, PARALLELISM_MAX, "Parallelism")?;
+        within(self.function_memory_mb, 32, 16_384, "FunctionMemoryMB")?;
+        within(
+            self.function_image_size_mb,
+            0.0,
+            IMAGE_MAX,
+            "FunctionImageSizeMB",
+        )
+    }
+
+    /// `DesiredServiceTimes`, parsed.
+    pub(crate) fn service_times(&self) -> Result<Vec<Duration>, (&'static str, String)> {
+        let parse = |text: &String| {
+            let limit = SERVICE_TIME_MAX;
+            let time = duration::parse(text).filter(|time| *time <= limit);
+            time.ok_or_else(|| {
+                let rule = format!("{text:?} is no duration of at most {limit:?}, such as 100ms");
+                ("DesiredServiceTimes", rule)
+            })
+        };
+        self.desired_service_times.iter().map(parse).collect()
+    }
+}

@@ -1,0 +1,156 @@
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The example of STeLLAR's burst experiments, cut short; its provider is left out there.
+const BURSTS: &str = r#"{
+  "Sequential": false,
+  "SubExperiments": [
+    {
+      "Title": "warm",
+      "Function": "hellopy",
+      "Handler": "hellopy/lambda_function.lambda_handler",
+      "PackageType": "Zip",
+      "PackagePattern": "hellopy/lambda_function.py",
+      "Bursts": 6,
+      "BurstSizes": [500],
+      "IATSeconds": 25,
+      "FunctionMemoryMB": 2048,
+      "DesiredServiceTimes": ["0ms"]
+    },
+    {
+      "Title": "cold",
+      "Bursts": 3000,
+      "BurstSizes": [1],
+      "IATSeconds": 600,
+      "SnapStartEnabled": true,
+      "Parallelism": 147
+    }
+  ]
+}"#;
+
+#[test]
+fn stellars_own_files_are_read_unchanged() {
+    let experiment = Experiment::read(BURSTS.as_bytes(), false).expect("good");
+    assert_eq!(
+        (experiment.provider.as_str(), experiment.sequential),
+        ("hearth", false)
+    );
+    let [warm, cold] = experiment.sub_experiments.as_slice() else {
+        panic!("two of them");
+    };
+    assert_eq!(
+        (warm.bursts, warm.burst_sizes.as_slice()),
+        (6, [500].as_slice())
+    );
+    assert_eq!((warm.function_memory_mb, warm.iat_seconds), (2_048, 25.0));
+    assert_eq!((cold.function.as_str(), cold.parallelism), ("hellopy", 147));
+    assert_eq!(
+        (cold.iat_type.as_str(), cold.function_memory_mb),
+        ("stochastic", 128)
+    );
+    assert_eq!(cold.service_times(), Ok(vec![Duration::ZERO]));
+}
+
+fn changed(change: impl FnOnce(&mut Value)) -> Value {
+    let mut value = json!({"Provider": "hearth", "SubExperiments": [
+        {"Title": "t", "Bursts": 1, "BurstSizes": [1], "IATSeconds": 1}
+    ]});
+    change(&mut value);
+    value
+}
+
+fn refusal(value: &Value, has_endpoint: bool) -> String {
+    let text = value.to_string();
+    let read = Experiment::read(text.as_bytes(), has_endpoint);
+    read.map(|_| String::new())
+        .unwrap_or_else(|error| error.to_string())
+}
+
+#[test]
+fn other_providers_are_refused_with_the_list() {
+    let on = |provider: &str| changed(|value| value["Provider"] = json!(provider));
+    for provider in ["aws", "aliyun", "Hearth", "localhost:8080"] {
+        let text = refusal(&on(provider), false);
+        assert!(
+            text.contains(provider) && text.ends_with("known are: hearth"),
+            "{text}"
+        );
+    }
+    assert_eq!(refusal(&on(""), false), "");
+    assert_eq!(refusal(&on("aliyun"), true), "");
+    let text = refusal(&on("localhost"), true);
+    assert!(
+        text.contains("hearth, aws, azure, gcr, google, cloudflare, aliyun"),
+        "{text}"
+    );
+}
+
+#[test]
+fn bad_fields_are_named() {
+    for (field, bad) in [
+        ("Title", json!("")),
+        ("Title", json!("../../etc")),
+        ("Title", json!("..")),
+        ("Title", json!("a\nb")),
+        ("Title", json!("x".repeat(101))),
+        ("Bursts", json!(0)),
+        ("Bursts", json!(100_001)),
+        ("BurstSizes", json!([])),
+        ("BurstSizes", json!([1, 501])),
+        ("IATSeconds", json!(-1)),
+        ("IATSeconds", json!(86_401)),
+        ("IATType", json!("poisson")),
+        ("DesiredServiceTimes", json!(["soon"])),
+        ("DesiredServiceTimes", json!(["6m"])),
+        ("PayloadLengthBytes", json!(1_u64 << 40)),
+        ("Visualization", json!("pie")),
+        ("Visualization", json!("bar-x")),
+        ("Function", json!("producer-consumer")),
+        ("PackageType", json!("Image")),
+        ("Parallelism", json!(201)),
+        ("FunctionMemoryMB", json!(16)),
+        ("FunctionImageSizeMB", json!(201)),
+        ("DataTransferChainLength", json!(2)),
+        ("StorageTransfer", json!(true)),
+    ] {
+        let value = changed(|value| value["SubExperiments"][0][field] = bad.clone());
+        let text = refusal(&value, false);
+        assert!(
+            text.starts_with("SubExperiments[0]") && text.contains(field),
+            "{field} {bad}: {text}"
+        );
+    }
+    for (field, bad) in [
+        ("Bursts", json!("many")),
+        ("Bursts", json!(-1)),
+        ("BurstSizes", json!(1)),
+    ] {
+        let value = changed(|value| value["SubExperiments"][0][field] = bad);
+        assert!(
+            refusal(&value, false).starts_with("not an experiment"),
+            "{field}"
+        );
+    }
+    assert!(refusal(&json!({"SubExperiments": []}), false).contains("SubExperiments"));
+    assert!(refusal(&json!([1]), false).contains("not an experiment"));
+    let large = " ".repeat(TEXT_MAX + 1);
+    assert!(matches!(
+        Experiment::read(large.as_bytes(), false),
+        Err(ExperimentError::TooLarge)
+    ));
+}
+
+#[test]
+fn an_endpoint_spins_only_by_given_increments() {
+    let busy =
+        changed(|value| value["SubExperiments"][0]["DesiredServiceTimes"] = json!(["100ms"]));
+    assert_eq!(refusal(&busy, false), "");
+    assert!(refusal(&busy, true).contains("DesiredServiceTimes"));
+    let mut given = busy;
+    given["SubExperiments"][0]["BusySpinIncrements"] = json!([1000]);
+    given["SubExperiments"][0]["Function"] = json!("anything");
+    assert_eq!(refusal(&given, true), "");
+}

@@ -1,0 +1,393 @@
+//! The load generator against servers whose behaviour is known.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use hearth_lab::load::process::Generator;
+use hearth_lab::load::{
+    Arrivals, Burst, Ended, Fault, Outcome, Plan, Report, Request, Round, Sample, Schedule, run,
+};
+
+use crate::support::{Peer, answer};
+
+fn plan(url: String, schedule: Schedule) -> Plan {
+    Plan {
+        requests: vec![Request {
+            method: "GET".to_owned(),
+            url,
+            headers: Vec::new(),
+            body: String::new(),
+        }],
+        schedule,
+        connections: 4,
+        keep_alive: 4,
+        timeout_ms: 20_000,
+        capture_bytes: 0,
+        faults_max: None,
+        processor: None,
+    }
+}
+
+fn closed(count: u64) -> Schedule {
+    Schedule::Closed {
+        duration_ms: None,
+        count: Some(count),
+    }
+}
+
+fn outcome(plan: &Plan) -> Outcome {
+    plan.check().expect("a good plan");
+    run(plan, None, &mut |_| {}).expect("it runs")
+}
+
+fn faults(outcome: &Outcome) -> Vec<Option<Fault>> {
+    outcome.samples.iter().map(|sample| sample.fault).collect()
+}
+
+#[test]
+fn a_closed_loop_keeps_its_connections_busy_and_sees_the_servers_delay() {
+    let delay = Duration::from_millis(20);
+    let peer = Peer::answers_after(delay);
+    let outcome = outcome(&plan(peer.url(), closed(41)));
+    assert_eq!(outcome.ended, Ended::Complete);
+    assert_eq!(
+        (outcome.samples.len(), peer.requests(), peer.connections()),
+        (41, 41, 4)
+    );
+    for sample in &outcome.samples {
+        assert_eq!((sample.fault, sample.status, sample.bytes), (None, 200, 2));
+        assert!(
+            u128::from(sample.to_first()) >= delay.as_nanos(),
+            "{sample:?}"
+        );
+        assert!(sample.sent <= sample.first && sample.first <= sample.last);
+        assert_eq!(sample.intended, sample.sent);
+    }
+}
+
+#[test]
+fn an_open_loop_sends_at_its_times_whatever_the_server_does() {
+    let peer = Peer::answers_after(Duration::from_millis(30));
+    let schedule = Schedule::Open {
+        arrivals: Arrivals::Fixed { rate: 500.0 },
+        duration_ms: Some(400),
+        count: None,
+    };
+    let plan = Plan {
+        connections: 200,
+        keep_alive: 200,
+        ..plan(peer.url(), schedule)
+    };
+    let outcome = outcome(&plan);
+    let report = Report::of(&plan, &outcome);
+    assert_eq!((report.sent, report.good, report.unsent), (200, 200, 0));
+    let mut intended: Vec<u64> = outcome
+        .samples
+        .iter()
+        .map(|sample| sample.intended)
+        .collect();
+    intended.sort_unstable();
+    let expected: Vec<u64> = (0..200).map(|number| number * 2_000_000).collect();
+    assert_eq!(intended, expected);
+    assert!(
+        outcome
+            .samples
+            .iter()
+            .all(|sample| sample.sent >= sample.intended)
+    );
+    assert!(report.rate_error.is_some() && report.send_delay_ns.is_some());
+    assert!(report.processor_ns > 0);
+}
+
+/// A server that stands still for a while, behind a single connection: of all that should have been sent meanwhile one was. Measured
+/// from sending, one is slow; from the intended times, all of them are.
+#[test]
+fn coordinated_omission_is_corrected() {
+    let peer = Peer::start(|number, stream| {
+        if number == 50 {
+            thread::sleep(Duration::from_millis(400));
+        }
+        answer(stream, b"ok")?;
+        Ok(true)
+    });
+    let schedule = Schedule::Open {
+        arrivals: Arrivals::Fixed { rate: 1_000.0 },
+        duration_ms: None,
+        count: Some(600),
+    };
+    let plan = Plan {
+        connections: 1,
+        keep_alive: 1,
+        ..plan(peer.url(), schedule)
+    };
+    let outcome = outcome(&plan);
+    let slow = |of: fn(&Sample) -> u64| {
+        let all = outcome.samples.iter().map(of);
+        all.filter(|latency| *latency >= 200_000_000).count()
+    };
+    assert_eq!(outcome.samples.len(), 600);
+    let (uncorrected, corrected) = (slow(Sample::to_last), slow(Sample::to_last_corrected));
+    assert!(uncorrected >= 1);
+    // 400 requests were due in the pause, and half of them waited for at least half of it.
+    assert!(
+        corrected >= 150 && corrected > 10 * uncorrected,
+        "{corrected}, {uncorrected}"
+    );
+}
+
+#[test]
+fn what_was_due_and_never_sent_is_told() {
+    let peer = Peer::answers_after(Duration::from_millis(100));
+    let schedule = Schedule::Open {
+        arrivals: Arrivals::Exponential {
+            rate: 1_000.0,
+            seed: 1,
+        },
+        duration_ms: Some(300),
+        count: None,
+    };
+    let plan = Plan {
+        connections: 2,
+        ..plan(peer.url(), schedule)
+    };
+    let report = Report::of(&plan, &outcome(&plan));
+    // Two connections of 10 requests per second each.
+    assert!(report.sent <= 8, "{report:?}");
+    assert!(
+        (240..=360).contains(&(report.sent + report.unsent)),
+        "{report:?}"
+    );
+    assert!(
+        report.rate_error.is_some_and(|error| error < -0.5),
+        "{report:?}"
+    );
+}
+
+#[test]
+fn bursts_are_sent_at_once_and_after_the_answers_to_the_one_before() {
+    let peer = Peer::answers_after(Duration::from_millis(10));
+    let burst = |size| Burst { request: 0, size };
+    let rounds = vec![
+        Round {
+            pause_ms: 20,
+            bursts: vec![burst(30), burst(5)],
+        },
+        Round {
+            pause_ms: 20,
+            bursts: vec![burst(500)],
+        },
+    ];
+    let plan = Plan {
+        connections: 500,
+        keep_alive: 2,
+        capture_bytes: 1,
+        ..plan(peer.url(), Schedule::Bursts { rounds })
+    };
+    let outcome = outcome(&plan);
+    assert!(outcome.samples.iter().all(|sample| sample.fault.is_none()));
+    assert!(
+        outcome
+            .samples
+            .iter()
+            .all(|sample| sample.body.as_deref() == Some(b"o"))
+    );
+    let mut bursts: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
+    for sample in &outcome.samples {
+        bursts.entry(sample.burst).or_default().push(sample);
+    }
+    let sizes: Vec<usize> = bursts.values().map(Vec::len).collect();
+    assert_eq!(sizes, [30, 5, 500]);
+    let first = |burst: u32| bursts[&burst].iter().map(|sample| sample.sent).min();
+    let last = |burst: u32| bursts[&burst].iter().map(|sample| sample.last).max();
+    assert!(first(0) >= Some(20_000_000));
+    assert!(first(1) >= last(0) && first(2) >= last(1).map(|last| last + 20_000_000));
+    // Two connections were kept of the first burst.
+    let reused = |burst: u32| {
+        bursts[&burst]
+            .iter()
+            .filter(|one| one.connected == 0)
+            .count()
+    };
+    assert_eq!((reused(0), reused(1), reused(2)), (0, 2, 2));
+    assert_eq!(peer.connections(), 30 + 3 + 498);
+}
+
+#[test]
+fn a_server_that_stops_half_way_costs_one_request_each_time() {
+    let peer = Peer::start(|number, stream| {
+        if number.is_multiple_of(2) {
+            answer(stream, b"ok")?;
+            return Ok(true);
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf")?;
+        Ok(false)
+    });
+    let one = Plan {
+        connections: 1,
+        keep_alive: 1,
+        ..plan(peer.url(), closed(6))
+    };
+    let outcome = outcome(&one);
+    let closed = Some(Fault::Closed);
+    assert_eq!(faults(&outcome), [None, closed, None, closed, None, closed]);
+    assert!(outcome.samples[1].first > 0 && outcome.samples[1].bytes == 4);
+}
+
+#[test]
+fn a_server_that_never_answers_or_goes_on_costs_the_time_limit() {
+    for half in [
+        b"".as_slice(),
+        b"HTTP/1.1 200 OK\r\ncontent-le",
+        b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",
+    ] {
+        let peer = Peer::start(move |_, stream| {
+            stream.write_all(half)?;
+            Ok(true)
+        });
+        let plan = Plan {
+            timeout_ms: 50,
+            ..plan(peer.url(), closed(8))
+        };
+        let outcome = outcome(&plan);
+        assert_eq!(outcome.ended, Ended::Complete);
+        assert_eq!(faults(&outcome), [Some(Fault::Timeout); 8]);
+        assert!(
+            outcome
+                .samples
+                .iter()
+                .all(|sample| sample.to_last() >= 50_000_000)
+        );
+    }
+}
+
+#[test]
+fn other_statuses_bad_answers_and_refused_connections_are_faults() {
+    let busy = Peer::start(|_, stream| {
+        stream.write_all(b"HTTP/1.1 429 Too Many Requests\r\ncontent-length: 0\r\n\r\n")?;
+        Ok(true)
+    });
+    let outcome_of = |url: String| outcome(&plan(url, closed(5)));
+    let refused = outcome_of(busy.url());
+    assert_eq!(faults(&refused), [Some(Fault::Status); 5]);
+    assert!(refused.samples.iter().all(|sample| sample.status == 429));
+    // A bad status is a whole answer: its connection is used again.
+    assert!(busy.connections() <= 4);
+
+    let other = Peer::start(|_, stream| {
+        stream.write_all(b"220 mail.example ESMTP\r\n")?;
+        Ok(true)
+    });
+    assert_eq!(
+        faults(&outcome_of(other.url())),
+        [Some(Fault::Malformed); 5]
+    );
+
+    let gone = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", gone.local_addr().expect("its address"));
+    drop(gone);
+    assert_eq!(faults(&outcome_of(url.clone())), [Some(Fault::Connect); 5]);
+
+    let bounded = Plan {
+        faults_max: Some(20),
+        ..plan(url, closed(100_000))
+    };
+    let outcome = outcome(&bounded);
+    assert_eq!(outcome.ended, Ended::TooManyFaults);
+    assert!(outcome.samples.len() < 100);
+}
+
+/// The server ends connections while they are idle, with and without saying so in the answer.
+#[test]
+fn a_connection_that_the_server_has_ended_is_not_used_again() {
+    let peer = Peer::start(|_, stream| {
+        answer(stream, b"ok")?;
+        Ok(false)
+    });
+    let round = Round {
+        pause_ms: 20,
+        bursts: vec![Burst {
+            request: 0,
+            size: 3,
+        }],
+    };
+    let rounds = vec![round; 4];
+    let outcome = outcome(&plan(peer.url(), Schedule::Bursts { rounds }));
+    assert_eq!(faults(&outcome), [None; 12]);
+    assert_eq!(peer.connections(), 12);
+}
+
+#[test]
+fn the_end_of_the_control_descriptor_cancels_a_run() {
+    let peer = Peer::start(|_, _| {
+        thread::sleep(Duration::from_secs(60));
+        Ok(false)
+    });
+    let (mine, theirs) = UnixStream::pair().expect("a pair");
+    let canceller = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(50));
+        drop(mine);
+    });
+    let plan = plan(peer.url(), closed(100));
+    let outcome = run(&plan, Some(theirs.as_fd()), &mut |_| {}).expect("it runs");
+    canceller.join().expect("done");
+    assert_eq!(outcome.ended, Ended::Cancelled);
+    assert!(outcome.samples.is_empty());
+}
+
+fn generator() -> Generator {
+    Generator {
+        program: env!("CARGO_BIN_EXE_hearth-lab").into(),
+        arguments: vec!["generator".into()],
+    }
+}
+
+#[tokio::test]
+async fn the_process_gives_the_samples_that_it_took() {
+    let peer = Peer::answers_after(Duration::from_millis(1));
+    let plan = Plan {
+        capture_bytes: 8,
+        ..plan(peer.url(), closed(500))
+    };
+    let mut told = 0;
+    let (report, samples) = generator()
+        .run(&plan, |_| told += 1)
+        .await
+        .expect("it runs");
+    assert_eq!((report.sent, report.good, samples.len()), (500, 500, 500));
+    assert_eq!(report.ended, Ended::Complete);
+    assert!(
+        samples
+            .iter()
+            .all(|sample| sample.body.as_deref() == Some(b"ok"))
+    );
+    assert!(report.processor_ns > 0 && report.processor_ns < report.elapsed_ns * 2);
+    assert!(report.to_first_byte.corrected_ns.is_none());
+}
+
+#[tokio::test]
+async fn the_process_refuses_bad_plans_and_ends_with_its_parent() {
+    let bad = Plan {
+        connections: 0,
+        ..plan("http://127.0.0.1:1/".to_owned(), closed(1))
+    };
+    let error = generator().run(&bad, |_| {}).await.expect_err("refused");
+    assert!(error.to_string().contains("connections"), "{error}");
+
+    let peer = Peer::start(|_, _| {
+        thread::sleep(Duration::from_secs(60));
+        Ok(false)
+    });
+    let endless = plan(peer.url(), closed(1));
+    let generator = generator();
+    let running = generator.run(&endless, |_| {});
+    assert!(
+        tokio::time::timeout(Duration::from_millis(300), running)
+            .await
+            .is_err()
+    );
+}

@@ -1,0 +1,5 @@
+//! The load generator and the command line against servers whose behaviour is known.
+
+mod load;
+mod run;
+mod support;

@@ -1,0 +1,182 @@
+//! `hearth lab run` against the real server: it deploys what it needs, measures, and leaves nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::support::{Client, Server, TOKEN, eventually, signal};
+
+fn lab(server: &Server, directory: &Path, experiment: &Value) -> Command {
+    let file = directory.join("experiment.json");
+    std::fs::write(&file, experiment.to_string()).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hearth"));
+    command
+        .args(["lab", "run"])
+        .arg(file)
+        .arg("--out")
+        .arg(directory.join("out"));
+    command
+        .env("HEARTH_URL", &server.url)
+        .env("HEARTH_TOKEN", TOKEN)
+        .kill_on_drop(true);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+async fn functions(client: &Client) -> usize {
+    let list = client.get("/api/v1/functions").await.expect(200).json();
+    list["items"].as_array().expect("a list").len()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What the run printed: where its files are.
+fn run_directory(output: &Output) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())
+}
+
+#[tokio::test]
+async fn an_experiment_deploys_measures_and_removes() {
+    let server = Server::start();
+    let client = server.client();
+    let directory = tempfile::tempdir().expect("a directory");
+    let experiment = json!({
+        "Sequential": true,
+        "Provider": "hearth",
+        "SubExperiments": [
+            {
+                "Title": "python", "Function": "hellopy", "Bursts": 4, "BurstSizes": [1, 5], "IATSeconds": 0,
+                "Parallelism": 2, "FunctionImageSizeMB": 1,
+            },
+            {
+                "Title": "node", "Function": "hellonode", "Bursts": 3, "BurstSizes": [2], "IATSeconds": 0,
+                "PayloadLengthBytes": 4096, "BusySpinIncrements": [1000],
+            },
+        ],
+    });
+    let output = lab(&server, directory.path(), &experiment)
+        .output()
+        .await
+        .expect("it runs");
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(functions(&client).await, 0);
+    let run = run_directory(&output);
+    for (name, count) in [
+        (
+            "python-memory128MB-img1MB-IAT0s-burst1-st0ms-payload0KB",
+            2 + 10,
+        ),
+        ("node-memory128MB-img0MB-IAT0s-burst2-st0ms-payload4KB", 6),
+    ] {
+        let latencies =
+            std::fs::read_to_string(run.join(name).join("latencies.csv")).expect("it is there");
+        let mut ids: Vec<&str> = latencies
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split(',').next())
+            .collect();
+        // Each invocation's own id, as the function was told it.
+        assert!(ids.iter().all(|id| uuid_like(id)), "{latencies}");
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count, "{latencies}");
+        let result =
+            std::fs::read_to_string(run.join(name).join("result.json")).expect("it is there");
+        let result: Value = serde_json::from_str(&result).expect("JSON");
+        assert_eq!(result["report"]["good"], count);
+        assert_eq!(result["report"]["faults"], json!({}));
+    }
+    let summary = std::fs::read_to_string(run.join("experiment.json")).expect("it is there");
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    assert!(summary["node"]["version"].is_string(), "{summary}");
+    assert!(!summary.to_string().contains(TOKEN));
+}
+
+fn uuid_like(id: &str) -> bool {
+    id.len() == 36
+        && id
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}
+
+#[tokio::test]
+async fn an_interrupted_experiment_removes_its_functions() {
+    let server = Server::start();
+    let client = server.client();
+    let directory = tempfile::tempdir().expect("a directory");
+    let experiment = json!({"SubExperiments": [
+        {"Title": "long", "Bursts": 1000, "BurstSizes": [1], "IATSeconds": 60, "Parallelism": 2}
+    ]});
+    let child = lab(&server, directory.path(), &experiment)
+        .spawn()
+        .expect("it starts");
+    eventually(
+        "its functions are deployed",
+        Duration::from_secs(60),
+        || async { (functions(&client).await == 2).then_some(()) },
+    )
+    .await;
+    signal(child.id().expect("it runs"), rustix::process::Signal::INT).expect("it runs");
+    let output = child.wait_with_output().await.expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("cancelled"), "{}", said(&output));
+    assert_eq!(functions(&client).await, 0);
+}
+
+#[tokio::test]
+async fn a_service_time_is_calibrated_on_the_function() {
+    let server = Server::start();
+    let client = server.client();
+    let directory = tempfile::tempdir().expect("a directory");
+    let experiment = json!({"SubExperiments": [
+        {"Title": "busy", "Bursts": 3, "BurstSizes": [1], "IATSeconds": 0, "DesiredServiceTimes": ["0ms", "200ms"]}
+    ]});
+    let output = lab(&server, directory.path(), &experiment)
+        .output()
+        .await
+        .expect("it runs");
+    if !output.status.success() {
+        // A host that is too busy to be measured is told, and its functions are removed all the same.
+        assert!(
+            said(&output).contains("of service time"),
+            "{}",
+            said(&output)
+        );
+        assert_eq!(functions(&client).await, 0);
+        return;
+    }
+    let run = run_directory(&output);
+    let name = "busy-memory128MB-img0MB-IAT0s-burst1-st0ms-payload0KB";
+    let result = std::fs::read_to_string(run.join(name).join("result.json")).expect("it is there");
+    let result: Value = serde_json::from_str(&result).expect("JSON");
+    assert_eq!(result["increments"][0], 0);
+    assert!(
+        result["increments"][1].as_u64() > Some(10_000),
+        "{}",
+        result["increments"]
+    );
+    let reached = result["service_times_ms"][1].as_f64().expect("a number");
+    assert!((190.0..=210.0).contains(&reached), "{reached}");
+}
+
+#[tokio::test]
+async fn a_wrong_token_deploys_nothing() {
+    let server = Server::start();
+    let directory = tempfile::tempdir().expect("a directory");
+    let experiment = json!({"SubExperiments": [{"Title": "t", "Bursts": 1, "BurstSizes": [1], "IATSeconds": 0}]});
+    let mut command = lab(&server, directory.path(), &experiment);
+    let output = command
+        .env("HEARTH_TOKEN", "wrong")
+        .output()
+        .await
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("401"), "{}", said(&output));
+    assert!(!directory.path().join("out").exists());
+    assert_eq!(functions(&server.client()).await, 0);
+}
