@@ -167,6 +167,16 @@ impl<E: Deref<Target = [Entry]>> Accounts<E> {
         reclaimed
     }
 
+    /// The blocks of an owner, with their generations. Looks at every entry.
+    pub fn blocks_of(&self, owner: Owner) -> Vec<(u32, u16)> {
+        let of_owner = |(entry, block): (&Entry, u32)| {
+            let generation = generation(entry.tag.load(Ordering::Relaxed));
+            let found = owner_of(entry, block, generation);
+            (found == Ok(Some(owner))).then_some((block, generation))
+        };
+        self.entries.iter().zip(0..).filter_map(of_owner).collect()
+    }
+
     fn entry(&self, block: u32) -> Result<&Entry, Refused> {
         self.entries
             .get(block as usize)
@@ -247,7 +257,13 @@ mod tests {
         let (other, generation) = accounts.allocate(dead(2)).expect("a block");
         let (second, _) = accounts.allocate(dead(1)).expect("a block");
         let mut cleared = Vec::new();
+        let both = accounts
+            .blocks_of(dead(1))
+            .into_iter()
+            .map(|(block, _)| block);
+        assert_eq!(both.collect::<Vec<_>>(), [first, second]);
         assert_eq!(accounts.reclaim(dead(1), |block| cleared.push(block)), 2);
+        assert_eq!(accounts.blocks_of(dead(1)), []);
         assert_eq!(cleared, [first, second]);
         assert_eq!(accounts.reclaim(dead(1), |_| {}), 0);
         assert_eq!(accounts.owner(other, generation), Ok(Some(dead(2))));

@@ -3,6 +3,10 @@
 //! ```text
 //! 0                      state      whether it sleeps; set to ended by the server
 //! 64                     load       how many requests it has in hand
+//! 68                     current    which request it handles
+//! 72                     refused    how many descriptors it has refused
+//! 76                     begun      which request it began last
+//! 96                     notices    how often the server has told it to look at its control socket
 //! 128 (1 + i)            tail       of its input i: descriptors taken
 //! 128 (1 + inputs + o)   head       of its output o: descriptors published
 //! … + 16                 latest     the last of them
@@ -21,117 +25,36 @@
 //! that is opened begins at zero on both sides. The server closes the consumer's side first and the producer's next, and
 //! opens either only after that.
 
+mod peer;
+mod shape;
+
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+pub use self::peer::PeerBoard;
+pub use self::shape::{MAX_INPUTS, MAX_OPEN_INPUTS, MAX_OUTPUTS, Shape};
 use crate::error::ChainError;
 use crate::file::File;
 use crate::futex;
-use crate::memory::{LINE, Memory, Own, ReadOnly, Seen, Writable};
-use crate::ring::{CLOSED, MAX_SLOTS};
+use crate::memory::{Memory, Own, Writable};
+use crate::ring::CLOSED;
 use crate::sleeper::ENDED;
-use crate::slots::{SLOT, Slots};
-use crate::sync::PeerWord;
-
-/// Most inputs of a board that sleeps on a futex for each: the kernel takes 128, and one is the board's own.
-pub const MAX_INPUTS: u16 = 127;
-/// Most outputs of a board.
-pub const MAX_OUTPUTS: u16 = 1024;
-/// Largest board, in bytes: bounds what an instance can make its peers map.
-const MAX_BYTES: u64 = 1 << 30;
+use crate::slots::Slots;
 
 /// Where the load is: on the line of the state, which senders load anyway.
 const LOAD: usize = 64;
+/// The request that is handled now; 0 if none is.
+const CURRENT: usize = 68;
+/// Descriptors that were refused.
+const REFUSED: usize = 72;
+/// The request that was begun last.
+const BEGUN: usize = 76;
+/// Written by the server, on a line that the instance does not write.
+const NOTICES: usize = 96;
 
 /// Where the copy of the newest descriptor is: on the line of the head.
 const LATEST: usize = 16;
-
-/// How many edges an instance may have, and how many descriptors wait on each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    inputs: u16,
-    outputs: u16,
-    slots: u32,
-}
-
-impl Shape {
-    /// Checks the sizes. With as many slots as the pool has blocks, the next power of two, a ring is never full unless its
-    /// producer sends a block twice.
-    ///
-    /// # Errors
-    /// There are more than [`MAX_INPUTS`] inputs or [`MAX_OUTPUTS`] outputs, or none at all; or the slots of an output are no power of
-    /// two up to 524,288; or they make more than 1 GiB.
-    pub fn new(inputs: u16, outputs: u16, slots: u32) -> Result<Self, ChainError> {
-        let wrong = |what, found, rule| Err(ChainError::Size { what, found, rule });
-        if inputs > MAX_INPUTS {
-            return wrong("a number of inputs", inputs.into(), "127 or fewer");
-        }
-        if outputs > MAX_OUTPUTS {
-            return wrong("a number of outputs", outputs.into(), "1,024 or fewer");
-        }
-        if !slots.is_power_of_two() || slots > MAX_SLOTS {
-            let rule = "a power of two up to 524,288";
-            return wrong("a number of slots", slots.into(), rule);
-        }
-        let shape = Self {
-            inputs,
-            outputs,
-            slots,
-        };
-        if shape.bytes() > MAX_BYTES {
-            return wrong("a board's size", shape.bytes(), "1 GiB or less");
-        }
-        Ok(shape)
-    }
-
-    /// Inputs, numbered from 0.
-    #[must_use]
-    pub const fn inputs(self) -> u16 {
-        self.inputs
-    }
-
-    /// Outputs, numbered from 0.
-    #[must_use]
-    pub const fn outputs(self) -> u16 {
-        self.outputs
-    }
-
-    /// Descriptors that an output holds.
-    #[must_use]
-    pub const fn slots(self) -> u32 {
-        self.slots
-    }
-
-    fn tail(self, input: u16) -> Result<usize, ChainError> {
-        let there = input < self.inputs;
-        there
-            .then_some(LINE * (1 + usize::from(input)))
-            .ok_or(ChainError::Taken {
-                what: "input",
-                number: input,
-            })
-    }
-
-    fn head(self, output: u16) -> Result<usize, ChainError> {
-        let there = output < self.outputs;
-        there
-            .then_some(LINE * (1 + usize::from(self.inputs) + usize::from(output)))
-            .ok_or(ChainError::Taken {
-                what: "output",
-                number: output,
-            })
-    }
-
-    fn slots_at(self, output: u16) -> usize {
-        let words = LINE * (1 + usize::from(self.inputs) + usize::from(self.outputs));
-        words + usize::from(output) * self.slots as usize * SLOT
-    }
-
-    fn bytes(self) -> u64 {
-        (self.slots_at(self.outputs) as u64).next_multiple_of(4 << 10)
-    }
-}
 
 /// A board to write: its owner's, or the server's until it is handed over.
 #[derive(Debug)]
@@ -197,7 +120,7 @@ impl Board {
         let state = self.memory.own_word(0);
         state.store(ENDED, Ordering::Release);
         let _ = futex::wake(&state);
-        for output in 0..self.shape.outputs {
+        for output in 0..self.shape.outputs() {
             // Checked by the loop's bound.
             let Ok(at) = self.shape.head(output) else {
                 return;
@@ -214,6 +137,46 @@ impl Board {
         load.store(in_hand, Ordering::Relaxed);
     }
 
+    /// Says which request is handled now; 0 if none is. The gateway reads it to find the instance that a request hangs in.
+    pub fn report_current(&self, request: u32) {
+        let current = self.memory.own_word(CURRENT);
+        current.store(request, Ordering::Relaxed);
+        if request != 0 {
+            self.memory
+                .own_word(BEGUN)
+                .store(request, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a descriptor that was refused.
+    pub fn count_refused(&self) {
+        let refused = self.memory.own_word(REFUSED);
+        refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Tells the instance to look at its control socket, in which the message lies by now: [`RecvError::Interrupted`]. For the
+    /// server. One that is awake notices before it sleeps.
+    ///
+    /// [`RecvError::Interrupted`]: crate::RecvError::Interrupted
+    pub fn notify(&self) {
+        let notices = self.memory.own_word(NOTICES);
+        notices.fetch_add(1, Ordering::Release);
+        // It fails for bad addresses only.
+        let _ = futex::wake(&notices);
+    }
+
+    /// How many descriptors the instance has sent on an output, modulo 2^31: a claim. For figures.
+    ///
+    /// # Errors
+    /// There is no such output.
+    pub fn sent(&self, output: u16) -> Result<u32, ChainError> {
+        Ok(self.head(output)?.load(Ordering::Relaxed) & !CLOSED)
+    }
+
+    pub(crate) fn notices(&self) -> Own {
+        self.memory.own_word(NOTICES)
+    }
+
     pub(crate) fn state(&self) -> Own {
         self.memory.own_word(0)
     }
@@ -227,58 +190,6 @@ impl Board {
     }
 
     pub(crate) fn slots(&self, output: u16) -> Result<Slots<Writable>, ChainError> {
-        Ok(Slots::new(
-            &self.memory,
-            self.shape.slots_at(output),
-            self.shape.head(output)? + LATEST,
-        ))
-    }
-}
-
-/// A peer's board, to read.
-#[derive(Debug)]
-pub struct PeerBoard {
-    shape: Shape,
-    memory: Arc<Memory<ReadOnly>>,
-}
-
-impl PeerBoard {
-    /// Maps a peer's board.
-    ///
-    /// # Errors
-    /// The file is no board of this shape, or mapping it fails.
-    pub fn attach(fd: OwnedFd, shape: Shape) -> Result<Self, ChainError> {
-        let file = File::passed("board", fd, Some(shape.bytes()))?;
-        Ok(Self {
-            shape,
-            memory: file.map_read_only()?,
-        })
-    }
-
-    /// How many requests the instance says it has in hand: a claim, which sends it more or less of its chain's requests and
-    /// nothing else.
-    #[must_use]
-    pub fn load(&self) -> u32 {
-        self.memory.peer_word(LOAD).load()
-    }
-
-    pub(crate) fn slots_per_output(&self) -> u32 {
-        self.shape.slots
-    }
-
-    pub(crate) fn state(&self) -> Seen<ReadOnly> {
-        self.memory.peer_word(0)
-    }
-
-    pub(crate) fn tail(&self, input: u16) -> Result<Seen<ReadOnly>, ChainError> {
-        Ok(self.memory.peer_word(self.shape.tail(input)?))
-    }
-
-    pub(crate) fn head(&self, output: u16) -> Result<Seen<ReadOnly>, ChainError> {
-        Ok(self.memory.peer_word(self.shape.head(output)?))
-    }
-
-    pub(crate) fn slots(&self, output: u16) -> Result<Slots<ReadOnly>, ChainError> {
         Ok(Slots::new(
             &self.memory,
             self.shape.slots_at(output),

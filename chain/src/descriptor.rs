@@ -61,17 +61,20 @@ pub enum Kind {
     Grant = 4,
     /// Gets the block back unused.
     Return = 5,
+    /// Has it as the result of the request, wherever on the route that is.
+    End = 6,
 }
 
 impl Kind {
     /// All of them, by number.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Pass,
         Self::Call,
         Self::Reply,
         Self::Failure,
         Self::Grant,
         Self::Return,
+        Self::End,
     ];
 }
 
@@ -304,7 +307,7 @@ mod tests {
                 }
                 Err(refused) => {
                     prop_assert_eq!(refused, Refused::UnknownKind(bytes[15] >> 4 & 7));
-                    prop_assert!(bytes[15] >> 4 & 7 > 5);
+                    prop_assert!(bytes[15] >> 4 & 7 > 6);
                 }
             }
         }

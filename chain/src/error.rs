@@ -101,7 +101,7 @@ pub enum RecvError {
     /// Nothing came before the deadline.
     #[error("nothing came before the deadline")]
     TimedOut,
-    /// [`crate::Waker::wake`] ended the wait.
+    /// [`crate::Waker::wake`] or [`crate::Board::notify`] ended the wait.
     #[error("the wait was interrupted")]
     Interrupted,
     /// The server closed this instance's own board.

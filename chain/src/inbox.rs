@@ -1,6 +1,8 @@
 //! What an instance receives: the outputs of its peers' boards.
 
-use crate::board::{Board, PeerBoard};
+use std::sync::atomic::Ordering;
+
+use crate::board::{Board, MAX_OPEN_INPUTS, PeerBoard};
 use crate::descriptor::Descriptor;
 use crate::error::{ChainError, RecvError, Refused};
 use crate::futex;
@@ -37,6 +39,9 @@ pub struct Inbox {
     /// The input that is looked at first, so that no peer is heard before the others time and again.
     next: usize,
     sleeper: Sleeper<Own>,
+    /// The server's notices, and how many were taken.
+    notices: Own,
+    noticed: u32,
 }
 
 impl Inbox {
@@ -48,13 +53,15 @@ impl Inbox {
             inputs: Vec::new(),
             next: 0,
             sleeper: Sleeper::new(board.state()),
+            notices: board.notices(),
+            noticed: 0,
         }
     }
 
     /// Opens an edge: `input` of the own board reads `output` of the peer's.
     ///
     /// # Errors
-    /// One of them does not exist, or the input is in use.
+    /// One of them does not exist, or the input is in use, or as many are open as can be.
     pub fn open(
         &mut self,
         board: &Board,
@@ -63,7 +70,8 @@ impl Inbox {
         peer: &PeerBoard,
         output: u16,
     ) -> Result<(), ChainError> {
-        if self.inputs.iter().any(|other| other.number == input) {
+        let is_full = self.inputs.len() >= MAX_OPEN_INPUTS;
+        if is_full || self.inputs.iter().any(|other| other.number == input) {
             return Err(ChainError::Taken {
                 what: "input",
                 number: input,
@@ -137,11 +145,22 @@ impl Inbox {
         Ok(Arrival { from, descriptor })
     }
 
-    /// Whether [`Self::try_recv`] has anything to say. Touches no word that changes unless a peer changes it.
+    /// Whether [`Self::try_recv`] or [`Self::take_notice`] has anything to say. Touches no word that changes unless a peer or the
+    /// server changes it.
     #[inline]
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.inputs.iter().any(|input| input.ring.is_ready())
+            || self.notices.load(Ordering::Relaxed) != self.noticed
+    }
+
+    /// Whether the server has told this instance to look at its control socket since this was last asked.
+    #[inline]
+    pub fn take_notice(&mut self) -> bool {
+        let notices = self.notices.load(Ordering::Acquire);
+        let is_new = notices != self.noticed;
+        self.noticed = notices;
+        is_new
     }
 
     /// Announces that this side is about to sleep: from now on peers wake it, by a futex or by their bells. `false`: do not sleep,
@@ -166,8 +185,9 @@ impl Inbox {
     pub(crate) fn waiters(&self) -> Vec<Wait> {
         let own = futex::waiter(self.sleeper.state(), ASLEEP);
         let inputs = self.inputs.iter();
+        let notices = futex::waiter(&raw const *self.notices, self.noticed);
         let heads =
             inputs.map(|input| futex::waiter(input.ring.head().address(), input.ring.nothing()));
-        core::iter::once(own).chain(heads).collect()
+        [own, notices].into_iter().chain(heads).collect()
     }
 }

@@ -19,6 +19,8 @@
 
 pub mod accounts;
 pub mod descriptor;
+#[cfg(not(loom))]
+pub mod envelope;
 pub mod error;
 pub mod free_list;
 pub mod id;
@@ -38,11 +40,15 @@ mod futex;
 #[cfg(not(loom))]
 mod inbox;
 #[cfg(not(loom))]
+pub mod join;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod mapping;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 mod memory;
+#[cfg(not(loom))]
+mod notes;
 #[cfg(not(loom))]
 mod outbox;
 #[cfg(not(loom))]
@@ -51,6 +57,8 @@ pub mod pool;
 pub mod shape;
 #[cfg(not(loom))]
 mod slots;
+#[cfg(not(loom))]
+pub mod trace;
 #[cfg(not(loom))]
 pub mod transport;
 #[cfg(not(loom))]
@@ -62,9 +70,12 @@ pub use id::{Instance, Member, Owner};
 #[cfg(not(loom))]
 pub use {
     board::{Board, PeerBoard},
+    envelope::{Envelope, TraceContext},
     inbox::{Arrival, Inbox},
+    notes::Note,
     outbox::Outbox,
-    pool::{Block, Note, Pool, PoolFiles},
+    pool::{Block, Pool, PoolFiles},
+    trace::Stay,
     transport::{Edges, Poll, Ring, Transport, Waker},
     view::{Payload, PoolView},
 };

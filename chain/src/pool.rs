@@ -20,40 +20,19 @@ use std::sync::Arc;
 
 use crate::accounts::Accounts;
 use crate::descriptor::Descriptor;
+use crate::envelope::Envelope;
 use crate::error::{ChainError, Exhausted, Refused};
 use crate::file::File;
 use crate::id::{Instance, Owner};
 use crate::memory::{Ledger, Memory, Writable};
+use crate::notes::{self, Note};
 use crate::shape::{ENTRIES_AT, Shape};
+use crate::trace::Stay;
 
 /// First word of a ledger: `HEARTHLG` as bytes.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHLG");
 /// Version of the pool's layout.
 pub(crate) const VERSION: u64 = 1;
-/// To whom a block was passed on last, and how far its request had come: a claim of the member that passed it on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Note {
-    /// Who was sent the descriptor.
-    pub holder: Instance,
-    /// Which of the processes that had this number.
-    pub epoch: u16,
-    /// The position in the route.
-    pub hop: u8,
-}
-
-impl Note {
-    pub(crate) const fn pack(self) -> u64 {
-        self.holder.0 as u64 | (self.epoch as u64) << 16 | (self.hop as u64) << 32
-    }
-
-    pub(crate) const fn unpack(word: u64) -> Self {
-        Self {
-            holder: Instance(word as u16),
-            epoch: (word >> 16) as u16,
-            hop: (word >> 32) as u8,
-        }
-    }
-}
 
 /// A block in use: its number and the generation that descriptors of it carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -251,9 +230,34 @@ impl Pool {
         self.accounts.reclaim(owner, |index| self.clear(index))
     }
 
+    /// The blocks of an owner.
+    #[must_use]
+    pub fn blocks_of(&self, owner: Owner) -> Vec<Block> {
+        let block = |(index, generation)| Block { index, generation };
+        self.accounts
+            .blocks_of(owner)
+            .into_iter()
+            .map(block)
+            .collect()
+    }
+
     fn clear(&self, index: u32) {
         let all = self.shape.bytes_of(index, self.shape.block_bytes());
         self.memory.clear(all);
+    }
+
+    /// Says of a request's first block what its members have to know, and forgets their stays in an earlier use.
+    pub fn describe(&self, block: Block, envelope: &Envelope) {
+        notes::describe(&self.memory, self.shape, block.index, envelope);
+    }
+
+    /// The stays that members have noted, in their order: claims.
+    ///
+    /// # Errors
+    /// The block is not in use.
+    pub fn stays(&self, block: Block) -> Result<Vec<Stay>, Refused> {
+        self.accounts.owner(block.index, block.generation)?;
+        Ok(notes::stays(&self.memory, self.shape, block.index))
     }
 
     /// Notes to whom a block is passed on.

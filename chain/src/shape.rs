@@ -14,8 +14,8 @@ pub(crate) const ENTRIES_AT: usize = LINE;
 pub const MIN_BLOCK_BYTES: u32 = 4 << 10;
 /// Largest pool, in bytes: bounds what one chain can make the server map.
 pub const MAX_POOL_BYTES: u64 = 64 << 30;
-/// Distance of two notes: a cache line, so that two requests do not wait for each other's.
-const NOTE_BYTES: usize = 64;
+/// Distance of two notes: what is said of a block beside its payload ([`crate::envelope`], [`crate::trace`]).
+pub(crate) const NOTE_BYTES: usize = 1024;
 /// Blocks begin at a multiple of this.
 const PAGE: usize = 4 << 10;
 

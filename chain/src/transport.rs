@@ -170,6 +170,9 @@ impl Transport for Ring {
         if let Some(arrival) = self.try_recv()? {
             return Ok(arrival);
         }
+        if self.edges.inbox.take_notice() {
+            return Err(RecvError::Interrupted);
+        }
         if self.answers_soon && self.may_spin {
             // A peer that spins too answers before a reading of the clock has paid for itself. In vain this happens once after
             // each wait that ended soon.
@@ -196,6 +199,9 @@ impl Transport for Ring {
         loop {
             if let Some(arrival) = self.try_recv()? {
                 return Ok(arrival);
+            }
+            if self.edges.inbox.take_notice() {
+                return Err(RecvError::Interrupted);
             }
             self.sleep(deadline)?;
         }
@@ -224,10 +230,13 @@ impl Transport for Poll {
     fn recv(&mut self, deadline: Instant) -> Result<Arrival, RecvError> {
         loop {
             for _ in 0..LOOKS {
-                if self.edges.inbox.is_ready()
-                    && let Some(arrival) = self.edges.inbox.try_recv()?
-                {
-                    return Ok(arrival);
+                if self.edges.inbox.is_ready() {
+                    if let Some(arrival) = self.edges.inbox.try_recv()? {
+                        return Ok(arrival);
+                    }
+                    if self.edges.inbox.take_notice() {
+                        return Err(RecvError::Interrupted);
+                    }
                 }
                 core::hint::spin_loop();
             }

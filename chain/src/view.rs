@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use crate::accounts::owner_of;
 use crate::descriptor::Descriptor;
+use crate::envelope::Envelope;
 use crate::error::{ChainError, Refused};
 use crate::file::File;
 use crate::id::{Instance, Owner};
 use crate::memory::{Ledger, Memory, ReadOnly, Writable};
-use crate::pool::{MAGIC, Note, PoolFiles, VERSION};
+use crate::notes::{self, Note};
+use crate::pool::{MAGIC, PoolFiles, VERSION};
 use crate::shape::{ENTRIES_AT, Shape};
+use crate::trace::Stay;
 
 /// The pool, as a member has it: it reads the ledger, and reads and writes the blocks that it was sent.
 #[derive(Debug, Clone)]
@@ -81,6 +84,29 @@ impl PoolView {
             block,
             len: descriptor.len,
         })
+    }
+
+    /// What the gateway, or who calls this member, has said of a request.
+    #[must_use]
+    pub fn envelope(&self, block: u32) -> Envelope {
+        notes::envelope(&self.memory, self.shape, block)
+    }
+
+    /// Says of a block for a call what its receiver has to know.
+    pub fn describe(&self, block: u32, envelope: &Envelope) {
+        notes::describe(&self.memory, self.shape, block, envelope);
+    }
+
+    /// Notes a stay, for the gateway.
+    pub fn note_stay(&self, block: u32, stay: Stay) {
+        notes::note_stay(&self.memory, self.shape, block, stay);
+    }
+
+    /// Notes the stays of a call's block with those of the request that the call was made for.
+    pub fn adopt_stays(&self, from: u32, to: u32) {
+        for stay in notes::stays(&self.memory, self.shape, from) {
+            notes::note_stay(&self.memory, self.shape, to, stay);
+        }
     }
 
     /// Notes to whom a block is passed on, before its descriptor is sent: the gateway reads it if the receiver dies.

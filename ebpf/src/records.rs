@@ -1,4 +1,6 @@
 //! The records of `bpf/shared.h`. Sizes are asserted here and there.
+//!
+//! One file: it mirrors one header, record by record.
 #![allow(unsafe_code)]
 
 /// Counters of drops by reason, in the order of [`Drop`].

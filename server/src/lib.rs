@@ -14,6 +14,10 @@ pub mod serve;
 
 pub mod live;
 
+pub mod catalog;
+
+pub mod chains;
+
 pub mod engine;
 pub mod scheduler;
 

@@ -75,6 +75,7 @@ fn record() -> InvocationRecord {
         response_bytes: 1,
         attempts: 1,
         error: None,
+        chain: None,
         logs: Vec::new(),
     }
 }

@@ -52,6 +52,7 @@ static STYLE_PARTS: &[Source] = files! {
     "css/messages.css",
     "css/accounts.css",
     "css/ingress.css",
+    "css/chains.css",
     "css/narrow.css",
 };
 

@@ -43,6 +43,8 @@ pub enum Section {
     Overview,
     /// `/functions`, `/functions/…` and `/new`
     Functions,
+    /// `/chains`, `/chains/…` and `/new-chain`
+    Chains,
     /// `/secrets`
     Secrets,
     /// `/ingress`
@@ -64,6 +66,7 @@ impl Section {
         match first.unwrap_or_default() {
             "" => Self::Overview,
             "functions" | "new" => Self::Functions,
+            "chains" | "new-chain" => Self::Chains,
             "secrets" => Self::Secrets,
             "ingress" => Self::Ingress,
             "users" => Self::Accounts,
@@ -80,9 +83,10 @@ impl Section {
     }
 
     /// The entries of the main navigation, in order: section, address, label, and whether only administrators see it.
-    pub const ENTRIES: [(Self, &'static str, &'static str, bool); 8] = [
+    pub const ENTRIES: [(Self, &'static str, &'static str, bool); 9] = [
         (Self::Overview, "/", "Overview", false),
         (Self::Functions, "/functions", "Functions", false),
+        (Self::Chains, "/chains", "Chains", false),
         (Self::Secrets, "/secrets", "Secrets", false),
         (Self::Ingress, "/ingress", "Ingress", true),
         (Self::Accounts, "/users", "Users", true),

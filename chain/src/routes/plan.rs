@@ -43,8 +43,8 @@ pub enum PlanError {
 /// A chain's routes, and which members may send what to whom: nothing that is not needed here.
 ///
 /// - Along a route, each hop passes on to the next, the gateway to the first, and the last to the gateway.
-/// - A declared call may be made one way and replied to the other.
-/// - Every member may fail a request or return a block to the gateway, and gets grants from it.
+/// - A declared call may be made one way and replied to the other; a request may be passed on that way, too.
+/// - Every member may end a request, fail it, or return a block to the gateway, and gets grants from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     routes: Vec<Vec<Member>>,
@@ -119,13 +119,14 @@ impl Plan {
     pub fn allows(&self, from: Member, to: Member, kind: Kind) -> bool {
         let is_member = |member: Member| member.0 >= 1 && member.0 <= self.members;
         match kind {
-            Kind::Pass => self.passes.contains(&(from, to)),
+            // Who may call a member may also pass a request on to it, ahead of its turn.
+            Kind::Pass => self.passes.contains(&(from, to)) || self.calls.contains(&(from, to)),
             Kind::Call => self.calls.contains(&(from, to)),
             Kind::Reply => self.calls.contains(&(to, from)),
             Kind::Failure => {
                 self.calls.contains(&(to, from)) || is_member(from) && to == Member::GATEWAY
             }
-            Kind::Return => is_member(from) && to == Member::GATEWAY,
+            Kind::Return | Kind::End => is_member(from) && to == Member::GATEWAY,
             Kind::Grant => from == Member::GATEWAY && is_member(to),
         }
     }
@@ -178,7 +179,7 @@ mod tests {
         for kind in [Kind::Reply, Kind::Failure] {
             assert!(plan.allows(two, one, kind) && !plan.allows(one, two, kind));
         }
-        assert!(!plan.allows(one, two, Kind::Pass));
+        assert!(plan.allows(one, two, Kind::Pass) && !plan.allows(two, one, Kind::Pass));
         assert!(plan.has_edge(one, two) && plan.has_edge(two, one));
         assert!(!plan.has_edge(one, three) && !plan.has_edge(three, one));
         assert!(plan.has_edge(three, Member::GATEWAY) && plan.has_edge(Member::GATEWAY, three));

@@ -123,6 +123,8 @@ const CALLS: &[(&str, &[i64])] = &[
             libc::SYS_dup3,
             libc::SYS_pidfd_open,
             libc::SYS_futex,
+            // Whether the host has it, which chains' members sleep in.
+            libc::SYS_futex_waitv,
             libc::SYS_restart_syscall,
             libc::SYS_nanosleep,
             libc::SYS_clock_nanosleep,

@@ -25,6 +25,8 @@ pub enum Kind {
     RequestEvent = 0x11,
     /// host → worker: the raw HTTP body; always sent for HTTP, never else. May be empty.
     RequestBody = 0x12,
+    /// host → worker: become a member of a chain; the rest comes on the ready socket. Empty. From then on the channel is not used.
+    Join = 0x13,
     /// worker → host: the handler's result, JSON; ends the response.
     ResponseResult = 0x20,
     /// worker → host: status and headers of an HTTP response, JSON, in one frame.
@@ -45,6 +47,7 @@ impl TryFrom<u16> for Kind {
             0x10 => Self::RequestHead,
             0x11 => Self::RequestEvent,
             0x12 => Self::RequestBody,
+            0x13 => Self::Join,
             0x20 => Self::ResponseResult,
             0x21 => Self::ResponseHead,
             0x22 => Self::ResponseBody,

@@ -12,7 +12,7 @@
 use crate::sync::{AtomicU32, AtomicU64};
 
 /// Version of everything in this module and in [`crate::frame`]; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 /// First word of a region: `HEARTHCH` as bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HEARTHCH");

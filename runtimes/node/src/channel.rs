@@ -4,8 +4,10 @@
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
 
 use hearth_abi::{Kind, Trigger};
+use hearth_worker::chain::{CallError, ChainMember};
 use hearth_worker::channel::{Channel as Inner, ChannelError, Head};
 use hearth_worker::message::{self, ID_TEXT_BYTES};
 use hearth_worker::parts::Parts;
@@ -180,6 +182,43 @@ impl Channel {
         Ok(())
     }
 
+    /// Begins to call another member of the chain; the call's number.
+    #[napi]
+    pub fn chain_call(&mut self, member: String, payload: String) -> napi::Result<u32> {
+        let (chain, control) = self.chain()?;
+        chain
+            .begin_call(control, &member, payload.as_bytes())
+            .map_err(|error| call_failed(&error))
+    }
+
+    /// Waits for a call's result, JSON text.
+    #[napi]
+    pub fn chain_result(&mut self, call: u32) -> napi::Result<String> {
+        let (chain, control) = self.chain()?;
+        let result = chain
+            .finish_call(control, call)
+            .map_err(|error| call_failed(&error))?;
+        Ok(String::from_utf8_lossy(&result).into_owned())
+    }
+
+    /// Passes the request on to another member, ahead of its turn.
+    #[napi]
+    pub fn chain_send(&mut self, member: String, payload: String) -> napi::Result<()> {
+        let (chain, control) = self.chain()?;
+        chain
+            .send_ahead(control, &member, payload.as_bytes())
+            .map_err(|error| call_failed(&error))
+    }
+
+    /// Answers now.
+    #[napi]
+    pub fn chain_respond(&mut self, payload: String) -> napi::Result<()> {
+        let (chain, _) = self.chain()?;
+        chain
+            .respond(payload.as_bytes())
+            .map_err(|error| call_failed(&error))
+    }
+
     /// Ends a streamed response.
     #[napi]
     pub fn end(&mut self) -> napi::Result<()> {
@@ -192,6 +231,10 @@ impl Channel {
     pub(crate) fn attach(&mut self, parts: Parts) -> napi::Result<()> {
         self.inner = Some(Inner::open(parts).map_err(failed)?);
         Ok(())
+    }
+
+    fn chain(&mut self) -> napi::Result<(&mut ChainMember, &OwnedFd)> {
+        self.open()?.chain().map_err(|error| call_failed(&error))
     }
 
     fn open(&mut self) -> napi::Result<&mut Inner> {
@@ -210,6 +253,12 @@ impl Channel {
 
 fn failed(error: impl Display) -> napi::Error {
     napi::Error::from_reason(error.to_string())
+}
+
+/// What `worker/chain.js` takes apart: type, message and the member's own error, a line each. None of them has a line break.
+fn call_failed(error: &CallError) -> napi::Error {
+    let cause = String::from_utf8_lossy(error.cause().unwrap_or_default());
+    failed(format!("{}\n{error}\n{cause}", error.error_type()))
 }
 
 fn lost(error: &ChannelError) -> ! {

@@ -5,11 +5,14 @@ const awslambda = require("./awslambda.js");
 const errors = require("./errors.js");
 const http = require("./http.js");
 const payload = require("./payload.js");
+const { chainOf } = require("./chain.js");
 const { Context } = require("./context.js");
 const { Fault } = errors;
 
 // `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value, as an invoke is.
 const TRIGGER_HTTP = 2;
+// That of a request of a chain.
+const TRIGGER_CHAIN = 6;
 
 // How a request's body is put into its event: the same for all of a process' invocations.
 let addBody = http.addBody;
@@ -48,6 +51,9 @@ class Invocation {
         addBody(event, body);
       }
       this.#context = new Context(id, deadlineUs, traceparent, (error, result) => this.#settle(error, result));
+      if (trigger === TRIGGER_CHAIN) {
+        this.#context.chain = chainOf(this.#channel);
+      }
       if (awslambda.isStreaming(handler)) {
         this.#runStreaming(handler, event);
         return;

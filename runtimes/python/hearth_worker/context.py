@@ -22,6 +22,8 @@ class Context:
     log_group_name = ""
     _stream = ""
     _announces = False
+    # The chain that the instance is a member of.
+    chain = None
     client_context = None
     identity = None
 

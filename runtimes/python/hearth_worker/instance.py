@@ -11,6 +11,8 @@ from .context import Context, announce_stream
 
 # `RequestHead.trigger` of an HTTP request; every other trigger is answered with one JSON value.
 TRIGGER_HTTP = 2
+# That of a request of a chain, as all are of an instance that gets one.
+TRIGGER_CHAIN = 6
 
 # Exit statuses of an instance that could not start, and of one whose channel broke.
 EXIT_START_FAILED = 1
@@ -78,6 +80,8 @@ class Instance:
                     event = decode(unread)
                 if trigger == TRIGGER_HTTP:
                     add_body(event, body)
+                elif trigger == TRIGGER_CHAIN and Context.chain is None:
+                    _open_chain(channel)
                 begins()
                 value = handler(event, Context(request_id, deadline_us, traceparent))
                 kind = type(value)
@@ -111,6 +115,13 @@ def _rehearse():
     context = Context("", 0, None)
     context.get_remaining_time_in_millis()
     streams.flush()
+
+
+def _open_chain(channel):
+    """Imported by members of chains only."""
+    from .chain import Chain
+
+    Context.chain = Chain(channel)
 
 
 def after_restore():

@@ -1,6 +1,7 @@
 //! An instance's end of its channel, as Python sees it: receive a request, answer it.
 
 use hearth_abi::{Kind, Trigger};
+use hearth_worker::chain::CallError;
 use hearth_worker::channel::{Channel as Inner, ChannelError as Broken, Head};
 use hearth_worker::message::{self, ID_TEXT_BYTES};
 use hearth_worker::parts::Parts;
@@ -17,6 +18,13 @@ create_exception!(
     ChannelError,
     PyException,
     "The channel to the server broke: the instance is lost."
+);
+
+create_exception!(
+    hearth_runtime,
+    ChainError,
+    PyException,
+    "Another member of the chain could not be reached, or failed: `error_type`, the message, the member's own error as JSON text."
 );
 
 /// One instance's channel. Its methods block without holding the interpreter.
@@ -119,6 +127,41 @@ impl Channel {
         py.detach(|| self.0.piece(piece)).map_err(broken)
     }
 
+    /// Begins to call another member of the chain; the call's number.
+    fn chain_call(&mut self, py: Python<'_>, member: &str, payload: &[u8]) -> PyResult<u32> {
+        py.detach(|| {
+            let (chain, control) = self.0.chain()?;
+            chain.begin_call(control, member, payload)
+        })
+        .map_err(|error| call_failed(&error))
+    }
+
+    /// Waits for a call's result, JSON text.
+    fn chain_result<'py>(&mut self, py: Python<'py>, call: u32) -> PyResult<Bound<'py, PyBytes>> {
+        let result = py.detach(|| {
+            let (chain, control) = self.0.chain()?;
+            chain.finish_call(control, call)
+        });
+        result
+            .map(|text| PyBytes::new(py, &text))
+            .map_err(|error| call_failed(&error))
+    }
+
+    /// Passes the request on to another member, ahead of its turn.
+    fn chain_send(&mut self, py: Python<'_>, member: &str, payload: &[u8]) -> PyResult<()> {
+        py.detach(|| {
+            let (chain, control) = self.0.chain()?;
+            chain.send_ahead(control, member, payload)
+        })
+        .map_err(|error| call_failed(&error))
+    }
+
+    /// Answers now.
+    fn chain_respond(&mut self, py: Python<'_>, payload: &[u8]) -> PyResult<()> {
+        py.detach(|| self.0.chain()?.0.respond(payload))
+            .map_err(|error| call_failed(&error))
+    }
+
     /// Ends a streamed response.
     fn end(&mut self, py: Python<'_>) -> PyResult<()> {
         self.finish(py, Kind::ResponseBody, &[])
@@ -154,6 +197,13 @@ impl Channel {
 fn text_of<'py>(py: Python<'py>, event: &[u8]) -> Bound<'py, PyString> {
     PyString::from_bytes(py, event)
         .unwrap_or_else(|_| PyString::new(py, &String::from_utf8_lossy(event)))
+}
+
+fn call_failed(error: &CallError) -> PyErr {
+    let cause = error
+        .cause()
+        .map(|text| String::from_utf8_lossy(text).into_owned());
+    ChainError::new_err((error.error_type(), error.to_string(), cause))
 }
 
 fn broken(error: Broken) -> PyErr {

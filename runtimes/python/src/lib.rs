@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod hearth_runtime {
     #[pymodule_export]
-    use super::channel::{Channel, ChannelError};
+    use super::channel::{ChainError, Channel, ChannelError};
     #[pymodule_export]
     use super::json::{read_json, write_json};
     #[pymodule_export]

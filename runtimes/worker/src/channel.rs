@@ -1,49 +1,23 @@
 //! An instance's end of its channel: receive a request, answer it. Every call blocks the thread.
 
 mod answer;
+mod error;
 
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use hearth_abi::time_slice::take_short_time_slices;
-use hearth_abi::{AbiError, Bell, Blocking, HeadError, Kind, Region, RequestHead, Trigger};
+use hearth_abi::{AbiError, Bell, Blocking, Kind, Region, RequestHead, Trigger};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::process::{Pid, getpid};
 
+pub use self::error::ChannelError;
+use crate::chain::{CallError, ChainMember};
 use crate::message;
 use crate::parts::Parts;
 
 /// Buffers larger than this are given back: an idle instance keeps little memory.
 const KEPT_BUFFER_BYTES: usize = 64 * 1024;
-
-/// The channel broke: the instance is lost. The server is trusted, so each of these is a mistake of one side.
-#[derive(Debug, thiserror::Error)]
-pub enum ChannelError {
-    /// The rings or the bells.
-    #[error(transparent)]
-    Abi(#[from] AbiError),
-    /// The head of a request is invalid.
-    #[error(transparent)]
-    Head(#[from] HeadError),
-    /// A message came where another one belongs.
-    #[error("a {found:?} message where a {expected:?} message belongs")]
-    OutOfOrder {
-        /// What belongs there.
-        expected: Kind,
-        /// What came.
-        found: Kind,
-    },
-    /// GO could not be received.
-    #[error("cannot learn from the server whether the instance is wanted: {0}")]
-    Go(io::Error),
-    /// READY could not be sent.
-    #[error("cannot tell the server that the instance is ready: {0}")]
-    Ready(io::Error),
-    /// The channel is the instance's, and this is another process.
-    #[error("a process that the handler forked came back from the handler")]
-    ForeignProcess,
-}
 
 /// What begins a request.
 #[derive(Debug)]
@@ -70,6 +44,8 @@ pub struct Channel {
     id: [u8; 16],
     event: Vec<u8>,
     body: Vec<u8>,
+    /// Where requests come from instead of the server, once it is a member of a chain.
+    chain: Option<Box<ChainMember>>,
 }
 
 impl Channel {
@@ -94,6 +70,7 @@ impl Channel {
             id: [0; 16],
             event: Vec::new(),
             body: Vec::new(),
+            chain: None,
         })
     }
 
@@ -154,6 +131,18 @@ impl Channel {
         }
     }
 
+    /// The chain that this instance is a member of, and the socket on which it hears of its peers.
+    ///
+    /// # Errors
+    /// It is no member of a chain, or this is another process than the instance.
+    pub fn chain(&mut self) -> Result<(&mut ChainMember, &OwnedFd), CallError> {
+        if getpid() != self.owner {
+            return Err(CallError::NoRequest);
+        }
+        let chain = self.chain.as_deref_mut().ok_or(CallError::NoRequest)?;
+        Ok((chain, &self.ready))
+    }
+
     /// Sends READY: this instance can take a request. A server that has given the start up is noticed by
     /// [`Self::receive`].
     ///
@@ -181,10 +170,30 @@ impl Channel {
     /// # Errors
     /// The channel broke.
     pub fn receive(&mut self) -> Result<Option<Head>, ChannelError> {
-        match self.receive_request() {
-            Err(ChannelError::Abi(AbiError::PeerGone)) => Ok(None),
-            other => other.map(Some),
+        if self.chain.is_none() {
+            match self.receive_request() {
+                Err(ChannelError::Abi(AbiError::PeerGone)) => return Ok(None),
+                Err(error) => return Err(error),
+                Ok(Some(head)) => return Ok(Some(head)),
+                Ok(None) => self.chain = ChainMember::join(&self.ready)?.map(Box::new),
+            }
         }
+        self.receive_of_chain()
+    }
+
+    fn receive_of_chain(&mut self) -> Result<Option<Head>, ChannelError> {
+        // Without one, the server went before it was said which.
+        let Some(chain) = &mut self.chain else {
+            return Ok(None);
+        };
+        let request = chain.receive(&self.ready, &mut self.event)?;
+        Ok(request.map(|request| {
+            self.id = request.id;
+            Head {
+                head: request.head,
+                traceparent: request.traceparent,
+            }
+        }))
     }
 
     /// The invocation's id.
@@ -214,9 +223,20 @@ impl Channel {
         }
     }
 
-    fn receive_request(&mut self) -> Result<Head, ChannelError> {
+    /// Receives a request; none if the instance is to be a member of a chain instead.
+    fn receive_request(&mut self) -> Result<Option<Head>, ChannelError> {
         // The head's few bytes pass through the body's buffer.
-        self.id = receive_message(&mut self.blocking, Kind::RequestHead, &mut self.body)?;
+        let message = self.blocking.recv_message(&mut self.body, usize::MAX)?;
+        match message.kind {
+            Kind::RequestHead => self.id = message.id,
+            Kind::Join => return Ok(None),
+            found => {
+                return Err(ChannelError::OutOfOrder {
+                    expected: Kind::RequestHead,
+                    found,
+                });
+            }
+        }
         let (head, traceparent) = RequestHead::decode(&self.body)?;
         let head = Head {
             head,
@@ -230,7 +250,7 @@ impl Channel {
             receive_message(&mut self.blocking, Kind::RequestBody, &mut self.body)?;
         }
         self.blocking.endpoint().stamps.taken();
-        Ok(head)
+        Ok(Some(head))
     }
 }
 

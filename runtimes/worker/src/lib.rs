@@ -4,9 +4,10 @@
 //! [`message`]; [`threads`] counts what an import has left running; [`forkserver`] waits for START and reaps [`children`];
 //! [`compaction`] makes its forks cheaper; [`parts`] is what a START brings and what the instance does with it first,
 //! [`inherited`] what a fork does not keep of its template's, [`reseed`] what a process renews that becomes an instance
-//! without a fork; [`channel`] is then its way to the server, and [`pages`] what large payloads are handed over in.
+//! without a fork; [`channel`] is then its way to the server, or [`chain`] to the next member of its chain, and [`pages`] what large payloads are handed over in.
 #![deny(unsafe_code)]
 
+pub mod chain;
 pub mod channel;
 pub mod children;
 #[allow(unsafe_code)]

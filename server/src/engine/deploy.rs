@@ -90,6 +90,7 @@ impl Engine {
         let task = tokio::spawn(run(self.clone()));
         let changed = task.await;
         traffic.note();
+        self.inner.changes.send_modify(|count| *count += 1);
         changed.map_err(|error| EngineError::Internal(error.to_string()))?
     }
 

@@ -15,6 +15,7 @@ pub(super) use self::bodies::Bodies;
 use self::exchange::Exchange;
 pub use self::invocation::{Invocation, Receipt};
 use self::invocation::{described, micros};
+pub use self::running::Admitted;
 use self::running::Running;
 use super::{Engine, InvokeError, InvokeReply};
 use crate::model::{Stages, Status, Trigger};

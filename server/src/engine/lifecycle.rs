@@ -58,6 +58,7 @@ impl Engine {
                 bodies: super::invoke::Bodies::default(),
                 refused_stamps: AtomicU64::new(0),
                 draining: AtomicBool::new(false),
+                changes: tokio::sync::watch::Sender::new(0),
                 cut_off: AtomicBool::new(false),
                 memory_status: parking_lot::Mutex::default(),
             }),

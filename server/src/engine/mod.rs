@@ -6,6 +6,7 @@
 mod bytecode;
 mod deploy;
 mod files;
+mod held;
 mod invoke;
 mod lifecycle;
 mod logs;
@@ -24,10 +25,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 
 pub use crate::scheduler::MemoryStatus;
 pub use files::{VersionChange, VersionCode};
-pub use invoke::{Invocation, Receipt};
+pub use held::HeldVersion;
+pub use invoke::{Admitted, Invocation, Receipt};
 pub use logs::log_sink;
 pub use network::{NetworkTraffic, NetworkView};
 pub use ports::{IngressView, PortView};
@@ -68,6 +71,8 @@ struct Inner {
     /// Answers whose worker's stamps contradicted this side's clock.
     refused_stamps: AtomicU64,
     draining: AtomicBool,
+    /// Counts changes of functions.
+    changes: watch::Sender<u64>,
     /// The drain's time is up: what still ran was ended.
     cut_off: AtomicBool,
     /// Memory in use, from the evictor's last pass.
@@ -110,6 +115,18 @@ impl Engine {
     /// Row id of a function, for the history. Cheap.
     pub fn id_of(&self, name: &str) -> Option<i64> {
         self.inner.registry.get(name).map(|function| function.id())
+    }
+
+    /// Notified after every change of functions or secrets.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
+    }
+
+    /// How often another deployment of a function took over since the server started; `None` when there is no such
+    /// function. Cheap.
+    pub fn deployment_of(&self, name: &str) -> Option<u64> {
+        let function = self.inner.registry.get(name)?;
+        Some(function.switches())
     }
 
     /// Whether `/fn/{name}` needs no token; `None` when there is no such function. Cheap.
@@ -175,7 +192,7 @@ impl Engine {
                 json!({ "available": reason.is_none(), "reason": reason, "version": null }),
             );
         }
-        let reason = "this version has no function chains";
+        let reason = "chains carry descriptors by rings in shared memory; this version has no sockets for them";
         all.entry("sk_msg")
             .or_insert_with(|| json!({ "available": false, "reason": reason, "version": null }));
         all.insert("runtimes".into(), self.inner.resources.runtimes.describe());

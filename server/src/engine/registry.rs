@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
@@ -18,6 +19,8 @@ pub(super) struct Function {
     pub(super) key: FunctionKey,
     stored: ArcSwap<StoredFunction>,
     active: ArcSwap<Deployment>,
+    /// How often another deployment took over.
+    switches: AtomicU64,
     /// Changes of one function happen one after the other.
     pub(super) change: tokio::sync::Mutex<()>,
 }
@@ -32,6 +35,7 @@ impl Function {
             key,
             stored: ArcSwap::from_pointee(stored),
             active: ArcSwap::new(active),
+            switches: AtomicU64::new(0),
             change: tokio::sync::Mutex::new(()),
         })
     }
@@ -47,6 +51,11 @@ impl Function {
 
     pub(super) fn stored(&self) -> Arc<StoredFunction> {
         self.stored.load_full()
+    }
+
+    /// How often another deployment took over.
+    pub(super) fn switches(&self) -> u64 {
+        self.switches.load(Ordering::Acquire)
     }
 
     /// What answers now.
@@ -69,6 +78,7 @@ impl Function {
         let network = stored.active.spec.network.clone();
         self.stored.store(Arc::new(stored));
         let former = self.active.swap(active);
+        self.switches.fetch_add(1, Ordering::Release);
         former.network.function().apply(&network);
         former.retire();
     }

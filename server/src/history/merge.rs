@@ -69,7 +69,7 @@ pub(super) async fn round(history: &Weak<Inner>, before: i64) -> Result<usize, S
 /// Merges the oldest quarter of every function that has one to merge.
 async fn pass(history: &Weak<Inner>, before: i64) -> Result<usize, StoreError> {
     let functions = match history.upgrade() {
-        Some(inner) => inner.store.function_ids().await?,
+        Some(inner) => inner.store.subject_ids().await?,
         None => return Ok(0),
     };
     let mut merged = 0;

@@ -52,10 +52,20 @@ impl History {
 
     /// Totals of all functions that were invoked since the server started, by name.
     pub fn totals(&self) -> Vec<Totals> {
+        self.totals_of(|id| id > 0)
+    }
+
+    /// The same of all chains.
+    pub fn chain_totals(&self) -> Vec<Totals> {
+        self.totals_of(|id| id < 0)
+    }
+
+    fn totals_of(&self, counts: impl Fn(i64) -> bool) -> Vec<Totals> {
         let functions = self.inner.functions.load();
         let mut totals: Vec<Totals> = functions
-            .values()
-            .map(|function| function.counters.lock().totals())
+            .iter()
+            .filter(|(id, _)| counts(**id))
+            .map(|(_, function)| function.counters.lock().totals())
             .filter(|totals| totals.histogram.count > 0)
             .collect();
         totals.sort_by(|a, b| a.function.cmp(&b.function));

@@ -151,7 +151,7 @@ impl History {
 impl Inner {
     /// At start: what the minutes before it left in the database.
     pub(super) async fn load_recent(&self, first: i64) {
-        let functions = match self.store.function_ids().await {
+        let functions = match self.store.subject_ids().await {
             Ok(functions) => functions,
             Err(error) => {
                 tracing::warn!(%error, "cannot load the last minutes from before the start");

@@ -13,7 +13,7 @@ use crate::store::{Store, StoreError};
 
 /// Recounts what needs it. To be done before anything is recorded: what is counted in memory must not be in the table.
 pub(super) async fn run(store: &Store) {
-    let functions = match store.function_ids().await {
+    let functions = match store.subject_ids().await {
         Ok(functions) => functions,
         Err(error) => {
             tracing::warn!(%error, "cannot check the newest rollups");

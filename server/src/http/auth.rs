@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 pub use proof::Proof;
 use refusal::out_of_scope;
-pub use refusal::{check, reach, unauthorized};
+pub use refusal::{check, reach, reach_all, unauthorized};
 
 use super::App;
 use super::audit::Audit;

@@ -16,7 +16,7 @@ use tower::Service;
 use super::edge::For;
 use super::functions::invoke;
 use super::problem::Problem;
-use super::{App, finish, inbound, router, trigger};
+use super::{App, chains, finish, inbound, router, trigger};
 use crate::model::Port;
 use crate::serve::{Answers, RequestPart};
 
@@ -57,12 +57,22 @@ impl Answers for Front {
         peer: SocketAddr,
     ) -> Response {
         let mut request = request.map(|incoming| inbound::body(incoming, part));
-        if self.is_plain_invoke(&request) {
-            return finish::around(request, async |request, _| {
-                let answer = invoke::invoke(State(self.app.clone()), request).await;
-                answer.into_response()
-            })
-            .await;
+        match self.plain_invoke(&request) {
+            Some(Invoked::Function) => {
+                return finish::around(request, async |request, _| {
+                    let answer = invoke::invoke(State(self.app.clone()), request).await;
+                    answer.into_response()
+                })
+                .await;
+            }
+            Some(Invoked::Chain) => {
+                return finish::around(request, async |request, _| {
+                    let answer = chains::invoke::invoke(State(self.app.clone()), request).await;
+                    answer.into_response()
+                })
+                .await;
+            }
+            None => {}
         }
         match self.app.edge.receive(&mut request, peer) {
             Ok(For::Console) if !self.console => {
@@ -88,14 +98,26 @@ impl Answers for Front {
     }
 }
 
+/// What a request to the API invokes.
+enum Invoked {
+    Function,
+    Chain,
+}
+
 impl Front {
-    /// Whether nothing but the handler has to look at this request. A session's needs to be known to have come by TLS.
-    fn is_plain_invoke(&self, request: &Request) -> bool {
-        self.console
-            && request.method() == Method::POST
-            && invoke::name_in(request.uri().path()).is_some()
-            && request.headers().contains_key(header::AUTHORIZATION)
-            && self.app.edge.is_plainly_for_the_console(request)
+    /// What a request invokes that nothing but the handler has to look at. A session's needs to be known to have come by TLS.
+    fn plain_invoke(&self, request: &Request) -> Option<Invoked> {
+        let path = request.uri().path();
+        if !self.console || request.method() != Method::POST || !path.ends_with("/invoke") {
+            return None;
+        }
+        let invoked = match invoke::name_in(path) {
+            Some(_) => Invoked::Function,
+            None => chains::invoke::names_in(path).map(|_| Invoked::Chain)?,
+        };
+        let is_plain = request.headers().contains_key(header::AUTHORIZATION)
+            && self.app.edge.is_plainly_for_the_console(request);
+        is_plain.then_some(invoked)
     }
 }
 

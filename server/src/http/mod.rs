@@ -7,6 +7,7 @@ mod answer;
 pub mod audit;
 pub mod auth;
 mod body;
+mod chains;
 pub mod console;
 mod cookies;
 mod csrf;
@@ -47,6 +48,7 @@ use axum::middleware::from_fn_with_state;
 pub use front::{Front, PortFront};
 
 use crate::accounts::Accounts;
+use crate::catalog::Catalog;
 use crate::engine::Engine;
 use crate::history::History;
 use crate::live::Sampler;
@@ -62,6 +64,8 @@ pub struct App(Arc<Parts>);
 pub struct Parts {
     /// Deploys and invokes.
     pub engine: Engine,
+    /// Chains of functions.
+    pub catalog: Catalog,
     /// The database.
     pub store: Store,
     /// Finished invocations.

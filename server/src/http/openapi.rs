@@ -104,11 +104,12 @@ fn complete_operation(operation: &mut Map<String, Value>) {
         _ => Vec::new(),
     };
     let has_invocation = operation.remove("x-invocation").is_some();
+    let has_chain = operation.remove("x-chain-invocation").is_some();
     let is_tagged = tags::describe(operation, &mut codes);
     if operation.contains_key("security") {
         codes.extend([ProblemCode::Unauthorized, ProblemCode::Forbidden]);
     }
-    if operation.contains_key("requestBody") || has_invocation {
+    if operation.contains_key("requestBody") || has_invocation || has_chain {
         codes.push(ProblemCode::RequestTimeout);
     }
     let takes_code = operation
@@ -150,6 +151,18 @@ fn complete_operation(operation: &mut Map<String, Value>) {
             });
             headers["Server-Timing"] = text_header(
                 "queue, start, send, run, recv, total: milliseconds, as `Stages` describes them; recv and total not while streaming",
+            );
+            headers["traceparent"] = text_header("The request's, if it was well-formed");
+        }
+        if has_chain && after_invocation {
+            headers["X-Hearth-Invocation-Id"] = text_header("UUIDv7 of the request to the chain");
+            headers["X-Hearth-Version"] = json!({
+                "description": "The version of the chain that the request passed through",
+                "schema": {"type": "integer", "minimum": 1},
+            });
+            headers["Server-Timing"] = text_header(
+                "An entry for each hop, named after the member, with its time in milliseconds and the number of the instance; at \
+                 last the total. At most 64 hops",
             );
             headers["traceparent"] = text_header("The request's, if it was well-formed");
         }
@@ -219,6 +232,8 @@ fn problem_schema() -> Value {
             "errorMessage": text("`function_error`, `import_failed`: its message"),
             "stackTrace": {"type": "array", "items": {"type": "string"},
                 "description": "`function_error`, `import_failed`: one entry per frame, outermost first"},
+            "member": text("Errors of a chain: the member that failed or was reached"),
+            "hop": {"type": "integer", "description": "`chain_timeout`: the position in the route that was reached"},
             "logs": {"type": "array", "items": {"$ref": "#/components/schemas/LogLine"},
                 "description": "`import_failed`: what the import printed"},
         },

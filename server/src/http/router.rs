@@ -11,13 +11,15 @@ use utoipa_axum::routes;
 
 use super::problem::{Problem, ProblemCode};
 use super::{
-    App, audit, console, finish, functions, health, ingress, invocations, metrics, node, openapi,
-    retention, secrets, tokens, trigger, users,
+    App, audit, chains, console, finish, functions, health, ingress, invocations, metrics, node,
+    openapi, retention, secrets, tokens, trigger, users,
 };
 
 /// All documented routes.
 pub(super) fn table() -> OpenApiRouter<App> {
-    recorded().routes(routes!(functions::invoke::invoke))
+    recorded()
+        .routes(routes!(functions::invoke::invoke))
+        .routes(routes!(chains::invoke::invoke))
 }
 
 /// Those whose changes the audit log records.
@@ -48,6 +50,17 @@ fn recorded() -> OpenApiRouter<App> {
         .routes(routes!(functions::logs::logs))
         .routes(routes!(functions::ingress::ingress))
         .routes(routes!(functions::network::network))
+        .routes(routes!(chains::list::list, chains::create::create))
+        .routes(routes!(
+            chains::get::get,
+            chains::put::put,
+            chains::patch::patch,
+            chains::delete::delete
+        ))
+        .routes(routes!(chains::versions::versions))
+        .routes(routes!(chains::workloads::list))
+        .routes(routes!(chains::workloads::deploy))
+        .routes(routes!(chains::activate::activate))
         .routes(routes!(invocations::invocation))
         .routes(routes!(retention::get, retention::patch))
         .routes(routes!(secrets::list))
@@ -68,13 +81,18 @@ pub(super) fn api() -> Router<App> {
 
 /// What invokes functions: the hot path, with as few layers as possible around it.
 pub(super) fn invocations() -> Router<App> {
-    let invoke = OpenApiRouter::new().routes(routes!(functions::invoke::invoke));
+    let invoke = OpenApiRouter::new()
+        .routes(routes!(functions::invoke::invoke))
+        .routes(routes!(chains::invoke::invoke));
     let (documented, _) = invoke.split_for_parts();
-    // OpenAPI has no "any method" and no wildcard: openapi.rs describes these three by hand.
+    // OpenAPI has no "any method" and no wildcard: openapi.rs describes these by hand.
     documented
         .route("/fn/{name}", any(trigger::trigger))
         .route("/fn/{name}/", any(trigger::trigger))
         .route("/fn/{name}/{*path}", any(trigger::trigger))
+        .route("/chain/{name}/{route}", any(trigger::chain))
+        .route("/chain/{name}/{route}/", any(trigger::chain))
+        .route("/chain/{name}/{route}/{*path}", any(trigger::chain))
         // Bodies are counted where they are read, each against its own limit.
         .layer(DefaultBodyLimit::disable())
 }

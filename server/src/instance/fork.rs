@@ -147,6 +147,7 @@ impl Instance {
             return Err(StartError::BadReady);
         }
         let refused = instance_cgroup.attach(host_pid);
+        let ready = Arc::new(ready);
         let vitals = Arc::new(Vitals {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             pid: host_pid,
@@ -156,7 +157,7 @@ impl Instance {
         });
         let instance_cgroup = Arc::new(instance_cgroup);
         let watch = Watch {
-            socket: ready,
+            socket: ready.clone(),
             end,
             refused,
             vitals: vitals.clone(),
@@ -171,6 +172,7 @@ impl Instance {
             logs,
             forked_in,
             was_preforked,
+            control: ready,
             instance_cgroup,
             becomes: (way == Way::Become).then(|| template.clone()),
             frozen: Frozen::default(),

@@ -3,16 +3,18 @@
 //! An instance serves one invocation at a time, so a line belongs to the invocation running when it is read; the
 //! runtime flushes before it responds, and [`LogTap::finish`] drains the pipes before the next one begins.
 
+mod sink;
+
 use std::mem;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::io::Interest;
 
+pub use self::sink::{LogSink, Logs};
 use super::FunctionKey;
 use super::signs::{Seen, Signs};
 use crate::model::{InvocationId, LogEntry, LogLine, LogStream};
@@ -36,24 +38,14 @@ const DISCARD_PAUSE: Duration = Duration::from_millis(1);
 /// Maximum reads of one pipe in [`LogTap::finish`]: a child process that keeps writing must not delay the response.
 const MAX_FINAL_READS: usize = 64;
 
-/// The destination of instances' log lines.
-pub trait LogSink: Send + Sync {
-    /// A line as it is read, for followers of the log. It is stored with its invocation's record, not by this call.
-    fn publish(&self, function: &FunctionKey, entry: LogEntry);
-
-    /// Stores lines that came after their invocation was recorded, or during import (`invocation: None`). Waits while
-    /// too many others wait to be stored.
-    fn store<'a>(&'a self, function: &'a FunctionKey, entries: Vec<LogEntry>) -> BoxFuture<'a, ()>;
-}
-
-/// See [`LogSink`]. Cheap to clone.
-pub type Logs = Arc<dyn LogSink>;
-
 /// The log of one instance, or of a template.
 #[derive(Clone)]
 pub struct LogTap {
     inner: Arc<Inner>,
 }
+
+/// Says which invocation an instance works on.
+type Owner = dyn Fn() -> Option<InvocationId> + Send + Sync;
 
 struct Inner {
     function: FunctionKey,
@@ -61,6 +53,8 @@ struct Inner {
     pipes: [Watched; 2],
     /// Signs of life of the pipes and of the process that writes into them.
     signs: Signs,
+    /// Says whose the lines are, where [`LogTap::begin`] does not.
+    owner: OnceLock<Box<Owner>>,
     state: Mutex<State>,
 }
 
@@ -100,6 +94,7 @@ impl LogTap {
             logs,
             pipes: [watch(stdout)?, watch(stderr)?],
             signs,
+            owner: OnceLock::new(),
             state: Mutex::new(State::default()),
         });
         for index in 0..2 {
@@ -119,6 +114,13 @@ impl LogTap {
         let mut state = self.inner.state.lock();
         state.owner = owner;
         state.running = true;
+    }
+
+    /// Lines belong from now on to what `owner` says when they are read, and to the owner before while it says nothing: for an
+    /// instance that takes its requests from others than the server. Once in an instance's life.
+    pub fn follow_owner(&self, owner: impl Fn() -> Option<InvocationId> + Send + Sync + 'static) {
+        // The first stays.
+        let _ = self.inner.owner.set(Box::new(owner));
     }
 
     /// Empties the pipes and takes the lines of the running invocation.
@@ -177,6 +179,12 @@ impl Inner {
     /// [`LogTap::finish`] will not be called.
     fn turn(&self, index: usize) -> (bool, (Option<InvocationId>, Vec<LogLine>)) {
         let mut state = self.state.lock();
+        if let Some(owner) = self.owner.get().and_then(|owner| owner())
+            && state.owner != Some(owner)
+        {
+            state.owner = Some(owner);
+            state.bytes = 0;
+        }
         let drained = self.read_often(index, &mut state);
         let late = if state.running {
             (None, Vec::new())
@@ -302,7 +310,11 @@ mod tests {
     impl LogSink for Nowhere {
         fn publish(&self, _: &FunctionKey, _: LogEntry) {}
 
-        fn store<'a>(&'a self, _: &'a FunctionKey, _: Vec<LogEntry>) -> BoxFuture<'a, ()> {
+        fn store<'a>(
+            &'a self,
+            _: &'a FunctionKey,
+            _: Vec<LogEntry>,
+        ) -> futures_util::future::BoxFuture<'a, ()> {
             Box::pin(async {})
         }
     }

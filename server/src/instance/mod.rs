@@ -14,6 +14,7 @@
 mod descriptors;
 mod fork;
 mod freeze;
+mod join;
 mod logs;
 mod preforked;
 mod signs;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 pub use fork::StartError;
 pub use freeze::FREEZE_AFTER;
+pub use join::JoinError;
 pub use logs::{LogSink, LogTap, Logs};
 pub use template::{BootError, ExitStatus, IMPORT_DEADLINE, Imported, Template, TemplateConfig};
 
@@ -35,6 +37,7 @@ use self::freeze::Frozen;
 use crate::channel::{Hangup, HostChannel};
 use crate::host_error::HostError;
 use crate::sandbox::InstanceCgroup;
+use crate::watched::Watched;
 
 /// How a template is to start an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +124,8 @@ pub struct Instance {
     pub forked_in: Duration,
     /// Whether it was started in advance: a fork that waited for GO, or a template that waited to become an instance.
     pub was_preforked: bool,
+    /// Where READY came from. A member of a chain hears here of its peers.
+    control: Arc<Watched>,
     instance_cgroup: Arc<InstanceCgroup>,
     /// The template it was before.
     becomes: Option<Arc<Template>>,

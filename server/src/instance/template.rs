@@ -6,7 +6,7 @@
 
 mod boot;
 mod exit;
-mod message;
+pub(super) mod message;
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;

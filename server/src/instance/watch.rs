@@ -13,7 +13,7 @@ use crate::watched::Watched;
 /// The watch over one instance's process.
 pub(super) struct Watch {
     /// Kept open: the worker would take its closing for the server's end.
-    pub socket: Watched,
+    pub socket: Arc<Watched>,
     /// The process.
     pub end: Watched,
     /// Receives the error if it cannot be moved into its cgroup.

@@ -20,10 +20,11 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The failure of a record, if it failed.
+    /// The failure of a function's record, if it failed. Requests to chains are on their chain's page.
     #[must_use]
     pub fn of(record: &InvocationRecord) -> Option<Self> {
-        (record.status != Status::Succeeded).then(|| Self {
+        let failed = record.status != Status::Succeeded && record.chain.is_none();
+        failed.then(|| Self {
             id: record.id,
             function: record.function.clone(),
             status: record.status,

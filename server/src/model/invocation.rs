@@ -152,7 +152,7 @@ pub struct LogLine {
 pub struct InvocationRecord {
     /// Its id.
     pub id: InvocationId,
-    /// Name of the function.
+    /// Name of the function; of the chain, for a request to one.
     pub function: String,
     /// The version that ran.
     #[schema(minimum = 1)]
@@ -179,6 +179,10 @@ pub struct InvocationRecord {
     pub attempts: u32,
     /// What went wrong, or null.
     pub error: Option<FunctionError>,
+    /// The way of a request through a chain; only for those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    pub chain: Option<super::chain::Trace>,
     /// What it printed. Empty in lists; filled by `GET /api/v1/invocations/{id}`.
     #[serde(default)]
     pub logs: Vec<LogLine>,

@@ -4,6 +4,7 @@
 
 mod audit;
 mod caller;
+pub mod chain;
 mod changes;
 mod cors;
 mod decisions;

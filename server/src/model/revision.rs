@@ -24,6 +24,11 @@ impl Revision {
         Self(format!("{id}.{active_version}"))
     }
 
+    /// Of a chain, likewise.
+    pub fn of_chain(id: i64, active_version: u32) -> Self {
+        Self(format!("c{id}.{active_version}"))
+    }
+
     /// The revision of settings: a digest of their content.
     pub fn of_content(content: &impl Serialize) -> Self {
         // Settings are plain values with names: they always serialise.

@@ -248,7 +248,7 @@ impl Retainer {
     async fn remove_statistics(&self) -> Result<(), StoreError> {
         let store = &self.inner.store;
         let before = policy::cutoff(self.settings().statistics_days, Timestamp::now());
-        for function in store.function_ids().await? {
+        for function in store.subject_ids().await? {
             loop {
                 let begun = Instant::now();
                 let removed = store.remove_statistics(function, before).await?;

@@ -12,6 +12,7 @@ mod deployment;
 mod environment;
 mod evictor;
 mod gate;
+mod held;
 mod housekeeping;
 mod image_key;
 mod lease;

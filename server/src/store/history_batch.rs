@@ -63,9 +63,17 @@ impl HistoryBatch {
             .map(serde_json::to_string)
             .transpose()
             .map_err(encode_error)?;
-        self.invocation_text += error.as_ref().map_or(0, String::len);
+        let trace = record
+            .chain
+            .as_ref()
+            .map(serde_json::to_string)
+            .transpose()
+            .map_err(encode_error)?;
+        for text in [&error, &trace] {
+            self.invocation_text += text.as_ref().map_or(0, String::len);
+        }
         self.invocations
-            .push(NewInvocationRow::new(function, record, error));
+            .push(NewInvocationRow::new(function, record, error, trace));
         for line in &record.logs {
             self.push_line(function, Some(record.id), line)?;
         }
@@ -130,7 +138,7 @@ impl HistoryBatch {
 }
 
 impl Store {
-    /// Writes a batch in one transaction: all of it or nothing. Rows of functions that are gone are passed over; an
+    /// Writes a batch in one transaction: all of it or nothing. Rows of functions and chains that are gone are passed over; an
     /// invocation that is stored already is replaced.
     pub(crate) async fn write_history(&self, batch: &HistoryBatch) -> Result<(), StoreError> {
         let work = async {
@@ -144,7 +152,7 @@ impl Store {
                     "INSERT OR REPLACE INTO invocation_payloads \
                          (invocation, event, event_flags, result, result_flags) \
                      SELECT unhex(r.value->>1), r.value->>2, r.value->>3, r.value->>4, r.value->>5 \
-                     FROM jsonb_each(?1) r CROSS JOIN functions f ON f.id = r.value->>0",
+                     FROM jsonb_each(?1) r CROSS JOIN subjects f ON f.id = r.value->>0",
                     rows
                 )
                 .execute(&mut *transaction)
@@ -155,7 +163,7 @@ impl Store {
                 added.logs += sqlx::query!(
                     "INSERT INTO logs (function_id, invocation, time_us, stream, text) \
                      SELECT f.id, unhex(r.value->>1), r.value->>2, r.value->>3, r.value->>4 \
-                     FROM jsonb_each(?1) r CROSS JOIN functions f ON f.id = r.value->>0",
+                     FROM jsonb_each(?1) r CROSS JOIN subjects f ON f.id = r.value->>0",
                     rows
                 )
                 .execute(&mut *transaction)

@@ -23,14 +23,14 @@ const PIECES: [u32; 3] = [500, 1_500, 4_000];
 const PIECES_IN_ORDER: [u32; 4] = [500, 2_500, 12_000, 65_000];
 
 /// The columns of [`InvocationRow`], followed by the rest of a query. A macro, because the checked queries take literals
-/// only. The history of a deleted function is not seen, because every query joins its function.
+/// only. The history of a deleted function or chain is not seen, because every query joins its subject.
 macro_rules! select {
     ($($rest:literal)+; $($argument:expr),+) => {
         sqlx::query_as!(
             InvocationRow,
             "SELECT f.name AS function, i.id, i.version, i.trigger_code, i.status, i.start_code, i.received_us, \
                     i.finished_us, i.queue_us, i.start_us, i.send_us, i.run_us, i.recv_us, i.total_us, \
-                    i.request_bytes, i.response_bytes, i.attempts, i.error FROM "
+                    i.request_bytes, i.response_bytes, i.attempts, i.error, i.trace FROM "
                 $(+ $rest)+,
             $($argument),+
         )
@@ -43,7 +43,7 @@ macro_rules! rows {
         let piece = $piece;
         let (before, from) = (piece.before.as_slice(), piece.from.as_slice());
         select!(
-            "functions f CROSS JOIN invocations i " $index " ON i.function_id = f.id \
+            "subjects f CROSS JOIN invocations i " $index " ON i.function_id = f.id \
              WHERE f.id = ?1 AND i.id < ?2 AND i.id >= ?3 AND (?5 IS NULL OR i.status = ?5) \
              AND (?6 IS NULL OR i.start_code = ?6) AND (?7 IS NULL OR i.version = ?7) \
              AND (?8 IS NULL OR i.trigger_code = ?8) AND (?9 IS NULL OR i.total_us >= ?9) \
@@ -250,7 +250,7 @@ impl Store {
     ) -> Result<Option<InvocationRecord>, StoreError> {
         let key = id.0.as_bytes().as_slice();
         let row = select!(
-            "invocations i CROSS JOIN functions f ON f.id = i.function_id WHERE i.id = ?1";
+            "invocations i CROSS JOIN subjects f ON f.id = i.function_id WHERE i.id = ?1";
             key
         )
         .fetch_optional(self.readers())

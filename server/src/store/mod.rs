@@ -1,4 +1,4 @@
-//! SQLite: configuration (functions, versions, users, tokens, sessions) and history (invocations, logs, rollups, the
+//! SQLite: configuration (functions, chains, their versions, users, tokens, sessions) and history (invocations, logs, rollups, the
 //! audit log).
 //!
 //! One connection writes, a few read. A write is acknowledged once it is on disk: the write-ahead log is synced at
@@ -6,6 +6,7 @@
 //! time against `.sqlx`, which `scripts/sqlx.sh prepare` makes from the migrations.
 
 mod audit;
+mod chains;
 mod codes;
 mod connect;
 mod failures;
@@ -44,6 +45,7 @@ use sqlx::{Sqlite, Transaction};
 use crate::model::{Caller, FunctionSpec, Note};
 
 pub use audit::NewAudit;
+pub use chains::{StoredChain, StoredChainVersion};
 pub(crate) use history_batch::HistoryBatch;
 pub(crate) use removal::PIECE;
 pub(crate) use rollups::{QUARTER, RollupCounts, RollupRow};
@@ -65,6 +67,9 @@ pub enum StoreError {
     /// The name is taken.
     #[error("a function named \"{0}\" already exists")]
     Exists(String),
+    /// The name of a chain is taken.
+    #[error("a chain named \"{0}\" already exists")]
+    ChainExists(String),
     /// A user of that name exists.
     #[error("a user named \"{0}\" already exists")]
     UserExists(String),

@@ -68,12 +68,12 @@ fn first_id(minute: i64) -> [u8; 16] {
 }
 
 impl Store {
-    /// Row ids of all functions.
-    pub(crate) async fn function_ids(&self) -> Result<Vec<i64>, StoreError> {
-        sqlx::query_scalar!("SELECT id FROM functions")
+    /// Ids of all functions and chains in the history.
+    pub(crate) async fn subject_ids(&self) -> Result<Vec<i64>, StoreError> {
+        sqlx::query_scalar!("SELECT id FROM subjects")
             .fetch_all(self.readers())
             .await
-            .during("list the functions")
+            .during("list what has a history")
     }
 
     /// The newest minute a function has a rollup of, and the invocations counted in it. A minute whose rollup was merged

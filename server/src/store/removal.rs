@@ -68,7 +68,8 @@ impl Store {
             .execute(&mut *transaction)
             .await?;
             let text = sqlx::query_scalar!(
-                r#"SELECT coalesce(sum(octet_length(error)), 0) AS "text!: i64" FROM invocations WHERE id <= ?1"#,
+                r#"SELECT coalesce(sum(octet_length(error)), 0) + coalesce(sum(octet_length(trace)), 0) AS "text!: i64"
+                   FROM invocations WHERE id <= ?1"#,
                 last
             )
             .fetch_one(&mut *transaction)
@@ -203,7 +204,7 @@ impl Store {
                 r#"SELECT min(min(
                        coalesce((SELECT min(minute) FROM rollups WHERE function_id = f.id), 9000000000),
                        coalesce((SELECT min(quarter) * 15 FROM rollup_quarters WHERE function_id = f.id), 9000000000)
-                   )) AS "minute: i64" FROM functions f"#
+                   )) AS "minute: i64" FROM subjects f"#
             )
             .fetch_one(self.readers())
             .await?;

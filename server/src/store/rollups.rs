@@ -169,7 +169,7 @@ pub(super) async fn insert(
                               max_start_us, max_send_us, max_run_us, max_recv_us, max_total_us, \
                               queue, start, send, run, recv, total, cold, unserved) \
          SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22 \
-         FROM functions WHERE id = ?1",
+         FROM subjects WHERE id = ?1",
         row.function,
         row.minute,
         count,

@@ -40,7 +40,7 @@ impl Size {
 /// How much there is of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// Invocations; the text is that of errors.
+    /// Invocations; the text is that of errors and traces.
     pub invocations: Size,
     /// Events and results.
     pub payloads: Size,

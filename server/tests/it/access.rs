@@ -7,10 +7,17 @@ use crate::support::{Client, Server, TOKEN};
 
 const ONE: &str = "def handler(event, context):\n    return 1\n";
 
+/// Settings of a chain of one function.
+fn chain(function: &str) -> Value {
+    json!({"members": {"a": {"function": function}}, "routes": {"r": ["a"]}})
+}
+
 /// Every route that needs a token: method, path, body, the right it needs.
 pub fn routes() -> Vec<(Method, &'static str, Option<Value>, &'static str)> {
     let code = json!({"code": {"inline": ONE}});
     let create = json!({"name": "made", "runtime": "python3", "code": {"inline": ONE}});
+    let mut made = chain("made");
+    made["name"] = json!("made");
     vec![
         (Method::GET, "/api/v1/node", None, "read"),
         (Method::GET, "/metrics", None, "read"),
@@ -69,6 +76,42 @@ pub fn routes() -> Vec<(Method, &'static str, Option<Value>, &'static str)> {
             None,
             "write",
         ),
+        (Method::GET, "/api/v1/chains", None, "read"),
+        (Method::GET, "/api/v1/chains/guarded", None, "read"),
+        (Method::GET, "/api/v1/chains/guarded/versions", None, "read"),
+        (
+            Method::POST,
+            "/api/v1/chains/guarded/routes/r/invoke",
+            Some(json!(0)),
+            "invoke",
+        ),
+        (Method::GET, "/chain/guarded/r", None, "invoke"),
+        (
+            Method::POST,
+            "/chain/guarded/r/x/y",
+            Some(json!(0)),
+            "invoke",
+        ),
+        (Method::POST, "/api/v1/chains", Some(made), "write"),
+        (
+            Method::PUT,
+            "/api/v1/chains/guarded",
+            Some(chain("guarded")),
+            "write",
+        ),
+        (
+            Method::PATCH,
+            "/api/v1/chains/guarded",
+            Some(json!({"timeout_ms": 1000})),
+            "write",
+        ),
+        (
+            Method::POST,
+            "/api/v1/chains/guarded/versions/1/activate",
+            None,
+            "write",
+        ),
+        (Method::DELETE, "/api/v1/chains/guarded", None, "write"),
         (Method::DELETE, "/api/v1/functions/guarded", None, "write"),
         (Method::GET, "/api/v1/tokens", None, "admin"),
         (
@@ -165,6 +208,8 @@ async fn a_token_opens_the_routes_of_its_rights_and_no_others() {
     let server = Server::start();
     let admin = server.client();
     admin.deploy("guarded", ONE, json!({})).await;
+    let guarded = admin.put("/api/v1/chains/guarded", &chain("guarded")).await;
+    guarded.expect(201);
     for right in ["read", "invoke", "write", "admin"] {
         let (_, secret) = token(&admin, &[right]).await;
         let client = server.client_with(Some(&secret));
@@ -193,7 +238,10 @@ async fn a_token_opens_the_routes_of_its_rights_and_no_others() {
         let status = ask(&client, &method, path, body.as_ref()).await;
         let expected = match (method.as_str(), path) {
             (_, path) if path.contains("/invocations/") || path.ends_with("/nobody") => 404,
-            ("POST", "/api/v1/functions" | "/api/v1/tokens" | "/api/v1/users") => 201,
+            (
+                "POST",
+                "/api/v1/functions" | "/api/v1/chains" | "/api/v1/tokens" | "/api/v1/users",
+            ) => 201,
             ("DELETE", _) => 204,
             _ => 200,
         };

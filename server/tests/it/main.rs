@@ -13,6 +13,7 @@ mod accounts;
 mod audit;
 mod bodies;
 mod bytecode;
+mod chains;
 mod code_edit;
 mod conditional;
 mod console;

@@ -3,6 +3,7 @@
 mod account;
 mod accounts;
 mod audit;
+mod chains;
 mod code;
 mod confirm;
 mod diff;
@@ -31,6 +32,10 @@ mod versions;
 pub use account::{AccountPage, SessionRow};
 pub use accounts::{AccountsPage, MadePassword, NewPerson, PersonPage, PersonRow, RoleChoice};
 pub use audit::{AuditPage, AuditRow};
+pub use chains::{
+    ChainForm, ChainLive, ChainMemberRow, ChainPage, ChainRequestPage, ChainRequestRow,
+    ChainRequests, ChainRow, ChainSettingsPage, ChainVersionRow, ChainsPage, WorkloadCard,
+};
 pub use code::{
     CODE_FIELDS, CodePage, CodeReviewPage, CodeReviewPartial, FileEntry, FileKind, FileList,
     OpenFile,

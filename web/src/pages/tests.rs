@@ -4,6 +4,7 @@ use askama::Template;
 use jiff::{SignedDuration, Timestamp};
 
 mod accounts;
+mod chains;
 mod code;
 mod forms;
 mod history;
@@ -42,6 +43,7 @@ fn pages_have_no_inline_script_style_or_handler() {
         html(&settings_page()),
     ];
     let pages = pages.into_iter().chain([html(&ingress::page())]);
+    let pages = pages.chain(chains::pages());
     for page in pages.chain(accounts::pages()) {
         for forbidden in [
             " style=",
@@ -78,6 +80,7 @@ fn every_label_and_description_names_an_element() {
         html(&settings_page()),
     ];
     let pages = pages.into_iter().chain([html(&ingress::page())]);
+    let pages = pages.chain(chains::pages());
     for page in pages.chain(accounts::pages()) {
         let values = |attribute: &str| -> Vec<String> {
             page.split(&format!(" {attribute}=\""))

@@ -27,6 +27,13 @@ impl Channel {
         self.check_owner()?;
         self.handler_ended();
         sys::flush_c_streams();
+        if let Some(chain) = &mut self.chain {
+            let left = match kind {
+                Kind::ResponseError => chain.fail(payload),
+                _ => chain.pass(&self.ready, payload),
+            };
+            return Ok(left?);
+        }
         Ok(self.blocking.send_message(kind, &self.id, payload)?)
     }
 

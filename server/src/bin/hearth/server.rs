@@ -13,6 +13,7 @@ use anyhow::Context;
 use clap::Parser;
 use hearth::accounts::Accounts;
 use hearth::announce::Announcement;
+use hearth::catalog::Catalog;
 use hearth::config::{Config, Switch};
 use hearth::criu::{self, Images};
 use hearth::engine::{self, Engine};
@@ -177,8 +178,12 @@ async fn run(
         ),
     };
     let functions_host = config.functions_host()?;
+    let catalog = Catalog::start(store.clone(), engine.clone(), history.clone())
+        .await
+        .context("the chains")?;
     let app = App::from(Parts {
         engine: engine.clone(),
+        catalog: catalog.clone(),
         store: store.clone(),
         retention: Retainer::start(store.clone(), history.clone()).await?,
         live: Sampler::start(engine.clone(), history.clone(), data_dir.clone()),
@@ -223,6 +228,7 @@ async fn run(
     stopping.cancel();
     drain(
         &engine,
+        &catalog,
         &connections,
         Duration::from_secs(config.drain_s.into()),
     )
@@ -236,11 +242,12 @@ async fn run(
 }
 
 /// Lets what runs finish, `limit` long in all; cuts off the rest, and sees to it that the history says so.
-async fn drain(engine: &Engine, connections: &Connections, limit: Duration) {
+async fn drain(engine: &Engine, catalog: &Catalog, connections: &Connections, limit: Duration) {
     let deadline = Instant::now() + limit;
     engine.begin_drain();
     connections.drain();
     let cut_off = engine.finish_drain(deadline).await;
+    catalog.shut_down().await;
     if cut_off > 0 {
         let seconds = limit.as_secs();
         tracing::warn!(cut_off, "aborted requests still running after {seconds} s");

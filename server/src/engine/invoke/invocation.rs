@@ -50,6 +50,7 @@ impl Invocation {
                 response_bytes: 0,
                 attempts: 1,
                 error: None,
+                chain: None,
                 logs: Vec::new(),
             },
             received: Instant::now(),

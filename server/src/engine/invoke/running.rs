@@ -43,6 +43,33 @@ impl Running {
     }
 }
 
+/// A request to a chain that is under way, as long as this lives: the drain waits for it.
+pub struct Admitted(Running);
+
+impl Admitted {
+    /// One more count of the same.
+    pub fn again(&self) -> Self {
+        Self(self.0.again())
+    }
+
+    /// Whether there is a CPU for a member that spins for its next request.
+    pub fn has_free_core(&self) -> bool {
+        self.0.has_free_core()
+    }
+
+    /// Whether the server ends what still runs.
+    pub fn is_cut_off(&self) -> bool {
+        self.0.is_cut_off()
+    }
+}
+
+impl Engine {
+    /// Admits a request to a chain; nothing while the server drains.
+    pub fn admit(&self) -> Option<Admitted> {
+        (!self.is_draining()).then(|| Admitted(Running::begin(self)))
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         self.0.inner.resources.traffic.end();

@@ -110,6 +110,7 @@ fn record(at: i64, total: u64, status: Status) -> InvocationRecord {
         response_bytes: 4,
         attempts: 1,
         error: None,
+        chain: None,
         logs: Vec::new(),
     }
 }

@@ -2,6 +2,8 @@
 
 use axum::http::Method;
 
+use super::routes::ROUTES;
+
 /// A change on a route that is not listed here.
 pub const OTHER: &str = "other";
 
@@ -22,6 +24,10 @@ pub const ALL: &[&str] = &[
     "function.settings",
     "function.activate",
     "function.delete",
+    "chain.create",
+    "chain.settings",
+    "chain.activate",
+    "chain.delete",
     "event.save",
     "event.delete",
     "secret.create",
@@ -47,227 +53,6 @@ pub const ALL: &[&str] = &[
     "ingress.list",
     "ingress.unlist",
     OTHER,
-];
-
-/// Method, route, action. First the API's, then the console's.
-const ROUTES: &[(Method, &str, Known)] = &[
-    (
-        Method::POST,
-        "/api/v1/functions",
-        Known::Change("function.create"),
-    ),
-    (
-        Method::PATCH,
-        "/api/v1/functions/{name}",
-        Known::Change("function.settings"),
-    ),
-    (
-        Method::PUT,
-        "/api/v1/functions/{name}/code",
-        Known::Change("function.deploy"),
-    ),
-    (
-        Method::POST,
-        "/api/v1/functions/{name}/versions/{n}/activate",
-        Known::Change("function.activate"),
-    ),
-    (
-        Method::DELETE,
-        "/api/v1/functions/{name}",
-        Known::Change("function.delete"),
-    ),
-    (
-        Method::POST,
-        "/api/v1/functions/{name}/invoke",
-        Known::NoChange,
-    ),
-    (
-        Method::PUT,
-        "/api/v1/secrets/{name}",
-        Known::Change("secret.replace"),
-    ),
-    (
-        Method::DELETE,
-        "/api/v1/secrets/{name}",
-        Known::Change("secret.delete"),
-    ),
-    (
-        Method::PUT,
-        "/api/v1/ingress/lists/{prefix}",
-        Known::Change("ingress.list"),
-    ),
-    (
-        Method::DELETE,
-        "/api/v1/ingress/lists/{prefix}",
-        Known::Change("ingress.unlist"),
-    ),
-    (
-        Method::POST,
-        "/api/v1/tokens",
-        Known::Change("token.create"),
-    ),
-    (
-        Method::DELETE,
-        "/api/v1/tokens/{id}",
-        Known::Change("token.revoke"),
-    ),
-    (Method::POST, "/api/v1/users", Known::Change("user.create")),
-    (
-        Method::PATCH,
-        "/api/v1/users/{name}",
-        Known::Change("user.change"),
-    ),
-    (
-        Method::DELETE,
-        "/api/v1/users/{name}",
-        Known::Change("user.delete"),
-    ),
-    (Method::POST, "/new", Known::Change("function.create")),
-    (
-        Method::POST,
-        "/functions/{name}/code",
-        Known::Change("function.deploy"),
-    ),
-    (
-        Method::POST,
-        "/functions/{name}/versions/{version}/activate",
-        Known::Change("function.activate"),
-    ),
-    (
-        Method::POST,
-        "/functions/{name}/settings",
-        Known::Change("function.settings"),
-    ),
-    (
-        Method::POST,
-        "/functions/{name}/network/allow",
-        Known::Change("function.settings"),
-    ),
-    (
-        Method::POST,
-        "/functions/{name}/network/end-dry-run",
-        Known::Change("function.settings"),
-    ),
-    (
-        Method::POST,
-        "/functions/{name}/delete",
-        Known::Change("function.delete"),
-    ),
-    (Method::POST, "/functions/{name}/invoke", Known::NoChange),
-    (Method::POST, "/functions/{name}/call", Known::NoChange),
-    (
-        Method::POST,
-        "/functions/{name}/code/review",
-        Known::NoChange,
-    ),
-    (
-        Method::POST,
-        "/functions/{name}/events",
-        Known::Change("event.save"),
-    ),
-    (
-        Method::POST,
-        "/functions/{name}/events/pick",
-        Known::NoChange,
-    ),
-    (
-        Method::POST,
-        "/functions/{name}/events/delete",
-        Known::Change("event.delete"),
-    ),
-    (Method::POST, "/theme", Known::NoChange),
-    (
-        Method::POST,
-        "/retention",
-        Known::Change("retention.change"),
-    ),
-    (Method::POST, "/retention/preview", Known::NoChange),
-    (
-        Method::PATCH,
-        "/api/v1/retention",
-        Known::Change("retention.change"),
-    ),
-    (Method::POST, "/login", Known::Change("session.login")),
-    (Method::POST, "/logout", Known::Change("session.logout")),
-    (Method::POST, "/setup", Known::Change("user.create")),
-    (
-        Method::POST,
-        "/account/password",
-        Known::Change("account.password"),
-    ),
-    (
-        Method::POST,
-        "/account/sessions/{id}/end",
-        Known::Change("session.end"),
-    ),
-    (
-        Method::POST,
-        "/account/sessions/end-others",
-        Known::Change("session.end_others"),
-    ),
-    (Method::POST, "/users", Known::Change("user.create")),
-    (
-        Method::POST,
-        "/users/{name}/role",
-        Known::Change("user.role"),
-    ),
-    (
-        Method::POST,
-        "/users/{name}/password",
-        Known::Change("user.password"),
-    ),
-    (
-        Method::POST,
-        "/users/{name}/disable",
-        Known::Change("user.disable"),
-    ),
-    (
-        Method::POST,
-        "/users/{name}/enable",
-        Known::Change("user.enable"),
-    ),
-    (
-        Method::POST,
-        "/users/{name}/delete",
-        Known::Change("user.delete"),
-    ),
-    (
-        Method::POST,
-        "/users/{name}/sessions/{id}/end",
-        Known::Change("session.end"),
-    ),
-    (
-        Method::POST,
-        "/users/{name}/sessions/end",
-        Known::Change("session.end_others"),
-    ),
-    (Method::POST, "/secrets", Known::Change("secret.create")),
-    (
-        Method::POST,
-        "/secrets/{name}/replace",
-        Known::Change("secret.replace"),
-    ),
-    (
-        Method::POST,
-        "/secrets/{name}/delete",
-        Known::Change("secret.delete"),
-    ),
-    (
-        Method::POST,
-        "/ingress/lists",
-        Known::Change("ingress.list"),
-    ),
-    (
-        Method::POST,
-        "/ingress/lists/remove",
-        Known::Change("ingress.unlist"),
-    ),
-    (Method::POST, "/tokens", Known::Change("token.create")),
-    (
-        Method::POST,
-        "/tokens/{id}/revoke",
-        Known::Change("token.revoke"),
-    ),
 ];
 
 /// What a changing route does.

@@ -16,6 +16,7 @@
 pub(super) mod actions;
 mod list;
 mod origin;
+mod routes;
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -13,6 +13,14 @@ pub fn reach(caller: &Caller, function: &str) -> Result<(), Problem> {
     }
 }
 
+/// Refuses a caller whose scope is limited: for what several functions have a part in.
+pub fn reach_all(caller: &Caller) -> Result<(), Problem> {
+    match caller.scope() {
+        None => Ok(()),
+        Some(_) => Err(out_of_scope(caller)),
+    }
+}
+
 /// 403 that names the scope.
 pub(super) fn out_of_scope(caller: &Caller) -> Problem {
     let scope = caller.scope().unwrap_or_default();

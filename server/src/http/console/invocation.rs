@@ -29,7 +29,7 @@ pub async fn page(
         .history
         .get(key)
         .await?
-        .filter(|record| record.function == name)
+        .filter(|record| record.function == name && record.chain.is_none())
         .ok_or_else(missing)?;
     let payloads = app.history.payloads(key).await?;
     let page = InvocationPage {

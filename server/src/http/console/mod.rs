@@ -9,6 +9,11 @@ mod account;
 mod accounts;
 mod audit;
 mod call;
+mod chain_lines;
+mod chain_request;
+mod chain_settings;
+mod chain_view;
+mod chains;
 mod code;
 mod code_deploy;
 mod code_edits;
@@ -53,6 +58,7 @@ mod theme;
 mod tokens;
 mod versions;
 mod view;
+mod workloads;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -127,6 +133,24 @@ pub fn router(app: App) -> Router<App> {
         .route("/ingress", get(ingress::page))
         .route("/ingress/lists", post(ingress::list))
         .route("/ingress/lists/remove", post(ingress::unlist))
+        .route("/chains", get(chains::list))
+        // Not below /chains/{name}: a chain may be named "new" or "workloads".
+        .route(
+            "/new-chain",
+            get(chain_settings::new).post(chain_settings::create),
+        )
+        .route("/chain-workloads/{key}", post(workloads::deploy))
+        .route("/chains/{name}", get(chains::page))
+        .route("/chains/{name}/requests/{id}", get(chain_request::page))
+        .route(
+            "/chains/{name}/settings",
+            get(chain_settings::page).post(chain_settings::submit),
+        )
+        .route(
+            "/chains/{name}/versions/{version}/activate",
+            post(chains::activate),
+        )
+        .route("/chains/{name}/delete", post(chains::delete))
         .route("/secrets", get(secrets::page).post(secrets::create))
         .route("/secrets/{name}/replace", post(secrets::replace))
         .route("/secrets/{name}/delete", post(secrets::delete))

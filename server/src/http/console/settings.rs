@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use hearth_web::pages::{DeleteState, SettingsForm, SettingsPage};
 use hearth_web::respond;
 
+use crate::catalog::CatalogError;
 use crate::engine::EngineError;
 use crate::http::App;
 use crate::http::problem::Problem;
@@ -176,9 +177,10 @@ pub async fn delete(
     viewer.needs(Right::Write)?;
     let mut shown = form.trimmed("revision");
     let error = if form.trimmed("confirm") == name {
-        match app.engine.delete(&name, meanwhile::meant(&form)).await {
+        let deleted = app.catalog.delete_function(&name, meanwhile::meant(&form));
+        match deleted.await {
             Ok(()) => return Ok(go(&headers, "/functions?notice=deleted")),
-            Err(EngineError::Changed(changed)) => {
+            Err(CatalogError::Engine(EngineError::Changed(changed))) => {
                 let now = app.engine.get(&name)?;
                 let known = Revision::named(&shown);
                 let Meanwhile { title, changes } = Meanwhile::since(&app, &known, &now).await?;
@@ -186,6 +188,9 @@ pub async fn delete(
                 format!(
                     "{title} Nothing was deleted. {changes} Press Delete again to delete it anyway."
                 )
+            }
+            Err(error @ CatalogError::FunctionInUse { .. }) => {
+                format!("Nothing was deleted: {error}.")
             }
             Err(error) => return Err(error.into()),
         }

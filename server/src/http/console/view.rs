@@ -54,7 +54,8 @@ pub fn status(status: Status) -> Badge {
     }
 }
 
-fn trigger(trigger: Trigger) -> &'static str {
+/// The API's name of a trigger.
+pub fn trigger(trigger: Trigger) -> &'static str {
     match trigger {
         Trigger::Invoke => "invoke",
         Trigger::Http => "http",
@@ -119,14 +120,19 @@ pub async fn recent(app: &App, name: &str) -> Result<RecentStats, StoreError> {
     let Some(id) = app.engine.id_of(name) else {
         return Ok(RecentStats::default());
     };
+    Ok(recent_of(app, id))
+}
+
+/// The last five minutes of what the history knows by this id.
+pub fn recent_of(app: &App, id: i64) -> RecentStats {
     let minute = Timestamp::now().as_second().div_euclid(60);
     let recent = app.history.recent_of(id, minute - RECENT_MINUTES);
-    Ok(RecentStats {
+    RecentStats {
         count: recent.count,
         errors: recent.errors,
         p50: percentile(500, recent.count, recent.p50_us),
         p99: percentile(990, recent.count, recent.p99_us),
-    })
+    }
 }
 
 /// A percentile (in thousandths) of this many samples.

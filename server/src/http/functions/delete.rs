@@ -10,7 +10,7 @@ use crate::http::etag;
 use crate::http::path::Path;
 use crate::http::problem::Problem;
 
-/// Delete a function with its versions and history. Running requests finish first.
+/// Delete a function with its versions and history, unless a chain has it as a member. Running requests finish first.
 #[utoipa::path(
     delete,
     path = "/api/v1/functions/{name}",
@@ -19,7 +19,7 @@ use crate::http::problem::Problem;
     security(("bearer" = ["write"])),
     params(("name" = String, Path, description = "Name of the function")),
     responses((status = 204, description = "Deleted")),
-    extensions(("x-tagged" = json!("change")), ("x-errors" = json!(["not_found", "shutting_down"]))),
+    extensions(("x-tagged" = json!("change")), ("x-errors" = json!(["not_found", "function_in_use", "shutting_down"]))),
 )]
 pub async fn delete(
     _: Allowed<Write>,
@@ -28,6 +28,6 @@ pub async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
     let meant = etag::meant(&headers);
-    to_the_end(async move { app.engine.delete(&name, meant).await }).await?;
+    to_the_end(async move { app.catalog.delete_function(&name, meant).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }

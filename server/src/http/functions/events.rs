@@ -149,6 +149,7 @@ fn invocation(record: &InvocationRecord) -> Option<SseEvent> {
         logs: Vec::new(),
         function: record.function.clone(),
         error: record.error.clone(),
+        chain: record.chain.clone(),
         ..*record
     };
     SseEvent::default()

@@ -23,7 +23,7 @@ const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=u
 /// Get metrics for Prometheus.
 ///
 /// Functions by state, instances, scheduler decisions, memory, invocations by function, status and start kind, latency
-/// histograms and the server process.
+/// histograms, requests to chains by status, and the server process.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -37,6 +37,7 @@ pub async fn metrics(_: Allowed<Read>, State(app): State<App>) -> Result<Respons
     let snapshot = Snapshot {
         functions: app.engine.list(),
         totals: app.history.totals(),
+        chains: app.history.chain_totals(),
         memory_status: app.engine.memory_status(),
         prewarmed_sandboxes: app.engine.prewarmed().ready(),
         prewarmed_sandboxes_used: app.engine.prewarmed().used(),

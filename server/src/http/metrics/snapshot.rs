@@ -30,6 +30,8 @@ const KINDS: [StartKind; 4] = [
 pub(super) struct Snapshot {
     pub functions: Vec<FunctionView>,
     pub totals: Vec<Totals>,
+    /// Of chains.
+    pub chains: Vec<Totals>,
     pub memory_status: MemoryStatus,
     /// Pre-warmed sandboxes that are ready.
     pub prewarmed_sandboxes: usize,
@@ -221,6 +223,23 @@ impl Snapshot {
                     .encode_counter::<NoLabelSet, _, f64>(count, None)?;
             }
         }
+        let mut requests = encoder.encode_descriptor(
+            "hearth_chain_requests",
+            "Finished requests to chains by chain and status",
+            None,
+            MetricType::Counter,
+        )?;
+        for total in &self.chains {
+            for (status, count) in &total.by_status {
+                let labels = [
+                    ("chain", total.function.as_str()),
+                    ("status", status_name(*status)),
+                ];
+                requests
+                    .encode_family(&labels)?
+                    .encode_counter::<NoLabelSet, _, f64>(count, None)?;
+            }
+        }
         let mut starts = encoder.encode_descriptor(
             "hearth_starts",
             "Finished invocations by function and start kind",
@@ -300,6 +319,13 @@ mod tests {
                 )],
             }],
             functions: Vec::new(),
+            chains: vec![Totals {
+                function: "shop".into(),
+                by_status: vec![(Status::Succeeded, 3)],
+                by_start: [3, 0, 0, 0],
+                total_us: 30,
+                histogram: LiveHistogram::default(),
+            }],
             totals: vec![Totals {
                 function: "hello".into(),
                 by_status: vec![(Status::Succeeded, 3), (Status::TimedOut, 1)],
@@ -322,6 +348,7 @@ mod tests {
         for line in [
             "hearth_functions{state=\"ready\"} 0",
             "hearth_invocations_total{function=\"hello\",status=\"timed_out\"} 1",
+            "hearth_chain_requests_total{chain=\"shop\",status=\"succeeded\"} 3",
             "hearth_starts_total{function=\"hello\",start=\"fork\"} 2",
             "hearth_invocation_duration_seconds_sum{function=\"hello\"} 2.5",
             "hearth_invocation_duration_seconds_count{function=\"hello\"} 4",

@@ -41,7 +41,7 @@ pub(super) fn add(document: &mut Value) {
         env["additionalProperties"]["maxLength"] = 4096.into();
     }
     // Without a field it would change nothing, and is refused.
-    for schema in ["PatchFunction", "PatchUser"] {
+    for schema in ["PatchFunction", "PatchChain", "PatchUser"] {
         schemas[schema]["minProperties"] = 1.into();
     }
     for schema in ["FunctionView", "InvocationRecord"] {
@@ -91,7 +91,9 @@ pub(super) fn add(document: &mut Value) {
             .flat_map(|item| item.values_mut());
         for operation in operations {
             for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
-                if parameter["name"] == "name" && parameter["in"] == "path" {
+                if parameter["name"] == "route" && parameter["in"] == "path" {
+                    parameter["schema"]["pattern"] = FUNCTION_NAME.into();
+                } else if parameter["name"] == "name" && parameter["in"] == "path" {
                     parameter["schema"]["pattern"] = pattern.into();
                 } else if parameter["name"] == "action" && is_audit {
                     let mut names = vec![Value::from("")];

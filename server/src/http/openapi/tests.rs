@@ -9,7 +9,7 @@ fn finished() -> Value {
 }
 
 /// Every row of the contract's REST table.
-const ROUTES: [(&str, &str); 40] = [
+const ROUTES: [(&str, &str); 53] = [
     ("get", "/healthz"),
     ("get", "/readyz"),
     ("get", "/api/v1/node"),
@@ -34,6 +34,19 @@ const ROUTES: [(&str, &str); 40] = [
     ("get", "/api/v1/tokens"),
     ("post", "/api/v1/tokens"),
     ("delete", "/api/v1/tokens/{id}"),
+    ("get", "/api/v1/chains"),
+    ("post", "/api/v1/chains"),
+    ("get", "/api/v1/chains/{name}"),
+    ("put", "/api/v1/chains/{name}"),
+    ("patch", "/api/v1/chains/{name}"),
+    ("delete", "/api/v1/chains/{name}"),
+    ("get", "/api/v1/chains/{name}/versions"),
+    ("post", "/api/v1/chains/{name}/versions/{n}/activate"),
+    ("post", "/api/v1/chains/{name}/routes/{route}/invoke"),
+    ("get", "/chain/{name}/{route}"),
+    ("post", "/chain/{name}/{route}/{path}"),
+    ("get", "/api/v1/chain-workloads"),
+    ("post", "/api/v1/chain-workloads/{key}/deploy"),
     ("get", "/api/v1/secrets"),
     ("put", "/api/v1/secrets/{name}"),
     ("delete", "/api/v1/secrets/{name}"),
@@ -100,7 +113,9 @@ fn every_code_is_documented_and_every_listed_code_exists() {
             );
         }
     }
-    assert!(!text.contains("x-errors") && !text.contains("x-invocation"));
+    assert!(
+        !text.contains("x-errors") && !text.contains("x-invocation") && !text.contains("x-chain")
+    );
 }
 
 #[test]
@@ -127,10 +142,14 @@ fn operation_ids_are_unique_and_references_lead_somewhere() {
 fn the_documented_fields_are_the_parsed_ones() {
     use crate::http::spec;
     let document = finished();
+    let chain_fields = [&["name"], spec::CHAIN_FIELDS].concat();
     for (schema, fields) in [
         ("CreateFunction", spec::CREATE_FIELDS),
         ("CreateFunctionForm", spec::CREATE_FIELDS),
         ("PatchFunction", spec::PATCH_FIELDS),
+        ("PutChain", &chain_fields),
+        ("CreateChain", &chain_fields),
+        ("PatchChain", spec::CHAIN_FIELDS),
     ] {
         let is_form = schema.ends_with("Form");
         let schema = &document["components"]["schemas"][schema];

@@ -1,4 +1,4 @@
-//! The HTTP trigger's part of the document. OpenAPI has neither "any method" nor path wildcards, so this adds one
+//! The HTTP triggers' part of the document. OpenAPI has neither "any method" nor path wildcards, so this adds one
 //! operation per common method.
 
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use super::constraints::bytes;
 
 const METHODS: [&str; 7] = ["get", "head", "post", "put", "patch", "delete", "options"];
 
-/// Adds `/fn/{name}` and `/fn/{name}/{path}`.
+/// Adds `/fn/{name}` and `/chain/{name}/{route}`, and what is below them.
 pub(super) fn describe(paths: &mut Map<String, Value>) {
     for (address, suffix) in [("/fn/{name}", ""), ("/fn/{name}/{path}", "_path")] {
         let operations: Map<String, Value> = METHODS
@@ -22,6 +22,55 @@ pub(super) fn describe(paths: &mut Map<String, Value>) {
             .collect();
         paths.insert(address.to_owned(), operations.into());
     }
+    for (address, suffix) in [
+        ("/chain/{name}/{route}", ""),
+        ("/chain/{name}/{route}/{path}", "_path"),
+    ] {
+        let operations: Map<String, Value> = METHODS
+            .iter()
+            .map(|method| {
+                let id = format!("chain_trigger_{method}{suffix}");
+                let operation = chain_operation(method, &id, !suffix.is_empty());
+                ((*method).to_owned(), operation)
+            })
+            .collect();
+        paths.insert(address.to_owned(), operations.into());
+    }
+}
+
+fn chain_operation(method: &str, id: &str, with_path: bool) -> Value {
+    let mut operation = operation(method, id, with_path);
+    let string = json!({"type": "string"});
+    operation["tags"] = json!(["chains"]);
+    operation["summary"] = json!("Call a chain over HTTP");
+    operation["description"] = json!(
+        "Any method. The first member's event and the last member's result use AWS Lambda's payload format 2.0, bodies that are not \
+         text as base64; each has to fit a block of the chain's pool. A token is required unless the chain is public; Hearth's tokens \
+         and the console's cookies are not passed on. A chain cannot set connection headers, Content-Length or X-Hearth-*."
+    );
+    if let Some(parameters) = operation["parameters"].as_array_mut() {
+        parameters[0]["description"] = json!("Name of the chain");
+        let route = json!({"name": "route", "in": "path", "required": true, "schema": string, "description": "Name of the route"});
+        parameters.insert(1, route);
+    }
+    if let Some(operation) = operation.as_object_mut() {
+        operation.remove("x-invocation");
+        operation.insert("x-chain-invocation".to_owned(), json!(true));
+    }
+    operation["x-errors"] = json!([
+        "not_found",
+        "bad_request_body",
+        "payload_too_large",
+        "function_error",
+        "function_crashed",
+        "result_too_large",
+        "chain_rule_broken",
+        "chain_pool_exhausted",
+        "chain_unavailable",
+        "shutting_down",
+        "chain_timeout"
+    ]);
+    operation
 }
 
 fn operation(method: &str, id: &str, with_path: bool) -> Value {

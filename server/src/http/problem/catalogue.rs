@@ -52,7 +52,7 @@ catalogue! {
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is required";
     /// The token or user lacks the right, or the function is outside the token's scope.
     Forbidden = "forbidden", FORBIDDEN, "Permission denied";
-    /// No such function, version, invocation, token, user or address.
+    /// No such function, chain, version, invocation, token, user or address.
     NotFound = "not_found", NOT_FOUND, "Not found";
     /// The address exists, the method does not.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
@@ -64,6 +64,8 @@ catalogue! {
     TokenInUse = "token_in_use", CONFLICT, "The token is in use";
     /// The active version of a function uses it.
     SecretInUse = "secret_in_use", CONFLICT, "The secret is in use";
+    /// The active version of a chain has it as a member.
+    FunctionInUse = "function_in_use", CONFLICT, "The function is in use";
     /// No admin would remain.
     LastAdmin = "last_admin", CONFLICT, "The last admin must stay";
     /// `If-Match` does not match the current state; nothing was changed.
@@ -78,6 +80,8 @@ catalogue! {
     InvalidPackage = "invalid_package", UNPROCESSABLE_ENTITY, "The code cannot be unpacked";
     /// The code does not import; nothing was changed.
     ImportFailed = "import_failed", UNPROCESSABLE_ENTITY, "The code does not import";
+    /// A member of the chain does not start; nothing was changed.
+    ChainNotStarted = "chain_not_started", UNPROCESSABLE_ENTITY, "The chain does not start";
     /// All instances are busy and the queue is full, or too many passwords are being checked.
     TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
     /// A bug or a broken disk; the log has the details.
@@ -90,8 +94,14 @@ catalogue! {
     FunctionOutOfMemory = "function_out_of_memory", BAD_GATEWAY, "The function ran out of memory";
     /// The result is over its limit.
     ResultTooLarge = "result_too_large", BAD_GATEWAY, "The function's result is too large";
+    /// A member of a chain sent what its chain does not allow.
+    ChainRuleBroken = "chain_rule_broken", BAD_GATEWAY, "A member broke the chain's rules";
     /// The template cannot be booted.
     FunctionUnavailable = "function_unavailable", SERVICE_UNAVAILABLE, "The function cannot be started";
+    /// A member did not start when the server did.
+    ChainUnavailable = "chain_unavailable", SERVICE_UNAVAILABLE, "The chain is not in service";
+    /// All blocks of the chain's pool are in use.
+    ChainPoolExhausted = "chain_pool_exhausted", SERVICE_UNAVAILABLE, "The chain's pool is exhausted";
     /// The host is out of descriptors, processes, memory, cgroups or disk space; the function is not at fault.
     HostExhausted = "host_exhausted", SERVICE_UNAVAILABLE, "The host is out of resources";
     /// The server is draining.
@@ -104,6 +114,8 @@ catalogue! {
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "The server is not ready";
     /// The handler ran past its deadline.
     FunctionTimeout = "function_timeout", GATEWAY_TIMEOUT, "The function took too long";
+    /// The chain's members did not answer in its time.
+    ChainTimeout = "chain_timeout", GATEWAY_TIMEOUT, "The chain took too long";
 }
 
 impl ProblemCode {

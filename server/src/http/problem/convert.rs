@@ -1,10 +1,13 @@
 //! The whole mapping of errors to problems, in one place.
 
+mod chains;
+
 use axum::http::{HeaderValue, header};
 use serde_json::Value;
 
 use super::{Problem, ProblemCode};
 use crate::accounts::PasswordError;
+use crate::catalog::CatalogError;
 use crate::engine::{EngineError, InvokeError};
 use crate::host_error::is_shortage;
 use crate::model::{FunctionError, InvalidField, LogLine};
@@ -27,7 +30,7 @@ impl From<InvalidField> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Exists(_) | StoreError::UserExists(_) => {
+            StoreError::Exists(_) | StoreError::ChainExists(_) | StoreError::UserExists(_) => {
                 Self::new(ProblemCode::AlreadyExists, error.to_string())
             }
             StoreError::LastAdmin(_) | StoreError::NoAdmin => {
@@ -94,6 +97,29 @@ impl From<EngineError> for Problem {
             EngineError::HostExhausted(_) => exhausted(error.to_string()),
             EngineError::ShuttingDown => Self::new(ProblemCode::ShuttingDown, error.to_string()),
             EngineError::Internal(cause) => Self::internal(cause),
+        }
+    }
+}
+
+impl From<CatalogError> for Problem {
+    fn from(error: CatalogError) -> Self {
+        match error {
+            CatalogError::NotFound(_) => Self::new(ProblemCode::NotFound, error.to_string()),
+            CatalogError::AlreadyExists(_) => {
+                Self::new(ProblemCode::AlreadyExists, error.to_string())
+            }
+            CatalogError::Invalid(field) => field.into(),
+            CatalogError::Changed(changed) => changed.into(),
+            CatalogError::FunctionInUse { .. } => {
+                Self::new(ProblemCode::FunctionInUse, error.to_string())
+            }
+            CatalogError::NotStarted(_) => {
+                Self::new(ProblemCode::ChainNotStarted, error.to_string())
+            }
+            CatalogError::HostExhausted(_) => exhausted(error.to_string()),
+            CatalogError::Engine(error) => error.into(),
+            CatalogError::ShuttingDown => Self::new(ProblemCode::ShuttingDown, error.to_string()),
+            CatalogError::Internal(cause) => Self::internal(cause),
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! JSON and multipart bodies become the same [`Fields`]; the rules are in [`rules`], [`env`] and [`code`].
 
+mod chains;
 mod code;
 mod cors;
 mod docs;
@@ -9,6 +10,7 @@ mod env;
 mod fields;
 mod multipart;
 mod network;
+mod place;
 mod port_limits;
 mod rules;
 mod secrets;
@@ -25,6 +27,7 @@ use crate::model::{
     Code, FunctionPatch, FunctionSpec, InvalidField, Network, Runtime, TEMPLATE_IDLE_TIMEOUT_S,
 };
 
+pub use chains::{CHAIN_FIELDS, create_chain, patch_chain, replace_chain};
 pub use code::{MAX_CODE_BYTES, MAX_SOURCE_BYTES};
 pub use docs::{CodeBody, CodeForm, CreateFunction, CreateFunctionForm, PatchFunction};
 pub use fields::{Fields, Input, IntegerRule, invalid};

@@ -1,6 +1,9 @@
-//! `/fn/{name}`: a function as a web server. Any method, event and response in Lambda's payload format 2.0, bodies
+//! `/fn/{name}`: a function as a web server; `chain.rs` is `/chain/{name}/{route}`. Any method, event and response in Lambda's payload format 2.0, bodies
 //! streamed both ways.
 
+mod answered;
+mod body_of;
+mod chain;
 pub(super) mod cookies;
 mod cors;
 pub mod event;
@@ -23,8 +26,9 @@ use super::inbound;
 use super::problem::{Problem, ProblemCode};
 use super::trace::{self, TRACEPARENT};
 use crate::engine::{Invocation, InvokeError, InvokeReply};
-use crate::model::{FunctionError, Right, Trigger};
+use crate::model::{Caller, FunctionError, Right, Trigger};
 
+pub use chain::chain;
 use response::Refused;
 use site::Site;
 
@@ -103,7 +107,11 @@ async fn invoke(
 ) -> Result<Response, Problem> {
     let (mut parts, body) = request.into_parts();
     site.check(parts.uri.path(), &parts.headers)?;
-    admit(app, &name, &mut parts.headers)?;
+    let is_public = app.engine.is_public(&name);
+    let reach = |caller: &Caller| auth::reach(caller, &name);
+    admit(app, is_public, &mut parts.headers, reach, || {
+        no_function(&name)
+    })?;
 
     let traceparent = parts
         .headers
@@ -133,12 +141,17 @@ async fn invoke(
     Ok(response)
 }
 
-/// Lets the request pass if the function is public or the caller may invoke it. Without a token, nothing reveals which
-/// functions exist. Hearth's tokens and the console's cookies never reach the function.
-fn admit(app: &App, name: &str, headers: &mut HeaderMap) -> Result<(), Problem> {
-    let visibility = app.engine.is_public(name);
+/// Lets the request pass if the function or chain is public or the caller may invoke it. Without a token, nothing reveals which
+/// of them exist (`is_public` is `None` for one that does not). Hearth's tokens and the console's cookies never reach the function.
+fn admit(
+    app: &App,
+    is_public: Option<bool>,
+    headers: &mut HeaderMap,
+    reach: impl FnOnce(&Caller) -> Result<(), Problem>,
+    missing: impl FnOnce() -> Problem,
+) -> Result<(), Problem> {
     let authorization = headers.get(header::AUTHORIZATION);
-    let outcome = match (visibility, authorization) {
+    let outcome = match (is_public, authorization) {
         (Some(true), None) => Ok(()),
         (Some(true), Some(value)) => {
             // A public function's own `Authorization` is passed on; a Hearth token is not.
@@ -153,11 +166,11 @@ fn admit(app: &App, name: &str, headers: &mut HeaderMap) -> Result<(), Problem> 
         )),
         (known, Some(value)) => {
             let caller = auth::require_bearer(app, value, Right::Invoke)?;
-            auth::reach(&caller, name)?;
+            reach(&caller)?;
             headers.remove(header::AUTHORIZATION);
             match known {
                 Some(_) => Ok(()),
-                None => Err(no_function(name)),
+                None => Err(missing()),
             }
         }
     };

@@ -42,7 +42,7 @@ pub(super) enum Message {
 }
 
 /// Sends one datagram with descriptors, waiting for room.
-pub(super) async fn send(
+pub(in crate::instance) async fn send(
     socket: &Watched,
     bytes: &[u8],
     fds: &[BorrowedFd<'_>],

@@ -1,4 +1,4 @@
-//! The rows of `invocations`, many to a statement, each value bound by itself: of a row of 18 columns in JSON, SQLite spends
+//! The rows of `invocations`, many to a statement, each value bound by itself: of a row of 19 columns in JSON, SQLite spends
 //! more time on finding the columns than on storing them.
 //!
 //! A statement has a number of rows that is among [`SIZES`], so that a handful of prepared ones serve every batch.
@@ -16,7 +16,7 @@ use crate::store::codes::{StoredCode, signed};
 const SIZES: [usize; 5] = [256, 64, 16, 4, 1];
 
 /// The columns, in the order in which [`NewInvocationRow::bind`] gives their values.
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "function_id",
     "id",
     "version",
@@ -35,6 +35,7 @@ const COLUMNS: [&str; 18] = [
     "response_bytes",
     "attempts",
     "error",
+    "trace",
 ];
 
 /// A statement for each of [`SIZES`].
@@ -46,13 +47,19 @@ pub(super) struct NewInvocationRow {
     function: i64,
     id: Uuid,
     /// From `version` to `attempts`.
-    numbers: [Option<i64>; COLUMNS.len() - 3],
+    numbers: [Option<i64>; COLUMNS.len() - 4],
     error: Option<String>,
+    trace: Option<String>,
 }
 
 impl NewInvocationRow {
-    /// A finished invocation of a function, with its error in JSON.
-    pub(super) fn new(function: i64, record: &InvocationRecord, error: Option<String>) -> Self {
+    /// A finished invocation of a function or chain, with its error and its trace in JSON.
+    pub(super) fn new(
+        function: i64,
+        record: &InvocationRecord,
+        error: Option<String>,
+        trace: Option<String>,
+    ) -> Self {
         let stages = &record.stages_us;
         Self {
             function,
@@ -75,6 +82,7 @@ impl NewInvocationRow {
                 Some(record.attempts.into()),
             ],
             error,
+            trace,
         }
     }
 
@@ -84,7 +92,8 @@ impl NewInvocationRow {
         for number in self.numbers {
             values.add(number)?;
         }
-        values.add(self.error.as_deref())
+        values.add(self.error.as_deref())?;
+        values.add(self.trace.as_deref())
     }
 }
 
@@ -120,7 +129,7 @@ fn statement(rows: usize) -> String {
     // CROSS JOIN: take the rows first, and look up the function of each.
     format!(
         "INSERT OR REPLACE INTO invocations ({columns}) SELECT f.id, {} \
-         FROM (VALUES {values}) r CROSS JOIN functions f ON f.id = r.column1",
+         FROM (VALUES {values}) r CROSS JOIN subjects f ON f.id = r.column1",
         others.join(", ")
     )
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::model::{InvocationId, InvocationRecord, Stages, StartKind, Status, Trigger};
 use crate::store::codes::{StoredCode, decode_error, narrow, timestamp, unsigned};
 
-/// An invocation as its columns hold it, with its function's name.
+/// An invocation as its columns hold it, with the name of its function or chain.
 pub(super) struct InvocationRow {
     pub function: String,
     pub id: Vec<u8>,
@@ -25,6 +25,7 @@ pub(super) struct InvocationRow {
     pub response_bytes: i64,
     pub attempts: i64,
     pub error: Option<String>,
+    pub trace: Option<String>,
 }
 
 impl InvocationRow {
@@ -51,6 +52,12 @@ impl InvocationRow {
             attempts: narrow("number of attempts", self.attempts)?,
             error: self
                 .error
+                .as_deref()
+                .map(serde_json::from_str)
+                .transpose()
+                .map_err(decode_error)?,
+            chain: self
+                .trace
                 .as_deref()
                 .map(serde_json::from_str)
                 .transpose()

@@ -40,7 +40,8 @@ pub(in crate::store) async fn invocations_of(
     .execute(&mut **transaction)
     .await?;
     let text = sqlx::query_scalar!(
-        r#"SELECT coalesce(sum(octet_length(error)), 0) AS "text!: i64" FROM invocations
+        r#"SELECT coalesce(sum(octet_length(error)), 0) + coalesce(sum(octet_length(trace)), 0) AS "text!: i64"
+           FROM invocations
            WHERE function_id = ?1 AND id <= ?2"#,
         function,
         last

@@ -3,6 +3,7 @@
 mod accounts;
 mod audit;
 mod batches;
+mod chains;
 mod filters;
 mod functions;
 mod opening;
@@ -98,6 +99,7 @@ fn finished(status: Status, logs: &[&str]) -> InvocationRecord {
         response_bytes: 0,
         attempts: 1,
         error: None,
+        chain: None,
         logs: logs
             .iter()
             .map(|text| LogLine {

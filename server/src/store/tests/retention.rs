@@ -18,6 +18,10 @@ fn old(second: i64) -> InvocationRecord {
     record.id = InvocationId(Uuid::new_v7(time));
     record.received_at = at(second);
     record.logs[0].time = at(second);
+    record.chain = Some(crate::model::chain::Trace {
+        route: "r".into(),
+        hops: Vec::new(),
+    });
     record.error = Some(crate::model::FunctionError {
         error_type: "E".into(),
         error_message: "m".repeat(50),
@@ -58,7 +62,8 @@ async fn assert_counts_are_right(store: &Store) {
     for (size, sql) in [
         (
             sizes.invocations,
-            "SELECT count(*), coalesce(sum(octet_length(error)), 0) FROM invocations",
+            "SELECT count(*), coalesce(sum(octet_length(error)), 0) + coalesce(sum(octet_length(trace)), 0) \
+             FROM invocations",
         ),
         (
             sizes.payloads,

@@ -7,6 +7,7 @@ mod driver;
 mod matrix;
 mod origins;
 
+mod chains;
 mod changing;
 mod commands;
 mod deploying;

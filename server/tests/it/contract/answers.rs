@@ -38,6 +38,7 @@ async fn every_route_answers_as_described() {
     functions(&contract, &client).await;
     invocations(&contract, &client).await;
     triggers(&contract, &client).await;
+    chains(&contract, &client).await;
     history(&contract, &client).await;
     accounts(&contract, &client).await;
     secrets(&contract, &client).await;
@@ -422,17 +423,106 @@ async fn lists(contract: &Contract, client: &Client) {
     }
 }
 
+async fn chains(contract: &Contract, client: &Client) {
+    let (all, one) = ("/api/v1/chains", "/api/v1/chains/{name}");
+    let (path, nobody) = ("/api/v1/chains/c", "/api/v1/chains/nobody");
+    let settings = json!({
+        "members": {"a": {"function": "f", "version": null, "concurrency": 1}}, "routes": {"r": ["a"]}, "edges": [["a", "a"]],
+        "pool": {"block_kb": 16, "blocks": 8, "huge_pages": false}, "transport": "auto", "timeout_ms": 5000, "public": true,
+    });
+    let mut create = settings.clone();
+    create["name"] = json!("c");
+    for status in [201, 409] {
+        let made = contract.tell(client, Method::POST, all, all, create.clone());
+        made.await.expect(status);
+    }
+    let refused = contract.tell(client, Method::POST, all, all, json!({"name": "c"}));
+    refused.await.expect(422);
+    let ask = async |method: Method, template: &str, path: &str, status: u16| {
+        contract
+            .ask(client, method, template, path)
+            .await
+            .expect(status)
+    };
+    ask(Method::GET, all, all, 200).await;
+    ask(Method::GET, all, "/api/v1/chains?x=1", 422).await;
+    for (path, status) in [(path, 200), (nobody, 404)] {
+        ask(Method::GET, one, path, status).await;
+        let versions = format!("{path}/versions");
+        ask(
+            Method::GET,
+            "/api/v1/chains/{name}/versions",
+            &versions,
+            status,
+        )
+        .await;
+        let change = contract.tell(
+            client,
+            Method::PATCH,
+            one,
+            path,
+            json!({"timeout_ms": 6000}),
+        );
+        change.await.expect(status);
+        let activate = format!("{versions}/1/activate");
+        let template = "/api/v1/chains/{name}/versions/{n}/activate";
+        ask(Method::POST, template, &activate, status).await;
+        let invoke = format!("{path}/routes/r/invoke");
+        let template = "/api/v1/chains/{name}/routes/{route}/invoke";
+        let answer = contract.tell(client, Method::POST, template, &invoke, json!(1));
+        answer.await.expect(status);
+    }
+    let template = "/api/v1/chains/{name}/routes/{route}/invoke";
+    let invoke = "/api/v1/chains/c/routes/r/invoke";
+    let raised = contract.tell(client, Method::POST, template, invoke, json!("raise"));
+    raised.await.expect(502);
+    let large = "x".repeat(20_000);
+    let large = contract.tell(client, Method::POST, template, invoke, json!(large));
+    large.await.expect(413);
+    for (template, path) in [
+        ("/chain/{name}/{route}", "/chain/c/r"),
+        ("/chain/{name}/{route}/{path}", "/chain/c/r/x"),
+    ] {
+        let operations = contract.document["paths"][template]
+            .as_object()
+            .expect("operations");
+        for method in operations.keys() {
+            let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
+            ask(method, template, path, 200).await;
+        }
+    }
+    for (path, status) in [(path, 200), ("/api/v1/chains/d", 201)] {
+        let put = contract.tell(client, Method::PUT, one, path, settings.clone());
+        put.await.expect(status);
+    }
+    let workloads = "/api/v1/chain-workloads";
+    ask(Method::GET, workloads, workloads, 200).await;
+    let template = "/api/v1/chain-workloads/{key}/deploy";
+    for (key, status) in [("motion", 201), ("motion", 409), ("nothing", 404)] {
+        let path = format!("{workloads}/{key}/deploy");
+        ask(Method::POST, template, &path, status).await;
+    }
+    let used = "/api/v1/functions/f";
+    ask(Method::DELETE, FUNCTION, used, 409).await;
+    for (path, status) in [(path, 204), (path, 404), ("/api/v1/chains/d", 204)] {
+        ask(Method::DELETE, one, path, status).await;
+    }
+}
+
 /// 401 where a token is needed.
 async fn errors_of_everybody(contract: &Contract, nobody: &Client) {
     for (method, template) in contract.operations() {
         let operation = &contract.document["paths"][&template][&method];
-        let is_open = operation["security"].is_null() || template.starts_with("/fn/");
+        let is_trigger = template.starts_with("/fn/") || template.starts_with("/chain/");
+        let is_open = operation["security"].is_null() || is_trigger;
         if is_open {
             continue;
         }
         let path = template
             .replace("{name}", "f")
             .replace("{n}", "1")
+            .replace("{route}", "r")
+            .replace("{key}", "motion")
             .replace("{id}", "1");
         let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
         contract

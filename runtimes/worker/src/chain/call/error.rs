@@ -1,0 +1,80 @@
+//! Why a call has no result.
+
+use crate::chain::MemberError;
+
+/// A call that has no result. The handler may go on.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// Nothing to call for.
+    #[error("there is no request of a chain to make calls for")]
+    NoRequest,
+    /// The chain has no such member.
+    #[error("the chain has no member {0:?}")]
+    NoMember(String),
+    /// Its edges do not allow it.
+    #[error("the chain's edges do not let this member call {0:?}, or pass a request on to it")]
+    NotAllowed(String),
+    /// The payload does not fit.
+    #[error("the payload has {bytes} bytes, and a block of the chain's pool {limit}")]
+    TooLarge {
+        /// Bytes of the payload.
+        bytes: usize,
+        /// Bytes of a block.
+        limit: usize,
+    },
+    /// As many calls are under way as there may be.
+    #[error("this instance has no block left for another call")]
+    NoBlock,
+    /// Nobody takes it in time.
+    #[error("member \"{0}\" did not take the call in time")]
+    Unreached(String),
+    /// The other member's process ended.
+    #[error("the process of member \"{0}\" ended before it replied")]
+    Crashed(String),
+    /// The request's time is up.
+    #[error("member \"{0}\" did not reply in time")]
+    TimedOut(String),
+    /// The other member failed: its error, as JSON text.
+    #[error("member \"{member}\" failed")]
+    Failed {
+        /// The member.
+        member: String,
+        /// Its error.
+        error: Vec<u8>,
+    },
+    /// There is no such call.
+    #[error("there is no call {0} under way")]
+    NoCall(u32),
+    /// The instance is lost.
+    #[error(transparent)]
+    Member(#[from] MemberError),
+}
+
+impl CallError {
+    /// Its type, as errors of functions have one.
+    #[must_use]
+    pub fn error_type(&self) -> &'static str {
+        match self {
+            Self::NoRequest => "Chain.NoRequest",
+            Self::NoMember(_) => "Chain.NoMember",
+            Self::NotAllowed(_) => "Chain.NotAllowed",
+            Self::TooLarge { .. } => "Chain.PayloadTooLarge",
+            Self::NoBlock => "Chain.TooManyCalls",
+            Self::Unreached(_) => "Chain.NoInstance",
+            Self::Crashed(_) => "Chain.MemberCrashed",
+            Self::TimedOut(_) => "Chain.Timeout",
+            Self::Failed { .. } => "Chain.MemberFailed",
+            Self::NoCall(_) => "Chain.NoCall",
+            Self::Member(_) => "Chain.Broken",
+        }
+    }
+
+    /// The other member's error, JSON text, if it failed.
+    #[must_use]
+    pub fn cause(&self) -> Option<&[u8]> {
+        match self {
+            Self::Failed { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

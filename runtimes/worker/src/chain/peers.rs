@@ -1,0 +1,154 @@
+//! The other instances of the chain, and the way to them.
+
+use std::time::{Duration, Instant};
+
+use hearth_chain::join::Carrier;
+use hearth_chain::routes::choice::{Candidate, Chooser};
+use hearth_chain::{
+    Arrival, Board, ChainError, Descriptor, Edges, Instance, Member, PeerBoard, Poll, RecvError,
+    Ring, SendError, Transport,
+};
+
+/// Requests that an instance handles at a time.
+const CAPACITY: u32 = 1;
+
+/// Another instance.
+#[derive(Debug)]
+struct Peer {
+    instance: Instance,
+    member: Member,
+    board: PeerBoard,
+    /// Whether this instance may send to it.
+    receives: bool,
+}
+
+#[derive(Debug)]
+enum Way {
+    Ring(Ring),
+    Poll(Poll),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Peers {
+    peers: Vec<Peer>,
+    way: Way,
+}
+
+impl Peers {
+    /// Of an instance that has none yet.
+    pub(super) fn new(me: Instance, board: &Board, carrier: Carrier) -> Self {
+        let edges = Edges::new(me, board);
+        let way = match carrier {
+            Carrier::Ring { busy_poll_us } => {
+                let busy_poll = Duration::from_micros(busy_poll_us.into());
+                Way::Ring(Ring::new(edges, busy_poll))
+            }
+            Carrier::Poll => Way::Poll(Poll { edges }),
+        };
+        Self {
+            peers: Vec::new(),
+            way,
+        }
+    }
+
+    pub(super) fn edges(&mut self) -> &mut Edges {
+        match &mut self.way {
+            Way::Ring(ring) => &mut ring.edges,
+            Way::Poll(poll) => &mut poll.edges,
+        }
+    }
+
+    /// Notes a peer whose edges are open.
+    pub(super) fn add(
+        &mut self,
+        instance: Instance,
+        member: Member,
+        board: PeerBoard,
+        receives: bool,
+    ) {
+        self.peers.push(Peer {
+            instance,
+            member,
+            board,
+            receives,
+        });
+    }
+
+    /// Opens the edges between this instance, whose board it is, and a peer.
+    pub(super) fn connect(
+        &mut self,
+        own: (Instance, &Board),
+        peer: (Instance, &PeerBoard),
+        sends: bool,
+        receives: Option<Option<hearth_abi::Bell>>,
+    ) -> Result<(), ChainError> {
+        let (me, board) = own;
+        let (instance, seen) = peer;
+        let edges = self.edges();
+        if sends {
+            let input = instance.0;
+            edges.inbox.open(board, input, instance, seen, me.0)?;
+        }
+        if let Some(bell) = receives {
+            let output = instance.0;
+            edges
+                .outbox
+                .open(board, output, instance, seen, me.0, bell)?;
+        }
+        Ok(())
+    }
+
+    /// One that has ended is chosen no more.
+    pub(super) fn forget(&mut self, instance: Instance) {
+        self.peers.retain(|peer| peer.instance != instance);
+    }
+
+    /// The member that a peer is an instance of.
+    pub(super) fn member(&self, instance: Instance) -> Option<Member> {
+        let peer = self.peers.iter().find(|peer| peer.instance == instance)?;
+        Some(peer.member)
+    }
+
+    /// The member's instance that has the least to do.
+    pub(super) fn choose(&mut self, member: Member, chooser: &mut Chooser) -> Option<Instance> {
+        let outbox = match &mut self.way {
+            Way::Ring(ring) => &mut ring.edges.outbox,
+            Way::Poll(poll) => &mut poll.edges.outbox,
+        };
+        let candidates: Vec<Candidate> = self
+            .peers
+            .iter()
+            .filter(|peer| peer.member == member && peer.receives)
+            .filter_map(|peer| {
+                let on_the_way = outbox.backlog(peer.instance)?;
+                Some(Candidate {
+                    instance: peer.instance,
+                    capacity: CAPACITY,
+                    in_flight: peer.board.load().saturating_add(on_the_way),
+                })
+            })
+            .collect();
+        chooser.choose(&candidates).map(|chosen| chosen.instance)
+    }
+
+    pub(super) fn may_spin(&mut self, allowed: bool) {
+        if let Way::Ring(ring) = &mut self.way {
+            ring.may_spin(allowed);
+        }
+    }
+
+    pub(super) fn send(&mut self, descriptor: &Descriptor) -> Result<(), SendError> {
+        match &mut self.way {
+            Way::Ring(ring) => ring.send(descriptor),
+            Way::Poll(poll) => poll.send(descriptor),
+        }
+    }
+
+    pub(super) fn recv(&mut self, deadline: Instant) -> Result<Arrival, RecvError> {
+        match &mut self.way {
+            Way::Ring(ring) => ring.recv(deadline),
+            Way::Poll(poll) => poll.recv(deadline),
+        }
+    }
+}

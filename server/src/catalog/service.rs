@@ -1,0 +1,164 @@
+//! Chains in service: started when the server starts, restarted when a function they follow changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::state::State;
+use super::{Catalog, CatalogError, Chain};
+use crate::chains::ActivateError;
+use crate::model::chain::Version;
+use crate::store::{StoredChain, StoredChainVersion};
+
+/// Least time between two attempts to start a chain that has failed to.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl Catalog {
+    /// Puts a version in service in place of the one that is; that goes on if this one does not start.
+    pub(super) async fn put_in_service(
+        &self,
+        chain: i64,
+        version: &StoredChainVersion,
+    ) -> Result<State, CatalogError> {
+        let functions = self.functions_of(&version.spec).await?;
+        let running = functions.running.clone();
+        let members = version.spec.members.len();
+        let version = Version {
+            chain,
+            version: version.version,
+            spec: Arc::new(version.spec.clone()),
+            functions: functions.versions,
+            created_at: version.created_at,
+        };
+        self.inner.live.activate(Arc::new(version)).await?;
+        Ok(State::ready(running, members))
+    }
+
+    /// Puts back what was in service before a change that could not be completed.
+    pub(super) async fn put_back(&self, stored: &StoredChain) {
+        if let Err(error) = self.put_in_service(stored.id, &stored.active).await {
+            let name = &stored.active.spec.name;
+            tracing::error!(chain = name, %error, "cannot go back to the former version");
+        }
+    }
+
+    /// Starts a chain that is not in service. Its lock is held.
+    async fn start_now(&self, chain: &Arc<Chain>) {
+        let stored = chain.stored();
+        let state = match self.put_in_service(stored.id, &stored.active).await {
+            Ok(ready) => ready,
+            Err(error) => {
+                let name = &stored.active.spec.name;
+                tracing::warn!(chain = name, %error, "the chain does not start");
+                State::failed(error.to_string())
+            }
+        };
+        chain.state.send_replace(Arc::new(state));
+    }
+
+    /// Starts all chains, each on a task of its own, and follows their functions from then on.
+    pub(super) fn bring_up(&self) {
+        for chain in self.all() {
+            let catalog = self.clone();
+            tokio::spawn(async move {
+                let _members = catalog.inner.members.read().await;
+                let _change = chain.change.lock().await;
+                if catalog.still_there(&chain).is_ok() && chain.state().is_starting() {
+                    catalog.start_now(&chain).await;
+                }
+            });
+        }
+        tokio::spawn(self.clone().follow());
+    }
+
+    /// Restarts chains whose functions have changed: the new instances take over from the former ones.
+    async fn follow(self) {
+        let mut changes = self.inner.engine.changes();
+        while changes.changed().await.is_ok() {
+            for chain in self.all() {
+                let _members = self.inner.members.read().await;
+                let _change = chain.change.lock().await;
+                if self.still_there(&chain).is_ok() && !self.inner.engine.is_draining() {
+                    self.follow_now(&chain).await;
+                }
+            }
+        }
+    }
+
+    async fn follow_now(&self, chain: &Arc<Chain>) {
+        let stored = chain.stored();
+        let name = &stored.active.spec.name;
+        match &*chain.state() {
+            State::Starting => {}
+            State::Failed { .. } => self.start_now(chain).await,
+            State::Ready { running, .. } => {
+                let now = self.functions_of(&stored.active.spec).await;
+                let same = now.as_ref().is_ok_and(|now| now.running == *running);
+                if same {
+                    return;
+                }
+                match self.put_in_service(stored.id, &stored.active).await {
+                    Ok(state) => {
+                        tracing::info!(chain = name, "restarted with changed functions");
+                        chain.state.send_replace(Arc::new(state));
+                    }
+                    Err(error) => {
+                        tracing::warn!(chain = name, %error, "goes on with what its functions were");
+                        let reason = format!("goes on with what its functions were: {error}");
+                        let kept = chain.state().with_reason(reason);
+                        chain.state.send_replace(Arc::new(kept));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until a chain is in service, and starts one that has failed to. The reason if it is not in service.
+    pub(super) async fn in_service(
+        &self,
+        chain: &Arc<Chain>,
+        deadline: Instant,
+    ) -> Result<Arc<State>, String> {
+        let mut watched = chain.state.subscribe();
+        if let State::Failed { since, .. } = &*chain.state()
+            && since.elapsed() >= RETRY
+        {
+            let (catalog, chain) = (self.clone(), chain.clone());
+            // On a task of its own: a client that goes away must not leave a chain half started.
+            let started = tokio::spawn(async move {
+                let _members = catalog.inner.members.read().await;
+                let _change = chain.change.lock().await;
+                let is_due = matches!(&*chain.state(), State::Failed { since, .. } if since.elapsed() >= RETRY);
+                if is_due && catalog.still_there(&chain).is_ok() {
+                    catalog.start_now(&chain).await;
+                }
+            });
+            let _ = tokio::time::timeout_at(deadline, started).await;
+        }
+        let settled = watched.wait_for(|state| !state.is_starting());
+        let state = match tokio::time::timeout_at(deadline, settled).await {
+            Ok(Ok(state)) => state.clone(),
+            Ok(Err(_)) | Err(_) => return Err("its members are still being started".to_owned()),
+        };
+        match &*state {
+            State::Failed { reason, .. } => Err(reason.clone()),
+            _ => Ok(state),
+        }
+    }
+
+    /// Takes every chain out of service: requests under way are ended.
+    pub async fn shut_down(&self) {
+        self.inner.live.shut_down().await;
+    }
+}
+
+impl From<ActivateError> for CatalogError {
+    fn from(error: ActivateError) -> Self {
+        match error {
+            ActivateError::HostExhausted(_) => Self::HostExhausted(error.to_string()),
+            ActivateError::Internal(cause) => Self::Internal(cause),
+            other => Self::NotStarted(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! One version of a chain in service.
+
+use std::sync::Arc;
+
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::members::Members;
+use super::path::Path;
+use super::{ActivateError, InvokeError, Outcome, Request, Status};
+use crate::engine::{Admitted, Engine};
+use crate::model::chain::Version;
+
+/// See the module. Dropping the last reference ends the instances; each request has one.
+pub(super) struct Live {
+    version: Arc<Version>,
+    path: Arc<Path>,
+    members: Arc<Members>,
+    /// Ends what waits and watches.
+    _ending: DropGuard,
+}
+
+impl Live {
+    /// Makes the pool, starts all members and lets them join.
+    ///
+    /// # Errors
+    /// [`ActivateError`]; nothing is left behind.
+    pub(super) async fn start(
+        engine: &Engine,
+        version: Arc<Version>,
+    ) -> Result<Arc<Self>, ActivateError> {
+        let ending = CancellationToken::new();
+        let guard = ending.clone().drop_guard();
+        let path = Path::create(&version.spec, engine.busy_poll())?;
+        path.clone().run(ending.clone());
+        let members = Members::start(engine, &version, path.clone(), ending).await?;
+        Ok(Arc::new(Self {
+            version,
+            path,
+            members,
+            _ending: guard,
+        }))
+    }
+
+    /// Sends a request along a route.
+    pub(super) async fn invoke(
+        &self,
+        route: &str,
+        request: Request,
+        admitted: &Admitted,
+    ) -> Outcome {
+        let (result, hops) = match self.version.spec.route_number(route) {
+            None => (Err(InvokeError::NoRoute(route.to_owned())), Vec::new()),
+            Some(route) => self.path.invoke(route, request, admitted).await,
+        };
+        let result = match result {
+            // Its instances were ended with all others.
+            Err(InvokeError::Crashed { .. }) if admitted.is_cut_off() => {
+                Err(InvokeError::ShuttingDown)
+            }
+            other => other,
+        };
+        Outcome {
+            result,
+            hops,
+            version: Some(self.version.version),
+        }
+    }
+
+    /// Its figures.
+    pub(super) fn status(&self) -> Status {
+        let mut status = self.path.status(self.version.version);
+        status.members = self.members.status(&self.version);
+        status
+    }
+}

@@ -1,0 +1,95 @@
+//! Live chains: the versions in service, with their members' instances, their pools and the gateway's end.
+//!
+//! In the order of a request: [`path`] admits it, puts its payload into a block and sends the descriptor to an instance of the
+//! route's first member; the members pass it on among themselves, and the last one sends it back. [`members`] starts the
+//! instances, tells them of each other and replaces those that end. [`live`] holds both together for one version.
+//!
+//! A version is replaced as a whole: its successor's members start beside it, new requests go to them at once, and the
+//! former one ends with the last request that it has taken. `server/docs/chains.md` tells what is trusted in all this.
+
+mod live;
+mod members;
+mod path;
+mod types;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use self::live::Live;
+pub use self::types::{
+    ActivateError, EdgeStatus, Hop, InvokeError, MemberStatus, Outcome, PoolStatus, Request, Status,
+};
+use crate::engine::{Admitted, Engine};
+use crate::model::chain::Version;
+
+/// All live chains, by name. Cheap to clone.
+#[derive(Clone)]
+pub struct Chains {
+    engine: Engine,
+    live: Arc<RwLock<HashMap<String, Arc<Live>>>>,
+}
+
+impl Chains {
+    /// None at first.
+    #[must_use]
+    pub fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            live: Arc::default(),
+        }
+    }
+
+    /// Puts a version in service: its members start and join, and from then on it gets its chain's new requests. The version
+    /// before it ends with its last request.
+    ///
+    /// # Errors
+    /// [`ActivateError`]; the version before goes on.
+    pub async fn activate(&self, version: Arc<Version>) -> Result<(), ActivateError> {
+        let name = version.spec.name.clone();
+        let live = Live::start(&self.engine, version).await?;
+        // Dropped outside the lock: its last owner ends its instances.
+        let former = self.live.write().insert(name, live);
+        drop(former);
+        Ok(())
+    }
+
+    /// Takes a chain out of service: it ends with its last request.
+    pub async fn retire(&self, name: &str) {
+        let former = self.live.write().remove(name);
+        drop(former);
+    }
+
+    /// Sends a request along a route. Dropping the future gives it up: what a member makes of it is thrown away.
+    pub async fn invoke(
+        &self,
+        chain: &str,
+        route: &str,
+        request: Request,
+        admitted: &Admitted,
+    ) -> Outcome {
+        let live = self.live.read().get(chain).cloned();
+        match live {
+            Some(live) => live.invoke(route, request, admitted).await,
+            None => Outcome {
+                result: Err(InvokeError::Unavailable("it has no live version".into())),
+                hops: Vec::new(),
+                version: None,
+            },
+        }
+    }
+
+    /// A live chain's figures; none if it is not live.
+    #[must_use]
+    pub fn status(&self, name: &str) -> Option<Status> {
+        let live = self.live.read().get(name).cloned();
+        live.map(|live| live.status())
+    }
+
+    /// Ends all chains, at the end of the server's drain.
+    pub async fn shut_down(&self) {
+        let all = std::mem::take(&mut *self.live.write());
+        drop(all);
+    }
+}

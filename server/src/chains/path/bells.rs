@@ -1,0 +1,73 @@
+//! What wakes the gateway: a bell for each instance, in one epoll set.
+//!
+//! A bell is an eventfd that the instance writes and that is never read: epoll is edge-triggered and reports every write. Each
+//! has its own, so that none can drain or block another's.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use tokio::io::Interest;
+
+use crate::watched::Watched;
+
+/// Bells taken at once. One that is left rings again.
+const TAKEN_AT_ONCE: usize = 64;
+/// Rings in vain before the gateway delays its reaction: a member that does nothing but ring must not keep the server busy.
+const FREE_RINGS: u32 = 64;
+/// The delay.
+const RING_PAUSE: Duration = Duration::from_millis(1);
+
+/// See the module.
+pub(super) struct Bells {
+    all: Watched,
+}
+
+impl Bells {
+    pub(super) fn new() -> std::io::Result<Self> {
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Self {
+            all: Watched::new(set, Interest::READABLE)?,
+        })
+    }
+
+    /// A bell for an instance: what it rings. It is watched as long as the instance has it open, or this end, which is kept
+    /// with the instance's seat.
+    pub(super) fn add(&self, number: u16) -> std::io::Result<OwnedFd> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(
+            &self.all,
+            &bell,
+            epoll::EventData::new_u64(number.into()),
+            flags,
+        )?;
+        Ok(bell)
+    }
+
+    /// Stops watching a bell.
+    pub(super) fn remove(&self, bell: impl AsFd) {
+        // It fails if it is not watched, which is as well.
+        let _ = epoll::delete(&self.all, bell);
+    }
+
+    /// Sleeps until a bell has rung. `vain` is how often the last ones have for nothing.
+    pub(super) async fn rung(&self, vain: u32) -> std::io::Result<()> {
+        if vain > FREE_RINGS {
+            tokio::time::sleep(RING_PAUSE).await;
+        }
+        let mut ready = self.all.readable().await?;
+        ready.clear_ready();
+        let mut events = Vec::with_capacity(TAKEN_AT_ONCE);
+        loop {
+            events.clear();
+            let space = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.all, space, Some(&Timespec::default())) {
+                Ok(taken) if taken == TAKEN_AT_ONCE => {}
+                Ok(_) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+}

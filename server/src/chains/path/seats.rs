@@ -1,0 +1,216 @@
+//! The instances that the gateway sends to and hears of.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use hearth_chain::join::Join;
+use hearth_chain::routes::Seat as Entry;
+use hearth_chain::routes::choice::Candidate;
+use hearth_chain::{Board, ChainError, Descriptor, Instance, Member, PeerBoard, SendError};
+use tokio_util::sync::CancellationToken;
+
+use super::pending::Came;
+use super::{NUMBERS, Path};
+use crate::model::InvocationId;
+
+/// Requests that an instance handles at a time.
+const CAPACITY: u32 = 1;
+
+/// An instance as the gateway knows it.
+pub(in crate::chains) struct Seat {
+    /// Its number, which no other instance of this version has or will have.
+    pub(in crate::chains) instance: Instance,
+    /// The member that it is an instance of.
+    pub(in crate::chains) member: Member,
+    /// Its board, as the server has made it.
+    pub(in crate::chains) board: Board,
+    /// Its board, as its peers see it.
+    pub(in crate::chains) seen: PeerBoard,
+    /// Its bell.
+    bell: OwnedFd,
+    /// Ends it.
+    pub(in crate::chains) hung: CancellationToken,
+}
+
+/// What an instance is given when it joins, in the order of the message's descriptors.
+pub(in crate::chains) struct Papers {
+    pub(in crate::chains) message: Join,
+    pub(in crate::chains) descriptors: [OwnedFd; hearth_chain::join::JOIN_DESCRIPTORS],
+}
+
+/// Why there is no room for another instance.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::chains) enum SeatError {
+    /// All numbers have been given out.
+    #[error("this version has started {NUMBERS} instances, and has no number for another")]
+    NoNumber,
+    /// The memory for it.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The system.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// The next number of a version.
+#[derive(Debug)]
+pub(in crate::chains) struct Numbers(AtomicU16);
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self(AtomicU16::new(1))
+    }
+}
+
+impl Numbers {
+    fn take(&self) -> Result<Instance, SeatError> {
+        let next = |number| (number < NUMBERS).then_some(number + 1);
+        self.0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .map(Instance)
+            .map_err(|_| SeatError::NoNumber)
+    }
+}
+
+impl Path {
+    /// Opens the gateway's edges to and from a new instance, which is not sent anything before [`Self::seat`].
+    pub(in crate::chains) fn receive_instance(
+        &self,
+        numbers: &Numbers,
+        member: Member,
+    ) -> Result<(Arc<Seat>, Papers), SeatError> {
+        let instance = numbers.take()?;
+        let board = Board::create(self.shape)?;
+        let seen = PeerBoard::attach(board.for_peer()?, self.shape)?;
+        let files = self.pool.files()?;
+        let papers = |bell| -> Result<Papers, SeatError> {
+            Ok(Papers {
+                message: Join::Chain {
+                    instance,
+                    member,
+                    carrier: self.carrier,
+                    edges: NUMBERS,
+                    slots: self.shape.slots(),
+                },
+                descriptors: [
+                    files.blocks,
+                    files.ledger,
+                    self.routes.for_members()?,
+                    board.for_owner()?,
+                    self.board.for_peer()?,
+                    bell,
+                ],
+            })
+        };
+        let bell = self.bells.add(instance.0)?;
+        let papers = papers(bell.try_clone()?)?;
+        let gateway = Instance::GATEWAY.0;
+        let number = instance.0;
+        self.inbox
+            .lock()
+            .open(&self.board, number, instance, &seen, gateway)?;
+        self.outbox
+            .lock()
+            .open(&self.board, number, instance, &seen, gateway, None)?;
+        self.member_of[usize::from(number)].store(member.0, Ordering::Relaxed);
+        let seat = Seat {
+            instance,
+            member,
+            board,
+            seen,
+            bell,
+            hung: CancellationToken::new(),
+        };
+        Ok((Arc::new(seat), papers))
+    }
+
+    /// Lets requests go to an instance.
+    pub(in crate::chains) fn seat(&self, seat: &Arc<Seat>) {
+        self.routes.seat(
+            seat.member,
+            Entry {
+                instance: seat.instance,
+                epoch: 0,
+                capacity: 1,
+            },
+        );
+        self.seats.write().push(seat.clone());
+        self.grant(seat);
+        self.news.notify_waiters();
+    }
+
+    /// An instance has ended: its peers learn it, what it sent before is received, and the requests that it had in hand fail.
+    pub(in crate::chains) fn unseat(self: &Arc<Self>, seat: &Seat, reason: &str) {
+        self.routes.unseat(seat.member, seat.instance);
+        self.seats
+            .write()
+            .retain(|other| other.instance != seat.instance);
+        seat.board.end();
+        self.take_arrivals();
+        self.inbox.lock().close(seat.instance.0);
+        self.outbox.lock().close(seat.instance.0);
+        self.bells.remove(seat.bell.as_fd());
+        let member = self.name(seat.member);
+        for (_, entry) in self.pending.remove_if(|entry| {
+            let noted = self.pool.noted(entry.block);
+            noted.is_ok_and(|note| note.holder == seat.instance)
+        }) {
+            entry.end(
+                self,
+                Came::Ended {
+                    member: member.to_string(),
+                    reason: reason.to_owned(),
+                },
+            );
+        }
+        self.reclaim_grants(seat.instance);
+    }
+
+    /// The seat of an instance that takes requests.
+    pub(super) fn seat_of(&self, instance: Instance) -> Option<Arc<Seat>> {
+        let seats = self.seats.read();
+        seats.iter().find(|seat| seat.instance == instance).cloned()
+    }
+
+    /// The invocation that an instance says it works on, or has worked on last.
+    pub(in crate::chains) fn works_on(&self, instance: Instance) -> Option<InvocationId> {
+        let request = self.seat_of(instance)?.seen.begun();
+        self.recent.id(request)
+    }
+
+    /// The member of an instance, of one that has ended too.
+    pub(super) fn member_of(&self, instance: Instance) -> Member {
+        let member = self.member_of.get(usize::from(instance.0));
+        Member(member.map_or(0, |member| member.load(Ordering::Relaxed)))
+    }
+
+    /// Sends a descriptor to the instance of a member that has the least to do; false if none has room.
+    pub(super) fn send_to(&self, member: Member, mut descriptor: Descriptor) -> bool {
+        let mut outbox = self.outbox.lock();
+        let mut candidates: Vec<Candidate> = self
+            .seats
+            .read()
+            .iter()
+            .filter(|seat| seat.member == member)
+            .filter_map(|seat| {
+                let on_the_way = outbox.backlog(seat.instance)?;
+                Some(Candidate {
+                    instance: seat.instance,
+                    capacity: CAPACITY,
+                    in_flight: seat.seen.load().saturating_add(on_the_way),
+                })
+            })
+            .collect();
+        while let Some(chosen) = self.chooser.lock().choose(&candidates) {
+            descriptor.target = chosen.instance;
+            self.note(&descriptor);
+            match outbox.send(&descriptor) {
+                // What could not be woken looks at its ring all the same, if late.
+                Ok(()) | Err(SendError::Os { .. }) => return true,
+                Err(_) => candidates.retain(|other| other.instance != chosen.instance),
+            }
+        }
+        false
+    }
+}

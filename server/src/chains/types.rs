@@ -1,0 +1,211 @@
+//! What goes into a live chain and what comes out of it.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use crate::model::{FunctionError, InvocationId};
+
+/// One request to a route of a chain.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Its id; members' log lines carry it too.
+    pub id: InvocationId,
+    /// The first member's event, as JSON text.
+    pub payload: Bytes,
+    /// The client's W3C `traceparent`, already checked.
+    pub traceparent: Option<String>,
+    /// When it was admitted; hops are timed from here.
+    pub received: Instant,
+    /// When it is given up, at the latest; the chain's time limit may end it earlier.
+    pub deadline: Instant,
+}
+
+/// One stay of a request at a member, in ns after its admission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hop {
+    /// Number of the member; see [`crate::model::chain::Spec::member_name`].
+    pub member: u8,
+    /// Number of the instance.
+    pub instance: u16,
+    /// Whether another member called it; otherwise it was next on the route.
+    pub is_call: bool,
+    /// When it had the payload.
+    pub entered_ns: u64,
+    /// When it passed the payload on; none if it never did.
+    pub left_ns: Option<u64>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The last member's result as JSON text, or why there is none.
+    pub result: Result<Bytes, InvokeError>,
+    /// The members that it reached, in that order.
+    pub hops: Vec<Hop>,
+    /// The version of the chain that it passed through; none if it reached none.
+    pub version: Option<u32>,
+}
+
+/// A version that cannot be put in service; the former one goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum ActivateError {
+    /// A member's function does not start: its code no longer imports, its process ended.
+    #[error("member \"{member}\" cannot be started: {reason}")]
+    Member {
+        /// Name of the member.
+        member: String,
+        /// Why.
+        reason: String,
+    },
+    /// The host cannot carry descriptors in this way.
+    #[error("this host has no transport \"{transport}\": {reason}")]
+    Transport {
+        /// The transport.
+        transport: &'static str,
+        /// What is missing.
+        reason: &'static str,
+    },
+    /// The host has no memory, descriptors, processes … to give.
+    #[error("the chain cannot be started now: {0}")]
+    HostExhausted(String),
+    /// A bug, or a broken host.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// Everything a request to a chain can end with except a result.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum InvokeError {
+    /// No version of the chain is in service.
+    #[error("the chain is not in service: {0}")]
+    Unavailable(String),
+    /// The chain has no such route.
+    #[error("the chain has no route \"{0}\"")]
+    NoRoute(String),
+    /// All blocks of the pool are in use.
+    #[error("all blocks of the chain's pool are in use")]
+    PoolEmpty {
+        /// When to retry.
+        retry_after: Duration,
+    },
+    /// The payload does not fit a block.
+    #[error("the payload has {bytes} bytes, and a block of the chain's pool {limit}")]
+    TooLarge {
+        /// Bytes of the payload.
+        bytes: u64,
+        /// Bytes of a block.
+        limit: u64,
+    },
+    /// The deadline passed.
+    #[error("the chain did not answer within {timeout_ms} ms{}", reached(.hop))]
+    Timeout {
+        /// The chain's limit.
+        timeout_ms: u32,
+        /// The position in the route and the member there that had the request, if it reached one.
+        hop: Option<(usize, String)>,
+    },
+    /// A member's handler failed.
+    #[error("member \"{member}\" failed: {}: {}", error.error_type, error.error_message)]
+    Member {
+        /// Name of the member.
+        member: String,
+        /// As Lambda shapes it.
+        error: FunctionError,
+    },
+    /// A member's process ended while it had the request.
+    #[error("the process of member \"{member}\" died before it passed the request on: {reason}")]
+    Crashed {
+        /// Name of the member.
+        member: String,
+        /// How it ended.
+        reason: String,
+    },
+    /// A member broke the chain's rules: an answer that was not asked of it, a descriptor of another block.
+    #[error("member \"{member}\" broke the chain's rules: {reason}")]
+    Broken {
+        /// Name of the member.
+        member: String,
+        /// What it did.
+        reason: String,
+    },
+    /// A member's result does not fit a block.
+    #[error(
+        "the result of member \"{member}\" does not fit a block of the chain's pool, which has {limit} bytes"
+    )]
+    ResultTooLarge {
+        /// Name of the member.
+        member: String,
+        /// Bytes of a block.
+        limit: u64,
+    },
+    /// The server is draining.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    /// A bug.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+fn reached(hop: &Option<(usize, String)>) -> String {
+    match hop {
+        Some((at, member)) => format!("; it had reached hop {at}, member \"{member}\""),
+        None => String::new(),
+    }
+}
+
+/// What a live chain does now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    /// Number of the version in service.
+    pub version: u32,
+    /// The transport in use: "ring" or "poll".
+    pub transport: &'static str,
+    /// The pool.
+    pub pool: PoolStatus,
+    /// Requests under way.
+    pub requests: u64,
+    /// Its members, in the order of their numbers.
+    pub members: Vec<MemberStatus>,
+    /// Each pair of which one may send to the other; number 0 is the gateway.
+    pub edges: Vec<EdgeStatus>,
+}
+
+/// The pool of a live chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolStatus {
+    /// Blocks in all.
+    pub blocks: u32,
+    /// Blocks that are not free.
+    pub in_use: u32,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Whether it has huge pages.
+    pub huge_pages: bool,
+}
+
+/// A member of a live chain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemberStatus {
+    /// Number of the member.
+    pub member: u8,
+    /// The version of its function that runs.
+    pub function_version: u32,
+    /// Instances that take requests.
+    pub instances: u32,
+    /// Instances that ended unasked and were replaced.
+    pub restarts: u64,
+}
+
+/// What went from one member to another since the chain was put in service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdgeStatus {
+    /// Number of the sender.
+    pub from: u8,
+    /// Number of the receiver.
+    pub to: u8,
+    /// Descriptors sent.
+    pub sent: u64,
+    /// Descriptors that the receiver refused.
+    pub refused: u64,
+}

@@ -1,0 +1,160 @@
+//! Chains: functions that pass requests on to each other, as a user asks for them.
+
+mod check;
+mod hop;
+mod limits;
+mod live;
+mod numbers;
+mod patch;
+mod trace;
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use hop::{GATEWAY, Hop};
+pub use limits::{
+    BLOCK_KB, DEFAULT_BLOCK_KB, DEFAULT_BLOCKS, DEFAULT_TIMEOUT_MS, MAX_BLOCKS, MAX_CONCURRENCY,
+    MAX_EDGES, MAX_HOPS, MAX_INSTANCES, MAX_MEMBERS, MAX_POOL_BYTES, MAX_ROUTES, MAX_TIMEOUT_MS,
+    is_plain_name,
+};
+pub use live::{EdgeLive, Live, MemberLive, PoolLive, State};
+pub use patch::Patch;
+pub use trace::{Trace, TraceHop};
+pub use view::{Settings, VersionView, View};
+
+/// The settings of one version of a chain: what `POST /api/v1/chains` takes.
+///
+/// A stored one has passed [`Spec::check`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// 1 to 64 of `[a-z0-9-]`, starting with a letter.
+    pub name: String,
+    /// Its members by their names in the chain, which follow the same rule; [`GATEWAY`] is none.
+    pub members: BTreeMap<String, Member>,
+    /// Its routes by name: the hops of a request, 1 to [`MAX_HOPS`].
+    pub routes: BTreeMap<String, Vec<Hop>>,
+    /// Which member may call which while it handles a request: caller and callee.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<(String, String)>,
+    /// The memory that payloads lie in.
+    pub pool: Pool,
+    /// How descriptors travel between members.
+    pub transport: Transport,
+    /// Longest time of one request in ms, 1 to [`MAX_TIMEOUT_MS`], over all hops.
+    pub timeout_ms: u32,
+    /// Whether `/chain/{name}` answers without a token.
+    #[serde(default)]
+    pub public: bool,
+}
+
+/// A function's place in a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ChainMember)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// Name of the function.
+    #[schema(pattern = "^[a-z][a-z0-9-]{0,63}$")]
+    pub function: String,
+    /// Version of the function; null follows its active one.
+    #[serde(default)]
+    #[schema(required = false, minimum = 1)]
+    pub version: Option<u32>,
+    /// Instances, each of which handles one request at a time. They are kept running while the chain exists.
+    #[serde(default = "one")]
+    #[schema(required = false, minimum = 1, maximum = 64, default = 1)]
+    pub concurrency: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// The memory that a chain's payloads lie in: blocks of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ChainPool)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pool {
+    /// Size of a block in KiB, a power of two; the largest payload between two members.
+    #[schema(required = false, minimum = 4, maximum = 8192, default = 64)]
+    pub block_kb: u32,
+    /// Number of blocks: bounds how many payloads there are at a time. Memory is taken when a block is first used.
+    #[schema(required = false, minimum = 1, maximum = 65_536, default = 1024)]
+    pub blocks: u32,
+    /// Whether to ask the kernel for transparent huge pages.
+    #[schema(required = false, default = false)]
+    pub huge_pages: bool,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            block_kb: DEFAULT_BLOCK_KB,
+            blocks: DEFAULT_BLOCKS,
+            huge_pages: false,
+        }
+    }
+}
+
+impl Pool {
+    /// Bytes of all blocks.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.block_bytes()) * u64::from(self.blocks)
+    }
+
+    /// Bytes of one block.
+    #[must_use]
+    pub fn block_bytes(&self) -> u32 {
+        self.block_kb.saturating_mul(1024)
+    }
+}
+
+/// How descriptors travel between the members of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[schema(as = ChainTransport)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// The best that the host gives.
+    #[default]
+    Auto,
+    /// Rings in shared memory; receivers sleep when idle.
+    Ring,
+    /// Rings in shared memory; receivers spin, which takes a processor for each instance.
+    Poll,
+}
+
+impl Transport {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Ring, Self::Poll];
+
+    /// As the API calls it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Ring => "ring",
+            Self::Poll => "poll",
+        }
+    }
+}
+
+/// An immutable version of a chain, as it is put in service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// Row id of the chain; never reused.
+    pub chain: i64,
+    /// 1, 2, 3 … in order of creation.
+    pub version: u32,
+    /// Its settings.
+    pub spec: Arc<Spec>,
+    /// The version of its function that each member runs: the one it is pinned to, or the one that was active when the
+    /// chain's version was put in service.
+    pub functions: BTreeMap<String, u32>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}

@@ -1,0 +1,101 @@
+//! A change of a chain's settings.
+
+use std::collections::BTreeMap;
+
+use super::{Hop, Member, Pool, Spec, Transport};
+
+/// `PATCH /api/v1/chains/{name}`: absent fields stay as they are, the others are replaced whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Patch {
+    /// See [`Spec::members`].
+    pub members: Option<BTreeMap<String, Member>>,
+    /// See [`Spec::routes`].
+    pub routes: Option<BTreeMap<String, Vec<Hop>>>,
+    /// See [`Spec::edges`].
+    pub edges: Option<Vec<(String, String)>>,
+    /// See [`Spec::pool`].
+    pub pool: Option<Pool>,
+    /// See [`Spec::transport`].
+    pub transport: Option<Transport>,
+    /// See [`Spec::timeout_ms`].
+    pub timeout_ms: Option<u32>,
+    /// See [`Spec::public`].
+    pub public: Option<bool>,
+}
+
+impl Patch {
+    /// Names of the fields it changes.
+    #[must_use]
+    pub fn fields(&self) -> Vec<&'static str> {
+        // Taken apart whole, so that a new field cannot be forgotten here.
+        let Self {
+            members,
+            routes,
+            edges,
+            pool,
+            transport,
+            timeout_ms,
+            public,
+        } = self;
+        [
+            ("members", members.is_some()),
+            ("routes", routes.is_some()),
+            ("edges", edges.is_some()),
+            ("pool", pool.is_some()),
+            ("transport", transport.is_some()),
+            ("timeout_ms", timeout_ms.is_some()),
+            ("public", public.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, changed)| changed.then_some(name))
+        .collect()
+    }
+
+    /// The settings with this change, unchecked.
+    #[must_use]
+    pub fn apply(self, to: &Spec) -> Spec {
+        let Self {
+            members,
+            routes,
+            edges,
+            pool,
+            transport,
+            timeout_ms,
+            public,
+        } = self;
+        Spec {
+            name: to.name.clone(),
+            members: members.unwrap_or_else(|| to.members.clone()),
+            routes: routes.unwrap_or_else(|| to.routes.clone()),
+            edges: edges.unwrap_or_else(|| to.edges.clone()),
+            pool: pool.unwrap_or(to.pool),
+            transport: transport.unwrap_or(to.transport),
+            timeout_ms: timeout_ms.unwrap_or(to.timeout_ms),
+            public: public.unwrap_or(to.public),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::tests::boutique;
+    use super::*;
+
+    #[test]
+    fn a_change_replaces_what_it_names_and_nothing_else() {
+        let before = boutique();
+        assert_eq!(Patch::default().apply(&before), before);
+        let patch = Patch {
+            routes: Some(BTreeMap::from([(
+                "pay".into(),
+                vec![Hop::Member("payment".into())],
+            )])),
+            public: Some(true),
+            ..Patch::default()
+        };
+        assert_eq!(patch.fields(), ["routes", "public"]);
+        let after = patch.apply(&before);
+        assert_eq!(after.routes.keys().collect::<Vec<_>>(), ["pay"]);
+        assert!(after.public && after.members == before.members && after.edges == before.edges);
+    }
+}
