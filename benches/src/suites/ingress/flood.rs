@@ -267,14 +267,10 @@ impl Setup {
             let turn = self.turn(*step)?;
             seen.received += self.received()? - before.0;
             seen.spent += receiver.spent()?.saturating_sub(before.1);
-            let rate = turn.client.rate();
             if *step == 0 {
-                quiet.push(rate);
+                quiet.push(turn.client.rate());
             }
-            seen.rates.push(rate);
-            seen.client.extend(&turn.client);
-            seen.packets += turn.packets;
-            seen.flooded += turn.flooded;
+            seen.add(&turn);
         }
         quiet.push(self.turn(0)?.client.rate());
         Ok(())

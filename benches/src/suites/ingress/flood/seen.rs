@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::turn::Turn;
 use super::{CATEGORY, PACKETS, REQUESTS, Way, costs, is_known, keeps, row};
 use crate::load::Observed;
 use crate::results::Document;
@@ -24,6 +25,14 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// Adds a turn, but for what the host received of it.
+    pub(super) fn add(&mut self, turn: &Turn) {
+        self.rates.push(turn.client.rate());
+        self.client.extend(&turn.client);
+        self.packets += turn.packets;
+        self.flooded += turn.flooded;
+    }
+
     fn flood(&self) -> f64 {
         self.packets as f64 / self.flooded.as_secs_f64().max(f64::MIN_POSITIVE)
     }
