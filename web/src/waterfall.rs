@@ -52,7 +52,11 @@ impl Waterfall {
     pub fn new(stays: Vec<Stay>, total: u64) -> Self {
         let ends = stays.iter().map(|stay| stay.left.unwrap_or(stay.entered));
         let whole = ends.max().unwrap_or_default().max(total).max(1);
-        let scaled = |us: u64| (u128::from(us) * u128::from(WIDTH) / u128::from(whole)) as u64;
+        // What members wrote is not trusted to lie on the line.
+        let scaled = |us: u64| {
+            let us = us.min(whole);
+            (u128::from(us) * u128::from(WIDTH) / u128::from(whole)) as u64
+        };
         let bar = |stay: Stay| {
             let x = scaled(stay.entered).min(WIDTH - MIN_WIDTH);
             // What was never left goes on to the end.

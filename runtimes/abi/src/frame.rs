@@ -272,7 +272,7 @@ mod tests {
             .filter(|&value| Kind::try_from(value).is_ok_and(|kind| kind as u16 == value));
         assert_eq!(
             known.collect::<Vec<_>>(),
-            [1, 0x10, 0x11, 0x12, 0x20, 0x21, 0x22, 0x23]
+            [1, 0x10, 0x11, 0x12, 0x13, 0x20, 0x21, 0x22, 0x23]
         );
         assert_eq!(
             (0..=u16::MAX)
