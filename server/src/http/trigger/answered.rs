@@ -62,6 +62,7 @@ pub(super) fn shape(result: Bytes) -> Result<Answered, Misshapen> {
             body: result,
         });
     };
+    let status = status_of(&status)?;
     let is_base64 = match shaped.is_base64_encoded {
         None | Some(Value::Null) => false,
         Some(Value::Bool(is_base64)) => is_base64,
@@ -85,7 +86,7 @@ pub(super) fn shape(result: Bytes) -> Result<Answered, Misshapen> {
         Some(_) => return Err(misshapen("cookies", "a list of strings")),
     }
     Ok(Answered {
-        status: status_of(&status)?,
+        status,
         headers,
         body,
     })
