@@ -169,6 +169,7 @@ mod tests {
             "perf_event_open",
             "pidfd_getfd",
             "pivot_root",
+            "pkey_alloc",
             "process_madvise",
             "process_vm_readv",
             "process_vm_writev",
