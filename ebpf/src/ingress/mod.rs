@@ -1,7 +1,7 @@
 //! Loads the ingress and attaches it, by link: all is gone with the process, however it ends.
 
 mod attach;
-mod maps;
+pub(crate) mod maps;
 
 use std::collections::BTreeMap;
 
