@@ -56,6 +56,9 @@ const FORBIDDEN: u32 = 2;
 const LIMIT: u32 = 3;
 const DRY_RUN: u32 = 4;
 const BEGUN: u32 = 5;
+/// Mark that a packet comes with whose group may not begin another connection, by the count of the fast way, which includes its
+/// own (`ebpf/bpf/gateway.h`, where [`BEGUN`] is, too).
+const EXHAUSTED: u32 = 0x4866_0000;
 
 /// States of connections, and the status of one whose destination was translated (`nf_conntrack_common.h`).
 const INVALID: u32 = 1;

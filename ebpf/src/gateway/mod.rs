@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use aya::Ebpf;
-use aya::maps::{MapData, PerCpuArray};
+use aya::maps::{MapData, PerCpuArray, PerCpuValues};
 use aya::programs::SchedClassifier;
 
 pub use self::flows::{Connection, Event, TICKS_A_SECOND};
@@ -165,6 +165,10 @@ impl Gateway {
     /// # Errors
     /// What the kernel says.
     pub fn attach_sandbox(&mut self, slot: u16, interface: u32, group: u32) -> io::Result<()> {
+        let slot32 = u32::from(slot).min(SLOTS - 1);
+        let cpus = self.sums.get(&slot32, 0).map_err(io::Error::other)?.len();
+        let none = PerCpuValues::try_from(vec![Sums::default(); cpus])?;
+        self.sums.set(slot32, none, 0).map_err(io::Error::other)?;
         self.policies.pause(slot, group)?;
         let link = self.attach("from_sandbox", Place::Incoming(interface))?;
         self.sandboxes.insert(slot, link);
@@ -182,6 +186,13 @@ impl Gateway {
             self.forget_flows(Some(slot), &mut tell)?;
         }
         Ok(())
+    }
+
+    /// Takes all programs off their interfaces.
+    pub fn detach_all(&mut self) {
+        self.sandboxes.clear();
+        self.host.clear();
+        self.worlds.clear();
     }
 
     /// Networks that no sandbox reaches, and those that one reaches only where its policy lists them.
@@ -279,7 +290,7 @@ impl Gateway {
         self.policies.allow(slot, ports, clock::now())
     }
 
-    /// What a sandbox's connections have carried on the fast way. Of a slot that is used again, since the first.
+    /// What a sandbox's connections have carried on the fast way, since it was attached.
     ///
     /// # Errors
     /// What the kernel says.

@@ -33,6 +33,8 @@ impl Load {
     pub(crate) const IN_INTERFACE: Self = Self("meta", &[U32(2, 4)]);
     /// Index of the interface on which it leaves.
     pub(crate) const OUT_INTERFACE: Self = Self("meta", &[U32(2, 5)]);
+    /// The packet's mark.
+    pub(crate) const MARK: Self = Self("meta", &[U32(2, 3)]);
     /// Family, 1 byte.
     pub(crate) const FAMILY: Self = Self("meta", &[U32(2, 15)]);
     /// Transport protocol, 1 byte.
