@@ -51,6 +51,8 @@ pub(crate) struct Fast {
     /// Why it will not be opened again.
     failed: Option<String>,
     is_open: bool,
+    /// What the server was told last.
+    said: Option<Capability>,
     next_tick: Instant,
     /// Something may have changed, and when to look.
     look_at: Option<Instant>,
@@ -95,13 +97,21 @@ impl Fast {
             closed,
             failed: None,
             is_open: false,
+            said: None,
             next_tick: Instant::now(),
             look_at: None,
         })
     }
 
-    /// Whether it is open, for the server.
-    pub(crate) fn capability(&self) -> Capability {
+    /// Whether it is open, where the server was told something else, or nothing.
+    pub(crate) fn news(&mut self) -> Option<Capability> {
+        let now = self.capability();
+        let is_new = self.said.as_ref() != Some(&now);
+        self.said = Some(now);
+        self.said.clone().filter(|_| is_new)
+    }
+
+    fn capability(&self) -> Capability {
         match self.failed.as_ref().or(self.closed.as_ref()) {
             Some(reason) => Capability::unavailable(NAME, reason.clone()),
             None => Capability::available(NAME, None),
@@ -199,9 +209,9 @@ impl Fast {
         }
     }
 
-    /// Does what is due. True if it was opened or closed.
-    pub(crate) fn work(&mut self) -> bool {
-        let (now, before) = (Instant::now(), self.closed.clone());
+    /// Does what is due.
+    pub(crate) fn work(&mut self) {
+        let now = Instant::now();
         if self.look_at.is_some_and(|at| at <= now) {
             self.look_at = None;
             self.closed = self.watch.reason();
@@ -218,7 +228,6 @@ impl Fast {
         if self.closed.is_some() && self.look_at.is_none() {
             self.look_at = Some(now + CLOSED);
         }
-        self.closed != before
     }
 
     fn group(&mut self, id: GroupId, change: GroupChange) -> u32 {

@@ -59,7 +59,7 @@ pub(crate) fn serve(
     let host = Peer::new(host, &epoll, HOST)?;
     let mut server = Peer::new(server, &epoll, SERVER)?;
     let (mut remover, mut removed) = mpsc::channel();
-    let (capability, fast, gateway, reports) = match opened {
+    let (capability, fast_missing, gateway, reports) = match opened {
         Ok(opened) => {
             (remover, removed) = opened.remover.start(bell.clone())?;
             for socket in opened.gateway.watched() {
@@ -67,17 +67,19 @@ pub(crate) fn serve(
                     .map_err(io::Error::from)?;
             }
             let capability = Capability::available("network_outbound", None);
-            let fast = opened.gateway.fast();
-            (capability, fast, Some(opened.gateway), opened.reports.into())
+            let missing = opened.gateway.fast_missing();
+            (capability, missing, Some(opened.gateway), opened.reports.into())
         }
         Err(reason) => {
-            let fast = Fast::missing(&reason);
+            let missing = Fast::missing(&reason);
             let capability = Capability::unavailable("network_outbound", reason);
-            (capability, fast, None, Vec::new())
+            (capability, Some(missing), None, Vec::new())
         }
     };
     server.send(Reply::Up(capability), reports);
-    server.send(Reply::Fast(fast), Vec::new());
+    if let Some(missing) = fast_missing {
+        server.send(Reply::Fast(missing), Vec::new());
+    }
     let serving = Serving {
         host,
         server,
@@ -92,6 +94,9 @@ impl Serving {
     fn run(mut self, epoll: &OwnedFd, bell: &OwnedFd) -> Result<(), ServeError> {
         let mut events = Vec::with_capacity(4);
         loop {
+            if let Some(fast) = self.gateway.as_mut().and_then(Gateway::work) {
+                self.server.send(Reply::Fast(fast), Vec::new());
+            }
             self.host.rewatch(epoll)?;
             self.server.rewatch(epoll)?;
             events.clear();
@@ -121,9 +126,6 @@ impl Serving {
                         self.hear_remover();
                     }
                 }
-            }
-            if let Some(fast) = self.gateway.as_mut().and_then(Gateway::work) {
-                self.server.send(Reply::Fast(fast), Vec::new());
             }
             if let Some(error) = self.host.take_failure() {
                 return Err(ServeError::Host(error));

@@ -16,16 +16,15 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use aya::Ebpf;
-use aya::maps::{MapData, PerCpuArray, PerCpuValues};
 use aya::programs::SchedClassifier;
 
 pub use self::flows::{Connection, Event, TICKS_A_SECOND};
 use self::policy::Policies;
 pub use self::policy::{Limits, Network, Policy, Port};
 use self::records::{
-    Back, BackKey, Flow, FlowKey, LOWEST_PORT, NETWORK_OPEN, SLOTS, Sums, Ways,
+    Back, BackKey, Flow, FlowKey, LOWEST_PORT, NETWORK_OPEN, Sums, Ways,
 };
-use self::table::{Open, Table};
+use self::table::{Open, PerCpu, Table};
 use crate::clock;
 use crate::link::{Link, Place};
 use crate::programs::{LoadError, attach, program, report, told};
@@ -72,8 +71,8 @@ pub struct Gateway {
     flows: Table<FlowKey, Flow>,
     back: Table<BackKey, Back>,
     open: Open,
-    sums: PerCpuArray<MapData, Sums>,
-    ways: PerCpuArray<MapData, Ways>,
+    sums: PerCpu<Sums>,
+    ways: PerCpu<Ways>,
     /// Connections that began in this epoch or earlier were told.
     told: u32,
 }
@@ -95,9 +94,6 @@ impl Gateway {
             })?;
             programs.push(report(name, loaded.info()));
         }
-        let mut per_cpu = |name| object.take_map(name).expect("the object has it");
-        let sums = PerCpuArray::try_from(per_cpu("sums")).map_err(|error| maps(&error))?;
-        let ways = PerCpuArray::try_from(per_cpu("ways")).map_err(|error| maps(&error))?;
         let opened = |error: io::Error| LoadError::Maps(error.to_string());
         Ok(Self {
             uplinks: Table::of(&object, "uplinks").map_err(opened)?,
@@ -106,8 +102,8 @@ impl Gateway {
             flows: Table::of(&object, "flows").map_err(opened)?,
             back: Table::of(&object, "back").map_err(opened)?,
             open: Open::of(&object).map_err(opened)?,
-            sums,
-            ways,
+            sums: PerCpu::of(&object, "sums").map_err(opened)?,
+            ways: PerCpu::of(&object, "ways").map_err(opened)?,
             object,
             programs,
             worlds: Vec::new(),
@@ -165,10 +161,7 @@ impl Gateway {
     /// # Errors
     /// What the kernel says.
     pub fn attach_sandbox(&mut self, slot: u16, interface: u32, group: u32) -> io::Result<()> {
-        let slot32 = u32::from(slot).min(SLOTS - 1);
-        let cpus = self.sums.get(&slot32, 0).map_err(io::Error::other)?.len();
-        let none = PerCpuValues::try_from(vec![Sums::default(); cpus])?;
-        self.sums.set(slot32, none, 0).map_err(io::Error::other)?;
+        self.sums.clear(slot.into())?;
         self.policies.pause(slot, group)?;
         let link = self.attach("from_sandbox", Place::Incoming(interface))?;
         self.sandboxes.insert(slot, link);
@@ -295,9 +288,7 @@ impl Gateway {
     /// # Errors
     /// What the kernel says.
     pub fn sums(&self, slot: u16) -> io::Result<Sums> {
-        let slot = u32::from(slot).min(SLOTS - 1);
-        let values = self.sums.get(&slot, 0).map_err(io::Error::other)?;
-        Ok(crate::maps::sum(&values))
+        self.sums.sum(slot.into())
     }
 
     /// What became of packets that begin connections.
@@ -305,7 +296,6 @@ impl Gateway {
     /// # Errors
     /// What the kernel says.
     pub fn ways(&self) -> io::Result<Ways> {
-        let values = self.ways.get(&0, 0).map_err(io::Error::other)?;
-        Ok(crate::maps::sum(&values))
+        self.ways.sum(0)
     }
 }

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::records::{SLOTS, Usage};
+use crate::records::Sum;
 
 const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
@@ -67,8 +68,8 @@ impl<K: Pod, V: Pod> Table<K, V> {
         let mut attributes = One {
             map: self.map.as_raw_fd().cast_unsigned(),
             unused: 0,
-            key: std::ptr::from_ref(key).addr() as u64,
-            value: value.addr() as u64,
+            key: std::ptr::from_ref(key).expose_provenance() as u64,
+            value: value.expose_provenance() as u64,
             flags: 0,
         };
         // SAFETY: `key` and `value` point to a `K` and a `V`, the sizes of which are those of the map's (records.rs and the
@@ -144,6 +145,58 @@ impl<K: Pod, V: Pod> Table<K, V> {
             }
             is_first = false;
         }
+    }
+}
+
+/// An array whose values are per CPU.
+pub(super) struct PerCpu<V> {
+    map: OwnedFd,
+    /// CPUs that there may be.
+    cpus: usize,
+    records: PhantomData<fn(V)>,
+}
+
+impl<V: Pod + Sum + Default> PerCpu<V> {
+    /// The object's map of this name.
+    ///
+    /// # Panics
+    /// If the object has no such map.
+    pub(super) fn of(object: &Ebpf, name: &str) -> io::Result<Self> {
+        // The kernel rounds the size of each CPU's value up to this.
+        const { assert!(size_of::<V>().is_multiple_of(8)) };
+        let map = object.map(name).expect("the object has it");
+        let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)?;
+        Ok(Self {
+            map: crate::ingress::maps::descriptor(map)?,
+            cpus,
+            records: PhantomData,
+        })
+    }
+
+    fn one(&self, command: libc::c_int, index: u32, values: &mut [V]) -> io::Result<()> {
+        let mut attributes = One {
+            map: self.map.as_raw_fd().cast_unsigned(),
+            unused: 0,
+            key: std::ptr::from_ref(&index).expose_provenance() as u64,
+            value: values.as_mut_ptr().expose_provenance() as u64,
+            flags: 0,
+        };
+        // SAFETY: the key is a `u32`, and `values` has one of the map's for each CPU that there may be.
+        unsafe { call(command, &raw mut attributes) }.map(drop)
+    }
+
+    /// The sum over all CPUs.
+    pub(super) fn sum(&self, index: u32) -> io::Result<V> {
+        let mut values = vec![V::default(); self.cpus];
+        self.one(BPF_MAP_LOOKUP_ELEM, index, &mut values)?;
+        let mut sum = V::default();
+        values.iter().for_each(|value| sum.add(value));
+        Ok(sum)
+    }
+
+    pub(super) fn clear(&self, index: u32) -> io::Result<()> {
+        let mut values = vec![V::default(); self.cpus];
+        self.one(BPF_MAP_UPDATE_ELEM, index, &mut values)
     }
 }
 

@@ -9,12 +9,9 @@ use super::Gateway;
 use crate::fast::Fast;
 
 impl Gateway {
-    /// Whether it is open, for the server.
-    pub(crate) fn fast(&self) -> Capability {
-        match &self.fast {
-            Ok(fast) => fast.capability(),
-            Err(reason) => Fast::missing(reason),
-        }
+    /// Why there is none.
+    pub(crate) fn fast_missing(&self) -> Option<Capability> {
+        self.fast.as_ref().err().map(|reason| Fast::missing(reason))
     }
 
     /// Sockets that say when it may have to be closed.
@@ -37,6 +34,7 @@ impl Gateway {
     /// Does what is due. What the server is to be told.
     pub(crate) fn work(&mut self) -> Option<Capability> {
         let fast = self.fast.as_mut().ok()?;
-        fast.work().then(|| fast.capability())
+        fast.work();
+        fast.news()
     }
 }

@@ -14,7 +14,7 @@ use hearth_host::CriuChoice;
 use crate::system::{HostMemory, cores};
 
 pub use check::InvalidSetting;
-pub use values::{NodeFork, Switch};
+pub use values::{Auto, NodeFork, Switch};
 
 /// Settings of the server. Every flag has an environment variable of the same meaning; the flag wins.
 #[derive(Debug, Clone, Parser)]
@@ -78,6 +78,16 @@ pub struct Config {
         value_delimiter = ','
     )]
     pub network_resolvers: Vec<String>,
+
+    /// Whether functions' TCP connections go past the rules of connection tracking where these would let them through. They
+    /// do not on a host with a firewall of its own.
+    #[arg(
+        long,
+        env = "HEARTH_NETWORK_FAST",
+        default_value = "auto",
+        value_name = "auto|off"
+    )]
+    pub network_fast: Auto,
 
     /// Address of functions' own ports: one of this host's, or 0.0.0.0 or :: for all. Default: that of HEARTH_LISTEN.
     #[arg(long, env = "HEARTH_TRIGGER_ADDRESS", value_name = "ADDRESS")]

@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use hearth_gateway::protocol::Protocol;
+use hearth_gateway::protocol::{Protocol, TOLD_BYTES, ToldConnection};
+use hearth_init::fields::Fields as _;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use tokio::io::Interest;
@@ -78,17 +79,21 @@ pub enum Report {
 /// does not fit the socket's buffer in a flood is lost.
 pub struct Reports {
     socket: OwnedFd,
+    /// Where the gateway tells of connections that the kernel does not report; none when it is closed.
+    told: Option<OwnedFd>,
     received: Vec<Report>,
     /// Whether a pause has passed since the last report.
     has_paused: bool,
 }
 
 impl Reports {
-    /// Over a socket that the gateway has set up. Needs a runtime.
-    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+    /// Over sockets that the gateway has set up. Needs a runtime.
+    pub(super) fn new([socket, told]: [OwnedFd; 2]) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, true)?;
+        rustix::io::ioctl_fionbio(&told, true)?;
         Ok(Self {
             socket,
+            told: Some(told),
             received: Vec::new(),
             has_paused: true,
         })
@@ -100,6 +105,7 @@ impl Reports {
             let step = match self.receive() {
                 Ok(0) => return None,
                 Ok(_) => Ok(()),
+                Err(Errno::AGAIN) if self.receive_told() => Ok(()),
                 Err(Errno::AGAIN) => self.wait().await,
                 // Some did not fit the socket's buffer; they were counted.
                 Err(Errno::NOBUFS | Errno::INTR) => Ok(()),
@@ -125,6 +131,36 @@ impl Reports {
         Ok(length)
     }
 
+    /// Takes a datagram of the gateway's. Whether there was one.
+    fn receive_told(&mut self) -> bool {
+        let Some(told) = &self.told else {
+            return false;
+        };
+        let mut bytes = [0; TOLD_BYTES];
+        let connections = match rustix::net::recv(told, &mut bytes[..], RecvFlags::empty()) {
+            Ok((length, _)) if length > 0 => Vec::from_bytes(&bytes[..length.min(TOLD_BYTES)]),
+            Err(Errno::AGAIN | Errno::INTR) => return false,
+            Ok(_) | Err(_) => {
+                self.told = None;
+                return false;
+            }
+        };
+        // One that cannot be read is none of this gateway's.
+        let connections = connections.unwrap_or_default().into_iter();
+        let reports = connections.map(|told: ToldConnection| {
+            Report::Connection(Connection {
+                outbound: OutboundId(told.interface),
+                address: told.address,
+                protocol: told.protocol,
+                port: told.port,
+                bytes: told.bytes,
+            })
+        });
+        self.received.extend(reports.rev());
+        self.has_paused = false;
+        true
+    }
+
     /// Until there may be more: a pause, and then the socket's word. It is watched only as long as that takes, because the
     /// kernel wakes who watches a socket with every report.
     async fn wait(&mut self) -> io::Result<()> {
@@ -133,10 +169,20 @@ impl Reports {
             self.has_paused = true;
             return Ok(());
         }
-        let watched = Watched::new(self.socket.try_clone()?, Interest::READABLE)?;
+        let watch = |socket: &OwnedFd| Watched::new(socket.try_clone()?, Interest::READABLE);
+        let watched = watch(&self.socket)?;
+        let told = self.told.as_ref().map(watch).transpose()?;
+        let is_told = async {
+            match &told {
+                Some(told) => told.readable().await.map(drop),
+                None => std::future::pending().await,
+            }
+        };
         // Readiness ends with the registration.
-        let _ = watched.readable().await?;
-        Ok(())
+        tokio::select! {
+            ready = watched.readable() => ready.map(drop),
+            ready = is_told => ready,
+        }
     }
 }
 

@@ -208,9 +208,15 @@ pub fn settings(dir: &Path) -> Settings {
     }
 }
 
+/// Variable that switches the fast way of connections off: `off`.
+const NETWORK_FAST: &str = "HEARTH_TEST_NETWORK_FAST";
+
 /// What a gateway is started with.
 pub fn gateway_settings(change: impl FnOnce(&mut hearth_gateway::Settings)) -> Vec<u8> {
-    let mut settings = hearth_gateway::Settings::default();
+    let mut settings = hearth_gateway::Settings {
+        fast: std::env::var_os(NETWORK_FAST).is_none_or(|value| value != "off"),
+        ..hearth_gateway::Settings::default()
+    };
     change(&mut settings);
     settings.to_bytes()
 }
