@@ -10,6 +10,7 @@ mod watch;
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -121,6 +122,11 @@ impl Fast {
     /// The same of a host that has none.
     pub(crate) fn missing(reason: &str) -> Capability {
         Capability::unavailable(NAME, reason)
+    }
+
+    /// The ports of the host that are not chosen here, and that the rules are to choose.
+    pub(crate) fn stack(&self) -> RangeInclusive<u16> {
+        self.watch.stack()
     }
 
     /// Sockets that say when something may have changed.

@@ -52,7 +52,8 @@ pub(super) struct Watch {
     rules: Netlink,
     /// None where the kernel has no IPsec.
     ipsec: Option<(Netlink, Netlink)>,
-    stack: File,
+    stack: RangeInclusive<u16>,
+    stack_now: File,
     legacy: Vec<File>,
 }
 
@@ -77,11 +78,13 @@ impl Watch {
             (Err(error), _) | (_, Err(error)) => return Err(error),
         };
         let legacy = LEGACY.iter().filter_map(|path| File::open(path).ok());
+        let stack_now = File::open(STACK)?;
         Ok(Self {
+            stack: ports(&stack_now),
+            stack_now,
             ask: open(netlink::NETFILTER, 0)?,
             rules: open(netlink::NETFILTER, RULES)?,
             ipsec,
-            stack: File::open(STACK)?,
             legacy: legacy.collect(),
         })
     }
@@ -108,14 +111,9 @@ impl Watch {
         any
     }
 
-    /// The ports that the host's stack chooses by itself: all, if it cannot be read.
+    /// The ports that the host's stack chooses by itself.
     pub(super) fn stack(&self) -> RangeInclusive<u16> {
-        let text = read(&self.stack).unwrap_or_default();
-        let mut words = text.split_whitespace().map(str::parse::<u16>);
-        match (words.next(), words.next()) {
-            (Some(Ok(first)), Some(Ok(last))) if first <= last => first..=last,
-            _ => 0..=u16::MAX,
-        }
+        self.stack.clone()
     }
 
     /// Why it is to be closed.
@@ -131,12 +129,16 @@ impl Watch {
 
     /// The same, of what nobody reports.
     pub(super) fn silent_reason(&self) -> Option<String> {
-        let stack = self.stack();
-        if Gateway::ports(&stack) < PORTS {
+        let (first, last) = (self.stack.start(), self.stack.end());
+        if Gateway::ports(&self.stack) < PORTS {
             return Some(format!(
-                "net.ipv4.ip_local_port_range ({}-{}) leaves too few ports",
-                stack.start(),
-                stack.end()
+                "net.ipv4.ip_local_port_range ({first} {last}) leaves too few ports"
+            ));
+        }
+        // The rules keep away from the others.
+        if ports(&self.stack_now) != self.stack {
+            return Some(format!(
+                "net.ipv4.ip_local_port_range was {first} {last} when Hearth started"
             ));
         }
         let tables = self.legacy.iter().map(|file| read(file).unwrap_or_default());
@@ -189,6 +191,16 @@ impl Watch {
             found = Some("IPsec has policies on this host".to_owned());
         })?;
         Ok(found)
+    }
+}
+
+/// All, if it cannot be read.
+fn ports(file: &File) -> RangeInclusive<u16> {
+    let text = read(file).unwrap_or_default();
+    let mut words = text.split_whitespace().map(str::parse::<u16>);
+    match (words.next(), words.next()) {
+        (Some(Ok(first)), Some(Ok(last))) if first <= last => first..=last,
+        _ => 0..=u16::MAX,
     }
 }
 

@@ -9,6 +9,7 @@ use hearth_host::SandboxError;
 use super::sysctl::Forwarding;
 use super::{Gateway, default};
 use crate::address::{Slots, UPLINK};
+use crate::fast::Fast;
 use crate::link::{End, Route};
 use crate::nft::Nftables;
 use crate::protocol::Prefix;
@@ -94,7 +95,8 @@ impl Gateway {
             ..
         } = &self.uplink;
         let index = route.index_of(name)?;
-        rules::join(nftables, index, name, &self.addresses)?;
+        let ports = self.fast.as_ref().ok().map(Fast::stack);
+        rules::join(nftables, index, name, &self.addresses, ports.as_ref())?;
         route.up(index)?;
         for block in self.blocks() {
             route.route(index, block, None)?;

@@ -3,6 +3,8 @@
 //!
 //! One file: a table of the kernel's expressions, one short method for each.
 
+use std::ops::RangeInclusive;
+
 use super::{Attribute, Bytes, Messages, Nest, Text, U32, U64};
 
 /// `NFT_REG32_00`, the first register of 4 bytes. A longer value goes on in the next ones.
@@ -235,6 +237,18 @@ impl<'a> Expressions<'a> {
     /// Rewrites the source to the address of the outgoing interface.
     pub(crate) fn masquerade(&mut self) {
         self.add("masq", &[]);
+    }
+
+    /// The same with one of these ports.
+    pub(crate) fn masquerade_as(&mut self, ports: &RangeInclusive<u16>) -> &mut Self {
+        // Of `linux/netfilter/nf_nat.h`.
+        const PORTS_SPECIFIED: u32 = 2;
+        self.constant(&ports.start().to_be_bytes(), 0)
+            .constant(&ports.end().to_be_bytes(), 1)
+            .add(
+                "masq",
+                &[U32(1, PORTS_SPECIFIED), U32(2, REGISTER), U32(3, REGISTER + 1)],
+            )
     }
 
     pub(crate) fn verdict(&mut self, verdict: Verdict) {
