@@ -31,7 +31,7 @@ use crate::settings::Settings;
 const NAME: &str = "network_fast";
 const TICK: Duration = Duration::from_millis(1000 / TICKS_A_SECOND as u64);
 /// While the rules of others close it, how long they are not looked at again. There may be thousands, which change often.
-const CLOSED: Duration = Duration::from_secs(10);
+const CLOSED: Duration = Duration::from_secs(2);
 /// The first kernel with all that the programs need: attaching by link, and a route's source address.
 const KERNEL: (u32, u32) = (6, 7);
 

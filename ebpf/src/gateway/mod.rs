@@ -3,12 +3,13 @@
 //! Loading, and attaching to the host's interfaces, are for root. The rest needs `CAP_NET_ADMIN`, in the network namespace that
 //! an interface is in.
 //!
-//! - `flows`: connections, and when they are forgotten. `policy`: what may begin. `table`: maps. [`records`]: their entries.
+//! - `trial`: for tests. `flows`: connections, and when they are forgotten. `policy`: what may begin. `table`: maps. [`records`]: their entries.
 
 mod flows;
 mod policy;
 pub mod records;
 mod table;
+mod trial;
 
 use std::collections::HashMap;
 use std::io;
@@ -20,9 +21,10 @@ use aya::programs::SchedClassifier;
 
 pub use self::flows::{Connection, Event, TICKS_A_SECOND};
 use self::policy::Policies;
+pub use self::trial::SLOT as TEST_SLOT;
 pub use self::policy::{Limits, Network, Policy, Port};
 use self::records::{
-    Back, BackKey, Flow, FlowKey, LOWEST_PORT, NETWORK_OPEN, Sums, Ways,
+    Back, BackKey, Flow, FlowKey, LOWEST_PORT, NETWORK_OPEN, Route, Sums, Ways,
 };
 use self::table::{Open, PerCpu, Table};
 use crate::clock;
@@ -70,6 +72,7 @@ pub struct Gateway {
     policies: Policies,
     flows: Table<FlowKey, Flow>,
     back: Table<BackKey, Back>,
+    routes: Table<[u8; 16], Route>,
     open: Open,
     sums: PerCpu<Sums>,
     ways: PerCpu<Ways>,
@@ -101,6 +104,7 @@ impl Gateway {
             policies: Policies::of(&object).map_err(opened)?,
             flows: Table::of(&object, "flows").map_err(opened)?,
             back: Table::of(&object, "back").map_err(opened)?,
+            routes: Table::of(&object, "routes").map_err(opened)?,
             open: Open::of(&object).map_err(opened)?,
             sums: PerCpu::of(&object, "sums").map_err(opened)?,
             ways: PerCpu::of(&object, "ways").map_err(opened)?,

@@ -99,6 +99,16 @@ pub(crate) struct Resolved {
     pub(crate) port: [u8; 2],
 }
 
+/// What was seen of the way to a destination.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) source: [u8; 16],
+    pub(crate) until: u64,
+    pub(crate) class: u32,
+    pub(crate) unused: u32,
+}
+
 /// A sandbox's end of a connection.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -203,6 +213,7 @@ plain! {
     Prefix = 24,
     Allowed = 36,
     Resolved = 20,
+    Route = 32,
     FlowKey = 24,
     Flow = 64,
     BackKey = 20,

@@ -240,7 +240,7 @@ impl<'a> Expressions<'a> {
     }
 
     /// The same with one of these ports.
-    pub(crate) fn masquerade_as(&mut self, ports: &RangeInclusive<u16>) -> &mut Self {
+    pub(crate) fn masquerade_as(&mut self, ports: &RangeInclusive<u16>) {
         // Of `linux/netfilter/nf_nat.h`.
         const PORTS_SPECIFIED: u32 = 2;
         self.constant(&ports.start().to_be_bytes(), 0)
@@ -248,7 +248,7 @@ impl<'a> Expressions<'a> {
             .add(
                 "masq",
                 &[U32(1, PORTS_SPECIFIED), U32(2, REGISTER), U32(3, REGISTER + 1)],
-            )
+            );
     }
 
     pub(crate) fn verdict(&mut self, verdict: Verdict) {

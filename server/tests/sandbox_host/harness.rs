@@ -19,7 +19,7 @@ control = socket.socket(fileno=3)
 def say(*args): control.send(json.dumps(args, default=str).encode())
 ";
 /// Longer than anything here takes; a test that waits this long has failed.
-const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// Memory of an instance.
 const MEMORY: u64 = 64 << 20;
 
