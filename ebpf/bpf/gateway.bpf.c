@@ -154,7 +154,7 @@ int from_world(struct __sk_buff *skb)
 
 	if (!network || skb->pkt_type != 0)
 		return TCX_NEXT;
-	if (skb->data + ETH_HLEN + IPV6_BYTES + sizeof(struct tcp_header) > skb->data_end && skb->len > ETH_HLEN + IPV4_BYTES)
+	if ((void *)(long)skb->data + ETH_HLEN + IPV6_BYTES + sizeof(struct tcp_header) > (void *)(long)skb->data_end)
 		bpf_skb_pull_data(skb, skb->len < 74 ? skb->len : 74);
 	if (!read_packet(skb, &s))
 		return s.protocol == IPPROTO_ICMP || s.protocol == IPPROTO_ICMP6 ? take_error(skb, network) : TCX_NEXT;
