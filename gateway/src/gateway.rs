@@ -228,7 +228,7 @@ impl Gateway {
         self.wire(slot, &namespace, &route)
             .map_err(failed("interface"))?;
         if let Ok(fast) = &mut self.fast {
-            fast.attach(slot, policy, change);
+            fast.attach(slot, policy, self.groups.limits(policy.group));
         }
         Ok(INTERFACE + slot)
     }
@@ -256,7 +256,7 @@ impl Gateway {
             tracing::warn!(%error, "cannot remove the rules of a sandbox");
         }
         if let Ok(fast) = &mut self.fast {
-            fast.detach(slot, group, change);
+            fast.detach(slot, group, self.groups.limits(group));
         }
         let mark = self.addresses.mark(slot);
         Some(Remnant { key, slot, mark })

@@ -10,7 +10,7 @@ use super::{Fast, network};
 use crate::address::INTERFACE;
 use crate::connections::{self, Sockets};
 use crate::protocol::{Counters, GroupId, KernelPolicy, NetworkLimits, Protocol, Resolved};
-use crate::rules::{GroupChange, entries};
+use crate::rules::entries;
 
 impl Fast {
     /// What has failed leaves connections to the rules, all of them.
@@ -20,38 +20,38 @@ impl Fast {
         }
     }
 
-    fn group(&mut self, id: GroupId, change: GroupChange) -> u32 {
-        let limits = |limits: NetworkLimits| Limits {
+    /// The group's limits are these now: it begins, or it ends where there are none.
+    fn limit(&mut self, id: GroupId, limits: Option<NetworkLimits>) -> u32 {
+        let known = self.groups.get(&id).copied();
+        let index = known.unwrap_or_else(|| {
+            let index = self.free.pop().unwrap_or(self.next);
+            self.next = self.next.max(index + 1);
+            index
+        });
+        let Some(limits) = limits else {
+            self.groups.remove(&id);
+            self.free.push(index);
+            return index;
+        };
+        self.groups.insert(id, index);
+        let limits = Limits {
             connections: limits.connections,
             new_per_second: limits.new_per_second,
             bytes_per_second: limits.bytes_per_second,
         };
-        let index = match self.groups.get(&id) {
-            Some(index) => *index,
-            None => {
-                let index = self.free.pop().unwrap_or(self.next);
-                self.next = self.next.max(index + 1);
-                self.groups.insert(id, index);
-                index
-            }
-        };
-        let done = match change {
-            GroupChange::Begin(now) => self.programs.limit(index, limits(now), true),
-            GroupChange::Limits { now, .. } => self.programs.limit(index, limits(now), false),
-            GroupChange::Nothing => Ok(()),
-            GroupChange::End => {
-                self.groups.remove(&id);
-                self.free.push(index);
-                Ok(())
-            }
-        };
+        let done = self.programs.limit(index, limits, known.is_none());
         self.check(done);
         index
     }
 
-    /// A sandbox has an interface.
-    pub(crate) fn attach(&mut self, slot: u32, policy: &KernelPolicy, change: GroupChange) {
-        let group = self.group(policy.group, change);
+    /// A sandbox has an interface. `limits` are those of its group.
+    pub(crate) fn attach(
+        &mut self,
+        slot: u32,
+        policy: &KernelPolicy,
+        limits: Option<NetworkLimits>,
+    ) {
+        let group = self.limit(policy.group, limits);
         self.sandboxes.insert(slot, policy.group);
         let attached = self
             .programs
@@ -60,16 +60,17 @@ impl Fast {
         self.set_policy(slot, policy);
     }
 
-    /// A sandbox's rules are gone: nothing of it is left here, either.
-    pub(crate) fn detach(&mut self, slot: u32, group: GroupId, change: GroupChange) {
-        if self.sandboxes.remove(&slot).is_none() {
-            return;
+    /// A sandbox's rules are gone: nothing of it is left here, either. `limits` are those of its group, if others are left in it.
+    pub(crate) fn detach(&mut self, slot: u32, group: GroupId, limits: Option<NetworkLimits>) {
+        if self.sandboxes.remove(&slot).is_some() {
+            let told = &mut self.told;
+            let detached = self.programs.detach_sandbox(slot as u16, |event| told.tell(event));
+            self.told.flush();
+            self.check(detached);
         }
-        let told = &mut self.told;
-        let done = self.programs.detach_sandbox(slot as u16, |event| told.tell(event));
-        self.told.flush();
-        self.check(done);
-        self.group(group, change);
+        if self.groups.contains_key(&group) {
+            self.limit(group, limits);
+        }
     }
 
     /// Leaves new connections of a sandbox to the rules, before these change.
@@ -81,10 +82,10 @@ impl Fast {
         }
     }
 
-    /// The rules of its group have changed.
-    pub(crate) fn change(&mut self, slot: u32, change: GroupChange) {
-        if let Some(id) = self.sandboxes.get(&slot) {
-            self.group(*id, change);
+    /// The limits of a group have changed.
+    pub(crate) fn change(&mut self, group: GroupId, limits: Option<NetworkLimits>) {
+        if self.groups.contains_key(&group) {
+            self.limit(group, limits);
         }
     }
 

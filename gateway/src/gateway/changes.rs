@@ -52,7 +52,7 @@ impl Gateway {
         sandbox.limits = policy.limits;
         sandbox.resolved = resolved;
         if let Ok(fast) = &mut self.fast {
-            fast.change(sandbox.slot, change);
+            fast.change(sandbox.group, self.groups.limits(sandbox.group));
             fast.set_policy(sandbox.slot, policy);
         }
         let source = self.addresses.of(sandbox.slot);
