@@ -42,6 +42,7 @@ const ROUTES: [(&str, &str); 53] = [
     ("delete", "/api/v1/chains/{name}"),
     ("get", "/api/v1/chains/{name}/versions"),
     ("post", "/api/v1/chains/{name}/versions/{n}/activate"),
+    ("get", "/api/v1/chains/{name}/ingress"),
     ("post", "/api/v1/chains/{name}/routes/{route}/invoke"),
     ("get", "/chain/{name}/{route}"),
     ("post", "/chain/{name}/{route}/{path}"),
