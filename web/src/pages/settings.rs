@@ -4,7 +4,9 @@ use askama::Template;
 
 use crate::chrome::Chrome;
 use crate::pages::fields::NUMBER_FIELDS;
-use crate::pages::{Command, DeployProblem, EnvRow, FieldErrors, FunctionHead, Tab};
+use crate::pages::{
+    Command, DeployProblem, EnvRow, FieldErrors, FunctionHead, PortLimitsForm, Tab,
+};
 
 /// What was typed into the form, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
