@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::pending::Came;
 use super::{NUMBERS, Path};
 use crate::model::InvocationId;
+use crate::model::chain::PayloadForm;
 
 /// Requests that an instance handles at a time.
 const CAPACITY: u32 = 1;
@@ -92,6 +93,7 @@ impl Path {
                     carrier: self.carrier,
                     edges: NUMBERS,
                     slots: self.shape.slots(),
+                    in_place: self.spec.member_payload(member.0) == PayloadForm::Block,
                 },
                 descriptors: [
                     files.blocks,

@@ -1,5 +1,6 @@
 //! `/api/v1/chains`: chains as objects.
 
+mod blocks;
 mod calls;
 mod console;
 mod members;
